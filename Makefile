@@ -54,6 +54,7 @@ lint: ## Formatting, clippy, luacheck, and what dependencies may come in
 	@scripts/need cargo cc cargo-deny luacheck
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --features proxy/fuzzing -- -D warnings
 	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/lua
 	scripts/deny
 

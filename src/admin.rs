@@ -10,10 +10,6 @@ use runtime::admin::{Admin, Bound, Page};
 use runtime::{Ready, Shutdown, Token, profile};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-
-/// Configurations that are written out at a time: each may be many megabytes.
-static TURN: Semaphore = Semaphore::const_new(1);
 
 /// Starts both; the address of the admin server.
 pub(crate) fn start(
@@ -29,7 +25,9 @@ pub(crate) fn start(
     let ailment = move || serving.ailment();
     let path = &listeners.health_check_path;
     let admin = Admin::with_check(path, ready, shutdown.clone(), ailment)
-        .near("/configuration", move |_| written(served.clone()))
+        .near("/configuration", move |_| {
+            std::future::ready(configuration::page(served.configuration()))
+        })
         .near("/certificate", move |host| certificate(&presenting, host))
         .later("/metrics", {
             let metrics = metrics.clone();
@@ -47,16 +45,6 @@ pub(crate) fn start(
         serve(bound, "the server for profiles");
     }
     Ok(address)
-}
-
-/// What is served now. Writing it takes its time, which others do not wait for.
-async fn written(engine: Arc<Front>) -> Page {
-    let _turn = TURN.acquire().await;
-    let write = move || configuration::page(&engine.configuration());
-    match tokio::task::spawn_blocking(write).await {
-        Ok(page) => page,
-        Err(error) => Page::failed(&error),
-    }
 }
 
 /// The chain that clients of a host are given.

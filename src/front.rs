@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Resolver;
+use tracing::level_filters::LevelFilter;
 use translate::Options;
 
 /// The engine that carries HTTP.
@@ -99,7 +100,7 @@ pub(crate) fn nginx(
         resolvers: Place::name_servers(&resolv),
         geoip: Some(geoip),
         root: rustix::process::geteuid().is_root(),
-        verbose: tracing::enabled!(tracing::Level::TRACE),
+        verbose: LevelFilter::current() >= LevelFilter::TRACE,
         ipv6: TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), 0)).is_ok(),
         ..Place::default()
     };

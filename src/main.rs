@@ -6,6 +6,7 @@ mod check;
 mod cluster_writes;
 mod compare;
 mod configuration;
+mod convert;
 mod counted;
 mod dbg;
 mod engines;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::Translate(flags) => run::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
+        Command::Convert(flags) => convert::run(*flags),
         Command::Compare(flags) => compare::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::Top(flags) => top::run(&flags).map(|()| ExitCode::SUCCESS),

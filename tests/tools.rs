@@ -290,6 +290,74 @@ fn what_ends_a_request_is_named_with_its_annotation() {
 }
 
 #[test]
+fn a_request_of_a_gateway_is_explained_by_the_rules_of_its_routes() {
+    let read = |name: &str| fs::read_to_string(root().join("gateway").join(name)).expect("a file");
+    let objects = [read("ground.yaml"), read("matches.yaml")].join("\n---\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let objects = ["PORT-a", "PORT-b", "PORT-c"]
+        .iter()
+        .fold(objects, |text, port| text.replace(port, "8080"));
+    fs::write(folder.path().join("objects.yaml"), objects).expect("a file");
+    let folder = folder.path().to_str().expect("a path");
+    let asked = [
+        "explain",
+        "http://a.test/v2/x",
+        "-H",
+        "version: two",
+        "--manifests",
+        folder,
+        "--format=json",
+    ];
+    let story: Value = serde_json::from_slice(&fairway(&asked).stdout).expect("JSON");
+    let said = |step: &str| -> Vec<String> {
+        let all = story.as_array().expect("a list").iter().filter(|line| line["step"] == step);
+        all.map(|line| line["outcome"].as_str().expect("a text").to_owned()).collect()
+    };
+    assert_eq!(said("server"), ["a.test of a Gateway"]);
+    assert_eq!(said("location"), ["/v2/x is at Prefix /v2/ of HTTPRoute demo/young"]);
+    let near = said("near miss");
+    let counts = |why: &str| near.iter().filter(|line| line.contains(why)).count();
+    // The older route and the rule of one header are met; another header, the parameter and the method are not.
+    assert_eq!(
+        (counts("it matches, too"), counts("not all that it asks for")),
+        (2, 3),
+        "{near:#?}"
+    );
+}
+
+#[test]
+fn nobody_waits_for_a_name_that_another_host_has_and_that_is_not_found() {
+    let far = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: far, namespace: other}
+spec: {type: ExternalName, externalName: nowhere.invalid, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: far, namespace: other}
+spec:
+  ingressClassName: nginx
+  rules: [{host: far.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: far, port: {number: 80}}}}]}}]
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("far.yaml"), far).expect("a file");
+    fs::copy(root().join("tools/shop.yaml"), folder.path().join("shop.yaml")).expect("a file");
+    let folder = folder.path().to_str().expect("a path");
+    let asked = |host: &str| {
+        let began = std::time::Instant::now();
+        let output = fairway(&["explain", &format!("http://{host}/foo"), "--manifests", folder]);
+        (began.elapsed(), text(&output.stdout))
+    };
+    // So long a name is waited for; whoever does not wait takes less in one of several tries.
+    const WAIT: std::time::Duration = std::time::Duration::from_secs(2);
+    let (waited, story) = asked("far.test");
+    assert!(story.contains("other-far-80") && waited >= WAIT, "{waited:?}: {story}");
+    let least = (0..5).map(|_| asked("plain.test").0).min().expect("some");
+    assert!(least < WAIT, "{least:?}");
+}
+
+#[test]
 fn near_misses_of_paths_and_hosts_are_told() {
     let story = explained(&["http://plain.test/foobar"]);
     says(&story, "near miss", "Prefix /foo of Ingress demo/plain: a Prefix ends at a slash");

@@ -1,6 +1,6 @@
 //! Which Ingresses are served, and the objects that settings come from.
 
-use super::object;
+use super::object::object;
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use objects::ObjectKey;

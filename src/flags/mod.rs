@@ -4,6 +4,7 @@ mod accepted;
 mod check;
 mod classes;
 mod compare;
+mod convert;
 mod dbg;
 #[cfg(test)]
 mod documentation;
@@ -13,6 +14,7 @@ mod listen;
 mod metrics;
 mod mistake;
 mod name;
+mod object;
 mod pflag;
 mod profiling;
 mod source;
@@ -26,6 +28,7 @@ mod webhook_certificate;
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use compare::{Compare, Report as CompareReport};
+pub(crate) use convert::Convert;
 pub(crate) use dbg::{Backends, Certs, Dbg, What};
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
@@ -41,7 +44,6 @@ pub(crate) use webhook::Webhook;
 pub(crate) use webhook_certificate::WebhookCertificate;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use objects::ObjectKey;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Tell for each Ingress whether it is served as ingress-nginx served it, and why not.
     Check(Box<Check>),
+    /// Write objects of the Gateway API for Ingresses, with what they cannot say as comments.
+    Convert(Box<Convert>),
     /// Send the same requests to an old and a new controller, and tell where their answers differ.
     Compare(Box<Compare>),
     /// Tell why a request goes where it goes: every decision, with the Ingress and annotation behind it.
@@ -225,21 +229,6 @@ fn log_format(text: &str) -> Result<runtime::log::Format, String> {
         "text" => Ok(runtime::log::Format::Text),
         "json" => Ok(runtime::log::Format::Json),
         _ => Err("expected text or json".to_owned()),
-    }
-}
-
-/// `namespace/name`.
-pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    match text.split_once('/') {
-        Some((namespace, name))
-            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-        {
-            Ok(Some(ObjectKey::new(namespace, name)))
-        }
-        _ => Err("expected namespace/name".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is written to the cluster: who leads, the status of Ingresses, Events.
 
-use super::object;
+use super::object::object;
 use super::pflag::{duration, integer};
 use crate::flags::classes::ObjectFlag;
 use clap::{ArgAction, Args};

@@ -31,5 +31,5 @@ pub(crate) struct WebhookCertificate {
 }
 
 fn secret(text: &str) -> Result<ObjectKey, String> {
-    super::object(text)?.ok_or_else(|| "expected namespace/name".to_owned())
+    super::object::object(text)?.ok_or_else(|| "expected namespace/name".to_owned())
 }

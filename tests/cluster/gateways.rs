@@ -16,10 +16,10 @@ use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::one_host;
 use crate::replicas::replica;
 
-const FIXED: &str = "--publish-status-address=192.0.2.1";
+pub(crate) const FIXED: &str = "--publish-status-address=192.0.2.1";
 
 /// A class of ours, one of somebody else's, and a Gateway of each.
-const GATEWAYS: &str = "
+pub(crate) const GATEWAYS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: fairway}
@@ -134,6 +134,53 @@ fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
         fairway.answers("moved.test", "/", 404).await?;
         fairway.reaches("a.test", "/", "a").await?;
         fairway.stop().await
+    });
+}
+
+#[test]
+fn what_the_native_engine_served_is_told_when_nginx_serves_it_no_more_and_comes_back_with_the_other()
+ {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        define(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        cluster.apply(&route("route.test")).await?;
+        replica(cluster, "fairway-0").await?;
+        let folder = format!("--nginx-directory={}", cluster.folder().join("nginx").display());
+        let native = &[FIXED][..];
+        let nginx = &[FIXED, "--engine=nginx", "--sync-rate-limit=0", &folder][..];
+        for (flags, is_served) in [(native, true), (nginx, false), (native, true)] {
+            let fairway = Fairway::start_as(cluster, "fairway-0", flags).await?;
+            fairway.reaches("a.test", "/", "a").await?;
+            let is_right = |conditions: &Value| {
+                let all = conditions.as_array().into_iter().flatten();
+                let accepted = all.filter(|one| one["type"] == "Accepted").collect::<Vec<_>>();
+                holds(conditions, "Accepted", 1) == is_served
+                    && accepted.len() == 1
+                    && (is_served || accepted[0]["reason"] == "Unsupported")
+            };
+            told(cluster, "GatewayClass", "fairway", |status| is_right(&status["conditions"]))
+                .await?;
+            told(cluster, "Gateway", "web", |status| {
+                let addresses = status["addresses"].as_array().map_or(0, Vec::len);
+                let listener = &status["listeners"][0];
+                is_right(&status["conditions"])
+                    && holds(&status["conditions"], "Programmed", 1) == is_served
+                    && holds(&listener["conditions"], "Programmed", 1) == is_served
+                    && listener["attachedRoutes"] == u32::from(is_served)
+                    && addresses == usize::from(is_served)
+            })
+            .await?;
+            told(cluster, "HTTPRoute", "a", |status| is_right(&status["parents"][0]["conditions"]))
+                .await?;
+            if is_served {
+                fairway.reaches("route.test", "/", "a").await?;
+            } else {
+                fairway.answers("route.test", "/", 404).await?;
+            }
+            fairway.stop().await?;
+        }
+        Ok(())
     });
 }
 
@@ -379,14 +426,77 @@ fn a_gateway_has_a_service_with_its_labels_and_what_others_made_is_left_alone() 
     });
 }
 
+/// A kind in the group of the Gateway API that nobody here knows.
+fn definition_of(kind: &str) -> Value {
+    let (plural, singular) = (format!("{}s", kind.to_lowercase()), kind.to_lowercase());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.gateway.networking.k8s.io"),
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {
+            "group": "gateway.networking.k8s.io",
+            "names": {"kind": kind, "plural": plural, "singular": singular},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    })
+}
+
+#[test]
+fn kinds_that_nobody_here_looks_at_are_told_once_and_again_when_there_are_others() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        define(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        cluster.apply(&route("route.test")).await?;
+        cluster.apply_value(&definition_of("TeapotRoute")).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let lines = || {
+            let said = fairway.said();
+            let of_it = |line: &&str| line.contains("kinds of the Gateway API are defined");
+            said.lines().filter(of_it).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let names = |line: &str, kind: &str| line.contains(kind);
+        let told = async |kind: &str| {
+            eventually(format!("a line that names {kind}"), PATIENCE, async || {
+                let lines = lines();
+                let last = lines.last().context("it says nothing")?;
+                ensure!(names(last, kind), "it says {lines:?}");
+                anyhow::Ok(())
+            })
+            .await
+        };
+        told("TeapotRoute").await?;
+        fairway.reaches("route.test", "/", "a").await?;
+        // It has asked again when this is noticed, and said nothing anew.
+        undefine(cluster, "httproutes").await?;
+        fairway.answers("route.test", "/", 404).await?;
+        cluster.apply_value(&definition_of("CoffeeRoute")).await?;
+        told("CoffeeRoute").await?;
+        let lines = lines();
+        ensure!(lines.len() == 2 && names(&lines[1], "TeapotRoute"), "it says {lines:?}");
+        for served in ["HTTPRoute", "TCPRoute", "ListenerSet", "BackendTLSPolicy", "CoffeeRoute"] {
+            ensure!(!names(&lines[0], served), "it says {lines:?}");
+        }
+        fairway.reaches("a.test", "/", "a").await?;
+        fairway.stop().await
+    });
+}
+
 /// Whether a condition is true, and of this generation.
-fn holds(conditions: &Value, kind: &str, generation: u64) -> bool {
+pub(crate) fn holds(conditions: &Value, kind: &str, generation: u64) -> bool {
     let all = conditions.as_array().into_iter().flatten();
     let mut named = all.filter(|one| one["type"] == kind);
     named.any(|one| one["status"] == "True" && one["observedGeneration"] == generation)
 }
 
-fn api(cluster: &Cluster, kind: &str) -> Api<DynamicObject> {
+pub(crate) fn api(cluster: &Cluster, kind: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", kind);
     let resource = ApiResource::from_gvk(&gvk);
     match kind {
@@ -396,7 +506,7 @@ fn api(cluster: &Cluster, kind: &str) -> Api<DynamicObject> {
 }
 
 /// Waits until the status of an object is as it should be.
-async fn told(
+pub(crate) async fn told(
     cluster: &Cluster,
     kind: &str,
     name: &str,

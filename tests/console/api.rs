@@ -3,6 +3,8 @@
 use crate::bed::{CLASS, Fairway, ask, ingress, services};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
 
 /// Contents of a Secret, and where they are used.
 const PASSWORD: &str = "hunter2-of-the-shop";
@@ -143,4 +145,36 @@ fn with_a_token_the_page_is_for_all_and_what_it_asks_for_the_token() {
         ask("/api/v1/overview", "Host: a.test\r\nFairway-Token: another-token-of-the-port\r\n"),
         200
     );
+}
+
+/// Bytes of memory that a process holds.
+fn memory(id: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    let number = line.trim().strip_suffix(" kB").expect("kB");
+    number.parse::<u64>().expect("a number") << 10
+}
+
+#[tokio::test]
+async fn whoever_asks_for_all_that_is_served_and_never_reads_it_takes_no_memory() {
+    const UNREAD: usize = 60;
+    let hosts: Vec<String> = (0..3000).map(|number| format!("h{number}.test")).collect();
+    let objects = ingress("shop", "front", &json!({}), &hosts);
+    let fairway = Fairway::start(&format!("{CLASS}{}{objects}", services(&["shop"])), &[]);
+    let whole = fairway.get("/configuration").expect("an answer").1.len() as u64;
+    let before = memory(fairway.id());
+    let mut all = Vec::new();
+    for _ in 0..UNREAD {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        // The system keeps little for a client that takes little.
+        socket.set_recv_buffer_size(4096).expect("a size");
+        let mut stream = socket.connect(fairway.admin).await.expect("it listens");
+        let request = b"GET /configuration HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request).await.expect("it reads");
+        // From the first byte on, the answer is there, and waits for its reader.
+        stream.peek(&mut [0]).await.expect("it answers");
+        all.push(stream);
+    }
+    let more = memory(fairway.id()).saturating_sub(before);
+    assert!(more < whole * UNREAD as u64 / 4, "{more} bytes for {UNREAD} answers of {whole}");
 }

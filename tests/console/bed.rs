@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -170,13 +171,19 @@ pub(crate) struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends its browser with itself.
-        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
+        // The driver ends its browser with itself, but not always all of its processes, which are of its group.
+        let driver = self.driver.id().to_string();
+        let _ = Command::new("kill").arg(&driver).status();
         let _ = self.driver.wait();
+        let group = ["-KILL", "--", &format!("-{driver}")];
+        let _ = Command::new("kill").args(group).stderr(Stdio::null()).status();
     }
 }
 
-const ARGUMENTS: [&str; 11] = [
+/// A name that leads to this machine, as somebody's DNS may have it.
+pub(crate) const ELSEWHERE: &str = "fairway.test";
+
+const ARGUMENTS: [&str; 12] = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -188,6 +195,7 @@ const ARGUMENTS: [&str; 11] = [
     "--disable-dev-shm-usage",
     "--window-size=1280,900",
     "--lang=en",
+    "--host-resolver-rules=MAP fairway.test 127.0.0.1",
 ];
 
 impl Browser {
@@ -197,6 +205,7 @@ impl Browser {
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .expect("chromedriver starts: scripts/need chromium chromedriver installs it");
         let port = driver_port(&mut driver);

@@ -1,6 +1,6 @@
 //! What a person sees: every view, ten thousand routes, a change while looking, and names that mean harm.
 
-use crate::bed::{Browser, CLASS, Fairway, PATIENCE, ask, ingress, services};
+use crate::bed::{Browser, CLASS, ELSEWHERE, Fairway, PATIENCE, ask, ingress, services};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -47,6 +47,7 @@ async fn every_view_is_shown_fits_and_is_for_everybody_and_no_name_becomes_marku
             browser.until(wide).await;
             assert_eq!(browser.inaccessible().await, [""; 0], "{view}, {width} px");
             if !dark && name == "overview" {
+                browser.until_text("this process is in no Pod of a cluster").await;
                 browser.picture("console-overview").await;
             }
         }
@@ -182,4 +183,54 @@ async fn a_change_appears_while_somebody_looks() {
     let bad = json!({"nginx.ingress.kubernetes.io/proxy-send-timeout": "soon"});
     fairway.write("new.yaml", &ingress("shop", "new", &bad, &["new.test".to_owned()]));
     browser.until_text("proxy-send-timeout").await;
+}
+
+#[tokio::test]
+async fn whoever_looks_from_elsewhere_is_asked_for_the_token_once() {
+    const TOKEN: &str = "a-token-of-the-admin-port";
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), TOKEN).expect("it is written");
+    let flag = format!("--admin-token-file={}", file.path().display());
+    let fairway = Fairway::start(&shop(), &[&flag]);
+    let browser = Browser::open(&fairway).await;
+    let page = format!("http://{ELSEWHERE}:{}/ui#problems", fairway.admin.port());
+    let give = async |token: &str| {
+        let script = format!(
+            "document.querySelector('dialog input').value = '{token}'; document.querySelector('dialog button').click()"
+        );
+        browser.run(&script).await;
+    };
+    let dialogs = "return document.querySelectorAll('dialog[open]').length";
+    browser.page.goto(&page).await.expect("the page");
+    browser.until(&format!("{dialogs} === 1")).await;
+    assert_eq!(browser.inaccessible().await, [""; 0], "the question");
+    give("another-token-of-the-port").await;
+    browser
+        .until("return document.querySelector('dialog')?.innerText.includes('that is not the token') === true")
+        .await;
+    give(TOKEN).await;
+    browser.until_text("proxy-read-timeout").await;
+    browser.until("return document.getElementById('state').textContent === 'live'").await;
+    assert_eq!(browser.run(dialogs).await, 0, "both who asked have it");
+    // Whoever has none is told, and left alone.
+    browser.page.refresh().await.expect("the page");
+    browser.until(&format!("{dialogs} === 1")).await;
+    browser.run("document.querySelector('dialog button[type=button]').click()").await;
+    browser.until_text("load the page anew").await;
+    let tries = "return performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/events')).length >= 3";
+    browser.until(tries).await;
+    assert_eq!(browser.run(dialogs).await, 0, "nobody is asked again");
+}
+
+#[tokio::test]
+async fn a_search_says_when_there_is_nobody_to_ask() {
+    let fairway = Fairway::start(&shop(), &[]);
+    let browser = Browser::open(&fairway).await;
+    browser.view("problems").await;
+    browser.until_text("proxy-read-timeout").await;
+    drop(fairway);
+    let search = "const field = document.querySelector('input[type=search]'); field.value = 'shop'; \
+                  field.dispatchEvent(new Event('input'))";
+    browser.run(search).await;
+    browser.until_text("no answer: Fairway has ended").await;
 }

@@ -7,6 +7,9 @@ use std::net::SocketAddr;
 /// Points of each member.
 const POINTS: usize = 160;
 
+/// Points of all members: from a thousand members on each has fewer, so that a ring's memory and time are bounded.
+const ALL_POINTS: usize = 1000 * POINTS;
+
 /// Members on a ring of 2³² places. When one comes or goes, only the keys that are its own move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ring {
@@ -20,14 +23,17 @@ impl Ring {
         Self::new(endpoints.iter().map(SocketAddr::to_string))
     }
 
-    /// A ring of members with these names; names must differ.
-    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
-        let mut points = Vec::new();
+    /// A ring of members with these names; names must differ. Of very many members each has the first of its points,
+    /// so that one more of them moves few keys.
+    pub fn new(names: impl IntoIterator<Item = String, IntoIter: ExactSizeIterator>) -> Self {
+        let names = names.into_iter();
+        let each = (ALL_POINTS / names.len().max(1)).clamp(1, POINTS);
+        let mut points = Vec::with_capacity(each * names.len());
         for (member, name) in (0u32..).zip(names) {
             let mut base = Hasher::new();
             base.update(name.as_bytes());
             let mut place = 0u32;
-            for _ in 0..POINTS {
+            for _ in 0..each {
                 let mut hasher = base.clone();
                 hasher.update(&place.to_le_bytes());
                 place = hasher.finalize();
@@ -64,6 +70,29 @@ mod tests {
     #[test]
     fn an_empty_ring_owns_nothing() {
         assert_eq!(Ring::default().find(b"key"), None);
+    }
+
+    #[test]
+    fn very_many_members_share_a_bounded_number_of_points_and_few_keys_move() {
+        let many = |count: u32| -> Vec<SocketAddr> {
+            (0..count).map(|at| SocketAddr::from(((0x0a00_0000 + at).to_be_bytes(), 80))).collect()
+        };
+        // Up to here it is the ring that others have.
+        assert_eq!(Ring::of_endpoints(&many(1000)).points.len(), 1000 * super::POINTS);
+        let (fewer, more) = (many(20_000), many(20_100));
+        let (before, after) = (Ring::of_endpoints(&fewer), Ring::of_endpoints(&more));
+        assert_eq!(before.points.len(), 20_000 * 8);
+        assert!(after.points.len() <= super::ALL_POINTS, "{}", after.points.len());
+        assert!(Ring::of_endpoints(&many(200_000)).points.len() <= 200_000);
+        let moved = (0..4000u32)
+            .filter(|key| owner(&before, &fewer, *key) != owner(&after, &more, *key))
+            .count();
+        // Each has a point less from 20,001 on: an eighth of the keys, and those of the new ones.
+        assert!(moved < 4000 / 5, "{moved}");
+        let owners = |ring: &Ring, all: &[SocketAddr]| -> std::collections::BTreeSet<_> {
+            (0..4000u32).filter_map(|key| owner(ring, all, key)).collect()
+        };
+        assert!(owners(&after, &more).len() > 3000, "keys are spread");
     }
 
     proptest! {

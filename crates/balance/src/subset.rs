@@ -16,7 +16,7 @@ impl Subsets {
     pub fn new(endpoints: usize, size: NonZeroU32) -> Self {
         let size = size.get() as usize;
         let sets = endpoints.div_ceil(size);
-        let ring = Ring::new((1..=sets).map(|number| format!("set{number}")));
+        let ring = Ring::new((0..sets).map(|before| format!("set{}", before + 1)));
         Self { ring, size, endpoints }
     }
 

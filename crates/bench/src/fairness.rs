@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::load::{Outcome, Pace, Plan};
 use crate::measure::Bench;
-use crate::peers::Running;
+use crate::peers::{Peer, Running};
 use crate::process::pause;
 use crate::results::{Calm, Fairness, Spread};
 use crate::scenario::hosts;
@@ -21,6 +21,8 @@ use crate::scenario::hosts;
 pub(crate) const NAME: &str = "fairness";
 /// Requests per second of the host that is measured: far from what any proxy could do.
 const RATE: f64 = 500.0;
+/// The control in bench.json and in the report: the first peer, while another process of Fairway is flooded.
+pub(crate) const CONTROL: &str = "fairway, the flood at another process";
 /// How long a flooding client waits for anything before it begins anew.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -65,18 +67,26 @@ pub(crate) const FLOODS: [Flood; 5] = [
 ];
 
 impl Bench {
-    /// Measures the second of two hosts while the first one is flooded, and while it is not.
+    /// Measures the second of two hosts while the first one is flooded, and while it is not; and, as a control, while a
+    /// process is flooded that shares nothing with the one that is asked but the machine.
     pub(crate) fn fairness(&mut self) -> Result<BTreeMap<String, Fairness>> {
         let running = self.start(2)?;
+        let apart = match running.iter().find(|peer| peer.peer == Peer::Fairway) {
+            Some(asked) => Some((asked, self.another()?)),
+            None => None,
+        };
+        let turns = running.iter().map(|peer| (peer.peer.name(), peer, peer.http));
+        let control = apart.iter().map(|(asked, other)| (CONTROL, *asked, other.http));
+        let turns: Vec<_> = turns.chain(control).collect();
         let mut found = BTreeMap::new();
         for flood in FLOODS {
             let mut peers: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
             let mut unanswered: BTreeMap<String, u64> = BTreeMap::new();
             for round in 1..=self.rounds {
-                for peer in &running {
-                    let name = peer.peer.name();
+                for (name, peer, target) in &turns {
+                    let (name, target) = (*name, *target);
                     let quiet = self.calm(peer)?;
-                    let flooding = Flooding::start(flood, peer.http)?;
+                    let flooding = Flooding::start(flood, target)?;
                     let flooded = self.calm(peer);
                     flooding.stop();
                     let both = [quiet, flooded?].map(|mut outcome| {
@@ -93,6 +103,7 @@ impl Bench {
                     turns[0].push(quiet);
                     turns[1].push(flooded);
                     peer.cut_log()?;
+                    apart.iter().try_for_each(|(_, other)| other.cut_log())?;
                 }
             }
             let peers = peers.into_iter().map(|(peer, turns)| {
@@ -104,6 +115,15 @@ impl Bench {
             found.insert(flood.name.to_owned(), fairness);
         }
         Ok(found)
+    }
+
+    /// One more process of Fairway, with files of its own.
+    fn another(&mut self) -> Result<Running> {
+        let folder = self.folder.join("another");
+        let before = std::mem::replace(&mut self.folder, folder);
+        let started = self.start_one(Peer::Fairway, 2);
+        self.folder = before;
+        started
     }
 
     /// The host that nobody floods.

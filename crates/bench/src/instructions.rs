@@ -3,66 +3,104 @@
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use crate::load::{Pace, Plan, Stage};
 use crate::measure::Bench;
-use crate::peers::{HEADERS, PLAIN, Peer, REWRITE, Running, TWO_PATHS};
+use crate::peers::{GUARDED, HEADERS, PLAIN, Peer, REWRITE, Running, SECURE, TWO_PATHS};
 use crate::probe::Probe;
-use crate::scenario::hosts;
+use crate::scenario::{SCENARIOS, Scenario, hosts};
 
 /// Requests before the ones that are counted: they open connections and fill caches.
 const FIRST: u64 = 100;
 
-/// A traffic that is counted: its name, its host and its path.
-type Asked = (&'static str, &'static str, &'static str);
+/// A question of a lone client: its name, its host, its path and the status of its answer.
+#[derive(Clone, Copy)]
+struct Asked<'a>(&'static str, &'a str, &'static str, u16);
 
-/// What is counted beside the one host of `http1`: the second path of a host without snippets, the same of one with a
-/// snippet elsewhere, which is to cost nothing more, and locations with each snippet.
-const BESIDE: [Asked; 4] = [
-    ("two-paths", TWO_PATHS, PLAIN),
-    ("beside-snippet", HEADERS.host, PLAIN),
-    ("snippet-headers", HEADERS.host, "/"),
-    ("snippet-rewrite", REWRITE.host, "/old/path/"),
+/// What a lone client asks beside the one host of `http1`: the second path of a host without snippets, the same of one
+/// with a snippet elsewhere, which is to cost nothing more, locations with each snippet, and short answers.
+const BESIDE: [Asked<'static>; 7] = [
+    Asked("two-paths", TWO_PATHS, PLAIN, 200),
+    Asked("beside-snippet", HEADERS.host, PLAIN, 200),
+    Asked("snippet-headers", HEADERS.host, "/", 200),
+    Asked("snippet-rewrite", REWRITE.host, "/old/path/", 200),
+    Asked("guarded", GUARDED, "/", 200),
+    Asked("redirect", SECURE, "/", 308),
+    Asked("not-found", "nobody.bench.test", "/", 404),
 ];
 
+/// What is asked by as many clients as where times are measured.
+const LOADS: [&str; 5] = ["tls", "http2", "grpc", "upload-16k", "websocket"];
+
 impl Bench {
-    /// Instructions for each of `count` requests of each traffic, nearly all of them on one HTTP/1.1 connection.
+    /// Instructions for each of about `count` requests of each traffic.
     pub(crate) fn instructions(&mut self, count: u64) -> Result<Vec<(&'static str, u64)>> {
         ensure!(count > 0, "--requests must be at least 1");
         let report = self.folder.join("callgrind.out");
         let file = format!("--callgrind-out-file={}", report.display());
         let wrapper = ["valgrind", "--tool=callgrind", file.as_str()];
         let running = self.start_wrapped(Peer::Fairway, 1, &wrapper)?;
-        let host = hosts(1).concat();
-        let all = [("http1", host.as_str(), "/")].into_iter().chain(BESIDE);
-        let (generator, stop) = (&mut self.generator, AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let upstream = scope.spawn(|| generator.serve(&stop));
-            let mut counting = all.clone();
-            let result = counting.try_for_each(|asked| count_between(&running, asked, count));
-            stop.store(true, Ordering::Relaxed);
-            upstream.join().map_err(|_| anyhow!("the upstream panicked"))??;
-            result
-        })?;
+        let mut requests = self.asked(&running, count)?;
+        for name in LOADS {
+            let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+            let scenario = scenario.with_context(|| format!("no scenario is called {name}"))?;
+            eprintln!("counting {name}");
+            requests.push((name, self.loaded(&running, scenario, count)?));
+        }
         running.finish()?;
         // A report with a number is that of a dump, the one without that of the end.
-        let counted = all.zip(1..).map(|((name, ..), number)| {
+        let counted = requests.into_iter().zip(1..).map(|((name, count), number)| {
             let text = fs::read_to_string(report.with_extension(format!("out.{number}")));
             let text = text.context("valgrind wrote no report")?;
             Ok((name, collected(&text).context("valgrind's report tells no sum")? / count))
         });
         counted.collect()
     }
+
+    /// Counts requests of a lone client, nearly all of them on one connection.
+    fn asked(&mut self, running: &Running, count: u64) -> Result<Vec<(&'static str, u64)>> {
+        let host = hosts(1).concat();
+        let all = [Asked("http1", &host, "/", 200)].into_iter().chain(BESIDE);
+        let (generator, stop) = (&mut self.generator, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let upstream = scope.spawn(|| generator.serve(&stop));
+            let counted = all.map(|asked| {
+                count_between(running, asked, count)?;
+                Ok((asked.0, count))
+            });
+            let result = counted.collect();
+            stop.store(true, Ordering::Relaxed);
+            upstream.join().map_err(|_| anyhow!("the upstream panicked"))??;
+            result
+        })
+    }
+
+    /// Counts a scenario of many clients: at least `least` requests, and how many there were.
+    fn loaded(&mut self, running: &Running, scenario: &Scenario, least: u64) -> Result<u64> {
+        let plan = scenario.plan(running, &self.certificate, Pace::Closed, Duration::ZERO)?;
+        let plan = Plan { answers: least, ..plan };
+        let mut sample = |stage| match stage {
+            Stage::Start => Ok(()),
+            Stage::Begin => control("--zero", running.id()),
+            Stage::End => control("--dump", running.id()),
+        };
+        let outcome = self.generator.run(&plan, &mut sample)?;
+        let failed = outcome.first_error.unwrap_or_default();
+        ensure!(outcome.errors == 0 && outcome.requests > 0, "{}: {failed}", scenario.name);
+        Ok(outcome.requests)
+    }
 }
 
 /// Lets callgrind count these requests and nothing else: what starting costs varies by more than a request does, since
 /// keys are made of random numbers.
-fn count_between(running: &Running, (_, host, path): (&str, &str, &str), count: u64) -> Result<()> {
+fn count_between(running: &Running, asked: Asked<'_>, count: u64) -> Result<()> {
     let mut probe = Probe::new(running.http);
-    ask(&mut probe, (host, path), FIRST)?;
+    ask(&mut probe, asked, FIRST)?;
     control("--zero", running.id())?;
-    ask(&mut probe, (host, path), count)?;
+    ask(&mut probe, asked, count)?;
     control("--dump", running.id())
 }
 
@@ -77,10 +115,10 @@ fn control(order: &str, process: u32) -> Result<()> {
     Ok(())
 }
 
-fn ask(probe: &mut Probe, (host, path): (&str, &str), count: u64) -> Result<()> {
+fn ask(probe: &mut Probe, Asked(_, host, path, wanted): Asked<'_>, count: u64) -> Result<()> {
     for _ in 0..count {
         let status = probe.status(host, path)?;
-        ensure!(status == 200, "status {status} instead of 200 ({host}{path})");
+        ensure!(status == wanted, "status {status} instead of {wanted} ({host}{path})");
     }
     Ok(())
 }

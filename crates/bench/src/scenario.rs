@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustls::pki_types::ServerName;
 
-use crate::load::{GRPC_MESSAGE, Pace, Plan, Prepared, Protocol, WEBSOCKET_KEY};
+use crate::load::{ENOUGH, GRPC_MESSAGE, Pace, Plan, Prepared, Protocol, WEBSOCKET_KEY};
 use crate::peers::{GRPC, HEADERS, REWRITE, Running, SECURE, Snippet};
 use crate::tls::Certificate;
 
@@ -165,6 +165,7 @@ impl Scenario {
             pace,
             warm_up: measure / 4,
             measure,
+            answers: ENOUGH,
         }
     }
 

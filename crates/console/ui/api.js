@@ -1,10 +1,10 @@
 // Asks the API. The token, where one is needed, stays in this page's memory.
 
-let token = null;
+import { make } from "/ui/dom.js";
 
-function headers() {
-  return token === null ? {} : { "Fairway-Token": token };
-}
+let token = null;
+let asking = null;
+let declined = false;
 
 async function refused(response) {
   const text = await response.text();
@@ -15,29 +15,55 @@ async function refused(response) {
   }
 }
 
+// Resolves to whether a token was given. Whoever declines is not asked again before the page is loaded anew.
 function askForToken(why) {
-  const given = window.prompt(`${why}\n\nThe token of --admin-token-file:`);
-  if (given === null || given === "") throw new Error(why);
-  token = given.trim();
+  return new Promise((done) => {
+    const field = make("input", { type: "password", name: "token", required: true, autocomplete: "off" });
+    const dialog = make("dialog", { "aria-labelledby": "token-title", cancel: () => { field.value = ""; }, close: () => {
+      declined = field.value === "";
+      token = declined ? token : field.value.trim();
+      dialog.remove();
+      done(!declined);
+    } },
+    make("h2", { id: "token-title" }, "Who may look"),
+    make("p", { role: "alert" }, why),
+    make("form", { submit: (event) => {
+      event.preventDefault();
+      dialog.close();
+    } }, make("label", { class: "wide" }, "The token of --admin-token-file", field), make("button", {}, "Look"),
+    make("button", { type: "button", click: () => {
+      field.value = "";
+      dialog.close();
+    } }, "Leave it")));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
 }
 
-async function request(path, options = {}) {
+async function request(path) {
   for (;;) {
-    const response = await fetch(path, { ...options, headers: headers(), cache: "no-store" });
+    const shown = token;
+    const headers = shown === null ? {} : { "Fairway-Token": shown };
+    const response = await fetch(path, { headers, cache: "no-store" }).catch(() => {
+      throw new Error("no answer: Fairway has ended, or the way to it (kubectl port-forward)");
+    });
     if (response.ok) return response;
     const why = await refused(response);
-    if (response.status !== 401 && !(response.status === 403 && token === null)) throw new Error(why);
-    askForToken(why);
+    if (response.status !== 401 && !(response.status === 403 && shown === null)) throw new Error(why);
+    // Another request may have asked for it meanwhile.
+    if (token !== shown) continue;
+    if (!declined) asking ??= askForToken(why).finally(() => { asking = null; });
+    if (declined || !(await asking)) throw new Error(`${why}: load the page anew to give it`);
   }
 }
 
-export async function ask(view, parameters = {}, signal = undefined) {
+export async function ask(view, parameters = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     for (const one of [value].flat()) if (one !== "" && one !== null && one !== undefined) query.append(name, one);
   }
   const path = `/api/v1/${view}${query.size ? `?${query}` : ""}`;
-  return (await request(path, { signal })).json();
+  return (await request(path)).json();
 }
 
 // Follows the events until the page goes; whatever ends the stream, it is begun anew.

@@ -5,14 +5,15 @@ import { count, make, name, search, table, time } from "/ui/dom.js";
 
 const names = (list) => (list.length ? list.map((text) => make("div", {}, name(text))) : "–");
 
-export function open(place, query) {
+export function open(place, query, refresh) {
   let words = query.get("search") ?? "";
   const number = make("p", { class: "quiet", id: "found", role: "status" });
   const body = make("div", {});
   const view = {
     async refresh() {
       const all = await ask("certificates", { search: words, limit: 500 });
-      const text = `${count(all.found)} of ${count(all.total)} certificates`;
+      const text = all.found > all.certificates.length
+        ? `the first ${all.certificates.length} of ${count(all.found)}: search for less` : `${count(all.found)} of ${count(all.total)} certificates`;
       if (number.textContent !== text) number.textContent = text;
       const rows = all.certificates.map((one) => [
         make("span", { class: one.days < 0 ? "bad" : one.days < 14 ? "warn" : "" }, one.days < 0 ? "expired" : `${one.days} days`),
@@ -34,7 +35,7 @@ export function open(place, query) {
   place.append(
     make("form", { role: "search", submit: (event) => event.preventDefault() }, search("Secret, name or host", words, (text) => {
       words = text;
-      view.refresh();
+      refresh();
     })),
     number, body,
   );

@@ -11,7 +11,7 @@ export function open(place) {
       const all = await ask("limits");
       const full = (room) => room.most !== null && room.now >= room.most * 0.9;
       body.replaceChildren(
-        make("p", {}, "Pressure: ", make("strong", { class: all.pressure === "normal" ? "good" : "bad" }, all.pressure ?? "not known with --engine=nginx")),
+        make("p", {}, "Pressure: ", make("strong", { class: { normal: "good", high: "bad", full: "bad" }[all.pressure] }, all.pressure ?? "not known with --engine=nginx")),
         table("Room", ["What", "Now", "At most", "Beyond it"], all.rooms.map((room) => [
           room.what, make("span", { class: full(room) ? "bad" : "" }, count(room.now)), count(room.most), room.beyond,
         ])),

@@ -6,11 +6,10 @@ const ROW = 52;
 const SPARE = 20;
 
 export class List {
-  // `load(offset, limit)` gives { found, rows }; `show(row)` gives the cells of a row.
-  constructor(label, head, load, show) {
+  // `load(offset, limit)` gives { found, rows }; `show(row)` gives the cells of a row; `moved()` has the list shown anew.
+  constructor(label, head, load, show, moved) {
     this.load = load;
     this.show = show;
-    this.found = 0;
     this.begun = 0;
     this.space = make("div", { class: "space", role: "rowgroup" });
     const titles = make("div", { role: "rowgroup" }, make("div", { class: "row head", role: "row", "aria-rowindex": 1 }, head));
@@ -25,7 +24,7 @@ export class List {
       waits = true;
       requestAnimationFrame(() => {
         waits = false;
-        this.refresh();
+        moved();
       });
     });
   }
@@ -37,7 +36,6 @@ export class List {
     const limit = Math.ceil((this.box.clientHeight || 800) / ROW) + 2 * SPARE;
     const { found, rows } = await this.load(first, limit);
     if (turn !== this.begun) return;
-    this.found = found;
     this.box.setAttribute("aria-rowcount", found + 1);
     this.space.style.height = `${found * ROW}px`;
     const focused = this.space.contains(document.activeElement) ? document.activeElement.dataset.key : null;

@@ -18,8 +18,10 @@ let busy = false;
 let again = false;
 
 function asked() {
-  const [view, query] = location.hash.slice(1).split("?");
-  return [Object.hasOwn(VIEWS, view) ? view : "overview", new URLSearchParams(query ?? "")];
+  const hash = location.hash.slice(1);
+  const end = hash.includes("?") ? hash.indexOf("?") : hash.length;
+  const view = hash.slice(0, end);
+  return [Object.hasOwn(VIEWS, view) ? view : "overview", new URLSearchParams(hash.slice(end + 1))];
 }
 
 async function refresh() {
@@ -56,7 +58,7 @@ function show() {
   const heading = make("h1", {}, document.querySelector(`nav a[href="#${view}"]`).textContent);
   document.title = `${heading.textContent} – Fairway`;
   place.replaceChildren(heading);
-  shown = VIEWS[view].open(place, query);
+  shown = VIEWS[view].open(place, query, refresh);
   refresh();
 }
 

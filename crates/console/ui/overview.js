@@ -21,7 +21,8 @@ function trouble(all) {
 }
 
 // The replicas side by side, where the API server tells of them.
-function beside({ rows, more }) {
+function beside({ rows, more, unknown }) {
+  if (unknown) return [make("h2", {}, "Replicas"), make("p", { class: "quiet", id: "replicas" }, "Not known: ", name(unknown))];
   if (rows.length === 0) return [];
   const line = (one) => [
     make("span", {}, name(one.pod), one.here ? " (this one)" : ""), name(one.node ?? "–"),

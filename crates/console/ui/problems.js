@@ -5,14 +5,14 @@ import { count, make, name, search, table, time } from "/ui/dom.js";
 
 const KINDS = { error: "bad", warning: "warn", notice: "quiet" };
 
-export function open(place, query) {
+export function open(place, query, refresh) {
   let words = query.get("search") ?? "";
   let namespace = query.get("namespace") ?? "";
   const number = make("p", { class: "quiet", id: "found", role: "status" });
   const body = make("div", {});
   const choice = make("select", { name: "namespace", change: (event) => {
     namespace = event.target.value;
-    view.refresh();
+    refresh();
   } });
   const view = {
     async refresh() {
@@ -36,7 +36,7 @@ export function open(place, query) {
     make("form", { role: "search", submit: (event) => event.preventDefault() },
       search("Object, key or text", words, (text) => {
         words = text;
-        view.refresh();
+        refresh();
       }),
       make("label", {}, "Namespace", choice)),
     number, body,

@@ -67,7 +67,7 @@ async function details(dialog, row) {
   );
 }
 
-export function open(place, query) {
+export function open(place, query, refresh) {
   let words = query.get("search") ?? "";
   let sort = query.get("sort") ?? "host";
   const number = make("p", { class: "quiet", id: "found", role: "status" });
@@ -94,18 +94,18 @@ export function open(place, query) {
     const text = all.found === all.total ? `${count(all.total)} routes` : `${count(all.found)} of ${count(all.total)} routes`;
     if (number.textContent !== text) number.textContent = text;
     return { found: all.found, rows: all.routes };
-  }, show);
+  }, show, refresh);
   const order = make("select", { name: "sort", change: (event) => {
     sort = event.target.value;
     list.box.scrollTop = 0;
-    list.refresh();
+    refresh();
   } }, [["host", "Host"], ["rate", "Most requests"], ["errors", "Most errors"], ["latency", "Slowest"]].map(([value, text]) => make("option", { value, selected: value === sort }, text)));
   place.append(
     make("form", { role: "search", submit: (event) => event.preventDefault() },
       search("Host, path, namespace, Ingress, Service, certificate or address", words, (text) => {
         words = text;
         list.box.scrollTop = 0;
-        list.refresh();
+        refresh();
       }),
       make("label", {}, "Order", order)),
     number, list.box, dialog,

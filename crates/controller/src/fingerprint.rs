@@ -1,8 +1,11 @@
 //! A number that tells Configurations apart, brought up to date by what differs.
 
 use crate::stable;
-use model::{Changes, Configuration, revealed};
+use model::policy::Policy;
+use model::{Changes, Configuration, Location, Server, revealed};
 use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A number that tells Configurations apart. It is a sum over their parts, so that a change costs what it changes, and
 /// it does not depend on the way that led there. Endpoints do not count: they come and go all the time.
@@ -24,7 +27,9 @@ impl Fingerprint {
 
 /// The share of the parts that `changes` names.
 fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
-    let servers = changes.servers.iter().filter_map(|name| of.servers.get(name)).map(hash);
+    let mut policies = Policies::default();
+    let servers = changes.servers.iter().filter_map(|name| of.servers.get(name));
+    let servers = servers.map(|server| policies.server(server));
     let routes = changes.routes.iter().filter_map(|key| Some((key, of.routes.get(key)?)));
     let listeners = changes.listeners.iter().filter_map(|id| of.listeners.get(id)).map(hash);
     let carried = changes.tls_routes.iter();
@@ -51,6 +56,24 @@ fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
     parts.fold(0, u64::wrapping_add)
 }
 
+/// The numbers of policies that were seen: the places of an Ingress share one, which may be large.
+#[derive(Default)]
+struct Policies(HashMap<*const Policy, u64>);
+
+impl Policies {
+    fn server(&mut self, server: &Server) -> u64 {
+        let locations = server.locations.iter().map(|location| {
+            let Location { path, kind, whole, backend, canary, service, origin, policy } =
+                &**location;
+            let policy = *self.0.entry(Arc::as_ptr(policy)).or_insert_with(|| hash(&**policy));
+            hash(&(path, kind, whole, backend, canary, service, origin, policy))
+        });
+        let locations: Vec<u64> = locations.collect();
+        let bare = Server { locations: Vec::new(), ..server.clone() };
+        hash(&(bare, locations))
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "of a value that is hidden, too, a change has to be seen; the number tells nothing"
@@ -63,7 +86,10 @@ fn hash(part: &impl Serialize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Fingerprint;
-    use model::{Changes, Configuration, Global, Server, ServerName};
+    use model::policy::Policy;
+    use model::{
+        Backend, Changes, Configuration, Global, Location, PathKind, Server, ServerName, Template,
+    };
     use std::sync::Arc;
 
     fn with(hosts: &[&str]) -> Configuration {
@@ -81,6 +107,38 @@ mod tests {
             fingerprint.number()
         };
         steps.iter().map(|next| step(*next)).collect()
+    }
+
+    #[test]
+    fn places_count_alike_whether_they_share_their_policy_or_not() {
+        let place = |path: &str, policy: Arc<Policy>| {
+            Arc::new(Location {
+                path: path.to_owned(),
+                kind: PathKind::Prefix,
+                whole: false,
+                backend: Backend::NotFound,
+                canary: None,
+                service: None,
+                origin: None,
+                policy,
+            })
+        };
+        let of = |one: Arc<Policy>, two: Arc<Policy>| {
+            let name = ServerName::new("a.test");
+            let locations = vec![place("/1", one), place("/2", two)];
+            let server = Server { locations, ..Server::new(name.clone()) };
+            let servers = [(name, Arc::new(server))].into_iter().collect();
+            Configuration { servers, ..Configuration::default() }
+        };
+        let (one, same) = (Arc::new(Policy::default()), Arc::new(Policy::default()));
+        let other =
+            Policy { upstream_host: Some(Template::parse("x").unwrap()), ..Policy::default() };
+        let other = Arc::new(other);
+        let shared = numbers(&[&of(one.clone(), one.clone())]);
+        assert_eq!(numbers(&[&of(one.clone(), same)]), shared);
+        let differs = numbers(&[&of(one.clone(), other.clone())]);
+        assert_ne!(differs, shared);
+        assert_ne!(numbers(&[&of(other, one)]), differs, "each place has its own");
     }
 
     #[test]

@@ -119,6 +119,8 @@ pub struct UpstreamKeepAlive {
 /// Bounds on client connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
+    /// `client-header-buffer-size`: bytes of a head of which any line is taken.
+    pub header_first: usize,
     /// `large-client-header-buffers`: bytes of the longest line.
     pub header_line: usize,
     /// `large-client-header-buffers`: bytes of all lines together.
@@ -290,6 +292,7 @@ impl Default for Global {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            header_first: 1 << 10,
             header_line: 8 << 10,
             header_total: 32 << 10,
             header_count: 1000,

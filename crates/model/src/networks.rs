@@ -3,14 +3,15 @@
 use ipnet::{IpNet, Ipv4Net};
 use serde::Serialize;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// A set of networks. IPv4 addresses that are written as IPv6 (`::ffff:192.0.2.1`) are the IPv4 addresses that they
-/// mean.
+/// mean. A copy shares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Networks {
     /// Disjoint and in order.
-    nets: Vec<IpNet>,
+    nets: Arc<[IpNet]>,
 }
 
 impl Networks {
@@ -38,7 +39,7 @@ impl Networks {
 impl FromIterator<IpNet> for Networks {
     fn from_iter<I: IntoIterator<Item = IpNet>>(nets: I) -> Self {
         let nets: Vec<IpNet> = nets.into_iter().map(canonical).collect();
-        Self { nets: IpNet::aggregate(&nets) }
+        Self { nets: IpNet::aggregate(&nets).into() }
     }
 }
 

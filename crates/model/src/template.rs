@@ -3,6 +3,7 @@
 use crate::GeoVariable;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::sync::Arc;
 
 macro_rules! variables {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
@@ -269,10 +270,10 @@ pub enum Part {
     Capture(usize),
 }
 
-/// Text with variables. `$name`, `${name}` and `$1` as in nginx's configuration language.
+/// Text with variables. `$name`, `${name}` and `$1` as in nginx's configuration language. A copy shares the pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Arc<[Part]>,
 }
 
 /// A variable that Fairway does not know, or a lone `$`.
@@ -297,12 +298,12 @@ impl Template {
             rest = after;
         }
         push_text(&mut parts, rest);
-        Ok(Self { parts })
+        Ok(Self::from_parts(parts))
     }
 
     /// A template of these pieces.
     pub fn from_parts(parts: Vec<Part>) -> Self {
-        Self { parts }
+        Self { parts: parts.into() }
     }
 
     /// The pieces in order.
@@ -312,7 +313,7 @@ impl Template {
 
     /// The text, if it has no variable.
     pub fn literal(&self) -> Option<&str> {
-        match self.parts.as_slice() {
+        match &*self.parts {
             [] => Some(""),
             [Part::Text(text)] => Some(text),
             _ => None,

@@ -26,8 +26,6 @@ pub struct Tuning {
     pub default_type: Option<String>,
     /// `disable-ipv6-dns`.
     pub only_ipv4_names: Option<bool>,
-    /// `client-header-buffer-size`.
-    pub header_buffer: Option<usize>,
     /// `grpc-buffer-size-kb`, in bytes.
     pub grpc_buffer: Option<usize>,
     /// `access-log-params`: more parameters of `access_log`.

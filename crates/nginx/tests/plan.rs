@@ -204,14 +204,17 @@ fn large() -> Vec<Change<'static>> {
             "an annotation",
             Plan::Reload,
             Box::new(with_policy(|| Policy {
-                cors: Some(Cors {
-                    origins: Origins::Any,
-                    credentials: false,
-                    methods: "GET".into(),
-                    headers: "X".into(),
-                    expose: None,
-                    max_age: 1,
-                }),
+                cors: Some(
+                    Cors {
+                        origins: Origins::Any,
+                        credentials: false,
+                        methods: "GET".into(),
+                        headers: "X".into(),
+                        expose: None,
+                        max_age: 1,
+                    }
+                    .into(),
+                ),
                 ..Policy::default()
             })),
         ),

@@ -2,14 +2,14 @@
 //! counted only while somebody looks.
 
 use model::{Location, PathKind, ServerName};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use upstream::Try;
+use upstream::{Addresses, Try};
 
 /// Addresses that are kept, of each thread and of the failures of all.
 pub(crate) const MOST: usize = 10_000;
@@ -28,7 +28,7 @@ pub(crate) struct Watched {
     /// Until when it is counted, in milliseconds since `began`; 0 is never.
     until: AtomicU64,
     counts: Mutex<Vec<Arc<Counts>>>,
-    failures: Mutex<HashMap<SocketAddr, Failure>>,
+    failures: Mutex<Failures>,
     /// The last failure of each route, by host, path and how that is meant.
     routes: Mutex<HashMap<Route, (SystemTime, String)>>,
 }
@@ -44,6 +44,13 @@ struct Tally {
     tries: u64,
     errors: u64,
     times: [u64; BOUNDS.len() + 1],
+}
+
+#[derive(Debug, Default)]
+struct Failures {
+    each: HashMap<SocketAddr, Failure>,
+    /// When those of endpoints that are gone were taken out for want of room.
+    swept: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -110,28 +117,26 @@ impl Watched {
 
     /// A try failed. It may be one of very many.
     #[cold]
-    pub(crate) fn failed(
-        &self,
-        address: SocketAddr,
-        why: &dyn fmt::Display,
-        known: impl FnOnce() -> HashSet<SocketAddr>,
-    ) {
+    pub(crate) fn failed(&self, address: SocketAddr, why: &dyn fmt::Display, known: &Addresses) {
         let mut failures = lock(&self.failures);
         let now = Instant::now();
-        let is_new = match failures.get(&address) {
+        let is_new = match failures.each.get(&address) {
             Some(last) if now.duration_since(last.noted) < SOON => return,
             Some(_) => false,
             None => true,
         };
-        if is_new && failures.len() >= MOST {
-            let known = known();
-            failures.retain(|address, _| known.contains(address));
-            if failures.len() >= MOST {
+        if is_new && failures.each.len() >= MOST {
+            if failures.swept.is_some_and(|last| now.duration_since(last) < SOON) {
+                return;
+            }
+            failures.swept = Some(now);
+            failures.each.retain(|address, _| known.has(address));
+            if failures.each.len() >= MOST {
                 return;
             }
         }
         let failure = Failure { at: SystemTime::now(), noted: now, why: why.to_string() };
-        failures.insert(address, failure);
+        failures.each.insert(address, failure);
     }
 
     /// A request failed, of which the error log tells: no more of them are noted than told.
@@ -162,18 +167,18 @@ impl Watched {
     }
 
     /// What is known of the endpoints that there are.
-    pub(crate) fn of(&self, known: &HashSet<SocketAddr>) -> AtEndpoints {
+    pub(crate) fn of(&self, known: &Addresses) -> AtEndpoints {
         let mut all: HashMap<SocketAddr, (Tally, Option<Failure>)> = HashMap::new();
         for counts in lock(&self.counts).iter() {
             let mut tallies = lock(&counts.0);
-            tallies.retain(|address, _| known.contains(address));
+            tallies.retain(|address, _| known.has(address));
             for (address, more) in tallies.iter() {
                 all.entry(*address).or_default().0.add(more);
             }
         }
         let mut failures = lock(&self.failures);
-        failures.retain(|address, _| known.contains(address));
-        for (address, failure) in failures.iter() {
+        failures.each.retain(|address, _| known.has(address));
+        for (address, failure) in &failures.each {
             all.entry(*address).or_default().1 = Some(failure.clone());
         }
         let each = all.into_iter().map(|(address, (tally, failure))| AtEndpoint {
@@ -190,18 +195,13 @@ impl Watched {
 impl Counts {
     /// A request is over: what its tries came to; answers of 500 and more are failures of `watched`, too.
     #[cold]
-    pub(crate) fn note(
-        &self,
-        tries: &[Rc<Try>],
-        watched: &Watched,
-        known: impl Fn() -> HashSet<SocketAddr>,
-    ) {
+    pub(crate) fn note(&self, tries: &[Rc<Try>], watched: &Watched, known: &Addresses) {
         for attempt in tries {
             self.attempt(attempt);
             if let Some(status) = attempt.status.get().filter(|status| *status >= 500)
                 && attempt.header.get().is_some()
             {
-                watched.failed(attempt.address, &format!("it answered {status}"), &known);
+                watched.failed(attempt.address, &format!("it answered {status}"), known);
             }
         }
     }
@@ -251,6 +251,17 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{Endpoints, UpstreamId};
+    use upstream::Group;
+
+    /// Known as long as the group lives.
+    fn known(addresses: &Arc<Addresses>, all: impl Iterator<Item = u32>) -> Group {
+        let group = Group::new(UpstreamId::new("one"), Arc::default());
+        group.tell(addresses);
+        let ready = all.map(address).collect();
+        group.replace(Arc::new(Endpoints { ready, draining: Vec::new() }));
+        group
+    }
 
     fn address(number: u32) -> SocketAddr {
         SocketAddr::from((number.to_be_bytes(), 80))
@@ -266,27 +277,39 @@ mod tests {
             attempt.header.set(Some(Duration::from_millis(took)));
             threads[thread].attempt(&attempt);
         }
-        watched.failed(address(2), &"connecting: refused", HashSet::new);
-        watched.failed(address(2), &"too soon after it", HashSet::new);
-        let known = HashSet::from([address(1), address(2)]);
-        let all = watched.of(&known);
+        let addresses = Arc::default();
+        let group = known(&addresses, 1..=2);
+        watched.failed(address(2), &"connecting: refused", &addresses);
+        watched.failed(address(2), &"too soon after it", &addresses);
+        let all = watched.of(&addresses);
         let of = |number| all.each.iter().find(|one| one.address == address(number)).unwrap();
         assert_eq!((of(1).tries, of(1).errors, of(1).up_to[5], of(1).up_to[14]), (3, 1, 2, 3));
         assert_eq!(of(2).failed.as_ref().unwrap().1, "connecting: refused");
-        assert_eq!(watched.of(&HashSet::new()).each.len(), 0);
-        assert_eq!(watched.of(&known).each.len(), 0, "who is gone is forgotten");
+        drop(group);
+        assert_eq!(watched.of(&addresses).each.len(), 0);
+        let _group = known(&addresses, 1..=2);
+        assert_eq!(watched.of(&addresses).each.len(), 0, "who is gone is forgotten");
     }
 
     #[test]
     fn addresses_that_failed_are_bounded_by_those_that_there_are() {
-        let watched = Watched::default();
-        let all: HashSet<SocketAddr> = (0..MOST as u32 + 10).map(address).collect();
-        for address in &all {
-            watched.failed(*address, &"gone", || all.clone());
+        let (watched, most) = (Watched::default(), MOST as u32);
+        let addresses = Arc::default();
+        let group = known(&addresses, 0..most + 10);
+        for number in 0..most + 10 {
+            watched.failed(address(number), &"gone", &addresses);
         }
-        assert_eq!(watched.of(&all).each.len(), MOST);
-        watched.failed(address(1 << 20), &"gone", || HashSet::from([address(3)]));
-        assert!(watched.of(&HashSet::from([address(1 << 20)])).each.len() == 1);
+        assert_eq!(watched.of(&addresses).each.len(), MOST);
+        drop(group);
+        let _group = known(&addresses, [3, 1 << 20].into_iter());
+        // So many come that they are gone through once in a while, not for each.
+        lock(&watched.failures).swept = Some(Instant::now() + SOON);
+        watched.failed(address(1 << 20), &"too soon", &addresses);
+        assert_eq!(lock(&watched.failures).each.len(), MOST);
+        let long_ago = Instant::now().checked_sub(SOON);
+        lock(&watched.failures).swept = long_ago;
+        watched.failed(address(1 << 20), &"gone", &addresses);
+        assert_eq!(lock(&watched.failures).each.len(), 2);
     }
 
     #[test]

@@ -130,6 +130,7 @@ impl Native {
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
         let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
         shared.metrics = metrics;
+        shared.addresses = compiler.addresses.clone();
         shared.geoip = Arc::new(GeoIp::new(options.geoip));
         Ok(Self {
             shared: Arc::new(shared),
@@ -199,7 +200,7 @@ impl Native {
 
     /// How it goes at each endpoint, as far as it was counted.
     pub fn endpoints(&self) -> AtEndpoints {
-        self.shared.watched.of(&self.current().addresses())
+        self.shared.watched.of(&self.shared.addresses)
     }
 
     /// When and why a request of a route failed last, as far as the error log told.

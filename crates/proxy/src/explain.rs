@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tls::TlsSession;
 use tokio::task::LocalSet;
+use upstream::Group;
 use wire::http1::parse_request;
 use wire::{Body, Request, Version};
 
@@ -56,8 +57,15 @@ pub async fn explain(
     question: Question,
 ) -> Result<Vec<Decision>, Unanswerable> {
     let generation = compiled(configuration)?;
-    resolved(&generation).await;
-    LocalSet::new().run_until(follow(generation, question)).await
+    let both = async {
+        let (decisions, nameless) = follow(generation.clone(), question.clone()).await?;
+        if nameless.is_empty() {
+            return Ok(decisions);
+        }
+        resolved(&nameless).await;
+        Ok(follow(generation, question).await?.0)
+    };
+    LocalSet::new().run_until(both).await
 }
 
 /// A Configuration as it would be served. Must be called within a tokio runtime.
@@ -70,17 +78,10 @@ pub(crate) fn compiled(configuration: &Configuration) -> Result<Arc<Generation>,
     Ok(Arc::new(generation.map_err(|error| wrong(error.to_string()))?))
 }
 
-/// Waits until every ExternalName has addresses, or there is no more time.
-async fn resolved(generation: &Generation) {
-    let external: Vec<_> = generation
-        .configuration
-        .upstreams
-        .values()
-        .filter(|upstream| upstream.external.is_some())
-        .filter_map(|upstream| generation.groups.get(&upstream.id))
-        .collect();
+/// Waits until these have addresses, or there is no more time.
+async fn resolved(nameless: &[Arc<Group>]) {
     let all = async {
-        while external.iter().any(|group| group.is_empty()) {
+        while nameless.iter().any(|group| group.is_empty()) {
             #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -89,14 +90,26 @@ async fn resolved(generation: &Generation) {
     let _ = tokio::time::timeout(PATIENCE, all).await;
 }
 
+/// What is decided; and the groups that it hangs on whose names have no addresses yet. Nobody else's are waited for.
 async fn follow(
     generation: Arc<Generation>,
     question: Question,
-) -> Result<Vec<Decision>, Unanswerable> {
+) -> Result<(Vec<Decision>, Vec<Arc<Group>>), Unanswerable> {
     let worker = worker(&generation, question.ports)?;
     let mut exchange = exchange(question, &worker, generation)?;
     let response = phases::serve(&mut exchange).await;
-    Ok(decisions(&exchange, &response))
+    let nameless = exchange.place.iter().flat_map(|place| {
+        let spot = place.spot();
+        let canary = spot.canary.as_deref().map(|canary| &canary.group);
+        spot.group.iter().chain(canary).chain(&spot.stand_in).chain(&spot.mirrors)
+    });
+    let nameless = nameless.chain(&exchange.visit.named).cloned();
+    let upstreams = &exchange.generation.configuration.upstreams;
+    let is_external = |group: &Arc<Group>| {
+        upstreams.get(&group.id).is_some_and(|upstream| upstream.external.is_some())
+    };
+    let nameless = nameless.filter(|group| group.is_empty() && is_external(group)).collect();
+    Ok((decisions(&exchange, &response), nameless))
 }
 
 /// A thread that serves nobody.

@@ -57,4 +57,5 @@ pub use telemetry::{OtlpEnvironment, Spans};
 pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.
+#[cfg(feature = "fuzzing")]
 pub mod parsers;

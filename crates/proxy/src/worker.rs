@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use upstream::{Names, Pool};
+use upstream::{Addresses, Names, Pool};
 use wire::{Clock, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub metrics: Option<Arc<Metrics>>,
     /// How it goes at each endpoint.
     pub(crate) watched: Watched,
+    /// Which endpoints there are.
+    pub(crate) addresses: Arc<Addresses>,
 }
 
 /// What the process is at.
@@ -112,6 +114,7 @@ impl Shared {
             told: Told::default(),
             metrics: None,
             watched: Watched::default(),
+            addresses: Arc::default(),
         }
     }
 }
@@ -253,7 +256,7 @@ impl Worker {
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
-                self.pool.prune(&generation.addresses());
+                self.pool.prune(&self.shared.addresses);
                 self.tell();
             }
         }

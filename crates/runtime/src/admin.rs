@@ -77,6 +77,15 @@ impl Page {
         Self { status: StatusCode::OK, content_type: "application/json", body: json.into().into() }
     }
 
+    /// The same, made piece by piece while it is sent.
+    pub fn json_in_pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self {
+            status: StatusCode::OK,
+            content_type: "application/json",
+            body: Content::pieces(pieces),
+        }
+    }
+
     /// What people or their browsers read, such as `text/html`, with status 200.
     pub fn of_type(content_type: &'static str, text: impl Into<Bytes>) -> Self {
         Self { status: StatusCode::OK, content_type, body: text.into().into() }

@@ -2,6 +2,7 @@
 //! level of its own.
 
 use crate::stderr::Stderr;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -158,19 +159,35 @@ fn is_of(target: &str, part: &str) -> bool {
     target.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
+/// A message as one line, whatever texts of others it tells: they are not to look like messages of their own, nor to
+/// move a terminal's cursor.
+fn as_one_line(message: &[u8]) -> Cow<'_, [u8]> {
+    let (text, end) = message.split_at(message.len() - usize::from(message.ends_with(b"\n")));
+    let is_control = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
+    if !text.iter().any(is_control) {
+        return Cow::Borrowed(message);
+    }
+    let mut line = Vec::with_capacity(message.len() + 8);
+    for byte in text {
+        if is_control(byte) {
+            line.extend(byte.escape_ascii());
+        } else {
+            line.push(*byte);
+        }
+    }
+    line.extend_from_slice(end);
+    Cow::Owned(line)
+}
+
 impl Write for Taker {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The subscriber writes a whole message at once.
+        let message = as_one_line(bytes);
         match self {
-            // The subscriber writes a whole line at once.
-            Self::Stderr(stderr) => {
-                stderr.write(bytes);
-                Ok(bytes.len())
-            }
-            Self::Line(level, line) => {
-                line(*level, String::from_utf8_lossy(bytes).into_owned());
-                Ok(bytes.len())
-            }
+            Self::Stderr(stderr) => stderr.write(&message),
+            Self::Line(level, line) => line(*level, String::from_utf8_lossy(&message).into_owned()),
         }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -198,13 +215,21 @@ fn filter(directives: &str) -> Result<EnvFilter, LogError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Taker, directives, filter, is_of};
+    use super::{Taker, as_one_line, directives, filter, is_of};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
     fn level(rust_log: Option<&str>, verbosity: u8) -> String {
         let filter = filter(&directives(rust_log, verbosity).0).expect("it is understood");
         filter.max_level_hint().expect("there is a level").to_string()
+    }
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_tells() {
+        let line = |text: &str| String::from_utf8(as_one_line(text.as_bytes()).into_owned());
+        assert_eq!(line("a\tb é\n").as_deref(), Ok("a\tb é\n"));
+        assert_eq!(line("a\r\nERROR b\x1b[2J\0\n").as_deref(), Ok("a\\r\\nERROR b\\x1b[2J\\x00\n"));
+        assert_eq!(line("").as_deref(), Ok(""));
     }
 
     #[test]

@@ -24,8 +24,9 @@ pub fn markdown() -> String {
         page.push_str(&head);
         for row in rows {
             let (name, levels, takes) = (row.name, levels(row), arguments(row));
+            let off = if row.is_off_only() { "`off` has no effect. " } else { "" };
             let line =
-                format!("| `{name}` | {levels} | {takes} | {} | {} |\n", row.doc, row.module);
+                format!("| `{name}` | {levels} | {takes} | {off}{} | {} |\n", row.doc, row.module);
             page.push_str(&line);
         }
     }

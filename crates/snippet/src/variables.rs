@@ -44,6 +44,11 @@ pub(crate) const SET_BY_LOCATIONS: &[&str] = &[
     "location_path",
     "proxy_upstream_name",
     "proxy_alternative_upstream_name",
+    "proxy_host",
+    "pass_access_scheme",
+    "pass_server_port",
+    "best_http_host",
+    "pass_port",
 ];
 
 /// Beginnings of names that every snippet may set: nginx looks such a variable up only where nobody declared it.

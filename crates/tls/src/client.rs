@@ -129,7 +129,7 @@ fn verifier(
         return Ok(Arc::new(Verifier { provider, believes: Believes::Everybody }));
     }
     let mut roots = RootCertStore::empty();
-    for authority in &settings.authorities {
+    for authority in settings.authorities.iter() {
         roots.add(CertificateDer::from(authority.to_vec()))?;
     }
     if settings.system {
@@ -204,7 +204,7 @@ struct Authorities {
     roots: RootCertStore,
     /// Over how many others certificates may descend.
     depth: usize,
-    authorities: Vec<Arc<[u8]>>,
+    authorities: Arc<[Arc<[u8]>]>,
     /// Names of which a certificate must have one; empty: the name that was asked for.
     names: Vec<SubjectName>,
 }
@@ -338,7 +338,7 @@ mod tests {
         let settings = UpstreamTls {
             verify: true,
             depth,
-            authorities: vec![Arc::from(root.as_ref())],
+            authorities: [Arc::from(root.as_ref())].into(),
             ..UpstreamTls::default()
         };
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -366,7 +366,7 @@ mod tests {
             params.self_signed(&key).expect("a certificate").der().clone()
         };
         let (ours, forged, wild) = (itself("a.test"), itself("a.test"), itself("*.a.test"));
-        let authorities = [&ours, &wild].map(|der| Arc::from(der.as_ref())).to_vec();
+        let authorities = [&ours, &wild].map(|der| Arc::from(der.as_ref())).into();
         let settings = UpstreamTls { verify: true, authorities, ..UpstreamTls::default() };
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = verifier(&settings, provider).expect("valid settings");

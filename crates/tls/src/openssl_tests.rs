@@ -225,3 +225,33 @@ fn lists_of_every_kind_count_as_openssl_counts_them() {
     assert_eq!(bench.verdict("root", Some("others"), "alice", 0), none);
     assert_ne!(bench.verdict("signs-no-lists", Some("unfit"), "carol", 0), Verdict::Good);
 }
+
+#[test]
+fn of_very_many_roots_of_one_name_a_bounded_number_is_tried() {
+    let bench = Bench::new();
+    bench.root("root", "");
+    bench.client("old", "root", "");
+    let read = |name: &str| {
+        let path = bench.path().join(format!("{name}.crt"));
+        CertificateDer::from_pem_file(path).expect("a certificate")
+    };
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "root");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let other = || {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        Arc::from(params.self_signed(&key).expect("a certificate").der().as_ref())
+    };
+    let others: Vec<Arc<[u8]>> = (0..super::SIGNATURES).map(|_| other()).collect();
+    let behind = |others: &[Arc<[u8]>]| {
+        let root = Arc::from(read("root").as_ref());
+        let settings = &bench.verifier("root", None).settings;
+        let authorities = others.iter().cloned().chain([root]).collect();
+        let verifier =
+            Verifier::new(Arc::new(ClientVerification { authorities, ..(**settings).clone() }));
+        verifier.verdict(&[read("old")], UnixTime::now())
+    };
+    assert_eq!(behind(&others[1..]), Verdict::Good);
+    assert_ne!(behind(&others), Verdict::Good);
+}

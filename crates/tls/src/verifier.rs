@@ -13,6 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath, anchor_from_trusted_cert};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
+/// Bytes of the names of authorities that a handshake tells a client at most: TLS has no room for more than twice that.
+const LONGEST_NAMES: usize = 32 << 10;
+/// Roots of one name whose signature is looked for at most, as many as webpki tries on its paths.
+const SIGNATURES: usize = 100;
+
 /// What a client's certificate is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -68,13 +73,15 @@ impl Verifier {
         verifier
     }
 
-    /// The subjects of the authorities.
+    /// The subjects of the authorities; none where they are so long that every handshake would be a burden.
     pub fn subjects(&self) -> Vec<DistinguishedName> {
         let subject = |der: &Arc<[u8]>| {
             let (_, certificate) = X509Certificate::from_der(der).ok()?;
             Some(DistinguishedName::from(certificate.subject().as_raw().to_vec()))
         };
-        self.settings.authorities.iter().filter_map(subject).collect()
+        let all: Vec<_> = self.settings.authorities.iter().filter_map(subject).collect();
+        let bytes: usize = all.iter().map(|name| 2 + name.as_ref().len()).sum();
+        if bytes > LONGEST_NAMES { Vec::new() } else { all }
     }
 
     /// What a chain is worth at this time; its first certificate is the client's.
@@ -171,7 +178,12 @@ impl Verifier {
         chain: &[CertificateDer<'_>],
         now: i64,
     ) -> Verdict {
-        let roots = self.roots.iter().filter_map(|der| X509Certificate::from_der(der).ok());
+        // The names of anchors have no tag before them.
+        let issuer = leaf.issuer().as_raw();
+        let named = self.anchors.iter().zip(&self.roots);
+        let named = named.filter(|(anchor, _)| issuer.ends_with(anchor.subject.as_ref()));
+        let roots = named.take(SIGNATURES);
+        let roots = roots.filter_map(|(_, der)| X509Certificate::from_der(der).ok());
         match roots.map(|(_, root)| root).find(|root| is_issued(leaf, root)) {
             None => refusal(&Error::UnknownIssuer, chain),
             Some(root) => match self.certificates(&[leaf.clone(), root], now) {

@@ -103,6 +103,16 @@ fn what_descends_from_an_authority_is_good_and_nothing_else() {
 }
 
 #[test]
+fn names_of_authorities_that_are_a_burden_are_not_told_and_still_count() {
+    let (short, long) = (root("short"), root(&"long".repeat(9000)));
+    assert_eq!(verifier(&[&short], Vec::new(), 1).subjects().len(), 1);
+    let both = verifier(&[&short, &long], Vec::new(), 1);
+    assert!(both.subjects().is_empty());
+    let client = below(&short, params("client", false));
+    assert_eq!(verdict(&both, &[&client]), Verdict::Good);
+}
+
+#[test]
 fn a_forged_authority_of_the_same_name_is_not_believed() {
     let (ours, forged) = (root("ours"), root("ours"));
     let eve = below(&forged, params("eve", false));

@@ -1,12 +1,11 @@
 //! What the objects of one namespace may take together. Beyond it the newest of them wait, and nobody else does.
 
 use crate::Options;
-use crate::ingress::{Age, annotation_of, references};
+use crate::ingress::{Age, annotation_of, named, references};
 use crate::snippets;
 use model::{Problem, Severity};
 use objects::{Ingress, ObjectKey, Reference, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The key of the ConfigMap, and with `--` the flag.
@@ -25,14 +24,21 @@ const NAMES: [&str; KINDS] = [
     "snippet-settings",
     "route-places",
     LISTENERS,
+    ENDPOINTS,
+    "named-bytes",
 ];
-const KINDS: usize = 11;
+const KINDS: usize = 13;
 /// Listeners of ListenerSets.
 pub(crate) const LISTENERS: &str = "listeners";
+/// Endpoints of the Services that Ingresses or routes lead to: counted where their lists are made.
+pub(crate) const ENDPOINTS: &str = "endpoints";
+const LISTENERS_COUNTED: usize = 10;
+const ENDPOINTS_COUNTED: usize = 11;
+const NAMED_BYTES: usize = 12;
 const ROUTE_PLACES: usize = 9;
 const CERTIFICATE_BYTES: usize = 5;
-/// What a namespace can do without: regular expressions and certificates.
-const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
+/// What a namespace can do without: regular expressions, certificates, and what annotations name.
+const MAY_BE_NONE: [usize; 4] = [PATTERNS_COUNTED, PATTERN_BYTES, CERTIFICATE_BYTES, NAMED_BYTES];
 /// Problems are counted where they are published, not in objects.
 pub(crate) const PROBLEMS: usize = 6;
 const PATTERNS_COUNTED: usize = 3;
@@ -62,6 +68,8 @@ impl Default for Budget {
             4_000_000,
             20_000,
             256,
+            100_000,
+            64 << 20,
         ])
     }
 }
@@ -120,7 +128,13 @@ impl Budget {
 
     /// Listeners that the ListenerSets of a namespace may have.
     pub(crate) fn listeners(&self) -> u64 {
-        self.0[KINDS - 1]
+        self.0[LISTENERS_COUNTED]
+    }
+
+    /// Endpoints that the Services of a namespace may have: those that Ingresses lead to, and as many again that routes
+    /// do.
+    pub(crate) fn endpoints(&self) -> u64 {
+        self.0[ENDPOINTS_COUNTED]
     }
 
     /// The first that is exceeded.
@@ -138,7 +152,7 @@ struct Weight {
 }
 
 impl Weight {
-    fn of(ingress: &Ingress, age: Age, options: &Options) -> Self {
+    fn of(ingress: &Ingress, age: Age, options: &Options, snapshot: &Snapshot) -> Self {
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let aliases = annotation_of(ingress, "server-alias", options).unwrap_or_default();
         let paths = || ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
@@ -168,9 +182,13 @@ impl Weight {
             of_snippets.settings,
             0,
             0,
+            0,
+            named(ingress, options).iter().map(|one| bytes_named(one, snapshot)).sum(),
         ];
+        // Those of other namespaces are not its own: their size is nothing that it may find out.
+        let is_own = |key: &ObjectKey| key.namespace == ingress.meta.key.namespace;
         let secrets = references(ingress, options).into_iter().filter_map(|found| match found {
-            Reference::Secret(key) => Some(key),
+            Reference::Secret(key) => Some(key).filter(is_own),
             Reference::ConfigMap(_) | Reference::Service(_) => None,
         });
         Self { age, amounts, secrets: secrets.collect() }
@@ -222,9 +240,9 @@ impl Budgets {
         let namespace = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
         namespace.take_out(key);
         if let Some(Versions { age, current, kept }) = versions {
-            let own = Weight::of(current, age.clone(), options);
+            let own = Weight::of(current, age.clone(), options, snapshot);
             let weight = match kept {
-                Some(kept) => own.or(Weight::of(kept, age, options)),
+                Some(kept) => own.or(Weight::of(kept, age, options, snapshot)),
                 None => own,
             };
             namespace.put_in(key, weight, snapshot);
@@ -333,6 +351,20 @@ fn bytes_of(secret: &ObjectKey, snapshot: &Snapshot) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
+/// The bytes of a Secret or a ConfigMap that an annotation names.
+fn bytes_named(reference: &Reference, snapshot: &Snapshot) -> u64 {
+    let bytes = match reference {
+        Reference::Secret(key) => return bytes_of(key, snapshot),
+        Reference::ConfigMap(key) => {
+            let data = snapshot.config_maps.get(key).map(|found| &found.data);
+            let entries = data.into_iter().flatten();
+            entries.map(|(name, value)| name.len() + value.len()).sum()
+        }
+        Reference::Service(_) => 0,
+    };
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Budget, KINDS};
@@ -349,7 +381,7 @@ mod tests {
                 "{wrong}"
             );
         }
-        for nothing in ["ingresses=0", "hosts=0", "paths=0", "problems=0"] {
+        for nothing in ["ingresses=0", "hosts=0", "paths=0", "problems=0", "endpoints=0"] {
             let why = nothing.parse::<Budget>().expect_err(nothing);
             assert!(why.contains("write a number above 0"), "{why}");
         }

@@ -8,6 +8,10 @@ use rustls::pki_types::pem::{PemObject, SectionKind};
 use std::sync::Arc;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
 
+/// Bytes of the certificates of a chain at most: each handshake sends all of it and has a copy in memory until the peer
+/// takes it. OpenSSL's clients take no more, others less.
+const LONGEST_CHAIN: usize = 100 << 10;
+
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
 
@@ -95,6 +99,13 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
     let chain = field(secret, "tls.crt").ok_or("has no tls.crt: add the certificate")?;
     let key = field(secret, "tls.key").ok_or("has no tls.key: add the private key")?;
     let chain = certificates(chain, "tls.crt")?;
+    let bytes: usize = chain.iter().map(Vec::len).sum();
+    if bytes > LONGEST_CHAIN {
+        return Err(format!(
+            "has certificates of {bytes} bytes in tls.crt, of which clients take {LONGEST_CHAIN} at most: leave the one of \
+             the host there, and those between it and its authority"
+        ));
+    }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
         format!("has no private key in tls.key ({error}): put one in PEM there")
     })?;

@@ -2,6 +2,7 @@
 
 use crate::Options;
 use crate::aliases::service_named;
+use crate::endpoint_budget::Weight;
 use crate::ingress::{Role, Target};
 use model::{Endpoints, Outside};
 use objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint, Snapshot};
@@ -23,7 +24,7 @@ pub(crate) struct Behind {
 }
 
 impl Behind {
-    fn nobody(fault: String) -> Self {
+    pub(crate) fn nobody(fault: String) -> Self {
         Self { fault: Some(fault), ..Self::default() }
     }
 }
@@ -62,6 +63,42 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, options: &Options) ->
         return Behind { endpoints, ..Behind::default() };
     }
     Behind { endpoints: endpoints(service, port, TCP, snapshot, options), ..Behind::default() }
+}
+
+/// What the list of endpoints behind a target would have at most; none where there is no such list.
+pub(crate) fn weight(target: &Target, snapshot: &Snapshot) -> Option<Weight> {
+    let Target::Service { service: key, .. } = target else { return None };
+    let service = snapshot.services.get(key)?;
+    let weight = |endpoints| Weight { created: service.meta.created, endpoints };
+    if service.kind == "ExternalName" {
+        let name = service.external_name.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let named = snapshot.services.get(&service_named(name.trim_end_matches('.'))?)?;
+        let number = external_port(target, service)?;
+        let port = named.ports.iter().find(|candidate| candidate.port == number)?;
+        return Some(weight(count(named, port, TCP, snapshot)));
+    }
+    let port = port_of(target, service)?;
+    if cluster_ip(target, service, port).is_some() {
+        return Some(weight(1));
+    }
+    Some(weight(count(service, port, TCP, snapshot)))
+}
+
+/// How many endpoints a Service port has at most: all addresses, ready or not, for each port of theirs.
+pub(crate) fn count(
+    service: &Service,
+    port: &ServicePort,
+    protocol: &str,
+    snapshot: &Snapshot,
+) -> u64 {
+    let slices = snapshot.slices.get(&service.meta.key).into_iter();
+    let slices = slices.flat_map(|slices| slices.values()).filter(|slice| !slice.fqdn);
+    let counts = slices.map(|slice| {
+        let addresses: usize =
+            slice.endpoints.iter().map(|endpoint| endpoint.addresses.len()).sum();
+        addresses.saturating_mul(slice_ports(port, protocol, slice).len())
+    });
+    u64::try_from(counts.fold(0, usize::saturating_add)).unwrap_or(u64::MAX)
 }
 
 /// The address of the Service, where that is wanted and it has one (`service-upstream`).

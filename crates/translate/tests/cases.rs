@@ -85,6 +85,58 @@ fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
     assert!(steps > 100, "only {steps} objects");
 }
 
+/// Whatever a Gateway or a route asks for, nothing of it is served by the nginx engine, and each of them is told so:
+/// in its status, and by a problem of its own.
+#[test]
+fn the_nginx_engine_serves_nothing_of_gateways_and_says_so_of_each_object() {
+    let mut told = BTreeSet::new();
+    for case in folders(&root().join("gateway")) {
+        let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
+        let snapshot =
+            snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
+        let native = Options { gateway_addresses: pool(&case), ..options() };
+        let nginx = Options { raw: true, ..native.clone() };
+        let (served, made) = (translate(&snapshot, &native).statuses, translate(&snapshot, &nginx));
+        let (at, configuration) = (case.display(), &made.configuration);
+        assert!(configuration.routes.is_empty() && configuration.tls_routes.is_empty(), "{at}");
+        assert!(configuration.listeners.is_empty() && configuration.streams.is_empty(), "{at}");
+        let problems: BTreeSet<_> =
+            made.problems.iter().map(|one| one.origin.to_string()).collect();
+        let all = &made.statuses;
+        let routes = |all: &Statuses| {
+            let both = all.routes.iter().chain(&all.stream_routes);
+            both.map(|(id, one)| (id.clone(), one.parents.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(routes(all), routes(&served), "{at}: every route of ours is told");
+        assert!(all.gateways.keys().eq(served.gateways.keys()), "{at}: so is every Gateway");
+        assert!(all.sets.keys().eq(served.sets.keys()), "{at}: so is every ListenerSet");
+        let ours = all.gateways.iter().map(|(key, one)| ("Gateway", key, &one.conditions));
+        let ours =
+            ours.chain(all.sets.iter().map(|(key, one)| ("ListenerSet", key, &one.conditions)));
+        let parents = |(kind, key), parents| (kind, key, parents);
+        let of_routes =
+            all.routes.iter().chain(&all.stream_routes).flat_map(|((kind, key), one)| {
+                one.parents.iter().map(move |(_, all)| parents((kind.name(), key), all))
+            });
+        for (kind, key, conditions) in ours.chain(of_routes) {
+            let accepted = conditions.iter().find(|one| one.kind == "Accepted");
+            assert!(accepted.is_some_and(|one| !one.holds), "{at}: {kind} {}", key.name);
+            let origin = format!("{kind} {}/{}", key.namespace, key.name);
+            assert!(problems.contains(&origin), "{at}: no problem of {origin}: {problems:?}");
+            told.insert(kind);
+        }
+        let of_sets = all.sets.values().flat_map(|one| &one.listeners);
+        for one in all.gateways.values().flat_map(|one| &one.listeners).chain(of_sets) {
+            assert_eq!(one.attached, 0, "{at}: nothing is attached to {}", one.name);
+        }
+        let reached = all.policies.values().any(|one| !one.ancestors.is_empty());
+        assert!(!reached, "{at}: no policy has a Gateway");
+    }
+    let routes = ["GRPCRoute", "HTTPRoute", "TCPRoute", "TLSRoute", "UDPRoute"];
+    let kinds = ["Gateway", "ListenerSet"].into_iter().chain(routes).collect();
+    assert_eq!(told, kinds);
+}
+
 /// A route with this rule at a Gateway with so many listeners.
 fn with_rule(listeners: usize, rule: &str) -> String {
     let head = "apiVersion: gateway.networking.k8s.io/v1\nkind";

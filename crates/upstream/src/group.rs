@@ -1,12 +1,12 @@
 //! An upstream while it serves: its endpoints now, and whose turn it is. It outlives generations.
 
-use super::Rule;
+use super::{Addresses, Rule};
 use arc_swap::ArcSwap;
 use balance::{Needs, Roster, RoundRobin};
 use model::{Endpoints, UpstreamId};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use stream::{Following, Resolver};
 
@@ -30,6 +30,8 @@ struct Members {
     roster: ArcSwap<Roster>,
     /// Which algorithms ask; it is also what those wait for who replace the roster.
     needs: Mutex<Needs>,
+    /// Where the addresses of all upstreams are known.
+    told: OnceLock<Arc<Addresses>>,
     /// When the clock of the scores began.
     since: Instant,
 }
@@ -47,8 +49,24 @@ impl Members {
     /// Replaces the endpoints. What algorithms compute of them is computed here, not while somebody waits.
     fn replace(&self, endpoints: Arc<Endpoints>) {
         let needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
-        if *self.roster.load().endpoints() != endpoints {
-            self.renew(endpoints, &needs);
+        let before = self.roster.load().endpoints().clone();
+        if before == endpoints {
+            return;
+        }
+        // What stays is known all the time.
+        if let Some(told) = self.told.get() {
+            told.add(&endpoints);
+        }
+        self.renew(endpoints, &needs);
+        if let Some(told) = self.told.get() {
+            told.remove(&before);
+        }
+    }
+
+    fn tell(&self, addresses: &Arc<Addresses>) {
+        let _needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.told.set(addresses.clone()).is_ok() {
+            addresses.add(self.roster.load().endpoints());
         }
     }
 
@@ -77,6 +95,14 @@ impl Members {
     }
 }
 
+impl Drop for Members {
+    fn drop(&mut self) {
+        if let Some(told) = self.told.get() {
+            told.remove(self.roster.load().endpoints());
+        }
+    }
+}
+
 impl Group {
     /// A group with these endpoints.
     pub fn new(id: UpstreamId, endpoints: Arc<Endpoints>) -> Self {
@@ -86,6 +112,7 @@ impl Group {
             id: id.clone(),
             roster: ArcSwap::from_pointee(roster),
             needs: Mutex::new(needs),
+            told: OnceLock::new(),
             since: Instant::now(),
         });
         Self {
@@ -101,6 +128,11 @@ impl Group {
     /// Replaces the endpoints.
     pub fn replace(&self, endpoints: Arc<Endpoints>) {
         self.members.replace(endpoints);
+    }
+
+    /// From now on its addresses are known there, as long as it lives.
+    pub fn tell(&self, addresses: &Arc<Addresses>) {
+        self.members.tell(addresses);
     }
 
     /// Follows a name from now on (host and port of an ExternalName Service), or none.

@@ -41,7 +41,7 @@ pub(super) async fn send(
     })?;
     journal.connected(reused);
     connection.requests += 1;
-    let Head::Http1(head) = request.head.clone() else {
+    let Head::Http1(head) = request.head.take() else {
         let error = TryError::InvalidHeader;
         return Err(Failed { error, sent: false, refused: false, reused });
     };

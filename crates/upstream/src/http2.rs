@@ -4,7 +4,6 @@ use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
-use http::Request;
 use model::UpstreamKeepAlive;
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -94,7 +93,7 @@ pub(super) async fn send(
         TryError::Http2(error)
     };
     journal.connected(reused);
-    let Head::Http2(head) = &request.head else {
+    let Head::Http2(head) = request.head.take() else {
         return Err(fail(TryError::InvalidHeader, false, reused));
     };
     let ready = tokio::time::timeout(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
@@ -102,8 +101,8 @@ pub(super) async fn send(
         .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
         .map_err(|error| fail(broken(error), false, reused))?;
     let bodyless = request.body.is_empty();
-    let head: Request<()> = (**head).clone();
-    let trailers = head.extensions().get::<TrailerRule>().cloned();
+    let mut head = *head;
+    let trailers = head.extensions_mut().remove::<TrailerRule>();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = Exchange {
@@ -340,7 +339,11 @@ fn poll_send(
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), TryError>> {
     loop {
-        ready!(poll_send_data(stream, pending, cx)).map_err(TryError::Http2)?;
+        let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
+        ready!(poll_send_data(stream, pending, last, cx)).map_err(TryError::Http2)?;
+        if last {
+            return Poll::Ready(Ok(()));
+        }
         let frame = ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)?;
         if let (Some(taken), Some(frame)) = (&mut taken, &frame) {
             taken.note(frame);

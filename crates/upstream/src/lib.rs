@@ -1,5 +1,6 @@
 //! Towards the upstreams: connections, their pools, and one try of a request over them.
 
+mod addresses;
 mod call;
 mod connect;
 mod failure;
@@ -16,6 +17,7 @@ mod rule;
 mod send;
 mod talk;
 
+pub use addresses::Addresses;
 pub use call::{Call, CallError, Destination, Way, call, host_of};
 pub use connect::{Connection, Target};
 pub use failure::{Failed, TryError};

@@ -1,12 +1,12 @@
 //! Idle connections of one thread, the most recently used first.
 
+use super::Addresses;
 use super::connect::{Connection, Key, Target};
 use super::http2::Session;
 use foldhash::fast::RandomState;
 use model::UpstreamKeepAlive;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::net::SocketAddr;
+use std::collections::{HashMap, VecDeque};
 use tokio::time::Instant;
 
 /// The connections of one thread that wait for their next request.
@@ -78,12 +78,12 @@ impl Pool {
         self.limits.set(Some(limits));
     }
 
-    /// Ends connections that waited too long, that the endpoint closed, or whose endpoint is not `wanted` any more.
-    pub fn prune(&self, wanted: &HashSet<SocketAddr>) {
+    /// Ends connections that waited too long, that the endpoint closed, or whose endpoint no upstream has any more.
+    pub fn prune(&self, wanted: &Addresses) {
         let Some(limits) = self.limits.get() else { return };
         let mut idle = self.idle.borrow_mut();
         idle.retain(|(address, _), waiting| {
-            if !wanted.contains(address) {
+            if !wanted.has(address) {
                 waiting.clear();
             }
             waiting.retain_mut(|entry| {
@@ -93,8 +93,8 @@ impl Pool {
         });
         self.count.set(idle.values().map(VecDeque::len).sum());
         self.sessions.borrow_mut().retain(|(address, _), sessions| {
-            sessions.retain(|session| wanted.contains(address) && !session.is_over(&limits));
-            !sessions.is_empty()
+            sessions.retain(|session| !session.is_over(&limits));
+            !sessions.is_empty() && wanted.has(address)
         });
     }
 

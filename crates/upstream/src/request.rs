@@ -8,7 +8,7 @@ use wire::{Body, Interim};
 pub struct Outgoing<'a> {
     /// The method.
     pub method: &'a Method,
-    /// The head, written for HTTP/1 or in parts for HTTP/2.
+    /// The head, written for HTTP/1 or in parts for HTTP/2; whoever sends it takes it.
     pub head: Head,
     /// The body; read from the front at each try.
     pub body: &'a mut Body,
@@ -23,7 +23,7 @@ pub struct Outgoing<'a> {
 }
 
 /// The head of a request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Head {
     /// All bytes of an HTTP/1 head.
     Http1(bytes::Bytes),
@@ -31,4 +31,11 @@ pub enum Head {
     Http2(Box<::http::Request<()>>),
     /// The records that begin a FastCGI request.
     FastCgi(bytes::Bytes),
+}
+
+impl Head {
+    /// The head, of which nothing stays.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Http1(bytes::Bytes::new()))
+    }
 }

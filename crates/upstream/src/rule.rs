@@ -18,7 +18,7 @@ pub struct Rule {
 #[derive(Debug)]
 pub struct Session {
     /// The cookie.
-    pub affinity: Affinity,
+    pub affinity: Arc<Affinity>,
     /// The part of its value that names the upstream.
     pub upstream_key: String,
 }

@@ -150,6 +150,16 @@ impl Body {
         self.length() == Length::Known(0)
     }
 
+    /// Whether what came last was the last: no bytes and no trailers are to come. A body that ends without having said
+    /// so is not known to be over.
+    pub fn is_over(&self) -> bool {
+        match &self.kind {
+            Kind::Spool(spool) => spool.is_over() && self.is_empty(),
+            Kind::Upgraded(_) => false,
+            Kind::Empty | Kind::Full(_) | Kind::Source(_) => self.is_empty(),
+        }
+    }
+
     /// The next piece; none at the end.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         if let Some(frame) = self.returned.as_mut().and_then(|returned| returned.frames.pop_front())

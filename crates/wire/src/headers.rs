@@ -125,7 +125,7 @@ struct Section {
 }
 
 impl Section {
-    /// Puts a line at the end of what was added.
+    /// Puts a line at the end of what was added. Whoever made the value: it is one line (RFC 9110 section 5.5).
     fn write(&mut self, name: &[u8], value: &[u8]) -> Line {
         self.names |= bit(name);
         let added = &mut self.added;
@@ -133,11 +133,23 @@ impl Section {
         let start = place(added.len());
         added.extend_from_slice(name);
         added.extend_from_slice(b": ");
+        let from = added.len();
         added.extend_from_slice(value);
+        as_one_line(&mut added[from..]);
         let end = place(added.len());
         added.extend_from_slice(b"\r\n");
         let name_end = start + place(name.len());
         Line { start, name_end, value: name_end + 2, end, added: true, whole: true }
+    }
+}
+
+/// What would end a line or the text becomes a blank.
+#[inline]
+pub(crate) fn as_one_line(value: &mut [u8]) {
+    let ends = |byte: u8| matches!(byte, b'\0' | b'\r' | b'\n');
+    // All bytes are looked at without a branch: hardly a value has one.
+    if value.iter().fold(false, |found, byte| found | ends(*byte)) {
+        value.iter_mut().filter(|byte| ends(**byte)).for_each(|byte| *byte = b' ');
     }
 }
 

@@ -24,6 +24,15 @@ impl NameSet {
         self.bits & bit(name) != 0 && self.is_one(name)
     }
 
+    /// Which of them `name` is.
+    #[inline]
+    pub(crate) fn position(&self, name: &[u8]) -> Option<usize> {
+        if self.bits & bit(name) == 0 {
+            return None;
+        }
+        self.names.iter().position(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    }
+
     #[inline(never)]
     fn is_one(&self, name: &[u8]) -> bool {
         self.names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))

@@ -16,7 +16,8 @@ const TOTAL: u64 = 1 << 30;
 /// The same in memory, where nothing can be written: enough for a little, and no danger to the rest of the process.
 const IN_MEMORY: u64 = 32 << 20;
 
-/// Bytes lent at the same time: enough for a file to be the exception, and no danger to the rest of the process.
+/// Bytes lent at the same time, whatever buffers annotations and snippets ask for: enough for a file to be the
+/// exception, and no danger to the rest of the process.
 const LENT: u64 = 16 << 20;
 
 /// Where bodies are kept that are too large for memory.
@@ -25,7 +26,7 @@ pub struct Scratch {
     place: Place,
     /// Of files.
     room: Room,
-    /// Of what bodies may keep in memory beyond their own bound.
+    /// Of what bodies keep in memory beyond what every body may have.
     lent: Room,
 }
 
@@ -99,16 +100,31 @@ fn take(bounds: &[Arc<Bound>; 2], count: u64) -> bool {
 
 /// Memory for one body, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Loan([Arc<Bound>; 2]);
+pub(super) struct Loan {
+    bounds: [Arc<Bound>; 2],
+    size: AtomicU64,
+}
 
 impl Loan {
-    /// Bytes of one.
-    pub(super) const SIZE: u64 = 64 << 10;
+    /// Bytes by which it grows.
+    pub(super) const STEP: u64 = 64 << 10;
+
+    /// Whether it is enough for so many bytes, or could be made so.
+    pub(super) fn is_enough(&self, bytes: u64) -> bool {
+        let size = self.size.load(Ordering::Relaxed);
+        let more = bytes.next_multiple_of(Self::STEP).saturating_sub(size);
+        let grown = more == 0 || take(&self.bounds, more);
+        if grown {
+            self.size.fetch_add(more, Ordering::Relaxed);
+        }
+        grown
+    }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.0.iter().for_each(|bound| bound.give_back(Self::SIZE));
+        let size = self.size.load(Ordering::Relaxed);
+        self.bounds.iter().for_each(|bound| bound.give_back(size));
     }
 }
 
@@ -166,10 +182,9 @@ impl Scratch {
         Ok(Scrap { file, bounds: self.room.of(namespace), size: AtomicU64::new(0) })
     }
 
-    /// Memory for a body of this namespace that is a little larger than its own bound; none if all is lent.
-    pub(super) fn lend(&self, namespace: &Arc<str>) -> Option<Loan> {
-        let bounds = self.lent.of(namespace);
-        take(&bounds, Loan::SIZE).then(|| Loan(bounds))
+    /// Memory for a body of this namespace, beyond what every body may have; nothing as yet.
+    pub(super) fn lend(&self, namespace: &Arc<str>) -> Loan {
+        Loan { bounds: self.lent.of(namespace), size: AtomicU64::new(0) }
     }
 }
 
@@ -263,13 +278,14 @@ mod tests {
     fn memory_is_lent_to_a_namespace_up_to_half_of_it_and_comes_back() {
         let scratch = Scratch::default();
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let half = (LENT / Loan::SIZE / 2) as usize;
-        let mut lent: Vec<Loan> = std::iter::from_fn(|| scratch.lend(&a)).take(half + 1).collect();
+        let half = (LENT / Loan::STEP / 2) as usize;
+        let lend = |whom| Some(scratch.lend(whom)).filter(|loan| loan.is_enough(1));
+        let mut lent: Vec<Loan> = std::iter::from_fn(|| lend(&a)).take(half + 1).collect();
         assert_eq!(lent.len(), half);
-        let others: Vec<Loan> = std::iter::from_fn(|| scratch.lend(&b)).take(half + 1).collect();
+        let others: Vec<Loan> = std::iter::from_fn(|| lend(&b)).take(half + 1).collect();
         assert_eq!(others.len(), half);
         lent.pop();
-        assert!(scratch.lend(&a).is_some());
+        assert!(lend(&a).is_some());
         drop((lent, others));
         assert_eq!(scratch.lent.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
     }

@@ -1,5 +1,5 @@
-//! A body that was read whole: in memory up to a bound, or a little further where there is room; of what is larger, the
-//! beginning in a file without a name.
+//! A body that was read whole: in memory up to a bound as long as there is some to lend, or a little further; of what
+//! is larger, the beginning in a file without a name.
 
 use super::scratch::{Loan, NotKept, Scrap};
 use super::{BodyError, Frame, Headers, Scratch};
@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 /// Bytes read back from the file at once.
 const READ: u64 = 64 << 10;
-/// Bytes gathered before they are written to the file, at least.
-const GATHERED: usize = 16 << 10;
+/// Bytes in memory that every body may have without asking; so many are gathered before they are written to a file.
+const OWN: usize = 16 << 10;
 /// Smaller pieces are copied behind one another: each would keep the whole buffer that it came in.
 const SMALL: usize = 1 << 10;
 
@@ -23,7 +23,7 @@ pub struct Spool {
     /// How the body begins, if it did not fit into memory.
     file: Option<Arc<Scrap>>,
     in_file: u64,
-    /// Memory that it has beyond its own.
+    /// Memory that it has beyond that.
     loan: Option<Arc<Loan>>,
     /// What comes after that.
     memory: VecDeque<Bytes>,
@@ -37,7 +37,8 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Takes a piece. When more than `limit` bytes are in memory they go into a file of the namespace `owner`.
+    /// Takes a piece. When more than `limit` bytes are in memory, or than can be lent, they go into a file of the
+    /// namespace `owner`.
     pub async fn push(
         &mut self,
         data: Bytes,
@@ -53,22 +54,20 @@ impl Spool {
             self.tie_up();
             self.memory.push_back(data);
         }
-        let most = if self.file.is_some() { limit.max(GATHERED) } else { limit };
-        if self.in_memory <= most as u64 || self.borrows(scratch, owner) {
+        let most = if self.file.is_some() { OWN } else { limit.min(OWN) };
+        if self.in_memory <= most as u64 || self.borrows(limit, scratch, owner) {
             return Ok(());
         }
         self.write(scratch, owner).await
     }
 
     /// Whether it may stay in memory all the same: a file costs far more than a small body does.
-    fn borrows(&mut self, scratch: &Scratch, owner: &Arc<str>) -> bool {
-        if self.file.is_some() || self.in_memory > Loan::SIZE {
+    fn borrows(&mut self, limit: usize, scratch: &Scratch, owner: &Arc<str>) -> bool {
+        if self.file.is_some() || self.in_memory > Loan::STEP.max(limit as u64) {
             return false;
         }
-        if self.loan.is_none() {
-            self.loan = scratch.lend(owner).map(Arc::new);
-        }
-        self.loan.is_some()
+        let loan = self.loan.get_or_insert_with(|| Arc::new(scratch.lend(owner)));
+        loan.is_enough(self.in_memory)
     }
 
     /// Writes what is in memory to the file.
@@ -120,6 +119,11 @@ impl Spool {
     /// Bytes that were not given out yet.
     pub fn remaining(&self) -> u64 {
         self.size() - self.position
+    }
+
+    /// Whether nothing is to come, trailers neither.
+    pub(super) fn is_over(&self) -> bool {
+        self.remaining() == 0 && self.trailers.is_none()
     }
 
     pub(super) fn poll_frame(
@@ -185,7 +189,7 @@ mod tests {
             writes += usize::from(spool.in_file > before);
         }
         spool.end(None);
-        assert!(writes <= 1 + whole.len() / super::GATHERED, "{writes} writes");
+        assert!(writes <= 1 + whole.len() / super::OWN, "{writes} writes");
         for _ in 0..2 {
             let (mut body, mut read, mut frames) = (Body::spool(spool.again()), Vec::new(), 0);
             while let Some(Frame::Data(data)) = body.frame().await.expect("read") {
@@ -208,10 +212,30 @@ mod tests {
         assert_eq!(push(8 << 10).await, (false, true));
         assert_eq!(push(48 << 10).await, (false, true));
         assert_eq!(push(1).await, (true, false));
-        let lent: Vec<_> = std::iter::from_fn(|| scratch.lend(&owner)).collect();
+        let lend = || Some(scratch.lend(&owner)).filter(|loan| loan.is_enough(1));
+        let lent: Vec<_> = std::iter::from_fn(lend).collect();
         let mut late = Spool::default();
         let pushed = late.push(Bytes::from(vec![7; 16 << 10]), 8 << 10, &scratch, &owner).await;
         assert!(pushed.is_ok() && late.file.is_some(), "all is lent: {}", lent.len());
+    }
+
+    #[tokio::test]
+    async fn a_large_buffer_is_kept_to_as_long_as_there_is_memory_to_lend() {
+        let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
+        let mut in_memory = 0;
+        let mut bodies = Vec::new();
+        for _ in 0..8 {
+            let mut spool = Spool::default();
+            for _ in 0..64 {
+                let piece = Bytes::from(vec![7; 64 << 10]);
+                spool.push(piece, 4000 << 20, &scratch, &owner).await.expect("kept");
+            }
+            assert_eq!(spool.size(), 4 << 20);
+            in_memory += spool.in_memory;
+            bodies.push(spool);
+        }
+        assert!(bodies[0].file.is_none(), "the first one has the buffer that it asks for");
+        assert!(in_memory <= 8 << 20, "half of all for a namespace: {in_memory}");
     }
 
     #[tokio::test]

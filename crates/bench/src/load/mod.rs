@@ -70,7 +70,12 @@ pub(crate) struct Plan {
     pub(crate) warm_up: Duration,
     /// How long what happens counts.
     pub(crate) measure: Duration,
+    /// Answers that are waited for, however long that takes.
+    pub(crate) answers: u64,
 }
+
+/// A median of fewer answers would be an accident.
+pub(crate) const ENOUGH: u64 = 100;
 
 impl Plan {
     /// One request on one connection.
@@ -86,6 +91,7 @@ impl Plan {
             pace: Pace::Once,
             warm_up: Duration::ZERO,
             measure: Duration::from_secs(2),
+            answers: ENOUGH,
         }
     }
 }

@@ -13,8 +13,6 @@ use super::{Outcome, Pace, Plan};
 
 /// So many connections are opened at once when each carries one request and stays.
 const OPENING: usize = 64;
-/// A median of fewer answers would be an accident.
-const ENOUGH: u64 = 100;
 /// More errors than this end a run.
 const ERRORS: u64 = 50;
 
@@ -69,7 +67,7 @@ impl<'a> Run<'a> {
 
     /// Whether so much was answered that a measurement may end.
     pub(super) fn has_enough(&self) -> bool {
-        self.plan.pace == Pace::Once || self.outcome.requests >= ENOUGH
+        self.plan.pace == Pace::Once || self.outcome.requests >= self.plan.answers
     }
 
     /// Forgets what was counted during the warm-up.

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{GRPC, HEADERS, PLAIN, Ports, SECURE, SNIPPETS, Site, TWO_PATHS};
+use super::{GRPC, GUARDED, HEADERS, PLAIN, Ports, SECURE, SNIPPETS, Site, TWO_PATHS};
 
 /// The namespace of all objects of the bench.
 const NAMESPACE: &str = "bench";
@@ -52,6 +52,11 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
     beside["metadata"]["name"] = "beside-a-snippet".into();
     items.push(beside);
     items.push(ingress(TWO_PATHS, &["/", PLAIN]));
+    let mut guarded = ingress(GUARDED, &["/"]);
+    guarded["metadata"]["annotations"] = json!({
+        "nginx.ingress.kubernetes.io/whitelist-source-range": "10.0.0.0/8,192.168.0.0/16,127.0.0.0/8",
+    });
+    items.push(guarded);
     write("surroundings.json", &items)?;
     for (number, hosts) in site.hosts.chunks(PER_FILE).enumerate() {
         let items: Vec<Value> = hosts.iter().map(|host| ingress(host, &["/"])).collect();

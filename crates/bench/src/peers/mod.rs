@@ -87,7 +87,9 @@ pub(crate) const REWRITE: Snippet = Snippet {
 pub(crate) const PLAIN: &str = "/bin";
 /// A host with the same paths and no snippet at all; its name is as long.
 pub(crate) const TWO_PATHS: &str = "twoways.bench.test";
-/// All of them.
+/// A host that clients of loopback alone may have.
+pub(crate) const GUARDED: &str = "guarded.bench.test";
+/// All hosts with snippets.
 pub(crate) const SNIPPETS: [&Snippet; 2] = [&HEADERS, &REWRITE];
 
 /// A proxy that runs.

@@ -40,6 +40,7 @@ const METHOD: &str = "\
 - Bytes for each idle connection are the growth of resident memory of a fresh process, after each connection has had one answer.
 - Fairness: two hosts, one of which is asked for 500 times a second in an open loop, first alone and then while clients flood the
   other one as fast as they are answered. These clients share the generator's core, at the lowest priority. No host has a limit.
+  As a control the flood goes to another process of Fairway on the proxies' core.
 - A change is the second path of an Ingress; it has shown when the new path answers 200. The API server, etcd and the load share
   the machine.
 ";

@@ -134,7 +134,9 @@ pub(super) fn fairness(results: &Results) -> String {
         }
     }
     table(
-        "## Fairness\n\nAnswers of one host, p99 in microseconds, while another host is flooded; wanted: at most +10 %.\n",
+        "## Fairness\n\nAnswers of one host, p99 in microseconds, while another host is flooded; wanted: at most +10 %. Where the flood goes\n\
+         to another process, which shares nothing but the machine, what is more is not the proxy's: it answers for what its row\n\
+         has beyond that.\n",
         "| flood | proxy | quiet | flooded | more | unanswered |\n|---|---|--:|--:|--:|--:|\n",
         &rows,
     )

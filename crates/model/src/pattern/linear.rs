@@ -26,6 +26,8 @@ const VISITED: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Linear {
     states: usize,
+    /// Whether its ends hold before a newline that ends the text, too.
+    last_line: bool,
     /// For whether it matches.
     table: Option<dense::DFA<Vec<u32>>>,
     /// For its groups, in short texts.
@@ -40,13 +42,17 @@ thread_local! {
 }
 
 impl Linear {
-    pub(super) fn new(hir: &Hir, matching: bool) -> Result<Self, PatternError> {
+    pub(super) fn new(hir: &Hir, matching: bool, last_line: bool) -> Result<Self, PatternError> {
         let config = thompson::Config::new().utf8(false).shrink(false).nfa_size_limit(Some(SIZE));
         let wrong = |error: &dyn std::fmt::Display| PatternError(error.to_string());
-        let nfa = thompson::Compiler::new()
-            .configure(config)
-            .build_from_hir(hir)
-            .map_err(|error| wrong(&error))?;
+        let nfa = thompson::Compiler::new().configure(config).build_from_hir(hir);
+        let nfa = nfa.map_err(|error| match error.size_limit() {
+            Some(most) => PatternError(format!(
+                "it takes more than {} KiB when it is compiled; split it into several",
+                most >> 10
+            )),
+            None => wrong(&error),
+        })?;
         let states = nfa.states().len();
         if states * nfa.group_info().slot_len() > CELLS {
             return Err(PatternError("it has too many groups for its length".to_owned()));
@@ -55,7 +61,7 @@ impl Linear {
         let visited = backtrack::Config::new().visited_capacity(VISITED);
         let short = BoundedBacktracker::builder().configure(visited).build_from_nfa(nfa.clone());
         let long = PikeVM::new_from_nfa(nfa).map_err(|error| wrong(&error))?;
-        Ok(Self { states, table, short: short.map_err(|error| wrong(&error))?, long })
+        Ok(Self { states, last_line, table, short: short.map_err(|error| wrong(&error))?, long })
     }
 
     /// Bytes that it keeps.
@@ -64,17 +70,28 @@ impl Linear {
         size_of::<Self>() + self.long.get_nfa().memory_usage() + table
     }
 
-    /// Steps that a match in a text of `length` bytes takes at most.
+    /// Steps that a match in a text of `length` bytes takes at most, if no newline ends it.
     pub(super) fn most_steps(&self, length: usize) -> usize {
         let each = if self.table.is_some() { 1 } else { self.states };
         each.saturating_mul(length + 1)
     }
 
     pub(super) fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Spent> {
-        match &self.table {
+        let look = |text| match &self.table {
             Some(table) => look_up(table, text, steps),
             None => self.search(text, &mut [], steps),
+        };
+        let found = look(text)?;
+        match self.without_newline(text) {
+            Some(line) if !found => look(line),
+            _ => Ok(found),
         }
+    }
+
+    /// The text that is looked at, too, if nothing matches in all of it: up to a newline that ends it. What has to
+    /// read that newline behind such an end, as `$\n` does, finds no match.
+    fn without_newline<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
+        text.strip_suffix(b"\n").filter(|_| self.last_line)
     }
 
     /// The first match and its groups: where each starts and ends.
@@ -84,7 +101,10 @@ impl Linear {
         steps: &Steps,
     ) -> Result<Option<Vec<Option<usize>>>, Spent> {
         let mut slots = vec![None; self.long.get_nfa().group_info().slot_len()];
-        let found = self.search(text, &mut slots, steps)?;
+        let mut found = self.search(text, &mut slots, steps)?;
+        if let Some(line) = self.without_newline(text).filter(|_| !found) {
+            found = self.search(line, &mut slots, steps)?;
+        }
         Ok(found.then(|| slots.into_iter().map(|slot| slot.map(NonMaxUsize::get)).collect()))
     }
 

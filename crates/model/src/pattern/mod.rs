@@ -74,7 +74,7 @@ impl Pattern {
     /// Whether `source` reads as a regular expression; costs time by its length, and keeps nothing.
     pub fn check(source: &str) -> Result<(), PatternError> {
         let expr = syntax::parse(source, true)?;
-        match syntax::hir(&expr, &mut 0) {
+        match syntax::whole(&expr) {
             Ok(_) | Err(syntax::Not::Linear) => Ok(()),
             Err(syntax::Not::Valid(error)) => Err(error),
         }
@@ -89,7 +89,8 @@ impl Pattern {
         size_of::<Compiled>() + 2 * self.0.source.len() + engine
     }
 
-    /// Steps that a match in a text of `length` bytes takes at most; none if only running it tells.
+    /// Steps that a match in a text of `length` bytes takes at most, if no newline ends it; none if only running it
+    /// tells.
     pub fn most_steps(&self, length: usize) -> Option<usize> {
         match &self.0.engine {
             Engine::Linear(linear) => Some(linear.most_steps(length)),
@@ -166,8 +167,11 @@ impl Pattern {
 impl Compiled {
     fn new(source: &str, ignore_case: bool, purpose: Use) -> Result<Self, PatternError> {
         let expr = syntax::parse(source, ignore_case)?;
-        let engine = match syntax::hir(&expr, &mut 0) {
-            Ok(hir) => Engine::Linear(Box::new(Linear::new(&hir, purpose == Use::Match)?)),
+        let engine = match syntax::whole(&expr) {
+            Ok((hir, last_line)) => {
+                let matching = purpose == Use::Match;
+                Engine::Linear(Box::new(Linear::new(&hir, matching, last_line)?))
+            }
             Err(syntax::Not::Linear) => Engine::Backtracking(Program::new(&expr)?),
             Err(syntax::Not::Valid(error)) => return Err(error),
         };

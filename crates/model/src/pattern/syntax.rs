@@ -20,14 +20,32 @@ pub(super) enum Not {
     Valid(PatternError),
 }
 
-/// Reads the text. Characters beyond ASCII are the bytes that they are written with, as PCRE has it without UTF.
+/// Reads the text.
 pub(super) fn parse(source: &str, ignore_case: bool) -> Result<Expr, PatternError> {
     if source.len() > LONGEST {
         let reason = format!("it has {} bytes, {LONGEST} is the most", source.len());
         return Err(PatternError(reason));
     }
+    let bytes = spelled(source);
+    let flags = if ignore_case { fancy_regex::internal::FLAG_CASEI } else { 0 };
+    match Expr::parse_tree_with_flags(&bytes, flags) {
+        Ok(tree) if is_deep(&tree.expr) => Err(PatternError("it is nested too deeply".to_owned())),
+        Ok(tree) => Ok(tree.expr),
+        Err(error) => Err(PatternError(error.to_string())),
+    }
+}
+
+/// The text as the parser is to have it. Characters beyond ASCII are the bytes that they are written with, as PCRE has
+/// it without UTF; `$` is `\Z`, which holds before a newline that ends the text, too, as PCRE has it without
+/// DOLLAR_ENDONLY.
+pub(super) fn spelled(source: &str) -> String {
     let mut bytes = String::with_capacity(source.len());
+    let mut ends = Ends::new(source);
     for character in source.chars() {
+        if ends.is_next(character) {
+            bytes.push_str("\\Z");
+            continue;
+        }
         if character.is_ascii() {
             bytes.push(character);
             continue;
@@ -36,11 +54,49 @@ pub(super) fn parse(source: &str, ignore_case: bool) -> Result<Expr, PatternErro
             write!(bytes, "\\x{byte:02X}").expect("writing to a String does not fail");
         }
     }
-    let flags = if ignore_case { fancy_regex::internal::FLAG_CASEI } else { 0 };
-    match Expr::parse_tree_with_flags(&bytes, flags) {
-        Ok(tree) if is_deep(&tree.expr) => Err(PatternError("it is nested too deeply".to_owned())),
-        Ok(tree) => Ok(tree.expr),
-        Err(error) => Err(PatternError(error.to_string())),
+    bytes
+}
+
+/// Finds the `$` that stand for the end of the text.
+struct Ends {
+    /// `(?m)` makes them ends of lines, which the parser knows.
+    of_lines: bool,
+    escaped: bool,
+    /// Sets within sets.
+    sets: usize,
+    /// Whether a `]` would be a member of the set, since nothing stands before it.
+    fresh: bool,
+}
+
+impl Ends {
+    fn new(source: &str) -> Self {
+        let flags = |rest: &str| {
+            let letters = rest.chars().take_while(char::is_ascii_lowercase);
+            letters.into_iter().any(|letter| letter == 'm')
+        };
+        let of_lines = source.split("(?").skip(1).any(flags);
+        Self { of_lines, escaped: false, sets: 0, fresh: false }
+    }
+
+    /// Whether the next character is one.
+    fn is_next(&mut self, character: char) -> bool {
+        if std::mem::take(&mut self.escaped) {
+            self.fresh = false;
+            return false;
+        }
+        let fresh = std::mem::take(&mut self.fresh);
+        match character {
+            '\\' => self.escaped = true,
+            '[' => {
+                self.sets += 1;
+                self.fresh = true;
+            }
+            '^' => self.fresh = fresh,
+            ']' if !fresh => self.sets = self.sets.saturating_sub(1),
+            '$' => return self.sets == 0 && !self.of_lines,
+            _ => {}
+        }
+        false
     }
 }
 
@@ -56,8 +112,25 @@ fn is_deep(expr: &Expr) -> bool {
     false
 }
 
-/// What automata run; groups are numbered in the order in which they open.
-pub(super) fn hir(expr: &Expr, groups: &mut u32) -> Result<Hir, Not> {
+/// What automata run, and where its texts end.
+pub(super) fn whole(expr: &Expr) -> Result<(Hir, bool), Not> {
+    let (mut strict, mut last_line) = (false, false);
+    let mut waiting = vec![expr];
+    while let Some(expr) = waiting.pop() {
+        match expr {
+            Expr::Assertion(Assertion::EndText) => strict = true,
+            Expr::Assertion(Assertion::EndTextIgnoreTrailingNewlines { .. }) => last_line = true,
+            _ => waiting.extend(expr.children_iter()),
+        }
+    }
+    if strict && last_line {
+        return Err(Not::Linear);
+    }
+    Ok((hir(expr, &mut 0)?, last_line))
+}
+
+/// The same for a part; groups are numbered in the order in which they open.
+fn hir(expr: &Expr, groups: &mut u32) -> Result<Hir, Not> {
     Ok(match expr {
         Expr::Empty => Hir::empty(),
         Expr::Concat(parts) => Hir::concat(all(parts, groups)?),
@@ -77,7 +150,8 @@ pub(super) fn hir(expr: &Expr, groups: &mut u32) -> Result<Hir, Not> {
             let sub = Box::new(hir(child, groups)?);
             Hir::repetition(Repetition { min, max, greedy: *greedy, sub })
         }
-        Expr::Assertion(assertion) => Hir::look(look(*assertion).ok_or(Not::Linear)?),
+        // Whoever matches looks once more without a newline at the end.
+        Expr::Assertion(assertion) => Hir::look(look(*assertion).unwrap_or(Look::End)),
         leaf => match one(leaf).map_err(Not::Valid)? {
             Some(bytes) => {
                 Hir::concat(bytes.into_iter().map(|set| Hir::class(Class::Bytes(set))).collect())

@@ -43,6 +43,35 @@ fn characters_are_bytes_and_classes_are_ascii() {
 }
 
 #[test]
+fn an_end_is_also_before_the_newline_that_ends_the_text() {
+    for (source, text, wanted) in [
+        ("^/private/.*$", "/private/x\n", true),
+        (r"\.php$", "/a.php\n", true),
+        ("^/adm$", "/adm\n", true),
+        ("^/adm$", "/adm\n\n", false),
+        ("^/adm\n$", "/adm\n\n", true),
+        ("^/adm$", "\n/adm", false),
+        (r"^/adm\z", "/adm\n", false),
+        (r"^/adm\Z", "/adm\n", true),
+        (r"^/adm(?!x)$", "/adm\n", true),
+        (r"^/adm(?!x)\z", "/adm\n", false),
+        (r"^(/adm$|/b\z)", "/adm\n", true),
+        (r"^(/adm$|/b\z)", "/b\n", false),
+        ("^/a(/|$)(.*)", "/a\n", true),
+        (r"^/a[$]\$b$", "/a$$b\n", true),
+        ("^/[]$]x$", "/$x\n", true),
+        ("^/[[:alpha:]$]+$", "/x$\n", true),
+        ("(?m)^b$", "a\nb\nc", true),
+        ("(?i)^/A$", "/a\n", true),
+    ] {
+        assert_eq!(matches(source, text.as_bytes()), wanted, "{source} {text:?}");
+    }
+    let pattern = Pattern::for_captures("^/int/(.*)$", false).expect("a pattern");
+    let groups = pattern.captures(b"/int/x\n", &Steps::default()).expect("few steps");
+    assert_eq!(groups.expect("a match")[1], Some(&b"x"[..]));
+}
+
+#[test]
 fn groups_are_told_by_number_and_may_be_named() {
     for source in ["/(?<a>[^/]+)(?:/(b))?/?(.*)", "/(?=.)(?<a>[^/]+)(?:/(b))?/?(.*)"] {
         let pattern = Pattern::for_captures(source, true).expect("a pattern");
@@ -62,13 +91,13 @@ fn pairs(slots: Option<Vec<Option<usize>>>) -> Found {
 
 /// Compares the engines with each other, and with the crate that reads the syntax.
 fn compare(source: &str, texts: &[String]) {
-    let mut builder = RegexBuilder::new(source);
+    let mut builder = RegexBuilder::new(&syntax::spelled(source));
     builder.bytes_mode(BytesMode::Ascii).case_insensitive(true).backtrack_limit(1_000_000);
     let reference = builder.build();
     let expr = syntax::parse(source, true);
     let (Ok(reference), Ok(expr)) = (reference, expr) else { return };
-    let hir = syntax::hir(&expr, &mut 0).ok();
-    let linear = hir.map(|hir| Linear::new(&hir, true).expect("it is small"));
+    let whole = syntax::whole(&expr).ok();
+    let linear = whole.map(|(hir, ends)| Linear::new(&hir, true, ends).expect("it is small"));
     let program = Program::new(&expr).expect("it is small");
     for text in texts {
         let bytes = text.as_bytes();

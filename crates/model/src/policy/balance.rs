@@ -4,6 +4,7 @@
 use crate::Template;
 use serde::Serialize;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// How requests of a location are spread over the endpoints of one upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -11,7 +12,7 @@ pub struct Balance {
     /// The rule, where no session decides.
     pub algorithm: Algorithm,
     /// `affinity: cookie`: clients stay with an endpoint.
-    pub affinity: Option<Affinity>,
+    pub affinity: Option<Arc<Affinity>>,
 }
 
 /// Which endpoint is next (`load-balance`, `upstream-hash-by*`).

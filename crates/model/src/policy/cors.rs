@@ -56,6 +56,14 @@ impl AllowedOrigin {
         Self { deep: true, ..Self::new(text) }
     }
 
+    /// The origin as it was written, in words of a filter: a `*` for what is left open.
+    pub fn text(&self) -> String {
+        match &self.after {
+            Some(after) => format!("{}*{after}", self.before),
+            None => self.before.clone(),
+        }
+    }
+
     /// The same as a regular expression, to be matched without regard to case.
     pub fn pattern(&self) -> String {
         let escape = |text: &str| -> String {

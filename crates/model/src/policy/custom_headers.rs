@@ -2,10 +2,11 @@
 
 use crate::SetHeader;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Header fields that every answer of the location gets, in place of those of the upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CustomHeaders(
     /// In order of their names.
-    pub Vec<SetHeader>,
+    pub Arc<[SetHeader]>,
 );

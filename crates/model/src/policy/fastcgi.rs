@@ -2,6 +2,7 @@
 
 use crate::{Secret, Template};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What a FastCGI responder is told beyond what every one is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -9,5 +10,5 @@ pub struct FastCgi {
     /// The file that a path ending in `/` means.
     pub index: Option<String>,
     /// More parameters, in order.
-    pub params: Vec<(String, Secret<Template>)>,
+    pub params: Arc<[(String, Secret<Template>)]>,
 }

@@ -65,7 +65,8 @@ use crate::{Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// All policies of a location; the default is what an Ingress without annotations gets.
+/// All policies of a location; the default is what an Ingress without annotations gets. What may be large is shared by
+/// copies: each path of an Ingress may have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Policy {
     /// How the upstream is spoken to.
@@ -103,15 +104,15 @@ pub struct Policy {
     /// `default-backend`: stands in while the backend has no endpoints.
     pub default_backend: Option<UpstreamId>,
     /// Copies of requests.
-    pub mirror: Option<Mirror>,
+    pub mirror: Option<Arc<Mirror>>,
     /// What is logged about its requests.
     pub logging: Logging,
     /// Its requests are traced.
     pub opentelemetry: Option<OpenTelemetry>,
     /// A password is asked for.
-    pub auth_basic: Option<AuthBasic>,
+    pub auth_basic: Option<Arc<AuthBasic>>,
     /// Somebody else is asked.
-    pub auth_external: Option<AuthExternal>,
+    pub auth_external: Option<Arc<AuthExternal>>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
     /// How many requests a client may make, and how many at once.
@@ -119,7 +120,7 @@ pub struct Policy {
     /// How fast an answer is sent.
     pub limit_rate: LimitRate,
     /// Which origins may read answers.
-    pub cors: Option<Cors>,
+    pub cors: Option<Arc<Cors>>,
     /// Addresses in the upstream's answers.
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.

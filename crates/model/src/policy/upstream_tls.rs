@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct UpstreamTls {
     /// Certificates (DER) that the upstream's one must descend from; empty: it is not verified.
     #[serde(skip)]
-    pub authorities: Vec<Arc<[u8]>>,
+    pub authorities: Arc<[Arc<[u8]>]>,
     /// Whether the upstream's certificate is verified; without authorities every handshake then fails.
     pub verify: bool,
     /// The name that is verified and, with `server_name`, sent as SNI; the upstream's name if absent.

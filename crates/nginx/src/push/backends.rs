@@ -348,8 +348,10 @@ mod tests {
         configuration.upstreams.insert(id.clone(), Arc::new(upstream));
         let key = Template::parse("$request_uri").expect("a variable");
         let size = NonZeroU32::new(2).expect("not zero");
-        let balance =
-            Balance { algorithm: Algorithm::HashSubset(key, size), affinity: Some(affinity()) };
+        let balance = Balance {
+            algorithm: Algorithm::HashSubset(key, size),
+            affinity: Some(affinity().into()),
+        };
         let test = CanaryTest::Value("yes".to_owned().into());
         let canary = Canary {
             upstream: UpstreamId::new("demo-new-80"),

@@ -32,7 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Pusher {
     socket: PathBuf,
     fallback: Arc<Certificate>,
-    patience: Duration,
     has: Mutex<Option<Has>>,
 }
 
@@ -63,13 +62,7 @@ impl Pusher {
     /// Speaks to the Lua that listens on `socket`. `fallback` is the certificate where a Configuration has no default
     /// one.
     pub fn new(socket: PathBuf, fallback: Arc<Certificate>) -> Self {
-        Self { socket, fallback, patience: PATIENCE, has: Mutex::new(None) }
-    }
-
-    /// The same, but it gives up a push after `patience`.
-    #[must_use]
-    pub fn patient_for(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+        Self { socket, fallback, has: Mutex::new(None) }
     }
 
     /// Nginx was started anew: it has nothing.
@@ -117,7 +110,7 @@ impl Pusher {
             .with_max_delay(LONGEST_PAUSE)
             .with_factor(1.5)
             .without_max_times()
-            .with_total_delay(Some(self.patience))
+            .with_total_delay(Some(PATIENCE))
             .with_jitter();
         let mut pauses = pauses.build();
         loop {

@@ -59,41 +59,50 @@ fn policy(text: &str) -> Policy {
             target: literal(text),
             prefix: Some(literal(text)),
         }),
-        mirror: Some(Mirror { url: url(text), host: Some(literal(text)), body: true }),
-        auth_basic: Some(AuthBasic {
-            scheme: AuthScheme::Basic,
-            realm: text.to_owned(),
-            users: Arc::new(Users::default()),
-        }),
-        auth_external: Some(AuthExternal {
-            url: url(text),
-            method: Some(text.to_owned()),
-            sign_in: Some(literal(text).into()),
-            response_headers: vec!["X-User".to_owned()],
-            request_headers: vec![("X-B".to_owned(), literal(text).into())],
-            request_redirect: Some(literal(text).into()),
-            always_set_cookie: true,
-            cache: None,
-            snippet: None,
-        }),
+        mirror: Some(Mirror { url: url(text), host: Some(literal(text)), body: true }.into()),
+        auth_basic: Some(
+            AuthBasic {
+                scheme: AuthScheme::Basic,
+                realm: text.to_owned(),
+                users: Arc::new(Users::default()),
+            }
+            .into(),
+        ),
+        auth_external: Some(
+            AuthExternal {
+                url: url(text),
+                method: Some(text.to_owned()),
+                sign_in: Some(literal(text).into()),
+                response_headers: vec!["X-User".to_owned()],
+                request_headers: vec![("X-B".to_owned(), literal(text).into())],
+                request_redirect: Some(literal(text).into()),
+                always_set_cookie: true,
+                cache: None,
+                snippet: None,
+            }
+            .into(),
+        ),
         limits: Limits {
             per_second: Some(RequestLimit { rate: 1000, burst: 5000 }),
             key: LimitKey::Text(literal(text)),
             ..Limits::default()
         },
-        cors: Some(Cors {
-            origins: Origins::Any,
-            credentials: true,
-            methods: text.to_owned(),
-            headers: text.to_owned(),
-            expose: Some(text.to_owned()),
-            max_age: 1,
-        }),
+        cors: Some(
+            Cors {
+                origins: Origins::Any,
+                credentials: true,
+                methods: text.to_owned(),
+                headers: text.to_owned(),
+                expose: Some(text.to_owned()),
+                max_age: 1,
+            }
+            .into(),
+        ),
         connection_header: Some(ConnectionHeader::Close),
-        custom_headers: CustomHeaders(vec![header()]),
+        custom_headers: CustomHeaders([header()].into()),
         fastcgi: FastCgi {
             index: Some(text.to_owned()),
-            params: vec![("P".to_owned(), literal(text).into())],
+            params: [("P".to_owned(), literal(text).into())].into(),
         },
         ..Policy::default()
     }

@@ -37,7 +37,7 @@ fn asks_for_password(location: &mut Location, other: &str) {
     let users = Arc::new(Users(BTreeMap::from([entry("u"), entry(other)])));
     let basic = AuthBasic { scheme: AuthScheme::Basic, realm: "x".to_owned(), users };
     location.policy =
-        Arc::new(Policy { auth_basic: Some(basic), ..Policy::clone(&location.policy) });
+        Arc::new(Policy { auth_basic: Some(basic.into()), ..Policy::clone(&location.policy) });
 }
 
 /// A connection with a request that lacks its end.

@@ -266,8 +266,9 @@ async fn groups_of_a_pattern_are_no_variables_of_others() {
     edit_policy(&mut next, "a.test", "/", |policy| {
         let token = Part::Variable(Variable::RequestHeader("x_token".to_owned()));
         let value = Template::from_parts(vec![token]);
-        policy.custom_headers =
-            CustomHeaders(vec![SetHeader { name: "X-Seen".to_owned(), value: value.into() }]);
+        policy.custom_headers = CustomHeaders(
+            vec![SetHeader { name: "X-Seen".to_owned(), value: value.into() }].into(),
+        );
     });
     assert!(apply(&engine, &next).await.is_empty());
     let answer = ask(port, "a.test", "/", "X-Token: mine\r\n");
@@ -318,7 +319,7 @@ async fn nobody_has_the_paths_of_questions_and_no_answer_leads_there() {
     upstream(&mut next, "auth", answering(secret.to_owned()));
     for host in ["a.test", "other.test"] {
         let auth = authenticator("auth");
-        edit_policy(&mut next, host, "/", |policy| policy.auth_external = Some(auth));
+        edit_policy(&mut next, host, "/", |policy| policy.auth_external = Some(auth.into()));
     }
     add(&mut next, "a.test", "bad", "/led", Some(led(&question)));
     edit_policy(&mut next, "a.test", "/led", |policy| policy.auth_external = None);

@@ -13,7 +13,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 fn certificate(id: &str) -> Arc<Certificate> {
     let key = KeyPair::generate().expect("a key");
@@ -149,12 +148,11 @@ async fn an_nginx_that_was_started_anew_or_changed_by_others_gets_everything_aga
     assert_eq!(nginx.get("/", "").body, "127.0.0.5");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nobody_listening_is_an_error_that_names_the_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("nobody.sock");
-    let pusher =
-        Pusher::new(socket, certificate("fallback")).patient_for(Duration::from_millis(200));
+    let pusher = Pusher::new(socket, certificate("fallback"));
     let error = pusher.settle(&Configuration::default(), &BTreeMap::new(), general()).await;
     let error = error.expect_err("nobody listens");
     assert!(matches!(error, PushError::Connect { .. }), "{error}");

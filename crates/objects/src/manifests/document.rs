@@ -4,7 +4,15 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_saphyr::{Options, Spanned};
+use std::borrow::Cow;
 use std::path::Path;
+
+/// What the reader of YAML says of a line of a quoted text that is not further to the right than its key.
+const TOO_FAR_LEFT: &str = "invalid indentation in multiline quoted scalar";
+/// How far such a line is moved.
+const FURTHER: &str = "                ";
+/// Bytes of a document that are read for it, all times together.
+const MOST_READ: usize = 64 << 20;
 
 /// Line and column, both counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +27,7 @@ impl Place {
 
 /// One document of a file.
 pub(super) struct Document<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     /// Where its text begins in the file.
     origin: Place,
     /// Where its first words are.
@@ -53,13 +61,34 @@ impl Source<'_> {
 
 impl<'a> Document<'a> {
     /// The document as a plain value.
-    pub(super) fn value(&self) -> Result<Value, (Place, String)> {
+    pub(super) fn value(&mut self) -> Result<Value, (Place, String)> {
         let read = if self.json {
-            serde_json::from_str(self.text).map_err(json_error)
+            serde_json::from_str(&self.text).map_err(json_error)
         } else {
-            serde_saphyr::from_str_with_options(self.text, options()).map_err(yaml_error)
+            self.yaml()
         };
         read.map_err(|(place, message)| (place.map_or(self.start, |at| self.place(at)), message))
+    }
+
+    /// YAML as kubectl reads it: lines of a quoted text may begin as far to the left as its key, as tools write them
+    /// (YAML 1.2.2 section 7.3 wants them further to the right). Such a line is moved; the text stays the same.
+    fn yaml(&mut self) -> Result<Value, (Option<Place>, String)> {
+        let mut read = 0;
+        loop {
+            let error = match serde_saphyr::from_str_with_options(&self.text, options()) {
+                Ok(value) => return Ok(value),
+                Err(error) => yaml_error(error),
+            };
+            read += self.text.len();
+            match error {
+                (Some(at), message) if message == TOO_FAR_LEFT && read < MOST_READ => {
+                    let lines = self.text.split_inclusive('\n').take(at.line - 1);
+                    let begin = lines.map(str::len).sum();
+                    self.text.to_mut().insert_str(begin, FURTHER);
+                }
+                error => return Err(error),
+            }
+        }
     }
 
     /// Where its first words are.
@@ -67,8 +96,8 @@ impl<'a> Document<'a> {
         self.start
     }
 
-    pub(super) fn source(&self) -> Source<'a> {
-        if self.json { Source::Json(self.text) } else { Source::Yaml(self.text) }
+    pub(super) fn source(&self) -> Source<'_> {
+        if self.json { Source::Json(&self.text) } else { Source::Yaml(&self.text) }
     }
 
     /// A place in the document as a place in the file.
@@ -86,7 +115,7 @@ impl<'a> Document<'a> {
         struct List {
             items: Vec<Spanned<IgnoredAny>>,
         }
-        let list = serde_saphyr::from_str_with_options::<List>(self.text, options());
+        let list = serde_saphyr::from_str_with_options::<List>(&self.text, options());
         let items = list.map_or_else(|_| Vec::new(), |list| list.items);
         let places = items.iter().map(|item| item.referenced);
         places
@@ -136,6 +165,7 @@ fn yaml_document(text: &str, first_line: usize) -> Option<Document<'_>> {
     };
     let skipped = text.lines().position(content)?;
     let start = Place { line: first_line + skipped, column: 1 };
+    let text = Cow::Borrowed(text);
     Some(Document { text, origin: Place { line: first_line, column: 1 }, start, json: false })
 }
 
@@ -150,7 +180,8 @@ fn json_documents(text: &str) -> Vec<Document<'_>> {
         let end = if let Some(Ok(_)) = next { stream.byte_offset() } else { text.len() };
         if next.is_some() && begin < end {
             let origin = place_of(text, begin);
-            documents.push(Document { text: &text[begin..end], origin, start: origin, json: true });
+            let text = Cow::Borrowed(&text[begin..end]);
+            documents.push(Document { text, origin, start: origin, json: true });
         }
         if !matches!(next, Some(Ok(_))) {
             return documents;

@@ -5,6 +5,7 @@ mod answers;
 pub(crate) use answers::{Answers, Tag};
 
 use crate::snippet::{Towards, transferred};
+use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use http::StatusCode;
 use imbl::OrdMap;
@@ -19,13 +20,13 @@ use wire::Headers;
 #[derive(Debug)]
 pub struct Authenticator {
     /// What it was made of.
-    pub policy: AuthExternal,
+    pub policy: Arc<AuthExternal>,
     /// Where it is.
     pub destination: Destination,
     /// Time-outs and bounds towards it: those of nginx but for `proxy-buffer-size`, as the original has them.
     pub towards: Policy,
-    /// What tells its answers from those of others: host, path and everything that it is asked.
-    pub id: Vec<u8>,
+    /// What tells its answers from those of others besides the path: the host, and everything that it is asked with.
+    pub id: (ServerName, Arc<Tag>),
     /// What `auth-snippet` tells it.
     pub(crate) told: Towards,
     /// Whether it gets the client's header section.
@@ -50,10 +51,10 @@ pub(crate) struct Said {
 impl Authenticator {
     /// The authenticator of a location, if it has one. Its upstream is in `groups` already.
     pub fn new(
-        server: &ServerName,
         location: &Location,
         groups: &OrdMap<UpstreamId, Arc<Group>>,
         profiles: &Profiles,
+        id: impl FnOnce(&Arc<AuthExternal>) -> (ServerName, Arc<Tag>),
     ) -> Result<Option<Arc<Self>>, rustls::Error> {
         let Some(policy) = &location.policy.auth_external else { return Ok(None) };
         let mut towards = Policy { body: location.policy.body, ..Policy::default() };
@@ -64,7 +65,7 @@ impl Authenticator {
         Ok(Some(Arc::new(Self {
             destination: Destination::new(&policy.url, groups, profiles)?,
             towards,
-            id: identity(server, location, policy).into(),
+            id: id(policy),
             told: settings
                 .map(|settings| Towards::new(&settings.headers.proxy_set))
                 .unwrap_or_default(),
@@ -78,8 +79,10 @@ impl Authenticator {
 
 /// Tells authenticators apart, by all that they are asked with.
 #[expect(clippy::disallowed_methods, reason = "it is hashed, and told to nobody")]
-fn identity(server: &ServerName, location: &Location, policy: &AuthExternal) -> String {
-    revealed(|| format!("{server} {:?} {} {policy:?} ", location.kind, location.path))
+pub(crate) fn identity(policy: &AuthExternal) -> Tag {
+    let mut tag = Tag::default();
+    tag.copy_from_slice(digest(&SHA256, revealed(|| format!("{policy:?}")).as_bytes()).as_ref());
+    tag
 }
 
 impl Said {

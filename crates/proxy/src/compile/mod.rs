@@ -2,31 +2,33 @@
 
 mod doors;
 mod routes;
+mod shared;
 
 use crate::answer::Watch;
-use crate::authenticator::Authenticator;
+use crate::authenticator::{Authenticator, Tag, identity};
 use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use imbl::OrdMap;
-use model::policy::{AnswerRewrites, ClientCertificate, Mirror, Protocol};
+use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Mirror, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, RouteHost,
-    Server, ServerName, Severity, UpstreamId,
+    Server, ServerName, SetHeader, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
 use routes::RouteProfiles;
+use shared::Shared;
 use snippet::run::Tables;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use stream::Resolver;
 use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
-use upstream::{Alternative, Destination, Group, Rule};
+use upstream::{Addresses, Alternative, Destination, Group, Rule};
 
 /// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
 const DEFAULT_BACKEND: &str = "upstream-default-backend";
@@ -38,9 +40,15 @@ pub(crate) struct Compiler {
     verifiers: Verifiers,
     zones: Zones,
     resolver: Arc<Resolver>,
+    /// Which endpoints there are.
+    pub addresses: Arc<Addresses>,
     /// Where requests are counted, if they are.
     pub metrics: Option<Arc<Metrics>>,
     tracing: Tracing,
+    told: Shared<Cors, Told>,
+    set_headers: Shared<[SetHeader], SetHeaders>,
+    /// What authenticators are asked with, told apart.
+    asked: Shared<AuthExternal, Tag>,
 }
 
 impl Compiler {
@@ -288,7 +296,9 @@ impl Compiler {
         Ok(Outgoing {
             upstream_tls,
             mirror: mirror.transpose()?.map(Box::new),
-            authenticator: Authenticator::new(server, location, groups, &self.profiles)?,
+            authenticator: Authenticator::new(location, groups, &self.profiles, |policy| {
+                (server.clone(), self.asked.get(policy, identity))
+            })?,
         })
     }
 
@@ -334,13 +344,13 @@ impl Compiler {
         });
         let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
         let told = if policy.route.is_some() { Told::of_route } else { Told::new };
-        let cors = policy.cors.as_ref().map(told);
+        let cors = policy.cors.as_ref().map(|cors| self.told.get(cors, told));
         let mirrors = policy.route.iter().flat_map(|filters| &filters.mirrors);
         let mirrors = mirrors.map(|mirror| self::group(groups, &mirror.upstream)).collect();
         // A denied location is nothing but its 503 (compat/behaviour.md section 1).
         let custom_headers = match location.backend {
-            Backend::Denied(_) => SetHeaders::default(),
-            _ => SetHeaders::new(&policy.custom_headers.0),
+            Backend::Denied(_) => Arc::default(),
+            _ => self.set_headers.get(&policy.custom_headers.0, SetHeaders::new),
         };
         let span_name =
             policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
@@ -374,7 +384,7 @@ impl Compiler {
 
     fn copies(
         &self,
-        mirror: &Mirror,
+        mirror: &Arc<Mirror>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Copies, rustls::Error> {
         if let Some(id) = &mirror.url.upstream {
@@ -400,6 +410,7 @@ impl Compiler {
             return;
         };
         let group = group(groups, id);
+        group.tell(&self.addresses);
         match &upstream.external {
             None => {
                 group.resolve(None, &self.resolver);
@@ -588,11 +599,11 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
 #[cfg(test)]
 mod tests {
     use super::{Compiler, served};
-    use crate::generation::Generation;
-    use model::policy::{Policy, Protocol, UpstreamTls};
+    use crate::generation::{Generation, Spot};
+    use model::policy::{AuthExternal, CustomHeaders, Policy, Protocol, UpstreamTls};
     use model::{
         Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind,
-        Server, ServerName, Steps, TlsSettings, Upstream, UpstreamId,
+        Server, ServerName, SetHeader, Steps, Template, TlsSettings, Upstream, UpstreamId, Url,
     };
     use std::sync::Arc;
 
@@ -639,7 +650,7 @@ mod tests {
 
     /// TLS that trusts something that is no certificate.
     fn broken() -> Policy {
-        let authorities = vec![Arc::from(&[0x30, 3, 2, 1, 0][..])];
+        let authorities = [Arc::from(&[0x30, 3, 2, 1, 0][..])].into();
         let upstream_tls = UpstreamTls { verify: true, authorities, ..UpstreamTls::default() };
         Policy { protocol: Protocol::Https, upstream_tls, ..Policy::default() }
     }
@@ -666,6 +677,47 @@ mod tests {
         let mended = configuration(vec![Policy::default(), Policy::default()], "192.0.2.1:80");
         let generation = after(&compiler, &generation, &mended).expect("it is taken");
         assert!(generation.left_out.is_empty());
+    }
+
+    #[test]
+    fn places_share_what_is_compiled_of_what_they_share() {
+        let value = Template::parse("1").expect("no variable").into();
+        let header = SetHeader { name: "X-One".to_owned(), value };
+        let url = Url {
+            secure: false,
+            authority: Template::parse("a.test").expect("no variable").into(),
+            target: Template::parse("/$host").expect("a variable").into(),
+            upstream: None,
+        };
+        let asked = AuthExternal {
+            url,
+            method: None,
+            sign_in: None,
+            response_headers: Vec::new(),
+            request_headers: Vec::new(),
+            request_redirect: None,
+            always_set_cookie: false,
+            cache: None,
+            snippet: None,
+        };
+        let of_all = Policy {
+            custom_headers: CustomHeaders([header].into()),
+            auth_external: Some(asked.into()),
+            ..Policy::default()
+        };
+        let own = Policy { relative_redirects: true, ..of_all.clone() };
+        let compiler = Compiler::default();
+        let nothing = compiler.nothing().expect("a certificate");
+        let next = configuration(vec![of_all, own], "192.0.2.1:80");
+        let generation = after(&compiler, &nothing, &next).expect("it is taken");
+        let site = generation.sites.find("a.test", &Steps::default());
+        let site = site.expect("steps suffice").expect("a site");
+        let [one, two] = &site.spots[..] else { panic!("two places") };
+        assert!(one.custom_headers.has(b"x-one"));
+        assert!(Arc::ptr_eq(&one.custom_headers, &two.custom_headers));
+        let asks = |spot: &Spot| spot.authenticator.clone().expect("it asks");
+        let (one, two) = (asks(one), asks(two));
+        assert!(Arc::ptr_eq(&one.policy, &two.policy) && Arc::ptr_eq(&one.id.1, &two.id.1));
     }
 
     #[test]

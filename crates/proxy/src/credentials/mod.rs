@@ -13,4 +13,5 @@ pub(crate) use authorization::{basic, digest};
 pub(crate) use digest::{Digests, Judgement};
 pub(crate) use remembered::Remembered;
 pub(crate) use verifier::{Busy, Verifier};
+#[cfg(feature = "fuzzing")]
 pub(crate) use verify::verify;

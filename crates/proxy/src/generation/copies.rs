@@ -8,7 +8,7 @@ use upstream::Destination;
 #[derive(Debug)]
 pub struct Copies {
     /// What was asked for.
-    pub mirror: Mirror,
+    pub mirror: Arc<Mirror>,
     /// Where they go.
     pub destination: Arc<Destination>,
 }

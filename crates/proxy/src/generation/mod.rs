@@ -22,7 +22,6 @@ use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, RouteTable, Routes};
 use snippet::run::Tables;
-use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
@@ -138,9 +137,9 @@ pub struct Spot {
     /// What its limits count with; none if it has none.
     pub gate: Option<Arc<Gate>>,
     /// What allowed origins are told.
-    pub cors: Option<Told>,
+    pub cors: Option<Arc<Told>>,
     /// `custom-headers`.
-    pub custom_headers: SetHeaders,
+    pub custom_headers: Arc<SetHeaders>,
     /// Header sections of answers that variables of the location ask for.
     pub watch: Watch,
     /// What its requests count under, where somebody counts.
@@ -207,14 +206,6 @@ impl Generation {
     pub fn reuse(&self) -> impl Iterator<Item = (&str, Reuse)> {
         let all = self.groups.iter().map(|(id, group)| (id.as_str(), group.reuse()));
         all.filter(|(_, reuse)| *reuse != Reuse::default())
-    }
-
-    /// The addresses of all endpoints.
-    pub fn addresses(&self) -> HashSet<SocketAddr> {
-        let endpoints = self.groups.values().map(|group| group.endpoints());
-        endpoints
-            .flat_map(|endpoints| [endpoints.ready.clone(), endpoints.draining.clone()].concat())
-            .collect()
     }
 }
 

@@ -87,7 +87,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Whether a request whose path comes into question is what a rule asks for.
-    fn meets(&self, rule: &RuleMatch, own_path: &[u8]) -> Result<bool, Spent> {
+    pub(crate) fn meets(&self, rule: &RuleMatch, own_path: &[u8]) -> Result<bool, Spent> {
         let RuleMatch { scheme, kind: _, path: _, pattern, grpc, method, headers, query } = rule;
         let exchange = self.exchange;
         let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };

@@ -141,10 +141,16 @@ impl Turn {
             });
             let ended = match frame.await? {
                 Some(Frame::Data(data)) => {
-                    let size = data.len() as u64;
-                    self.send_piece(sending, data, &mut patience, &timer).await?;
+                    let (size, last) = (data.len() as u64, !data.is_empty() && body.is_over());
+                    self.send_piece(sending, (data, last), &mut patience, &timer).await?;
                     exchange.log.sent += size;
                     exchange.log.body_sent += size;
+                    if last {
+                        // It hears that it is at its end, as if there had been one more frame.
+                        let heard = poll_fn(|cx| Poll::Ready(body.poll_frame(cx)));
+                        drop(heard.await);
+                        return Ok(());
+                    }
                     continue;
                 }
                 Some(Frame::Trailers(trailers)) if exchange.wants_trailers() => {
@@ -161,7 +167,7 @@ impl Turn {
     async fn send_piece(
         &self,
         sending: &mut SendStream<Piece>,
-        data: Bytes,
+        (data, last): (Bytes, bool),
         patience: &mut Patience,
         timer: &Timer,
     ) -> Result<(), Broken> {
@@ -173,7 +179,7 @@ impl Turn {
             }
             let left = |pending: &Option<Piece>| pending.as_ref().map_or(0, Piece::remaining);
             let before = left(&pending);
-            let written = poll_send_data(sending, &mut pending, cx);
+            let written = poll_send_data(sending, &mut pending, last, cx);
             let moved = before - left(&pending);
             if moved > 0 {
                 patience.progressed(moved as u64);

@@ -215,8 +215,9 @@ pub(crate) fn note_tries(exchange: &Exchange) {
         made.for_each(|attempt| group.note(attempt.reused.get()));
     }
     if exchange.worker.looked.get() {
-        let known = || exchange.generation.addresses();
-        exchange.worker.counts().note(exchange.tries(), &exchange.worker.shared.watched, known);
+        let shared = &exchange.worker.shared;
+        let counts = exchange.worker.counts();
+        counts.note(exchange.tries(), &shared.watched, &shared.addresses);
     }
     let measures = |rule: &Rule| rule.algorithm == Algorithm::Ewma && rule.session.is_none();
     if rule.is_some_and(measures)

@@ -15,7 +15,7 @@ use wire::{Field, Headers, Length};
 pub(super) fn head(exchange: &Exchange) -> Bytes {
     let mut params = Params::default();
     standard(exchange, &mut params);
-    for (name, value) in &exchange.spot().location.policy.fastcgi.params {
+    for (name, value) in exchange.spot().location.policy.fastcgi.params.iter() {
         params.push(name.as_bytes(), variables::text_of(value, exchange).as_bytes());
     }
     if let Some(running) = &exchange.snippet {

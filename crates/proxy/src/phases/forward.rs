@@ -19,6 +19,8 @@ use wire::{Body, Response, Source};
 
 /// Tries where `proxy-next-upstream-tries` is 0.
 const MANY: u32 = 32;
+/// Tries of a request, however many are asked for: one request of a stranger costs no more.
+const MOST: u32 = 101;
 
 /// Tries that cost an upstream nothing and that every route has, with or without `retry`.
 const FREE: usize = 3;
@@ -80,7 +82,7 @@ async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response
 async fn tries(
     exchange: &mut Exchange,
     policy: &Policy,
-    mut head: Head,
+    first: Head,
     upgrade: bool,
     body: &mut Bodies,
 ) -> Result<Response, Stop> {
@@ -90,10 +92,14 @@ async fn tries(
     let may_ask = |exchange: &Exchange| {
         budget.as_ref().is_none_or(|whose| exchange.worker.retries.take(whose))
     };
-    let mut stale = 0;
+    let (mut stale, mut first) = (0, Some(first));
     loop {
+        // Each try gets a head of its own, since HTTP/2 takes it apart: a second one is rare.
+        let Some(head) = first.take().or_else(|| body.head(exchange)) else {
+            return Err(Response::page(StatusCode::BAD_REQUEST).into());
+        };
         let (target, journal) = next_try(exchange)?;
-        let attempt = Attempt { exchange, policy, head: &head, upgrade, target, journal: &journal };
+        let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = match deadline(attempt.exchange, policy) {
             None => body.attempt(attempt).await,
             // Boxed: its room is not for those that have none.
@@ -137,9 +143,7 @@ async fn tries(
         if let Some(until) = pause(exchange, policy) {
             Box::pin(sleep_until(until)).await;
         }
-        if opentelemetry::another_try(exchange) {
-            head = body.head(exchange).unwrap_or(head);
-        }
+        opentelemetry::another_try(exchange);
     }
 }
 
@@ -157,8 +161,8 @@ fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
 #[cold]
 fn note_failure(exchange: &Exchange, journal: &Try, error: &TryError) {
     if !matches!(error, TryError::RequestBody(_) | TryError::Loop) {
-        let known = || exchange.generation.addresses();
-        exchange.worker.shared.watched.failed(journal.address, error, known);
+        let shared = &exchange.worker.shared;
+        shared.watched.failed(journal.address, error, &shared.addresses);
     }
 }
 
@@ -270,7 +274,7 @@ impl Bodies {
         };
         let mut outgoing = Outgoing {
             method: &exchange.request.method,
-            head: head.clone(),
+            head,
             body,
             upgrade,
             interim: &|interim| headers::pass_on(exchange, interim),
@@ -287,14 +291,14 @@ impl Bodies {
 struct Attempt<'a> {
     exchange: &'a Exchange,
     policy: &'a Policy,
-    head: &'a Head,
+    head: Head,
     upgrade: bool,
     target: Target,
     journal: &'a Rc<Try>,
 }
 
 fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
-    let allowed = if retries.tries == 0 { MANY } else { retries.tries };
+    let allowed = if retries.tries == 0 { MANY } else { retries.tries.min(MOST) };
     let in_time = retries.timeout == Duration::ZERO || wire::since(started) < retries.timeout;
     !retries.conditions.is_empty() && in_time && made < allowed as usize
 }
@@ -309,4 +313,18 @@ fn asks_for_another(exchange: &Exchange, response: &Response, retries: &Retries)
 fn is_idempotent(method: &Method, retries: &Retries) -> bool {
     retries.conditions.contains(&Condition::NonIdempotent)
         || !(*method == Method::POST || *method == Method::PATCH || method.as_str() == "LOCK")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, Retries, tries_left};
+
+    #[test]
+    fn a_request_has_a_bounded_number_of_tries_whatever_is_asked_for() {
+        let retries = |tries| Retries { tries, ..Retries::default() };
+        let last = |tries| {
+            (1..1000).take_while(|made| tries_left(*made, &retries(tries), wire::now())).last()
+        };
+        assert_eq!([last(0), last(3), last(100_000)], [Some(31), Some(2), Some(MOST as usize - 1)]);
+    }
 }

@@ -36,6 +36,7 @@ mod rewrite;
 mod route_filters;
 mod routes;
 mod stop;
+mod way_in;
 pub(crate) mod x_accel;
 
 use crate::exchange::Exchange;

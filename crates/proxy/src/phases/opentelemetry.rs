@@ -21,14 +21,10 @@ pub(super) fn begin(exchange: &mut Exchange) {
     }
 }
 
-/// Another try begins, which has a span of its own; whether its upstream is to be told so.
-pub(super) fn another_try(exchange: &mut Exchange) -> bool {
-    match &mut exchange.span {
-        Some(span) => {
-            span.attempt = exchange.worker.span();
-            true
-        }
-        None => false,
+/// Another try begins, which has a span of its own; its head tells the upstream so.
+pub(super) fn another_try(exchange: &mut Exchange) {
+    if let Some(span) = &mut exchange.span {
+        span.attempt = exchange.worker.span();
     }
 }
 

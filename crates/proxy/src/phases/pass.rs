@@ -11,6 +11,9 @@ use std::sync::Arc;
 use upstream::Group;
 use wire::percent;
 
+/// What stands in a request line as it is: all else would end the line, or is no ASCII.
+const GRAPHIC: fn(u8) -> bool = |byte| byte.is_ascii_graphic();
+
 /// The variable that names the upstream of `upstream_balancer`.
 const NAME: &str = "proxy_upstream_name";
 
@@ -73,6 +76,8 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     }
     let matched = exchange.spot().location.path.len();
     let rest = exchange.path.get(matched..).unwrap_or_default();
+    let literal = percent::encoded(literal.as_bytes(), GRAPHIC);
+    let literal = String::from_utf8_lossy(&literal);
     let target = format!("{literal}{}", route::path::encode(rest));
     let query = exchange.query().filter(|query| !query.is_empty());
     exchange.visit.rewritten = Some(rewrite::with_query(target.into_bytes(), query));
@@ -85,11 +90,10 @@ fn target(text: &str) -> Result<Bytes, Error> {
         Some((path, query)) => (path, Some(query)),
         None => (text, None),
     };
-    let graphic = |byte| matches!(byte, b'!'..=b'~');
     // `$request_uri` is escaped already: a `%` stays one.
-    let path = percent::encoded(&route::path::bytes(path), graphic);
+    let path = percent::encoded(&route::path::bytes(path), GRAPHIC);
     let path = route::path::canonical(path.as_ref()).map_err(Error::BadRewrite)?.path.into_owned();
-    let query = query.map(|query| percent::encoded(&route::path::bytes(query), graphic));
+    let query = query.map(|query| percent::encoded(&route::path::bytes(query), GRAPHIC));
     let path = route::path::encode(&path).into_owned().into_bytes();
     Ok(rewrite::with_query(path, query.as_deref().map(AsRef::as_ref)))
 }

@@ -1,7 +1,7 @@
 //! Programs of snippets: `if`, `set`, `rewrite`, `break` and `return`, in a server before a location is looked for and
 //! in a location before the controller's own rewrite (ngx_http_rewrite_module).
 
-use super::{Stop, access, client_address, pass, redirects, rewrite};
+use super::{Stop, access, client_address, pass, redirects, rewrite, way_in};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
@@ -90,6 +90,7 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
         }
     };
     if stays {
+        way_in::hear(exchange);
         pass::aim(exchange, moved)?;
     }
     Ok(stays)
@@ -118,6 +119,7 @@ fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     {
         running.ingress = Some(place.index);
         running.state.meet_controller();
+        way_in::forget(exchange);
     }
     if let Some(regex) = level.and_then(|level| level.captures.as_ref()) {
         match_path(exchange, regex)?;

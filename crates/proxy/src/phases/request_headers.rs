@@ -7,11 +7,12 @@ use crate::exchange::{Exchange, Forwarded};
 use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
+use wire::http2::append;
 use wire::{Field, Length, NameSet, TrailerRule, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
@@ -271,8 +272,13 @@ pub(super) fn query(exchange: &Exchange) -> Option<&[u8]> {
     Some(&target[start + 1..])
 }
 
-/// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.
+/// The head for an upstream that speaks this protocol; none if there is no way to say it: a path that was made here
+/// must not end the request line, whoever made it.
 pub(super) fn head(exchange: &Exchange) -> Option<Head> {
+    let breaks = |byte: &u8| byte.is_ascii_control() || *byte == b' ';
+    if exchange.visit.rewritten.as_ref().is_some_and(|path| path.iter().any(breaks)) {
+        return None;
+    }
     match exchange.spot().location.policy.protocol {
         Protocol::Grpc => http2(exchange, false).map(|head| Head::Http2(Box::new(head))),
         Protocol::Grpcs => http2(exchange, true).map(|head| Head::Http2(Box::new(head))),
@@ -386,6 +392,9 @@ fn wants_length(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
+/// How many fields Fairway adds to a request, mostly.
+const USUAL: usize = 12;
+
 /// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be
 /// said, and with it the authority.
 fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
@@ -408,13 +417,8 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
         *head.version_mut() = http::Version::HTTP_11;
     }
     let headers = head.headers_mut();
-    let mut put = |name: &[u8], value: &[u8]| {
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
-        {
-            headers.append(name, value);
-        }
-    };
+    headers.reserve(request.headers.len() + USUAL);
+    let mut put = |name: &[u8], value: &[u8]| append(headers, name, Bytes::copy_from_slice(value));
     set_all(exchange, |name, value| {
         if !(secure && name.eq_ignore_ascii_case(b"host")) {
             put(name, value);
@@ -433,10 +437,10 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
         put(hops::NAME.as_bytes(), hops);
     }
     for field in travelling(exchange, hops.as_ref()) {
-        put(field.name, field.value);
+        append(headers, field.name, request.headers.kept(&field));
     }
     for (name, value) in brought(exchange) {
-        put(name, value);
+        append(headers, name, Bytes::copy_from_slice(value));
     }
     if !request.body.is_empty() {
         head.extensions_mut().insert(trailers(exchange));

@@ -48,8 +48,9 @@ impl Said {
 impl From<&Global> for Heads {
     fn from(global: &Global) -> Self {
         Self {
-            line: global.limits.header_line,
-            total: global.limits.header_total,
+            // nginx asks for large buffers once the first one is full.
+            line: global.limits.header_line.max(global.limits.header_first),
+            total: global.limits.header_total.max(global.limits.header_first),
             count: global.limits.header_count,
             names: Names {
                 underscores: global.underscores_in_headers,
@@ -105,4 +106,22 @@ pub(crate) fn judge(
     }
     request.headers.retain(|field| own.names.keep(field.name));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Heads;
+    use model::{Global, Limits};
+
+    #[test]
+    fn a_first_buffer_that_is_larger_takes_longer_lines() {
+        let of = |header_first| {
+            let limits = Limits { header_first, ..Limits::default() };
+            let heads = Heads::from(&Global { limits, ..Global::default() });
+            (heads.line, heads.total)
+        };
+        assert_eq!(of(1 << 10), (8 << 10, 32 << 10));
+        assert_eq!(of(16 << 10), (16 << 10, 32 << 10));
+        assert_eq!(of(64 << 10), (64 << 10, 64 << 10));
+    }
 }

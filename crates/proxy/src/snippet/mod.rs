@@ -49,6 +49,7 @@ pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::{CountedFor, Exchange};
+use crate::forwarded::Forwarded;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
@@ -94,6 +95,8 @@ pub(crate) struct OfRequest {
     pub counted: CountedFor,
     /// What the client said, and to which host, where snippets have changed that since: it says who the client is.
     pub heard: Option<(Headers, Bytes)>,
+    /// How its client came in, where snippets have said it otherwise since.
+    pub came: Option<Forwarded>,
     /// Steps that the expressions of `valid_referers` have taken.
     pub steps_of_referers: Cell<usize>,
 }

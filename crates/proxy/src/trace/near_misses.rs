@@ -1,8 +1,8 @@
 //! Paths and hosts that nearly had a request: what users take for the reason.
 
 use crate::exchange::Exchange;
-use crate::generation::Site;
-use model::{Location, PathKind, Pattern, Steps};
+use crate::generation::{Asked, Routed, Site};
+use model::{Location, PathKind, Pattern, Rule, Steps};
 use route::path::Canonical;
 use std::sync::Arc;
 
@@ -30,6 +30,37 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<Stri
     misses.take(MOST).collect()
 }
 
+/// The host of Gateways that this is, of those that share the addresses of the process.
+pub(super) fn routed<'a>(exchange: &'a Exchange, site: &Arc<Site>) -> Option<&'a Routed> {
+    let mut hosts = exchange.generation.routes.find(&exchange.host);
+    hosts.find(|routed| Arc::ptr_eq(&routed.site, site)).map(|routed| &**routed)
+}
+
+/// Rules of a host of Gateways that nearly answered. What a rule asks for besides the path may hold passwords, and is
+/// only named by what it is.
+pub(super) fn rules(exchange: &Exchange, routed: &Routed, chosen: usize) -> Vec<String> {
+    let has_it = |rule: &&Rule| rule.shares.iter().any(|share| share.location == chosen);
+    let path = String::from_utf8_lossy(&exchange.path);
+    let asked = Asked::of(exchange);
+    let others = routed.host.rules.iter().filter(|rule| !has_it(rule));
+    let misses = others.filter_map(|rule| {
+        let matches = &rule.matches;
+        let (kind, own) = (matches.kind, matches.path.as_str());
+        let why = match &matches.pattern {
+            Some(pattern) if pattern.try_match(&exchange.path, &Steps::default()) != Ok(true) => None?,
+            None if !covers(kind, own, &path) => missed(kind, own, &path)?,
+            _ if asked.meets(matches, &exchange.path) == Ok(true) => {
+                "it matches, too, but another rule is more special, or its route is older"
+            }
+            _ => "its path matches, but not all that it asks for (scheme, method, header fields, query parameters)",
+        };
+        let location = routed.host.locations.get(rule.shares.first()?.location)?;
+        let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
+        Some(format!("{kind:?} {own}{}: {why}", owner.unwrap_or_default()))
+    });
+    misses.take(MOST).collect()
+}
+
 fn missed_pattern(location: &Arc<Location>, path: &[u8], steps: &Steps) -> Option<&'static str> {
     let pattern = Pattern::new(&format!("^{}", location.path), true).ok()?;
     let matches = pattern.try_match(path, steps) == Ok(true);
@@ -38,22 +69,43 @@ fn missed_pattern(location: &Arc<Location>, path: &[u8], steps: &Steps) -> Optio
 
 fn missed_prefix(location: &Arc<Location>, path: &str) -> Option<&'static str> {
     let own = location.path.as_str();
-    let bare = own.trim_end_matches('/');
-    let below = |path: &str| path.strip_prefix(bare).is_some_and(|rest| rest.starts_with('/'));
     match location.kind {
         PathKind::Exact if own == path => None,
+        PathKind::Prefix if covers(PathKind::Prefix, own, path) => {
+            Some("it matches, too, but a longer path does, or an Exact one")
+        }
+        kind => missed(kind, own, path),
+    }
+}
+
+/// Whether a path is one that another one stands for.
+fn covers(kind: PathKind, own: &str, path: &str) -> bool {
+    let bare = own.trim_end_matches('/');
+    match kind {
+        PathKind::Exact => own == path,
+        PathKind::Prefix => own == "/" || path == bare || is_below(bare, path),
+    }
+}
+
+fn is_below(bare: &str, path: &str) -> bool {
+    path.strip_prefix(bare).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Why a path does not cover another one that looks like it.
+fn missed(kind: PathKind, own: &str, path: &str) -> Option<&'static str> {
+    let bare = own.trim_end_matches('/');
+    match kind {
         PathKind::Exact if bare == path.trim_end_matches('/') => {
             Some("only the slash at the end differs, and an Exact path is exact")
         }
         PathKind::Exact if own.eq_ignore_ascii_case(path) => {
             Some("only the case differs, and it matters")
         }
-        PathKind::Exact if below(path) => Some("an Exact path has nothing below it"),
+        PathKind::Exact if is_below(bare, path) => Some("an Exact path has nothing below it"),
         PathKind::Exact => None,
-        PathKind::Prefix if own == "/" || path == bare || below(path) => {
-            Some("it matches, too, but a longer path does, or an Exact one")
-        }
-        PathKind::Prefix if below(&path.to_lowercase()) || path.eq_ignore_ascii_case(bare) => {
+        PathKind::Prefix
+            if is_below(bare, &path.to_lowercase()) || path.eq_ignore_ascii_case(bare) =>
+        {
             Some("only the case differs, and it matters")
         }
         PathKind::Prefix if path.starts_with(bare) => {

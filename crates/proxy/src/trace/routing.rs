@@ -1,6 +1,7 @@
 //! Who the client is, which server and location answer, and redirects.
 
 use super::{Phase, Story, near_misses, shown};
+use crate::snippet::Running;
 use model::{Backend, PathKind, Steps};
 use wire::Response;
 
@@ -55,6 +56,14 @@ fn client(story: &mut Story<'_>) {
 fn server(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let host = &*exchange.host;
+    if let Some(place) = &exchange.place
+        && let Some(routed) = near_misses::routed(exchange, &place.site)
+    {
+        return match routed.host.name.as_str() {
+            "_" => story.say("server", "every host, of a Gateway"),
+            name => story.say("server", format!("{name} of a Gateway")),
+        };
+    }
     let Some(site) = exchange.generation.sites.find(host, &Steps::default()).ok().flatten() else {
         return story.say("server", format!("none: {host:?} is the host of no Ingress"));
     };
@@ -102,15 +111,19 @@ fn location(story: &mut Story<'_>) {
         None => ", which no Ingress has: the default backend answers".to_owned(),
     };
     let outcome = match location.backend {
-        Backend::NotFound => format!("none: no path of the host covers {path}"),
-        Backend::Upstream(_) | Backend::Denied(_) | Backend::Broken(_) => {
-            format!("{path} is at {kind} {}{by}", location.path)
-        }
+        Backend::NotFound if !own => format!("none: no path of the host covers {path}"),
+        _ if location.path.starts_with('@') => format!("{}{by}", location.path),
+        _ => format!("{path} is at {kind} {}{by}", location.path),
     };
     story.say("location", outcome);
-    for near in near_misses::paths(exchange, &place.site, place.index) {
-        story.say("near miss", near);
+    if own {
+        return story.say("backend", "what the snippet says there");
     }
+    let near = match near_misses::routed(exchange, &place.site) {
+        Some(routed) => near_misses::rules(exchange, routed, place.index),
+        None => near_misses::paths(exchange, &place.site, place.index),
+    };
+    near.into_iter().for_each(|near| story.say("near miss", near));
     match &location.backend {
         Backend::Upstream(id) => story.say("backend", id.as_str()),
         Backend::NotFound => story.say("backend", "none: 404"),
@@ -156,9 +169,11 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         && let Some(rewritten) = &story.exchange.visit.rewritten
     {
         let path = shown::address(exchange, &String::from_utf8_lossy(rewritten));
-        let has_target = story.exchange.spot().location.policy.rewrite.is_some();
-        if has_target {
+        let by_snippet = |running: &Running| running.state.rewritten || running.state.requeried;
+        if story.exchange.spot().location.policy.rewrite.is_some() {
             story.say_by("rewrite", path, "rewrite-target")
+        } else if story.exchange.snippet.as_deref().is_some_and(by_snippet) {
+            story.say("rewrite", format!("{path}: as a snippet says"))
         } else {
             story.say("rewrite", format!("{path}: dot segments are resolved"))
         }

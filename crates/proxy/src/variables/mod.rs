@@ -211,7 +211,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
-        V::ProxyHost => out.push_str("upstream_balancer"),
+        V::ProxyHost => proxy_host(exchange, out),
         V::ProxyPort => out.push_str("80"),
         V::Pid => number(u64::from(std::process::id()), out),
         V::GzipRatio => {
@@ -421,12 +421,22 @@ fn is_spelled(field: &[u8], name: &str) -> bool {
     field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
 }
 
-/// A header field by its variable's name; several lines are joined by `, `.
+/// What the template sets to the upstream's name in each location of its own.
+fn proxy_host(exchange: &Exchange, out: &mut String) {
+    if exchange.level().is_some_and(|level| level.own) {
+        return out.push_str("upstream_balancer");
+    }
+    push(&Variable::ProxyUpstreamName, exchange, out);
+}
+
+/// A header field by its variable's name; several lines are joined by `, `, crumbs of cookies by `; ` (RFC 9113 section
+/// 8.2.3, nginx for all versions).
 fn header(headers: &Headers, name: &str, out: &mut String) {
+    let separator = if name == "cookie" { "; " } else { ", " };
     let mut first = true;
     for field in headers.iter().filter(|field| is_spelled(field.name, name)) {
         if !std::mem::take(&mut first) {
-            out.push_str(", ");
+            out.push_str(separator);
         }
         text(field.value, out);
     }

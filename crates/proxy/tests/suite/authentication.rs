@@ -19,7 +19,7 @@ async fn get(native: &Native, host: &str, fields: &str) -> String {
 fn password(scheme: AuthScheme, known: Password) -> Policy {
     let users = Arc::new(Users([(b"alice".as_slice().into(), known)].into()));
     Policy {
-        auth_basic: Some(AuthBasic { scheme, realm: "R".to_owned(), users }),
+        auth_basic: Some(AuthBasic { scheme, realm: "R".to_owned(), users }.into()),
         ..Policy::default()
     }
 }
@@ -120,7 +120,7 @@ async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
             cache: None,
             snippet: None,
         };
-        let policy = Policy { auth_external: Some(authenticator), ..Policy::default() };
+        let policy = Policy { auth_external: Some(authenticator.into()), ..Policy::default() };
         put_host(&mut configuration, name, &id, policy);
     }
     let native = start(&configuration).await;

@@ -49,7 +49,10 @@ async fn nobody() -> SocketAddr {
 }
 
 fn by(algorithm: Algorithm, affinity: Option<Affinity>) -> Policy {
-    Policy { balance: Balance { algorithm, affinity }, ..Policy::default() }
+    Policy {
+        balance: Balance { algorithm, affinity: affinity.map(Into::into) },
+        ..Policy::default()
+    }
 }
 
 fn affinity(mode: AffinityMode) -> Affinity {

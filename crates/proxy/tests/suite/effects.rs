@@ -241,7 +241,7 @@ async fn authenticators_are_told_skipped_and_heard() {
         proxy_pass_request_headers off; proxy_read_timeout 5s;
         if ($request_uri = /open) { return 200; } if ($request_uri = /shut) { return 403; }
         if ($request_uri = /odd) { return 418; }";
-    let auth_external = Some(authenticator(&mut configuration, asked, auth));
+    let auth_external = Some(authenticator(&mut configuration, asked, auth).into());
     let text =
         "auth_request_set $who $upstream_http_x_auth_user; auth_request_set $s $upstream_cookie_s;
         proxy_set_header X-Who \"$who $s $upstream_status\";";
@@ -279,7 +279,7 @@ async fn passwords_may_be_off_have_another_realm_or_close() {
     let users =
         Arc::new(Users([(b"a".as_slice().into(), Password::Plain(b"b".as_slice().into()))].into()));
     let auth_basic = AuthBasic { scheme: AuthScheme::Basic, realm: "R".to_owned(), users };
-    let auth_basic = Some(auth_basic);
+    let auth_basic = Some(Arc::new(auth_basic));
     for (host, text, auth_basic) in [
         ("off.test", "auth_basic off;", auth_basic.clone()),
         (

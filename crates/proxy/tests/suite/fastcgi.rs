@@ -86,7 +86,7 @@ async fn parameters_of_the_configuration_are_filled_in() {
     let script = Template::parse("/www$fastcgi_script_name").expect("a known variable");
     let fastcgi = FastCgi {
         index: Some("index.php".to_owned()),
-        params: vec![("SCRIPT_FILENAME".to_owned(), script.into())],
+        params: [("SCRIPT_FILENAME".to_owned(), script.into())].into(),
     };
     let policy = Policy { fastcgi, ..policy() };
     let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;

@@ -121,7 +121,7 @@ async fn variables_have_the_values_of_request_answer_and_ingress() {
     assert_eq!(
         lines[0],
         "GET|/a b|q=1&r|?|1|2|\\xC3\\xA9|a.test|http||demo/web/echo:80/|a \\x22b\\x22|-|\
-         upstream_balancer:80|HTTP/1.1|200|200|-|-|-"
+         demo-echo-80:80|HTTP/1.1|200|200|-|-|-"
     );
     assert!(lines[1].starts_with("GET|/|-||-|-|-|a.test|http||demo/web/echo:80/|"), "{}", lines[1]);
 }

@@ -21,7 +21,7 @@ fn mirrored(target: &str, body: bool) -> Policy {
         target: template(target).into(),
         upstream: Some(UpstreamId::new(COPY)),
     };
-    Policy { mirror: Some(Mirror { url, host: None, body }), ..Policy::default() }
+    Policy { mirror: Some(Mirror { url, host: None, body }.into()), ..Policy::default() }
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -81,7 +81,7 @@ async fn what_a_variable_brings_does_not_end_the_request_line() {
 async fn what_a_variable_brings_does_not_end_the_host_either() {
     let mut policy = mirrored("/copy", true);
     if let Some(mirror) = &mut policy.mirror {
-        mirror.host = Some(Template::parse("copy$uri").expect("a known variable"));
+        Arc::make_mut(mirror).host = Some(Template::parse("copy$uri").expect("a known variable"));
     }
     let request = b"GET /%0d%0aX-Evil:%20yes HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     let seen = copy_of(request, policy).await;
@@ -139,7 +139,8 @@ async fn a_copy_that_comes_back_is_not_copied_again() {
     let (main, mut seen) = upstream(answer("200 OK", "", "main"), is_whole).await;
     let mut policy = mirrored("$request_uri", false);
     let own = Template::parse("a.test").expect("a name");
-    policy.mirror = policy.mirror.map(|mirror| Mirror { host: Some(own), ..mirror });
+    policy.mirror =
+        policy.mirror.map(|mirror| Mirror { host: Some(own), ..Mirror::clone(&mirror) }.into());
     let before = configuration(&[(MAIN, vec![main])], policy.clone());
     let native = start(&before).await;
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().http_port));
@@ -230,7 +231,7 @@ async fn an_authenticator_that_leads_back_through_somebody_else_ends_as_well() {
         cache: None,
         snippet: None,
     };
-    let policy = Policy { auth_external: Some(asked), ..Policy::default() };
+    let policy = Policy { auth_external: Some(asked.into()), ..Policy::default() };
     let before = configuration(&[(MAIN, Vec::new()), (COPY, Vec::new())], policy.clone());
     let native = start(&before).await;
     let (there, count) = between(&native).await;
@@ -246,7 +247,8 @@ async fn a_copy_that_comes_back_through_somebody_else_is_soon_not_copied_again()
     let (main, mut seen) = upstream(answer("200 OK", "", "main"), is_whole).await;
     let mut policy = mirrored("$request_uri", false);
     let own = Template::parse("a.test").expect("a name");
-    policy.mirror = policy.mirror.map(|mirror| Mirror { host: Some(own), ..mirror });
+    policy.mirror =
+        policy.mirror.map(|mirror| Mirror { host: Some(own), ..Mirror::clone(&mirror) }.into());
     let before = configuration(&[(MAIN, vec![main])], policy.clone());
     let native = start(&before).await;
     let (there, _) = between(&native).await;

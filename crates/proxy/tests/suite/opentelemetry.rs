@@ -450,7 +450,7 @@ async fn an_authenticator_is_told_of_the_request_itself() {
         cache: None,
         snippet: None,
     };
-    let policy = Policy { auth_external: Some(authenticator), ..traced() };
+    let policy = Policy { auth_external: Some(authenticator.into()), ..traced() };
     bed::put_host(&mut configuration, "a.test", &model::UpstreamId::new(MAIN), policy);
     let native = start(&configuration).await;
     talk(&native, &request(&format!("traceparent: 00-{TRACE}-{SPAN}-01\r\n"))).await;

@@ -169,6 +169,26 @@ async fn a_change_of_endpoints_takes_effect_and_draining_ends_the_threads() {
     native.drain(Duration::from_secs(5)).await;
 }
 
+#[tokio::test]
+async fn a_connection_that_waits_for_an_endpoint_that_is_gone_ends() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let first = listener.local_addr().expect("bound");
+    let upstream = tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        read_until(&mut tcp, "\r\n\r\n").await;
+        tcp.write_all(OK).await.expect("it is read");
+        read_to_end(&mut tcp).await
+    });
+    let before = configuration(vec![first], Policy::default());
+    let native = start(&before).await;
+    assert!(talk(&native, GET).await.starts_with("HTTP/1.1 200"));
+    let (second, _seen) = answering(OK).await;
+    apply(&native, &before, &configuration(vec![second], Policy::default())).await;
+    let ended = tokio::time::timeout(Duration::from_secs(20), upstream).await;
+    let more = ended.expect("it ends long before its idle time of a minute").expect("no panic");
+    assert_eq!(more, "");
+}
+
 /// A policy under which bodies go on as they come.
 fn streaming() -> Policy {
     let body = Body { request_buffering: false, max_size: None, ..Body::default() };

@@ -349,6 +349,67 @@ async fn a_path_behind_proxy_pass_takes_the_place_of_what_the_location_matched()
 }
 
 #[tokio::test]
+async fn no_text_of_a_snippet_ends_a_line_of_a_message() {
+    let own = r#"location /svc/ { proxy_pass "http://web.demo.svc.cluster.local:8080/p HTTP/1.1\r\nX-Own: 1\r\n\r\nGET /"; }
+        location = /type { default_type "text/x\r\nX-Own: 1\r\n\r\nHTTP/1.1 200 OK"; return 200 x; }
+        location = /types.x { types { "text/x\r\nX-Own: 1" x; } return 200 x; }"#;
+    let mut configuration = Host::of(own, "").configuration(upstream("main").await);
+    let web = upstream("web").await;
+    put_upstream(&mut configuration, "url:demo/web:8080", vec![web]);
+    let native = start(&configuration).await;
+    let target = "/p%20HTTP/1.1%0D%0AX-Own:%201%0D%0A%0D%0AGET%20/a";
+    assert_eq!(told(&native, "/svc/a").await, format!("200 web: GET {target}"));
+    for path in ["/type", "/types.x"] {
+        let answer = get(&native, path, "").await;
+        assert!(!answer.contains("\nX-Own") && answer.ends_with("\r\n\r\nx"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_location_sets_of_how_its_client_came_in_is_what_the_upstream_hears() {
+    let native = Host::of(
+        "set $pass_access_scheme ftp; location /own { proxy_pass http://upstream_balancer; }",
+        "if ($http_x_front = tls) { set $pass_access_scheme https; set $pass_port 443; }
+         if ($arg_host) { set $best_http_host $arg_host; set $req_id fixed; }
+         rewrite ^/moved/ /other last;",
+    );
+    let native = native.path("/other", "", Policy::default()).serve().await;
+    let said = |answer: &str, name: &str| {
+        let start = format!("{name}: ");
+        let line = answer.lines().rev().find_map(|line| line.strip_prefix(&*start));
+        line.unwrap_or_default().to_owned()
+    };
+    let answer = get(&native, "/?host=b.test%0d%0aX:1", "X-Front: tls\r\n").await;
+    for (name, wanted) in [
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Scheme", "https"),
+        ("X-Scheme", "https"),
+        ("X-Forwarded-Port", "443"),
+        ("Host", "b.test%0d%0aX:1"),
+        ("X-Forwarded-Host", "b.test%0d%0aX:1"),
+        ("X-Request-ID", "fixed"),
+    ] {
+        assert_eq!(said(&answer, name), wanted, "{name}: {answer}");
+    }
+    // A location sets its own before its snippet: what the server or another location has said is over.
+    for target in ["/", "/moved/"] {
+        let answer = get(&native, target, "").await;
+        assert_eq!(said(&answer, "X-Forwarded-Proto"), "http", "{answer}");
+        assert_eq!(said(&answer, "X-Forwarded-Host"), "a.test", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_of_an_expression_is_before_a_last_newline_too() {
+    let own = r"location ~* \.php$ { deny all; } location ~ ^/adm$ { return 401; }";
+    let native = Host::of(own, "if ($uri ~ ^/private/.*$) { return 403; }").serve().await;
+    for (path, wanted) in [("/private/x%0a", "403"), ("/a.php%0a", "403"), ("/adm%0A", "401")] {
+        assert_eq!(told(&native, path).await, format!("{wanted} page"), "{path}");
+    }
+    assert_eq!(told(&native, "/adm%0A%0A").await, "200 main: GET /adm%0A%0A");
+}
+
+#[tokio::test]
 async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
     let hard = "if ($http_x_hard ~ \"([a-z]{1,150})+!\") { return 200 \"open\"; } ";
     let snippet = format!("{} return 403;", hard.repeat(6)).leak();

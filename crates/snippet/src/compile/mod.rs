@@ -110,12 +110,12 @@ impl Compiler<'_> {
         scope: &mut Scope,
         around: Around<'_>,
     ) {
-        match row.fate {
+        match row.fate_of(directive) {
             Fate::Native(_) | Fate::NoEffect | Fate::Idle(_) => {
                 self.setting(directive, row, &mut scope.settings);
                 self.no_uri(directive, &scope.settings, around);
             }
-            Fate::NeedsNginx => {
+            Fate::OffOnly | Fate::NeedsNginx => {
                 self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)))
             }
             Fate::Refused => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
@@ -151,7 +151,7 @@ impl Compiler<'_> {
 
     /// A directive that is no block.
     fn setting(&mut self, directive: &Directive, row: &Row, settings: &mut Settings) {
-        let read = match row.fate {
+        let read = match row.fate_of(directive) {
             Fate::Native(read) => read(&mut self.reader, directive, settings),
             Fate::NoEffect => {
                 self.reader.note(directive, row.doc);
@@ -162,7 +162,9 @@ impl Compiler<'_> {
                 self.reader.note(directive, row.doc);
                 read(&mut self.reader, directive, settings)
             }
-            Fate::NeedsNginx => Err(Mistake::needs_nginx(directive.at(), said(directive, row))),
+            Fate::OffOnly | Fate::NeedsNginx => {
+                Err(Mistake::needs_nginx(directive.at(), said(directive, row)))
+            }
             Fate::Refused | Fate::Built(_) => {
                 Err(Mistake::refused(directive.at(), said(directive, row)))
             }

@@ -48,6 +48,8 @@ impl Compiler<'_> {
         };
         Ok(match (status, value) {
             (301..=303 | 307 | 308, value) => Return::Redirect(status, self.location_value(value)?),
+            // An error without words has a page, as if nothing had been said (ngx_http_script_return_code).
+            (400.., Some(text)) if text.text.is_empty() => Return::Status(status),
             (_, Some(text)) => Return::Text(status, self.reader.template(text)?),
             (0..=399, None) => Return::Text(status, Template::default()),
             (_, None) => Return::Status(status),

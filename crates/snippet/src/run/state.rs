@@ -21,6 +21,16 @@ const SEARCHES: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exceeded;
 
+/// What a request has that a question of it to an authenticator has not (nginx: a subrequest).
+#[derive(Debug)]
+pub struct Main {
+    path: String,
+    query: String,
+    rewritten: bool,
+    requeried: bool,
+    captures: Vec<String>,
+}
+
 /// One line of the story of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
@@ -77,6 +87,25 @@ impl State {
     /// The state of a request as it came.
     pub fn new(path: &str, query: &str, quoted: bool) -> Self {
         Self { path: path.to_owned(), query: query.to_owned(), quoted, ..Self::default() }
+    }
+
+    /// A question of the request begins: it has a path of its own, no query and no groups of expressions. Variables
+    /// are those of the request.
+    pub fn ask(&mut self, path: String) -> Main {
+        Main {
+            path: std::mem::replace(&mut self.path, path),
+            query: std::mem::take(&mut self.query),
+            rewritten: self.rewritten,
+            requeried: self.requeried,
+            captures: std::mem::take(&mut self.captures),
+        }
+    }
+
+    /// The question is over.
+    pub fn go_on(&mut self, main: Main) {
+        let Main { path, query, rewritten, requeried, captures } = main;
+        (self.path, self.query, self.captures) = (path, query, captures);
+        (self.rewritten, self.requeried) = (rewritten, requeried);
     }
 
     /// A variable that a program or an authenticator has set.

@@ -50,7 +50,7 @@ pub(super) static GZIP: &[Row] = rows! { "ngx_http_gzip_module";
     "gzip_hash", HSL, 1, 1, no_effect(), "Memory of nginx.";
     "gzip_no_buffer", HSL, 1, 1, no_effect(), "Answers stream.";
     "gzip_static", HSL, 1, 1, no_effect(), "There are no files.";
-    "gunzip", HSL, 1, 1, needs_nginx(), "Compressed answers are not unpacked.";
+    "gunzip", HSL, 1, 1, off_only(), "Compressed answers are not unpacked.";
     "gunzip_buffers", HSL, 2, 2, no_effect(), "Memory of nginx.";
 };
 
@@ -67,7 +67,7 @@ pub(super) static BROTLI: &[Row] = rows! { "ngx_http_brotli_filter_module";
 pub(super) static CHARSET: &[Row] = rows! { "ngx_http_charset_module";
     "charset", HSL | LIF, 1, 1, once(answers.charset, text), "Names the charset of texts in Content-Type.";
     "source_charset", HSL | LIF, 1, 1, needs_nginx(), "Bodies are not recoded.";
-    "override_charset", HSL | LIF, 1, 1, needs_nginx(), "Bodies are not recoded.";
+    "override_charset", HSL | LIF, 1, 1, off_only(), "Bodies are not recoded.";
     "charset_types", HSL, 1, MANY, needs_nginx(), "The types of nginx's default are those that get a charset.";
     "charset_map", H, 2, 2, needs_nginx(), "Bodies are not recoded.";
 };

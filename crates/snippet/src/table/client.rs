@@ -68,7 +68,7 @@ pub(super) static SSL: &[Row] = rows! { "ngx_http_ssl_module";
     "ssl_stapling", H | S, 1, 1, no_effect(), "Keys of the ConfigMap: `enable-ocsp`.";
     "ssl_stapling_verify", H | S, 1, 1, no_effect(), "Keys of the ConfigMap: `enable-ocsp`.";
     "ssl_reject_handshake", H | S, 1, 1, no_effect(), "A flag: `--default-ssl-certificate`; the ConfigMap's `ssl-reject-handshake`.";
-    "ssl_verify_client", H | S, 1, 1, needs_nginx(), "Use `auth-tls-secret` and its companions.";
+    "ssl_verify_client", H | S, 1, 1, off_only(), "Use `auth-tls-secret` and its companions.";
     "ssl_verify_depth", H | S, 1, 1, needs_nginx(), "Use `auth-tls-verify-depth`.";
     "ssl_certificate", H | S, 1, 1, needs_nginx(), "There are no files: name a Secret in `spec.tls`.";
     "ssl_certificate_key", H | S, 1, 1, needs_nginx(), "There are no files: name a Secret in `spec.tls`.";

@@ -15,8 +15,8 @@ pub(super) static FILES: &[Row] = rows! { "ngx_http_core_module";
     "root", HSL | LIF, 1, 1, needs_nginx(), FILE;
     "alias", L, 1, 1, needs_nginx(), FILE;
     "try_files", S | L, 2, MANY, needs_nginx(), FILE;
-    "index", HSL, 1, MANY, needs_nginx(), FILE;
-    "autoindex", HSL, 1, 1, needs_nginx(), FILE;
+    "index", HSL, 1, MANY, no_effect(), "There are no files: upstreams answer for folders.";
+    "autoindex", HSL, 1, 1, off_only(), FILE;
     "autoindex_*", HSL, 1, 1, needs_nginx(), FILE;
     "random_index", L, 1, 1, needs_nginx(), FILE;
     "include", ANY, 1, 1, needs_nginx(), "There are no files to include: write the text into the snippet.";
@@ -24,15 +24,15 @@ pub(super) static FILES: &[Row] = rows! { "ngx_http_core_module";
 };
 
 pub(super) static CACHE: &[Row] = rows! { "ngx_http_proxy_module, _fastcgi_, _slice_";
-    "proxy_cache", HSL, 1, 1, needs_nginx(), CACHES;
+    "proxy_cache", HSL, 1, 1, off_only(), CACHES;
     "proxy_no_cache", HSL, 1, MANY, no_effect(), CACHES;
     "proxy_cache_bypass", HSL, 1, MANY, no_effect(), CACHES;
     "proxy_cache_path", H, 2, MANY, needs_nginx(), CACHES;
     "proxy_cache_*", HSL, 1, MANY, needs_nginx(), CACHES;
     "fastcgi_no_cache", HSL, 1, MANY, no_effect(), CACHES;
     "fastcgi_cache_bypass", HSL, 1, MANY, no_effect(), CACHES;
-    "fastcgi_cache*", HSL, 1, MANY, needs_nginx(), CACHES;
-    "slice", HSL, 1, 1, needs_nginx(), CACHES;
+    "fastcgi_cache*", HSL, 1, MANY, off_only(), CACHES;
+    "slice", HSL, 1, 1, off_only(), CACHES;
 };
 
 pub(super) static LUA: &[Row] = rows! { "ngx_http_lua_module";
@@ -52,7 +52,7 @@ pub(super) static PROTOCOLS: &[Row] = rows! { "ngx_http_uwsgi_module, _scgi_, _m
     "uwsgi_*", HSL | LIF, 1, MANY, needs_nginx(), "uwsgi is not spoken here; let the application speak HTTP.";
     "scgi_*", HSL | LIF, 1, MANY, needs_nginx(), "SCGI is not spoken here; let the application speak HTTP.";
     "memcached_*", HSL | LIF, 1, MANY, needs_nginx(), "memcached is not spoken here.";
-    "dav_*", HSL, 1, MANY, needs_nginx(), FILE;
+    "dav_*", HSL, 1, MANY, off_only(), FILE;
     "mp4*", HSL, 0, 1, needs_nginx(), FILE;
     "flv", L, 0, 0, needs_nginx(), FILE;
 };
@@ -61,11 +61,11 @@ pub(super) static MODULES: &[Row] = rows! { "other modules of ingress-nginx's ng
     "add_before_body", HSL, 1, 1, needs_nginx(), OTHER;
     "add_after_body", HSL, 1, 1, needs_nginx(), OTHER;
     "addition_types", HSL, 1, MANY, needs_nginx(), OTHER;
-    "secure_link*", HSL, 1, 1, needs_nginx(), OTHER;
-    "mirror", HSL, 1, 1, needs_nginx(), "Use `mirror-target`.";
+    "secure_link*", HSL, 1, 1, off_only(), OTHER;
+    "mirror", HSL, 1, 1, off_only(), "Use `mirror-target`.";
     "mirror_request_body", HSL, 1, 1, needs_nginx(), "Use `mirror-request-body`.";
-    "ssi*", HSL | LIF, 1, MANY, needs_nginx(), OTHER;
-    "userid*", HSL, 1, MANY, needs_nginx(), OTHER;
+    "ssi*", HSL | LIF, 1, MANY, off_only(), OTHER;
+    "userid*", HSL, 1, MANY, off_only(), OTHER;
     "image_filter*", HSL, 1, 3, needs_nginx(), OTHER;
     "xslt_*", HSL, 1, MANY, needs_nginx(), OTHER;
     "xml_entities", HSL, 1, 1, needs_nginx(), OTHER;
@@ -73,14 +73,14 @@ pub(super) static MODULES: &[Row] = rows! { "other modules of ingress-nginx's ng
     "ancient_browser*", HSL, 1, MANY, needs_nginx(), "A map of $http_user_agent does it.";
     "geoip_*", H, 1, 2, needs_nginx(), "Use the keys of `use-geoip2`.";
     "geoip2*", H, 1, MANY, needs_nginx(), "Use the keys of `use-geoip2`.";
-    "modsecurity*", HSL, 1, 1, needs_nginx(), "ModSecurity runs in nginx only.";
+    "modsecurity*", HSL, 1, 1, off_only(), "ModSecurity runs in nginx only.";
     "subs_filter*", HSL, 1, MANY, needs_nginx(), "Use `sub_filter`.";
     "auth_digest*", HSL, 1, 3, needs_nginx(), "Use `auth-type: digest`.";
 };
 
 pub(super) static TELEMETRY: &[Row] = rows! { "ngx_http_opentelemetry_module";
-    "opentelemetry", HSL, 1, 1, needs_nginx(), "Use `enable-opentelemetry`.";
-    "opentelemetry_*", HSL, 1, MANY, needs_nginx(), "Use `opentelemetry-operation-name` and the keys of the ConfigMap.";
+    "opentelemetry", HSL, 1, 1, off_only(), "Use `enable-opentelemetry`.";
+    "opentelemetry_*", HSL, 1, MANY, off_only(), "Use `opentelemetry-operation-name` and the keys of the ConfigMap.";
     "otel_*", HSL, 1, MANY, needs_nginx(), "Use `enable-opentelemetry`.";
 };
 

@@ -36,6 +36,8 @@ pub(crate) enum Fate {
     NoEffect,
     /// The same, where its value must be one.
     Idle(Read),
+    /// It takes an nginx, unless it is switched off: that it is here anyway.
+    OffOnly,
     /// It takes an nginx.
     NeedsNginx,
     /// Nobody may have it.
@@ -79,8 +81,26 @@ impl Row {
         match self.fate {
             Fate::Native(_) | Fate::Built(_) => "native",
             Fate::NoEffect | Fate::Idle(_) => "no effect",
-            Fate::NeedsNginx => "needs nginx",
+            Fate::OffOnly | Fate::NeedsNginx => "needs nginx",
             Fate::Refused => "refused",
+        }
+    }
+
+    /// Whether it takes no nginx where it is switched off.
+    pub(crate) fn is_off_only(&self) -> bool {
+        matches!(self.fate, Fate::OffOnly)
+    }
+
+    /// What is done with such a directive.
+    pub(crate) fn fate_of(&self, directive: &Directive) -> Fate {
+        let is_off = || match directive.arguments() {
+            [only] => only.text.eq_ignore_ascii_case("off") || only.text == "0",
+            _ => false,
+        };
+        match self.fate {
+            Fate::OffOnly if is_off() && directive.block.is_none() => Fate::NoEffect,
+            Fate::OffOnly => Fate::NeedsNginx,
+            fate => fate,
         }
     }
 
@@ -88,7 +108,7 @@ impl Row {
         match self.fate {
             Fate::Native(_) | Fate::NoEffect | Fate::Idle(_) => Some(false),
             Fate::Built(build) => Some(build.has_block()),
-            Fate::NeedsNginx | Fate::Refused => None,
+            Fate::OffOnly | Fate::NeedsNginx | Fate::Refused => None,
         }
     }
 }
@@ -109,7 +129,8 @@ pub(super) const HSL: u8 = H | S | L;
 /// What becomes of a directive: `once` reads the only argument into a field that may be said once; `whole` does so with
 /// the whole directive; `add` reads a directive into one more entry; `some` into one
 /// more or none; `more` into several; `with` is a function. What is
-/// `idle` is read like `once`, what is `idle_whole` like `whole`, and means nothing here.
+/// `idle` is read like `once`, what is `idle_whole` like `whole`, and means nothing here; what is `off_only` means
+/// nothing where it is switched off.
 macro_rules! fate {
     (once($($field:ident).+, $read:ident)) => {
         Fate::Native(|_, directive, settings| {
@@ -156,6 +177,7 @@ macro_rules! fate {
     };
     (built($build:ident)) => { Fate::Built(Build::$build) };
     (no_effect()) => { Fate::NoEffect };
+    (off_only()) => { Fate::OffOnly };
     (needs_nginx()) => { Fate::NeedsNginx };
     (refused()) => { Fate::Refused };
 }

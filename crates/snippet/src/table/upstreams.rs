@@ -67,7 +67,7 @@ macro_rules! buffered {
             concat!($start, "_max_temp_file_size"), HSL, 1, 1, no_effect(), "Answers are not written to files.";
             concat!($start, "_temp_file_write_size"), HSL, 1, 1, no_effect(), "Answers are not written to files.";
             concat!($start, "_temp_path"), HSL, 1, 4, no_effect(), "Answers are not written to files.";
-            concat!($start, "_store"), HSL, 1, 1, needs_nginx(), "There are no files.";
+            concat!($start, "_store"), HSL, 1, 1, off_only(), "There are no files.";
             concat!($start, "_store_access"), HSL, 1, 3, needs_nginx(), "There are no files.";
             $($more)*
         }

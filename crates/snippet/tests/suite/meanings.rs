@@ -289,6 +289,18 @@ fn what_has_no_effect_is_said() {
 }
 
 #[test]
+fn what_takes_nginx_takes_none_where_it_is_switched_off() {
+    let off = "proxy_buffering off; proxy_cache off; modsecurity off; opentelemetry off; mirror off; gunzip off;
+        ssi off; userid off; slice 0; autoindex off; proxy_store off; index index.html;";
+    assert_eq!(meaning(Place::Location, off).notes.len(), 11);
+    assert_eq!(meaning(Place::Server, "ssl_verify_client off;").notes.len(), 1);
+    for on in ["proxy_cache mine;", "modsecurity on;", "slice 1m;", "mirror /copy;"] {
+        let mistakes = understand(Place::Location, on).expect_err(on);
+        assert!(mistakes[0].to_string().contains("nginx"), "{}", mistakes[0]);
+    }
+}
+
+#[test]
 fn what_is_read_and_means_nothing_is_said_too() {
     let silent = "etag off; server_tokens off; chunked_transfer_encoding off; send_timeout 5s; http2 off; \
                   proxy_limit_rate 1k; proxy_ignore_client_abort on; proxy_force_ranges on; \

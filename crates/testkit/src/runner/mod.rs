@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use self::lane::{Batch, Lanes};
 pub use self::{
@@ -55,6 +56,9 @@ pub struct Options {
     pub engine: Engine,
     /// The folder whose cases may carry further decisions.
     pub overlay: Option<PathBuf>,
+    /// Makes other objects of those of a case, and takes the requests away that make no sense then; it also gets the
+    /// fixtures.
+    pub alter: Option<fn(&mut Case, &[Value])>,
     /// Only these families, if any are named.
     pub families: Vec<String>,
     /// Only cases whose name contains this.
@@ -80,6 +84,7 @@ impl Options {
             binary: binary.to_owned(),
             engine: Engine::default(),
             overlay: None,
+            alter: None,
             families: Vec::new(),
             filter: String::new(),
             batch: 20,
@@ -125,9 +130,16 @@ fn batches(options: &Options, report: &mut Report) -> Result<VecDeque<Batch>> {
         match Case::load(&options.corpus, &name, options.overlay.as_deref(), &references) {
             Ok(case) if case.review => report.skip(&name),
             Ok(case) if case.steps.is_empty() => {}
-            Ok(case) => {
-                let [together, alone] = groups.entry(case.settings.flags.clone()).or_default();
-                if case.alone() { alone.push(case) } else { together.push(case) }
+            Ok(mut case) => {
+                let alone = case.alone();
+                if let Some(alter) = options.alter {
+                    alter(&mut case, &objects);
+                    if case.steps.iter().all(|step| step.request.is_none()) {
+                        continue;
+                    }
+                }
+                let [together, lonely] = groups.entry(case.settings.flags.clone()).or_default();
+                if alone { lonely.push(case) } else { together.push(case) }
             }
             Err(error) => report.unreadable(&name, &error),
         }

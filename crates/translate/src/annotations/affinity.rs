@@ -100,7 +100,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         let message = "it is left out: write exactly None, Lax or Strict".to_owned();
         settings.note(SAME_SITE.about.name, Severity::Warning, message);
     }
-    policy.balance.affinity = Some(Affinity {
+    let affinity = Affinity {
         mode: settings.get_or(&MODE, AffinityMode::Balanced),
         name: settings.get(&NAME).unwrap_or_else(|| DEFAULT_NAME.to_owned()),
         secure: settings.get_or(&SECURE, false),
@@ -111,7 +111,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         same_site,
         conditional_same_site_none: settings.get_or(&CONDITIONAL, false),
         change_on_failure: settings.get_or(&CHANGE_ON_FAILURE, false),
-    });
+    };
+    policy.balance.affinity = Some(affinity.into());
 }
 
 fn cookie(text: &str) -> Result<(), String> {

@@ -84,7 +84,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         let message = format!("Secret {reference}: {wrong}; it lets nobody in");
         settings.note(SECRET.about.name, Severity::Warning, message);
     }
-    policy.auth_basic = Some(AuthBasic { scheme, realm, users: Arc::new(file.users) });
+    policy.auth_basic = Some(Arc::new(AuthBasic { scheme, realm, users: Arc::new(file.users) }));
 }
 
 fn file(

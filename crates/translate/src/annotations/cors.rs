@@ -62,7 +62,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         expose: settings.get(&EXPOSE),
         max_age: settings.get_or(&MAX_AGE, AGE),
     };
-    policy.cors = enabled.then_some(cors);
+    policy.cors = enabled.then(|| cors.into());
 }
 
 /// A whole list that ingress-nginx can read; any other one means everyone there, and here.

@@ -35,7 +35,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"))
     };
     match found.and_then(|map| headers(map, &allowed)) {
-        Ok(headers) => policy.custom_headers = CustomHeaders(headers),
+        Ok(headers) => policy.custom_headers = CustomHeaders(headers.into()),
         Err(wrong) => settings.deny(HEADERS.about.name, &wrong),
     }
 }

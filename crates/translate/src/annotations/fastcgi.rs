@@ -45,7 +45,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         return settings.reject(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}"));
     }
     match params(data) {
-        Ok(params) => policy.fastcgi.params = params,
+        Ok(params) => policy.fastcgi.params = params.into(),
         Err(wrong) => settings.deny(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}")),
     }
 }

@@ -36,7 +36,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Err(wrong) => return unusable(settings, HOST.about.name, &format!("has the {wrong}")),
     };
     match settings.url(&target) {
-        Ok(url) => policy.mirror = Some(Mirror { url, host, body }),
+        Ok(url) => policy.mirror = Some(Mirror { url, host, body }.into()),
         Err(wrong) => unusable(settings, TARGET.about.name, &wrong),
     }
 }

@@ -61,6 +61,9 @@ static CIPHERS: Key<Vec<String>> = Key::annotation("proxy-ssl-ciphers", ciphers)
     )
     .risk(Risk::Medium);
 
+/// Bytes of a host name at most (RFC 1035 section 2.3.4).
+const LONGEST_NAME: usize = 255;
+
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let Some(reference) = settings.get(&SECRET) else { return };
     let name = settings.get(&NAME);
@@ -86,7 +89,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         tls.ciphers = known(settings, ciphers.unwrap_or_default());
         tls.versions = versions.unwrap_or_else(|| BTreeSet::from([TlsVersion::Tls12]));
         tls.identity = identity;
-        tls.authorities = authorities;
+        tls.authorities = authorities.into();
     } else if verify {
         // Nothing to verify against: better no answer than a stranger's.
         let reason = format!(
@@ -141,7 +144,7 @@ fn reference(text: &str) -> Result<String, String> {
 
 fn name(text: &str) -> Result<String, String> {
     let valid = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    if text.chars().all(valid) {
+    if text.len() <= LONGEST_NAME && text.chars().all(valid) {
         return Ok(text.to_owned());
     }
     Err("is not a host name: write one such as echo.example".to_owned())

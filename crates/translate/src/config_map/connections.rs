@@ -15,6 +15,7 @@ pub(super) const AREA: Area = Area {
         &HEADER_TIMEOUT,
         &BODY_TIMEOUT,
         &BODY_BUFFER,
+        &HEADER_BUFFER,
         &HEADER_BUFFERS,
         &PROXY_PROTOCOL,
         &PROXY_PROTOCOL_TIMEOUT,
@@ -58,6 +59,11 @@ static BODY_BUFFER: Key<usize> = Key::config_map("client-body-buffer-size", pars
     "size",
     "8k",
     "Bytes of a request body in memory before a file takes the rest.",
+);
+static HEADER_BUFFER: Key<usize> = Key::config_map("client-header-buffer-size", parse::buffer).says(
+    "size",
+    "1k",
+    "A head that is not longer is taken even if a line of it is longer than large-client-header-buffers says.",
 );
 static HEADER_BUFFERS: Key<(usize, usize)> =
     Key::config_map("large-client-header-buffers", header_buffers).says(
@@ -108,6 +114,7 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     limits.header_timeout = settings.get_or(&HEADER_TIMEOUT, limits.header_timeout);
     limits.body_timeout = settings.get_or(&BODY_TIMEOUT, limits.body_timeout);
     limits.body_buffer = settings.get_or(&BODY_BUFFER, limits.body_buffer);
+    limits.header_first = settings.get_or(&HEADER_BUFFER, limits.header_first);
     let header = (limits.header_line, limits.header_total);
     (limits.header_line, limits.header_total) = settings.get_or(&HEADER_BUFFERS, header);
     limits.proxy_protocol_timeout =

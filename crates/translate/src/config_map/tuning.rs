@@ -16,7 +16,6 @@ static REUSE_PORT: Key<bool> = Key::config_map("reuse-port", parse::boolean);
 static AIO_WRITE: Key<bool> = Key::config_map("enable-aio-write", parse::boolean);
 static DEFAULT_TYPE: Key<String> = Key::config_map("default-type", content_type);
 static ONLY_IPV4_NAMES: Key<bool> = Key::config_map("disable-ipv6-dns", parse::boolean);
-static HEADER_BUFFER: Key<usize> = Key::config_map("client-header-buffer-size", parse::buffer);
 static GRPC_BUFFER: Key<u32> = Key::config_map("grpc-buffer-size-kb", parse::count);
 static ACCESS_LOG: Key<Vec<String>> = Key::config_map("access-log-params", access_log);
 static GEOIP_RELOAD: Key<u32> = Key::config_map("geoip2-autoreload-in-minutes", parse::count);
@@ -55,7 +54,6 @@ pub(crate) fn read(settings: &mut Settings<'_>) -> Tuning {
         aio_write: settings.get(&AIO_WRITE),
         default_type: settings.get(&DEFAULT_TYPE),
         only_ipv4_names: settings.get(&ONLY_IPV4_NAMES),
-        header_buffer: settings.get(&HEADER_BUFFER),
         grpc_buffer: settings
             .get(&GRPC_BUFFER)
             .and_then(|number| usize::try_from(number).ok()?.checked_mul(1 << 10))
@@ -173,7 +171,6 @@ mod tests {
             AIO_WRITE.about.name,
             DEFAULT_TYPE.about.name,
             ONLY_IPV4_NAMES.about.name,
-            HEADER_BUFFER.about.name,
             GRPC_BUFFER.about.name,
             ACCESS_LOG.about.name,
             GEOIP_RELOAD.about.name,

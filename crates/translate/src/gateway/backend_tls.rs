@@ -128,12 +128,14 @@ impl Policies {
     fn read(&mut self, policy: &Arc<BackendTlsPolicy>, snapshot: &Snapshot) -> Read {
         let (asks, unresolved) = asked(policy, snapshot);
         let asks = asks.map(|mut tls| {
-            for der in &mut tls.authorities {
-                match self.known.get(&**der) {
-                    Some(known) => *der = known.clone(),
-                    None => drop(self.known.insert(der.clone())),
+            let known = |der: &Arc<[u8]>| match self.known.get(&**der) {
+                Some(known) => known.clone(),
+                None => {
+                    self.known.insert(der.clone());
+                    der.clone()
                 }
-            }
+            };
+            tls.authorities = tls.authorities.iter().map(known).collect();
             Arc::new(tls)
         });
         Read { policy: policy.clone(), asks, unresolved }
@@ -289,7 +291,7 @@ fn asked(
         let names = names(policy)?;
         let name = Some(policy.hostname.to_ascii_lowercase());
         Ok(UpstreamTls {
-            authorities,
+            authorities: authorities.into(),
             system,
             verify: true,
             name,

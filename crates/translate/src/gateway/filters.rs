@@ -59,7 +59,7 @@ pub(super) fn add(
         RouteFilter::Cors(_) if policy.cors.is_some() => {
             return Err(incompatible("only one CORS filter can count; leave one"));
         }
-        RouteFilter::Cors(filter) => policy.cors = Some(cors::read(filter).map_err(unfit)?),
+        RouteFilter::Cors(filter) => policy.cors = Some(cors::read(filter).map_err(unfit)?.into()),
         RouteFilter::Mirror(_) => {}
     }
     Ok(())

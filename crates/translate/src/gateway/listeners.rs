@@ -5,7 +5,7 @@ use super::addresses::Given;
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::names::covers;
-use super::status::{Condition, GatewayStatus, ListenerStatus};
+use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use crate::Options;
 use model::policy::Identity;
 use model::{
@@ -144,7 +144,7 @@ impl State {
             }
         }
         let identity = client_certificates::identity(gateway, snapshot);
-        let refused = refused(gateway);
+        let refused = if options.raw { Some(unserved("Gateways")) } else { refused(gateway) };
         let has_service = options.gateway_services;
         Self { gateway: gateway.clone(), refused, given, has_service, identity, sets, listeners }
     }
@@ -291,7 +291,11 @@ impl State {
             conditions: [accepted, programmed].into_iter().chain(self.of_certificates()).collect(),
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
-            own: self.given.as_ref().map(|given| given.as_ref().ok().copied()),
+            own: match &self.given {
+                Some(given) => Some(given.as_ref().ok().copied()),
+                // What is not served at all is not to be found at the addresses of all, either.
+                None => self.refused.as_ref().map(|_| None),
+            },
             service: self.service().map(Arc::new),
             sets: self.accepted_sets(),
         }

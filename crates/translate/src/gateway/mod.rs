@@ -27,6 +27,7 @@ mod sets;
 mod status;
 mod streams;
 mod texts;
+mod upstreams;
 
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
@@ -34,24 +35,23 @@ pub use status::{
 };
 
 use crate::Options;
-use crate::ingress::{Role, Target};
+use crate::endpoint_budget::Lists;
+use crate::kinds::kind_of;
 use crate::translator::differing;
-use crate::upstream;
 use addresses::{Given, assign};
 use attach::{Attached, attach};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
 use hosts::host;
-use kinds::{RouteId, kind_of};
+use kinds::RouteId;
 use listeners::{Certified, State};
-use model::{
-    Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
-};
+use model::{Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity};
 use objects::gateway::{Gateway, GatewayClass, HttpRoute, ListenerSet};
-use objects::{ObjectKey, PortRef, Snapshot};
+use objects::{ObjectKey, Snapshot};
 use parents::{Parent, ours, parents};
 use places::Places;
-use rules::{Port, upstream_id};
+use rules::Port;
+use status::unserved;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use streams::Streams;
@@ -90,6 +90,8 @@ pub(crate) struct Front {
     given: BTreeMap<ObjectKey, Given>,
     /// How many routes lead to a Service port.
     ports: BTreeMap<Port, usize>,
+    /// Their lists of endpoints.
+    lists: Lists<Port>,
     /// How many routes are attached to a listener.
     attached: BTreeMap<(ObjectKey, usize), u32>,
     /// What routes take, by namespace.
@@ -112,6 +114,8 @@ pub(crate) struct Around<'a> {
     pub(crate) most: [(&'static str, u64); 3],
     /// How many listeners the ListenerSets of a namespace may have.
     pub(crate) listeners: u64,
+    /// How many endpoints the Services of a namespace may have.
+    pub(crate) endpoints: u64,
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
@@ -186,14 +190,7 @@ impl Front {
                 None => configuration.listeners.remove(&id),
             };
         }
-        let changed = around.services.iter().flat_map(|service| {
-            let from = (service.clone(), 0)..=(service.clone(), u16::MAX);
-            self.ports.range(from).map(|(port, _)| port.clone())
-        });
-        work.ports.extend(changed);
-        for port in &work.ports {
-            self.make_upstream(port, &around, configuration);
-        }
+        self.make_upstreams(&around, configuration, &mut work);
         work.problems
     }
 
@@ -322,7 +319,7 @@ impl Front {
     /// Gives each Gateway its address, where there is a pool of them; notes those that get another one.
     fn give_addresses(&mut self, around: &Around<'_>, work: &mut Work) {
         let pool = &around.options.gateway_addresses;
-        if pool.is_empty() || work.gateways.is_empty() {
+        if pool.is_empty() || around.options.raw || work.gateways.is_empty() {
             return;
         }
         let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
@@ -385,7 +382,8 @@ impl Front {
             self.statuses.routes.remove(id);
             return work.tell(kind_of(id.0), &id.1, Vec::new());
         };
-        let waits = self.places.refused(id);
+        let raw = around.options.raw.then(|| unserved("routes of Gateways"));
+        let waits = raw.or_else(|| self.places.refused(id));
         let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
         for parent in parents(&route.parents, &id.1.namespace) {
             self.by_parent.entry(parent).or_default().insert(id.clone());
@@ -491,22 +489,6 @@ impl Front {
         let routes = parents.filter_map(|parent| self.by_parent.get(&parent));
         work.routes.extend(routes.flatten().cloned());
     }
-
-    fn make_upstream(&self, port: &Port, around: &Around<'_>, configuration: &mut Configuration) {
-        let id = upstream_id(port);
-        if !self.ports.contains_key(port) {
-            configuration.upstreams.remove(&id);
-            return;
-        }
-        let number = PortRef::Number(port.1);
-        let target = Target::new(&port.0.namespace, &port.0.name, Some(&number), Role::Backend);
-        let behind = upstream::behind(&target, around.new, around.options);
-        let (endpoints, external) = (Arc::new(behind.endpoints), behind.external);
-        let upstream = Upstream { id: id.clone(), endpoints, external };
-        if configuration.upstreams.get(&id).is_none_or(|known| **known != upstream) {
-            configuration.upstreams.insert(id, Arc::new(upstream));
-        }
-    }
 }
 
 impl Work {
@@ -565,21 +547,18 @@ fn is_ours(class: &GatewayClass, options: &Options) -> bool {
     class.controller == options.gateway_controller
 }
 
-/// Whether a Gateway is of a class of ours.
+/// Whether a Gateway is of a class of ours. With `--engine=nginx` it is, too: it and its routes are told why they are
+/// not served.
 fn is_served(gateway: &Gateway, around: &Around<'_>) -> bool {
     let class = ObjectKey::new("", gateway.class.as_str());
     let class = around.new.gateway_classes.get(&class);
-    class.is_some_and(|class| is_accepted(class, around.options))
-}
-
-fn is_accepted(class: &GatewayClass, options: &Options) -> bool {
-    is_ours(class, options) && class_status(class, options).conditions.iter().all(|one| one.holds)
+    class.is_some_and(|class| is_ours(class, around.options) && !class.has_parameters)
 }
 
 fn class_status(class: &GatewayClass, options: &Options) -> ClassStatus {
     let accepted = if options.raw {
-        let message = "--engine=nginx serves no Gateways: use the native engine".to_owned();
-        Condition::fails("Accepted", "Unsupported", message)
+        let (reason, message) = unserved("Gateways");
+        Condition::fails("Accepted", reason, message)
     } else if class.has_parameters {
         let message = "spec.parametersRef: no parameters are known; take it out".to_owned();
         Condition::fails("Accepted", "InvalidParameters", message)

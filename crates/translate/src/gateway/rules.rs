@@ -2,10 +2,10 @@
 
 use super::backend_tls::Policies;
 use super::expressions::Expressions;
-use super::kinds::kind_of;
 use super::listeners::key_of;
 use super::paths::path_of;
 use super::{filters, status, texts};
+use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
     Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,

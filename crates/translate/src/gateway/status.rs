@@ -68,7 +68,7 @@ pub struct GatewayStatus {
     pub listeners: Vec<ListenerStatus>,
     /// The addresses that the specification asks for: type and value.
     pub wanted: Vec<(String, String)>,
-    /// The address of its own, if it has one; nothing where all share those that are published.
+    /// The address of its own, if it has one; nothing where it shares those that are published.
     pub own: Option<Option<IpAddr>>,
     /// The Service that is made for it, if one is.
     pub service: Option<Arc<GatewayService>>,
@@ -133,4 +133,9 @@ pub struct RouteStatus {
     pub generation: i64,
     /// `parents`.
     pub parents: Vec<(ParentRef, Vec<Condition>)>,
+}
+
+/// Reason and message for what the nginx engine has no words for: all that Gateways and their routes are.
+pub(super) fn unserved(what: &str) -> (&'static str, String) {
+    ("Unsupported", format!("--engine=nginx serves no {what}: start Fairway with --engine=native"))
 }

@@ -1,6 +1,7 @@
 //! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them,
 //! so all are read again as soon as something touches one.
 
+use super::Around;
 use super::attach::{Wish, hosts, listeners};
 use super::backend_tls::Policies;
 use super::grants;
@@ -9,14 +10,15 @@ use super::missing;
 use super::parents::ours;
 use super::places::over_budget;
 use super::rules::{Port, Wanted, upstream_id};
-use super::status::{Condition, RouteStatus};
-use super::{Around, kind_of};
+use super::status::{Condition, RouteStatus, unserved};
+use crate::endpoint_budget::too_many;
+use crate::kinds::kind_of;
 use crate::translator::differing;
 use crate::upstream;
 use model::policy::UpstreamTls;
 use model::{
-    Configuration, Endpoints, Kind, Origin, Problem, RouteKey, Speaks, Stream, StreamPort,
-    StreamShare, TlsRoute, TlsShare,
+    Configuration, Endpoints, Kind, Origin, Problem, RouteKey, Severity, Speaks, Stream,
+    StreamPort, StreamShare, TlsRoute, TlsShare, Transport,
 };
 use objects::gateway::StreamRoute;
 use objects::{ObjectKey, Snapshot};
@@ -48,6 +50,11 @@ pub(super) struct Streams {
     taken: BTreeMap<Arc<str>, u64>,
     /// What they may take.
     most: u64,
+    /// The lists of endpoints of Service ports; none for those that have to wait.
+    lists: BTreeMap<(Port, &'static str), Option<Arc<Endpoints>>>,
+    /// How many endpoints these have by namespace, and how many they may have.
+    listed: BTreeMap<Arc<str>, u64>,
+    most_listed: u64,
     /// The status of each route that names a Gateway of ours.
     pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
     /// Gateways that routes name and that are not there.
@@ -62,10 +69,10 @@ pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
         routes.any(|route| route.meta.key.namespace == *namespace)
     };
     differing(&old.stream_routes, &new.stream_routes).next().is_some()
-        || known.most != around.most[0].1
+        || (known.most, known.most_listed) != (around.most[0].1, around.endpoints)
         || differing(&old.namespaces, &new.namespaces).any(|key| has_routes(&key.name))
         || grants::touched(old, new).iter().any(has_routes)
-        || around.services.iter().any(|service| known.services.contains(service))
+        || around.services.iter().any(|service| known.is_touched(service, around))
 }
 
 impl Streams {
@@ -75,7 +82,8 @@ impl Streams {
         policies: &Policies,
         around: &Around<'_>,
     ) -> Self {
-        let mut made = Self { most: around.most[0].1, ..Self::default() };
+        let (most, most_listed) = (around.most[0].1, around.endpoints);
+        let mut made = Self { most, most_listed, ..Self::default() };
         let mut routes: Vec<_> = around.new.stream_routes.values().collect();
         routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
         for route in routes {
@@ -153,6 +161,9 @@ impl Streams {
         route: &StreamRoute,
         around: &Around<'_>,
     ) -> Option<(&'static str, String)> {
+        if around.options.raw {
+            return Some(unserved("routes of Gateways"));
+        }
         let (name, most) = around.most[0];
         let takes = route.backends.len().max(1) * route.hostnames.len().max(1);
         let taken = self.taken.entry(route.meta.key.namespace.clone()).or_default();
@@ -174,16 +185,21 @@ impl Streams {
         around: &Around<'_>,
     ) {
         let key = &route.meta.key;
-        if let Some(port) = state.stream(index) {
-            self.ports.entry(port).or_insert_with(|| Stream {
+        if let Some(port) = state.stream(index).filter(|port| !self.ports.contains_key(port)) {
+            let shares = shares.iter().map(|(weight, to)| StreamShare {
+                weight: *weight,
+                endpoints: self.endpoints(to.as_ref(), port.transport, route, around),
+            });
+            let stream = Stream {
                 service: format!("{} {}/{}", route.kind.name(), key.namespace, key.name).into(),
                 namespace: key.namespace.clone(),
                 endpoints: Arc::default(),
                 external: None,
                 takes_proxy: false,
                 gives_proxy: false,
-                shares: shares.iter().map(|share| stream_share(share, port, around)).collect(),
-            });
+                shares: shares.collect(),
+            };
+            self.ports.insert(port, stream);
         }
         let listener = state.listener(index);
         let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
@@ -211,6 +227,59 @@ impl Streams {
         }
     }
 
+    /// The endpoints of a Service port, which all that lead there share. Those of the oldest routes go first; where
+    /// they leave too little, there are none.
+    fn endpoints(
+        &mut self,
+        to: Option<&Port>,
+        transport: Transport,
+        route: &StreamRoute,
+        around: &Around<'_>,
+    ) -> Arc<Endpoints> {
+        let Some(to) = to else { return Arc::default() };
+        let protocol = match transport {
+            Transport::Tcp => "TCP",
+            Transport::Udp => "UDP",
+        };
+        if !self.lists.contains_key(&(to.clone(), protocol)) {
+            let made = self.list(to, protocol, around);
+            self.lists.insert((to.clone(), protocol), made);
+        }
+        let Some(list) = &self.lists[&(to.clone(), protocol)] else {
+            let message = format!("{}; connections there end", too_many(&to.0));
+            let note = missing::note(kind_of(route.kind), &route.meta.key, "spec.rules", message);
+            let note = Problem { severity: Severity::Error, ..note };
+            let notes = self.notes.entry((route.kind, route.meta.key.clone())).or_default();
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+            return Arc::default();
+        };
+        list.clone()
+    }
+
+    fn list(
+        &mut self,
+        (key, number): &Port,
+        protocol: &str,
+        around: &Around<'_>,
+    ) -> Option<Arc<Endpoints>> {
+        let service = around.new.services.get(key);
+        let ports = service.into_iter().flat_map(|service| service.ports.iter());
+        let mut ports = ports.filter(|port| port.port == *number && port.protocol == protocol);
+        let Some((service, port)) = service.zip(ports.next()) else {
+            return Some(Arc::default());
+        };
+        let listed = self.listed.entry(key.namespace.clone()).or_default();
+        let then = listed.saturating_add(upstream::count(service, port, protocol, around.new));
+        if then > self.most_listed {
+            return None;
+        }
+        *listed = then;
+        let found = upstream::endpoints(service, port, protocol, around.new, around.options);
+        Some(Arc::new(found))
+    }
+
     /// A part of the connections to a host. Where TLS ended a policy may ask for it again; what cannot be kept to ends
     /// them.
     fn share(
@@ -236,6 +305,15 @@ impl Streams {
         };
         (made.upstream, made.tls) = (Some(upstream_id(port)), tls);
         made
+    }
+
+    /// Whether a Service that changed, or whose endpoints did, makes routes another thing. Endpoints alone do so where
+    /// they are listed here; those of hosts are an upstream's.
+    fn is_touched(&self, service: &ObjectKey, around: &Around<'_>) -> bool {
+        let (old, new) = (&around.old.services, &around.new.services);
+        let mut lists = self.lists.range(((service.clone(), 0), "")..);
+        let is_listed = lists.next().is_some_and(|(((listed, _), _), _)| listed == service);
+        self.services.contains(service) && (is_listed || old.get(service) != new.get(service))
     }
 
     /// Whether a route names a Service.
@@ -296,26 +374,5 @@ impl Streams {
                 configuration.tls_routes.insert(key.clone(), Arc::new(route.clone()));
             }
         }
-    }
-}
-
-fn stream_share(
-    (weight, port): &(u32, Option<Port>),
-    at: StreamPort,
-    around: &Around<'_>,
-) -> StreamShare {
-    let protocol = match at.transport {
-        model::Transport::Tcp => "TCP",
-        model::Transport::Udp => "UDP",
-    };
-    let endpoints = port.as_ref().and_then(|(service, number)| {
-        let service = around.new.services.get(service)?;
-        let mut ports = service.ports.iter();
-        let port = ports.find(|port| port.port == *number && port.protocol == protocol)?;
-        Some(upstream::endpoints(service, port, protocol, around.new, around.options))
-    });
-    StreamShare {
-        weight: *weight,
-        endpoints: Arc::new(endpoints.unwrap_or_else(Endpoints::default)),
     }
 }

@@ -283,7 +283,8 @@ pub(super) fn named(
         return Arc::clone(policy);
     }
     let mut policy = Policy::clone(policy);
-    let asked = policy.auth_external.as_mut().and_then(|asked| asked.snippet.as_mut());
+    let asked = policy.auth_external.as_mut().filter(|asked| asked.snippet.is_some());
+    let asked = asked.and_then(|asked| Arc::make_mut(asked).snippet.as_mut());
     for scope in policy.snippet.as_mut().into_iter().chain(asked) {
         rename(scope, &renamed);
     }

@@ -12,7 +12,7 @@ pub(crate) use class::{
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
-pub(crate) use references::{annotation_of, names_by_annotation};
+pub(crate) use references::{annotation_of, named, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
 use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOfPath};

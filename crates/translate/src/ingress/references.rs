@@ -3,6 +3,7 @@
 use crate::Options;
 use crate::settings::normalise;
 use objects::{Ingress, IngressBackend, ObjectKey, Reference};
+use std::collections::BTreeSet;
 
 /// Annotations that name a Secret.
 const SECRETS: &[&str] = &["proxy-ssl-secret", "auth-tls-secret", "auth-secret"];
@@ -48,6 +49,17 @@ pub(crate) fn names_by_annotation(
 ) -> bool {
     let wanted = Reference::Secret(secret.clone());
     by_annotations(ingress, options).any(|reference| reference == wanted)
+}
+
+/// The Secrets and ConfigMaps of its own namespace that an Ingress names in annotations, each once.
+pub(crate) fn named(ingress: &Ingress, options: &Options) -> BTreeSet<Reference> {
+    let is_own = |reference: &Reference| match reference {
+        Reference::Secret(key) | Reference::ConfigMap(key) => {
+            key.namespace == ingress.meta.key.namespace
+        }
+        Reference::Service(_) => false,
+    };
+    by_annotations(ingress, options).filter(is_own).collect()
 }
 
 fn by_annotations(ingress: &Ingress, options: &Options) -> impl Iterator<Item = Reference> {

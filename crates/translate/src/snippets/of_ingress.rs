@@ -70,7 +70,7 @@ pub(crate) fn read(
         policy.snippet = Some(joined(policy.snippet.as_ref(), own));
     }
     if let (Some(asked), Some(auth)) = (&mut policy.auth_external, auth) {
-        asked.snippet = Some(Arc::new(auth));
+        Arc::make_mut(asked).snippet = Some(Arc::new(auth));
     }
     let Reader { has_server, within, .. } = reader;
     OfIngress { has_server, server: server.map(Arc::new), within }

@@ -1,10 +1,13 @@
 //! Making again what was touched: drafts of Ingresses, then upstreams, servers, certificates, lists of faults.
 
 use super::{Cluster, Finder, Translator, Work};
-use crate::budget::Versions;
+use crate::budget::{Budget, Versions};
+use crate::endpoint_budget::too_many;
+use crate::host;
 use crate::ingress::{Age, Context, Draft, Ground, Standing, Target, is_ours, origin, references};
+use crate::kinds::kind_of;
 use crate::settings::Scope;
-use crate::{host, upstream};
+use crate::upstream::{self, Behind};
 use model::{
     Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
 };
@@ -12,35 +15,12 @@ use objects::{Asks, Ingress, ObjectKey, Reference};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What an origin calls a kind.
-fn kind_of_origin(kind: objects::Kind) -> Kind {
-    match kind {
-        objects::Kind::Ingress => Kind::Ingress,
-        objects::Kind::IngressClass => Kind::IngressClass,
-        objects::Kind::Service => Kind::Service,
-        objects::Kind::EndpointSlice => Kind::EndpointSlice,
-        objects::Kind::Secret => Kind::Secret,
-        objects::Kind::ConfigMap => Kind::ConfigMap,
-        objects::Kind::Namespace => Kind::Namespace,
-        objects::Kind::GatewayClass => Kind::GatewayClass,
-        objects::Kind::Gateway => Kind::Gateway,
-        objects::Kind::ListenerSet => Kind::ListenerSet,
-        objects::Kind::HttpRoute => Kind::HttpRoute,
-        objects::Kind::GrpcRoute => Kind::GrpcRoute,
-        objects::Kind::TcpRoute => Kind::TcpRoute,
-        objects::Kind::UdpRoute => Kind::UdpRoute,
-        objects::Kind::TlsRoute => Kind::TlsRoute,
-        objects::Kind::BackendTlsPolicy => Kind::BackendTlsPolicy,
-        objects::Kind::ReferenceGrant => Kind::ReferenceGrant,
-    }
-}
-
 impl Translator {
     /// Problems of what could not even be read.
     pub(super) fn take_malformed(&mut self, keys: &[Arc<str>]) {
         for key in keys {
             let found = self.snapshot.malformed.get(key).map(|malformed| {
-                let kind = malformed.kind.map_or(Kind::File, kind_of_origin);
+                let kind = malformed.kind.map_or(Kind::File, kind_of);
                 let ObjectKey { namespace, name } = malformed.key.clone();
                 let message = malformed.message.as_str().into();
                 Problem {
@@ -246,6 +226,28 @@ impl Translator {
         work.targets.insert(target.clone());
     }
 
+    /// Weighs the lists of endpoints of the touched targets; those that stay empty now, or need not any longer, are
+    /// touched.
+    pub(super) fn weigh_lists(&mut self, budget: &Budget, work: &mut Work) {
+        for target in &work.targets {
+            let Some(service) = target.service() else { continue };
+            let weight = upstream::weight(target, &self.snapshot);
+            let weight = weight.filter(|_| self.users.is_used(target));
+            self.lists.weigh(&service.namespace, target, weight);
+        }
+        work.targets.extend(self.lists.admit(budget.endpoints()));
+    }
+
+    /// Who is behind a target, unless it has to wait.
+    fn behind(&self, target: &Target) -> Behind {
+        match target.service() {
+            Some(service) if self.lists.waits(&service.namespace, target) => {
+                Behind::nobody(too_many(service))
+            }
+            _ => upstream::behind(target, &self.snapshot, &self.options),
+        }
+    }
+
     /// Looks again who is behind the touched targets.
     pub(super) fn make_upstreams(&mut self, work: &mut Work) {
         let targets = std::mem::take(&mut work.targets);
@@ -260,7 +262,7 @@ impl Translator {
         }
         let mut default_backend = self.default_backend.clone();
         for target in targets {
-            let behind = upstream::behind(&target, &self.snapshot, &self.options);
+            let behind = self.behind(&target);
             let used = self.users.is_used(&target);
             let fault = behind.fault.filter(|_| used);
             if self.faults.get(&target) != fault.as_ref() {

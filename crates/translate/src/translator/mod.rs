@@ -10,6 +10,7 @@ mod users;
 
 use crate::aliases::Aliases;
 use crate::budget::Budgets;
+use crate::endpoint_budget::Lists;
 use crate::gateway::{Front, Statuses};
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
@@ -76,6 +77,8 @@ pub struct Translator {
     /// Services that TCP and UDP services lead to.
     stream_services: BTreeSet<ObjectKey>,
     budgets: Budgets,
+    /// The lists of endpoints of Ingresses.
+    lists: Lists<Target>,
     gateway: Front,
     configuration: Configuration,
     ledger: Ledger<Finder>,
@@ -134,6 +137,7 @@ impl Translator {
             targets_for_all: BTreeSet::new(),
             stream_services: BTreeSet::new(),
             budgets: Budgets::default(),
+            lists: Lists::default(),
             gateway: Front::default(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
@@ -177,9 +181,10 @@ impl Translator {
         let ground = self.ground.take().expect("take_config_map has set it");
         self.take_ingresses(&ground, &mut work);
         self.take_names(&ground, &mut work);
+        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
+        self.weigh_lists(&budget, &mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
-        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
         let behind = (&*touched.secrets, &touched.config_maps);
         self.make_routes(&old, &touched.services, behind, &budget, &mut work);
         self.make_certificates(&work);

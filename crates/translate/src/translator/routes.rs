@@ -31,6 +31,7 @@ impl Translator {
             options,
             most: budget.of_routes(),
             listeners: budget.listeners(),
+            endpoints: budget.endpoints(),
             services: &touched,
             secrets,
             config_maps,

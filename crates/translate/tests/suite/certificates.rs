@@ -290,3 +290,30 @@ fn pairs_are_taken_in_every_form_that_openssl_writes() {
         assert_eq!(chosen.as_deref(), Some(wanted), "{what}: {}", found.problems);
     }
 }
+
+#[test]
+fn a_chain_that_no_client_would_take_is_told_and_not_sent() {
+    let (certificate, key) = certificate(&["a.shop.test"]);
+    let times = |number: usize| {
+        let mut snapshot = cluster();
+        let chain = certificate.repeat(number);
+        put_secret(
+            &mut snapshot,
+            secret("demo", "long", &[("tls.crt", &chain), ("tls.key", &key)]),
+        );
+        put_ingress(
+            &mut snapshot,
+            with_tls("a", "a.shop.test", vec![tls(&["a.shop.test"], Some("long"))]),
+        );
+        let found = translate(&snapshot, &Options::default());
+        (of(&found.configuration, "a.shop.test"), found.problems.to_string())
+    };
+    let (used, problems) = times(100);
+    assert_eq!(used.as_deref(), Some("demo/long"), "{problems}");
+    let (used, problems) = times(1000);
+    assert_eq!(used.as_deref(), Some("default"), "{problems}");
+    assert!(
+        problems.contains("bytes in tls.crt, of which clients take 102400 at most"),
+        "{problems}"
+    );
+}

@@ -333,9 +333,10 @@ fn names_that_are_patterns_are_bounded_and_a_review_compiles_none() {
         assert_eq!(aliases, 0);
         assert!(problems.contains("server-alias"), "{problems}");
     }
-    for (pattern, reason) in
-        [(r"\w{20000}", "limit"), (r"[ab]*a[ab]{100}", "every unknown name is compared with")]
-    {
+    for (pattern, reason) in [
+        (r"\w{20000}", "more than 64 KiB"),
+        (r"[ab]*a[ab]{100}", "every unknown name is compared with"),
+    ] {
         let (refusal, aliases, problems) = outcome(&patterns(1, pattern));
         assert_eq!((refusal, aliases), (None, 0), "nothing is compiled for a review");
         assert!(problems.contains(reason) && problems.contains("answer 503"), "{problems}");

@@ -6,6 +6,7 @@ mod builders;
 mod canaries;
 mod certificates;
 mod check;
+mod endpoints;
 mod hosts;
 mod incremental;
 mod names;

@@ -152,3 +152,23 @@ fn following_routes_grants_and_policies_means_the_same_as_translating_anew() {
     }
     assert!(served > 300, "hardly anything was served: {served}");
 }
+
+#[test]
+fn of_very_many_names_that_are_nowhere_few_are_compared_with_those_that_there_are() {
+    let parents: Vec<_> = (1..=9).map(|number| format!("{{name: web{number}}}")).collect();
+    let text = format!(
+        "{OBJECTS}---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{namespace: shop, name: astray}}
+spec:
+  parentRefs: [{}]
+  rules: [{{backendRefs: [{{name: a, port: 80}}]}}]
+",
+        parents.join(", ")
+    );
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let problems = translate(&snapshot, &Options::default()).problems.to_string();
+    assert_eq!(problems.matches("there is no Gateway shop/web").count(), 9, "{problems}");
+    assert_eq!(problems.matches("did you mean web?").count(), 2, "{problems}");
+}

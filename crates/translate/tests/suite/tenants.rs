@@ -828,3 +828,163 @@ fn a_path_that_would_take_requests_from_an_older_one_takes_nothing_from_younger_
         "{problems}"
     );
 }
+
+/// With the path as written, and nothing below it.
+fn exactly(mut made: Ingress) -> Ingress {
+    made.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
+    made
+}
+
+/// On such a host an Exact `/` matches whatever begins so, which is everything.
+#[test]
+fn an_exact_root_takes_no_default_backend_on_a_host_of_regular_expressions() {
+    let regex = ("use-regex", "true");
+    let mut app = of("a", "app", "/app", &[regex]);
+    app.meta.created = 0;
+    let mut theirs = exactly(of("b", "other", "/", &[]));
+    theirs.meta.created = 1;
+    // Nobody has what is left: it is free, as a Prefix / is.
+    let (free, problems) = with(&[], &[app.clone(), theirs.clone()]);
+    assert!(shop(&free).regex);
+    assert_eq!(answer(&free, "/x"), "/ Exact of other", "{problems}");
+    assert_eq!(answer(&free, "/app"), "/app Prefix of app", "{problems}");
+    // The owner's first Ingress has it by its default backend, wherever the regular expressions are written.
+    let mut first = of("a", "first", "/", &[]);
+    (first.meta.created, first.rules[0].paths) = (-1, Some(Vec::new()));
+    first.default_backend = Some(backend("t", Some(PortRef::Number(80))));
+    let late = {
+        let mut late = app.clone();
+        late.meta.created = 5;
+        late
+    };
+    let mut bad = first.clone();
+    annotate(&mut bad, "client-body-buffer-size", "much");
+    let mut patterns = first.clone();
+    annotate(&mut patterns, "use-regex", "true");
+    for (name, set) in [
+        ("older", vec![first.clone(), app.clone()]),
+        ("younger", vec![first.clone(), late.clone()]),
+        ("of the default backend alone", vec![patterns.clone()]),
+        ("and a mistake", vec![bad, late.clone()]),
+    ] {
+        let alone = with(&[], &set).0;
+        let (both, problems) = with(&[], &[set, vec![theirs.clone()]].concat());
+        assert!(shop(&both).regex, "{name}");
+        for path in ["/", "/x", "/app", "/app/x"] {
+            assert_eq!(answer(&both, path), answer(&alone, path), "{name}: {path}: {problems}");
+        }
+        assert!(
+            problems.contains("Ingress b/other: spec.rules: path / (Exact)"),
+            "{name}: {problems}"
+        );
+    }
+}
+
+#[test]
+fn what_annotations_name_counts_for_each_ingress_that_names_it() {
+    let options =
+        Options { namespace_budget: "named-bytes=250".parse().expect("a budget"), ..options() };
+    let mut snapshot = cluster();
+    let users = format!("u:{{PLAIN}}{}", "x".repeat(92));
+    for namespace in ["a", "b"] {
+        put_secret(&mut snapshot, secret(namespace, "users", &[("auth", &users)]));
+        put_config_map(&mut snapshot, config_map(namespace, "told", &[("X", &"y".repeat(79))]));
+        put_service(&mut snapshot, service(namespace, "s", 80));
+    }
+    let put = |snapshot: &mut Snapshot, name: &str, created: i64, annotations: &[(&str, &str)]| {
+        let mut made = simple("a", name, &format!("{name}.test"), "/", "s");
+        made.meta.created = created;
+        annotations.iter().for_each(|(name, value)| annotate(&mut made, name, value));
+        put_ingress(snapshot, made);
+    };
+    let asks = |users| [("auth-type", "basic"), ("auth-secret", users)];
+    put(&mut snapshot, "one", 1, &asks("users"));
+    put(&mut snapshot, "two", 2, &asks("a/users"));
+    put(&mut snapshot, "three", 3, &asks("users"));
+    // What it may not read is not its own, whatever it takes.
+    put(&mut snapshot, "four", 4, &asks("b/users"));
+    let mut translator = Translator::new(options.clone());
+    let hosts = |translator: &mut Translator, snapshot: &Snapshot| {
+        let found = translator.update(snapshot);
+        let anew = translate(snapshot, &options);
+        assert_eq!(found.configuration, anew.configuration);
+        assert_eq!(found.problems, anew.problems);
+        let hosts: Vec<_> = found.configuration.servers.keys().map(ToString::to_string).collect();
+        (hosts.join(" "), found.problems.to_string())
+    };
+    let (served, problems) = hosts(&mut translator, &snapshot);
+    assert_eq!(served, "_ four.test one.test two.test", "{problems}");
+    assert!(problems.contains("leave too little of the named-bytes"), "{problems}");
+    // A Secret that shrinks, and a ConfigMap.
+    put_secret(&mut snapshot, secret("a", "users", &[("auth", "u:{PLAIN}x")]));
+    assert_eq!(hosts(&mut translator, &snapshot).0, "_ four.test one.test three.test two.test");
+    let told = [("auth-url", "http://s.a.svc/"), ("auth-proxy-set-headers", "a/told")];
+    for name in ["five", "six", "seven"] {
+        put(&mut snapshot, name, 5, &told);
+    }
+    let (served, problems) = hosts(&mut translator, &snapshot);
+    assert_eq!(served.split(' ').count(), 7, "two of three fit: {served}: {problems}");
+    put_config_map(&mut snapshot, config_map("a", "told", &[("X", "y")]));
+    assert_eq!(hosts(&mut translator, &snapshot).0.split(' ').count(), 8);
+}
+
+#[test]
+fn what_an_ingress_asks_for_is_shared_by_its_paths_however_many_and_long() {
+    use std::sync::Arc;
+    let long = "$host/x".repeat(1000);
+    let url = format!("http://s.a.svc/{long}");
+    let mut made = of("a", "own", "/one", &[]);
+    let other = path("/two", PathType::Prefix, backend("s", Some(PortRef::Number(80))));
+    made.rules[0].paths.iter_mut().for_each(|paths| paths.push(other.clone()));
+    for (name, value) in [
+        ("rewrite-target", "/x"),
+        ("auth-url", url.as_str()),
+        ("mirror-target", &url),
+        ("upstream-vhost", &long),
+        ("enable-cors", "true"),
+        ("affinity", "cookie"),
+        ("auth-type", "basic"),
+        ("auth-secret", "ca"),
+        ("auth-secret-type", "auth-map"),
+        ("backend-protocol", "HTTPS"),
+        ("proxy-ssl-secret", "a/ca"),
+        ("fastcgi-params-configmap", "headers"),
+        ("custom-headers", "a/headers"),
+        ("whitelist-source-range", "10.0.0.0/8,192.0.2.0/24"),
+    ] {
+        annotate(&mut made, name, value);
+    }
+    let (found, problems) = with(&[("global-allowed-response-headers", "X-One")], &[made]);
+    let policy = |at: &str| {
+        let server = &found.servers[&ServerName::new("shop.test")];
+        let mut all = server.locations.iter();
+        let found =
+            all.find(|one| one.path.starts_with(at)).unwrap_or_else(|| panic!("{problems}"));
+        found.policy.clone()
+    };
+    let (one, two) = (policy("/one"), policy("/two"));
+    assert!(
+        !Arc::ptr_eq(&one, &two) && one.rewrite != two.rewrite,
+        "each has a pattern of its own"
+    );
+    fn same<T>(one: &Option<Arc<T>>, two: &Option<Arc<T>>) -> bool {
+        one.as_ref().zip(two.as_ref()).is_some_and(|(one, two)| Arc::ptr_eq(one, two))
+    }
+    assert!(same(&one.auth_external, &two.auth_external), "{problems}");
+    assert!(same(&one.auth_basic, &two.auth_basic), "{problems}");
+    assert!(same(&one.mirror, &two.mirror), "{problems}");
+    assert!(same(&one.cors, &two.cors), "{problems}");
+    assert!(same(&one.balance.affinity, &two.balance.affinity), "{problems}");
+    let (own, other) = (&one.upstream_tls.authorities, &two.upstream_tls.authorities);
+    assert!(!own.is_empty() && Arc::ptr_eq(own, other), "{problems}");
+    let (own, other) = (&one.fastcgi.params, &two.fastcgi.params);
+    assert!(!own.is_empty() && Arc::ptr_eq(own, other), "{problems}");
+    let (own, other) = (&one.custom_headers.0, &two.custom_headers.0);
+    assert!(!own.is_empty() && Arc::ptr_eq(own, other), "{problems}");
+    let texts =
+        [&one, &two].map(|one| one.upstream_host.as_ref().expect("it is asked for").parts());
+    assert!(std::ptr::eq(texts[0], texts[1]));
+    let allowed =
+        [&one, &two].map(|one| one.access.allow.as_ref().and_then(|all| all.iter().next()));
+    assert!(allowed[0].zip(allowed[1]).is_some_and(|(one, two)| std::ptr::eq(one, two)));
+}

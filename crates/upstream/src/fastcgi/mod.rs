@@ -29,7 +29,7 @@ pub(super) async fn send(
 ) -> Result<Response, Failed> {
     let timeouts = request.policy.timeouts;
     let fail = |error, sent| Failed { error, sent, refused: false, reused: false };
-    let Head::FastCgi(head) = request.head.clone() else {
+    let Head::FastCgi(head) = request.head.take() else {
         return Err(fail(TryError::InvalidHeader, false));
     };
     let connection = Connection::open(target, timeouts.connect).await;

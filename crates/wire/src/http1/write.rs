@@ -1,6 +1,7 @@
 //! Writes heads. Framing fields are always our own.
 
 use super::framing::Framing;
+use crate::headers::as_one_line;
 use crate::{Clock, Headers, Interim, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -53,12 +54,14 @@ pub fn interim(out: &mut BytesMut, interim: &Interim) {
     out.put_slice(b"\r\n");
 }
 
-/// Appends one field line.
+/// Appends one field line; a value of several lines becomes one.
 pub fn field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.put_slice(name);
     out.put_slice(b": ");
+    let from = out.len();
     out.put_slice(value);
+    as_one_line(&mut out[from..]);
     out.put_slice(b"\r\n");
 }
 

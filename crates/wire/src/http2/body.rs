@@ -129,10 +129,12 @@ impl Pieces for Bytes {
     }
 }
 
-/// Sends `pending` as the peer's window allows; ready when all of it is gone.
+/// Sends `pending` as the peer's window allows; ready when all of it is gone. The stream ends with it if it is the
+/// `last`.
 pub fn poll_send_data<B: Pieces>(
     stream: &mut SendStream<B>,
     pending: &mut Option<B>,
+    last: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), h2::Error>> {
     while let Some(data) = pending {
@@ -150,7 +152,7 @@ pub fn poll_send_data<B: Pieces>(
             granted => granted,
         };
         let piece = data.cut(granted.min(size));
-        stream.send_data(piece, false)?;
+        stream.send_data(piece, last && granted >= size)?;
     }
     Poll::Ready(Ok(()))
 }

@@ -8,7 +8,7 @@ mod request;
 mod stream;
 
 pub use body::{BodyStream, StreamBody, poll_send_data};
-pub use fields::{from_map, to_map};
+pub use fields::{append, from_map, to_map};
 pub use flood::{Budget, Guarded};
 pub use held::{Held, LIVELY, Piece};
 pub use request::{Rules, judge};

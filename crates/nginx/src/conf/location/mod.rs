@@ -212,14 +212,14 @@ fn policies(at: &mut At<'_, '_>) {
     client_certificate::of_location(client_certificate.as_ref(), at);
     policy::logging::write(*logging, at);
     policy::access::write(access, at);
-    policy::cors::write(cors.as_ref(), at);
+    policy::cors::write(cors.as_deref(), at);
     policy::custom_headers::write(custom_headers, at);
     policy::redirects::write(redirect.as_ref(), *relative_redirects, at);
-    policy::auth_basic::write(auth_basic.as_ref(), at);
-    policy::auth_external::write(auth_external.as_ref(), at);
+    policy::auth_basic::write(auth_basic.as_deref(), at);
+    policy::auth_external::write(auth_external.as_deref(), at);
     policy::limits::write(limits, at);
     policy::limit_rate::write(*limit_rate, at);
-    policy::mirror::write(mirror.as_ref(), at);
+    policy::mirror::write(mirror.as_deref(), at);
     policy::body::write(*body, at);
     policy::timeouts::write(*timeouts, *protocol, at);
     policy::retries::write(retries, *protocol, at);

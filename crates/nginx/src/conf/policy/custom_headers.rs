@@ -7,7 +7,7 @@ use model::SetHeader;
 use model::policy::CustomHeaders;
 
 pub(in crate::conf) fn write(CustomHeaders(headers): &CustomHeaders, at: &mut At<'_, '_>) {
-    for header in headers {
+    for header in headers.iter() {
         at.block.append(set(header));
     }
     if is_hsts(headers) {

@@ -47,7 +47,7 @@ pub(in crate::conf) fn write(policy: &FastCgi, protocol: Protocol, at: &mut At<'
         let name = format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_"));
         put!(at.block, "fastcgi_param", Word::plain(name), "");
     }
-    for (name, value) in params {
+    for (name, value) in params.iter() {
         put!(at.block, "fastcgi_param", Word::plain(name), Word::template(value));
     }
 }

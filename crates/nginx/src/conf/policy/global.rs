@@ -84,7 +84,7 @@ fn connections(global: &Global, tuning: &Tuning, http: &mut Block) {
     put!(http, "keepalive_timeout", global.keep_alive.idle);
     put!(http, "keepalive_requests", global.keep_alive.requests);
     put!(http, "keepalive_time", global.keep_alive.age);
-    put!(http, "client_header_buffer_size", tuning.header_buffer.unwrap_or(1 << 10));
+    put!(http, "client_header_buffer_size", limits.header_first);
     let count = (limits.header_total / limits.header_line.max(1)).max(1);
     put!(http, "large_client_header_buffers", count, limits.header_line);
     put!(http, "client_header_timeout", limits.header_timeout);

@@ -102,7 +102,7 @@ fn own(host: Word, connection: Option<ConnectionHeader>, at: &At<'_, '_>) -> Vec
     if let Some(Rewrite { prefix: Some(prefix), .. }) = &policy.rewrite {
         tell("X-Forwarded-Prefix", Word::template(prefix));
     }
-    all.extend(auth_external::said(policy.auth_external.as_ref()));
+    all.extend(auth_external::said(policy.auth_external.as_deref()));
     all
 }
 
@@ -112,7 +112,7 @@ fn fastcgi(at: &mut At<'_, '_>) {
     if policy.auth_basic.is_some() {
         at.block.put("fastcgi_param", vec!["HTTP_AUTHORIZATION".into(), "".into()]);
     }
-    for (name, value) in auth_external::said(policy.auth_external.as_ref()) {
+    for (name, value) in auth_external::said(policy.auth_external.as_deref()) {
         let name = Word::plain(parameter(name.as_str()));
         at.block.put("fastcgi_param", vec![name, value]);
     }

@@ -48,7 +48,7 @@ fn declared(name: String, at: &mut At<'_, '_>) -> Word {
 /// Tells ways to speak TLS apart, keys included.
 fn name(policy: &UpstreamTls) -> String {
     let mut bytes = format!("{policy:?}").into_bytes();
-    for authority in &policy.authorities {
+    for authority in policy.authorities.iter() {
         bytes.extend_from_slice(authority);
     }
     if let Some(identity) = &policy.identity {

@@ -122,18 +122,21 @@ fn sessions(world: &mut World) {
     world.edit_policy(|policy, world| {
         policy.balance.affinity = match policy.balance.affinity {
             Some(_) => None,
-            None => Some(Affinity {
-                mode: world.any(&[AffinityMode::Balanced, AffinityMode::Persistent]),
-                name: "INGRESSCOOKIE".to_owned(),
-                secure: false,
-                expires: None,
-                max_age: Some(60),
-                path: None,
-                domain: None,
-                same_site: None,
-                conditional_same_site_none: false,
-                change_on_failure: world.rng.bool(),
-            }),
+            None => Some(
+                Affinity {
+                    mode: world.any(&[AffinityMode::Balanced, AffinityMode::Persistent]),
+                    name: "INGRESSCOOKIE".to_owned(),
+                    secure: false,
+                    expires: None,
+                    max_age: Some(60),
+                    path: None,
+                    domain: None,
+                    same_site: None,
+                    conditional_same_site_none: false,
+                    change_on_failure: world.rng.bool(),
+                }
+                .into(),
+            ),
         };
     });
 }

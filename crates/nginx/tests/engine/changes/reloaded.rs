@@ -169,19 +169,22 @@ fn header(name: &str, world: &mut World) -> Vec<SetHeader> {
 
 fn headers(world: &mut World) {
     world.edit_policy(|policy, world| {
-        policy.custom_headers = CustomHeaders(header("X-Walk", world))
+        policy.custom_headers = CustomHeaders(header("X-Walk", world).into())
     });
 }
 
 fn cors(world: &mut World) {
     world.edit_policy(|policy, world| {
-        policy.cors = world.rng.bool().then(|| Cors {
-            origins: Origins::Any,
-            credentials: world.rng.bool(),
-            methods: format!("GET, M{}", world.fresh()),
-            headers: "X-A".to_owned(),
-            expose: None,
-            max_age: 60,
+        policy.cors = world.rng.bool().then(|| {
+            Cors {
+                origins: Origins::Any,
+                credentials: world.rng.bool(),
+                methods: format!("GET, M{}", world.fresh()),
+                headers: "X-A".to_owned(),
+                expose: None,
+                max_age: 60,
+            }
+            .into()
         });
     });
 }
@@ -239,6 +242,7 @@ fn passwords(world: &mut World) {
                 realm: "walk".to_owned(),
                 users: Arc::new(Users(users)),
             }
+            .into()
         });
     });
 }

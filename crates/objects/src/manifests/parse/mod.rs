@@ -37,7 +37,7 @@ pub(super) struct Fault {
 /// Reads a file. Nothing in one document or object keeps the others from being read.
 pub fn parse(path: &Path, text: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    for document in documents(path, text) {
+    for mut document in documents(path, text) {
         match document.value() {
             Ok(Value::Null) => {}
             Ok(value) => parsed.document(&document, value),

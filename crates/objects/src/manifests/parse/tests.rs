@@ -165,3 +165,16 @@ fn aliases_that_unfold_without_end_are_refused() {
     }
     assert_eq!(yaml(&text).faults.len(), 1);
 }
+
+#[test]
+fn lines_of_a_quoted_text_may_begin_where_its_key_does() {
+    let text = "kind: Ingress\napiVersion: networking.k8s.io/v1\nmetadata:\n  name: a\n  annotations:\n    \
+                one: 'first\n    second\n\n    it''s'\n    two: \"x\\\n    y\n  z\"\n    three: plain\n";
+    let parsed = yaml(text);
+    assert_eq!(faults(&parsed), []);
+    let [(_, Object::Ingress(ingress))] = parsed.objects.as_slice() else { panic!("an Ingress") };
+    let said = |name: &str| ingress.meta.annotations[name].as_str();
+    assert_eq!([said("one"), said("two"), said("three")], ["first second\nit's", "xy z", "plain"]);
+    let open = yaml("kind: Secret\napiVersion: v1\nmetadata:\n  name: 'a\n  b\nspec: {}\n");
+    assert_eq!(open.faults.len(), 1);
+}

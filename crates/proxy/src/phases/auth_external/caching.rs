@@ -18,9 +18,13 @@ pub(super) fn remembered(
 ) -> Result<Arc<Said>, Option<Tag>> {
     let Some(cache) = &authenticator.policy.cache else { return Err(None) };
     let mut context = Context::new(&SHA256);
+    let (server, asked) = &authenticator.id;
+    let location = &exchange.spot().location;
+    let place = format!("{server} {:?} {}", location.kind, location.path);
     // Its length keeps it apart from the key, which clients may choose.
-    context.update(&(authenticator.id.len() as u64).to_le_bytes());
-    context.update(&authenticator.id);
+    context.update(&(place.len() as u64).to_le_bytes());
+    context.update(place.as_bytes());
+    context.update(&asked[..]);
     // In nginx /p and what is below it are two locations, and each has its own entries.
     context.update(&[u8::from(is_whole(exchange))]);
     if let Some(effects) = exchange.effects() {

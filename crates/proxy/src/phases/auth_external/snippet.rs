@@ -7,10 +7,12 @@ use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::{self as state, Running, Told, on_machine};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use model::Variable;
 use model::snippet::{Name, Other, Template};
-use snippet::run::{Answer, Machine, Next, Owner, Request, run};
+use snippet::run::{Answer, Exceeded, Machine, Next, Owner, Request, run};
 use std::borrow::Cow;
 use wire::{Headers, Response};
 
@@ -23,18 +25,8 @@ pub(super) fn instead(
     if scope.program.steps.is_empty() {
         return Ok(None);
     }
-    let outcome = with_a_state(exchange, |exchange| {
-        on_machine(exchange, |machine| {
-            // The question has a path of its own; that of the request stays what it is.
-            let state = &machine.state;
-            let before =
-                (state.path.clone(), state.query.clone(), state.rewritten, state.requeried);
-            let outcome = run(&scope.program, Owner::Location, machine);
-            let state = &mut machine.state;
-            (state.path, state.query, state.rewritten, state.requeried) = before;
-            Ok(outcome)
-        })
-    })?;
+    let outcome =
+        as_question(exchange, |machine| Ok(run(&scope.program, Owner::Location, machine)))?;
     let answer = match outcome.map(|outcome| outcome.next) {
         Some(Next::Answer(answer)) => answer,
         Some(Next::Continue | Next::Search) | None => return Ok(None),
@@ -60,23 +52,38 @@ pub(super) fn told(exchange: &mut Exchange, authenticator: &Authenticator) -> Re
     if authenticator.told.is_empty() {
         return Ok(Told::default());
     }
-    let told = with_a_state(exchange, |exchange| {
-        on_machine(exchange, |machine| authenticator.told.told(machine))
-    })?;
+    let told = as_question(exchange, |machine| authenticator.told.told(machine))?;
     Ok(told.unwrap_or_default())
 }
 
-/// Does something that needs the state of snippets, which a host without other ones has not.
-fn with_a_state<T>(exchange: &mut Exchange, work: impl FnOnce(&mut Exchange) -> T) -> T {
+/// Does something with the question to the authenticator, which has a path of its own and no query. It needs the state
+/// of snippets, which a host without other ones has not.
+fn as_question<T>(
+    exchange: &mut Exchange,
+    work: impl FnOnce(&mut Machine<'_, Exchange>) -> Result<T, Exceeded>,
+) -> Result<Option<T>, Error> {
     let is_lent = exchange.snippet.is_none();
     if is_lent {
         Running::begin_or_follow(exchange);
     }
-    let done = work(exchange);
+    let path = path_of_question(exchange);
+    let done = on_machine(exchange, |machine| {
+        let main = machine.state.ask(path);
+        let done = work(machine);
+        machine.state.go_on(main);
+        done
+    });
     if is_lent {
         exchange.snippet = None;
     }
     done
+}
+
+/// The path as ingress-nginx writes it.
+fn path_of_question(exchange: &Exchange) -> String {
+    let location = &exchange.spot().location;
+    let path = BASE64_URL_SAFE_NO_PAD.encode(&location.path);
+    format!("/_external-auth-{path}-{:?}", location.kind)
 }
 
 /// The fields of an answer that variables ask for.
@@ -108,16 +115,16 @@ pub(super) fn set_variables(exchange: &mut Exchange, said: &Said) -> Result<(), 
     if list.is_empty() {
         return Ok(());
     }
+    let path = path_of_question(exchange);
     state::with_state(exchange, |exchange, state, tables| {
         let heard = Heard { exchange, said };
         let mut machine = Machine::new(&heard, state, tables);
-        // The question to the authenticator has no query of its own.
-        let query = std::mem::take(&mut machine.state.query);
+        let main = machine.state.ask(path);
         let done = list.iter().try_for_each(|(name, value)| {
             let value = machine.expand(value)?;
             machine.state.set(name, value)
         });
-        machine.state.query = query;
+        machine.state.go_on(main);
         (done, machine.state)
     })?;
     Ok(())

@@ -106,7 +106,7 @@ async fn open(destination: &Destination, turn: usize) -> Result<Open, String> {
 /// TLS that verifies the collector, by the authorities given or those of the system.
 fn profile(destination: &Destination) -> Result<Arc<tls::Profile>, String> {
     let settings = UpstreamTls {
-        authorities: authorities(destination)?,
+        authorities: authorities(destination)?.into(),
         verify: true,
         name: Some(destination.endpoint.host.clone()),
         server_name: true,

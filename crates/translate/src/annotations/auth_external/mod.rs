@@ -10,6 +10,7 @@ use super::Family;
 use crate::settings::{Settings, parse};
 use model::policy::{AuthCache, AuthExternal, Policy};
 use model::{Secret, Severity, Template};
+use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family { name: "auth_external", keys: keys::ALL, apply };
 
@@ -28,7 +29,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         None if settings.is_of_config_map() => None,
         None if !settings.get_or(&keys::GLOBAL_ENABLED, true) => None,
         None => global(settings).ok().flatten(),
-    };
+    }
+    .map(Arc::new);
 }
 
 /// The authenticator of an Ingress.

@@ -1,0 +1,221 @@
+//! The Gateway: a listener for HTTP, one for each host and certificate, and the grants that Secrets elsewhere need.
+
+use crate::lost::{Ledger, Weight};
+use crate::made::{API, Made};
+use crate::names;
+use model::{Alias, Configuration, Server};
+use objects::{ObjectKey, Snapshot};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use translate::Options;
+
+/// How the new objects are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The GatewayClass; written, too, where there is none of that name.
+    pub class: String,
+    /// Namespace and name of the Gateway; a second one has `-2` behind its name.
+    pub gateway: ObjectKey,
+}
+
+/// Listeners that a Gateway may have.
+const MOST: usize = 64;
+/// The name of the listener without TLS.
+const HTTP: &str = "http";
+
+/// What a listener does with TLS.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Tls {
+    Terminate(ObjectKey),
+    Passthrough,
+}
+
+/// All listeners, with the Gateway that each is of.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    gateway: ObjectKey,
+    /// By host name; those with TLS.
+    by_host: BTreeMap<String, Tls>,
+}
+
+/// The host as the Gateway API writes it; none is any.
+pub(crate) fn host_name(server: &str) -> Option<&str> {
+    (server != "_").then_some(server)
+}
+
+/// All host names of a server: its own, and its aliases as far as they are names.
+pub(crate) fn host_names(server: &Server) -> Vec<String> {
+    let own = host_name(server.name.as_str()).map(str::to_owned);
+    let alias = |alias: &Alias| match alias {
+        Alias::Name(name) => Some(name.to_string()),
+        Alias::Below(parent) => Some(format!("*.{parent}")),
+        Alias::Beginning(_) | Alias::Pattern(_) => None,
+    };
+    // An alias of the catch-all is caught anyway.
+    let aliases = server.aliases.iter().filter_map(alias).filter(|_| own.is_some());
+    own.iter().cloned().chain(aliases).collect()
+}
+
+/// Who owns a server: the Ingress of its first location.
+pub(crate) fn owner(server: &Server) -> Option<ObjectKey> {
+    let origin = server.locations.iter().find_map(|location| location.origin.as_ref())?;
+    Some(ObjectKey::new(origin.namespace.clone(), origin.name.clone()))
+}
+
+/// The listeners that the servers need.
+pub(crate) fn listeners(
+    configuration: &Configuration,
+    options: &Options,
+    target: &Target,
+    ledger: &mut Ledger<'_>,
+) -> Listeners {
+    let mut by_host = BTreeMap::new();
+    for server in configuration.servers.values() {
+        let Some(owner) = owner(server) else { continue };
+        let mut hosts = host_names(server);
+        hosts.extend(server.www.as_ref().map(ToString::to_string));
+        if hosts.is_empty() {
+            hosts.push(String::new());
+        }
+        let tls = if server.passthrough.is_some() {
+            Some(Tls::Passthrough)
+        } else {
+            certificate(server, options).map(Tls::Terminate)
+        };
+        match tls {
+            Some(tls) => by_host.extend(hosts.into_iter().map(|host| (host, tls.clone()))),
+            None => ledger.add(
+                Some(&owner),
+                "spec.tls",
+                Weight::LostOverTls,
+                format!(
+                    "{} has no Secret with a certificate, and a listener has no other",
+                    server.name
+                ),
+                "name a Secret in spec.tls or by --default-ssl-certificate",
+            ),
+        }
+    }
+    Listeners { gateway: target.gateway.clone(), by_host }
+}
+
+/// The Secret with the certificate of a server.
+fn certificate(server: &Server, options: &Options) -> Option<ObjectKey> {
+    let named = server.certificate.as_ref().and_then(|named| named.as_str().split_once('/'));
+    let named = named.map(|(namespace, name)| ObjectKey::new(namespace, name));
+    named.or_else(|| options.default_ssl_certificate.clone())
+}
+
+impl Listeners {
+    /// Whether a host is served under TLS that ends here.
+    pub(crate) fn is_secure(&self, hosts: &[String]) -> bool {
+        let names: &[String] = if hosts.is_empty() { &[String::new()] } else { hosts };
+        names.iter().any(|host| matches!(self.by_host.get(host), Some(Tls::Terminate(_))))
+    }
+
+    /// What a route over HTTP is attached to.
+    pub(crate) fn plain(&self) -> Vec<Value> {
+        vec![self.parent(0, HTTP)]
+    }
+
+    /// What a route of these hosts over TLS is attached to.
+    pub(crate) fn secure(&self, hosts: &[String]) -> Vec<Value> {
+        let is_own =
+            |host: &str| hosts.iter().any(|own| own == host) || hosts.is_empty() && host.is_empty();
+        let all = self.by_host.keys().enumerate().filter(|(_, host)| is_own(host));
+        all.map(|(index, host)| self.parent(index + 1, &listener_name(host))).collect()
+    }
+
+    /// The listener of this number is of the Gateway of its own number.
+    fn parent(&self, index: usize, section: &str) -> Value {
+        let ObjectKey { namespace, .. } = &self.gateway;
+        json!({"name": self.name(index / MOST), "namespace": &**namespace, "sectionName": section})
+    }
+
+    fn name(&self, number: usize) -> String {
+        match number {
+            0 => self.gateway.name.to_string(),
+            more => format!("{}-{}", self.gateway.name, more + 1),
+        }
+    }
+
+    fn all(&self) -> Vec<Value> {
+        let routes = json!({"namespaces": {"from": "All"}});
+        let plain = json!({"name": HTTP, "protocol": "HTTP", "port": 80, "allowedRoutes": routes});
+        let secure = self.by_host.iter().map(|(host, tls)| {
+            let mut listener =
+                json!({"name": listener_name(host), "port": 443, "allowedRoutes": routes});
+            if !host.is_empty() {
+                listener["hostname"] = json!(host);
+            }
+            let (protocol, settings) = match tls {
+                Tls::Passthrough => ("TLS", json!({"mode": "Passthrough"})),
+                Tls::Terminate(secret) => {
+                    let mut reference = json!({"name": &*secret.name});
+                    if secret.namespace != self.gateway.namespace {
+                        reference["namespace"] = json!(&*secret.namespace);
+                    }
+                    ("HTTPS", json!({"mode": "Terminate", "certificateRefs": [reference]}))
+                }
+            };
+            listener["protocol"] = json!(protocol);
+            listener["tls"] = settings;
+            listener
+        });
+        std::iter::once(plain).chain(secure).collect()
+    }
+}
+
+/// A name for the listener of a host: no other host has the same.
+fn listener_name(host: &str) -> String {
+    let name = match host.strip_prefix("*.") {
+        _ if host.is_empty() => "https".to_owned(),
+        Some(parent) => format!("any-https-{parent}"),
+        None => format!("https-{host}"),
+    };
+    names::within(&name, names::LONGEST)
+}
+
+/// GatewayClass, Gateways and grants.
+pub(crate) fn objects(listeners: &Listeners, target: &Target, snapshot: &Snapshot) -> Vec<Made> {
+    let class = ObjectKey::new("", target.class.as_str());
+    let class = (!snapshot.gateway_classes.contains_key(&class)).then(|| {
+        json!({
+            "apiVersion": API, "kind": "GatewayClass",
+            "metadata": {"name": target.class},
+            "spec": {"controllerName": translate::GATEWAY_CONTROLLER},
+        })
+    });
+    let all = listeners.all();
+    let gateways = all.chunks(MOST).enumerate().map(|(number, some)| {
+        json!({
+            "apiVersion": API, "kind": "Gateway",
+            "metadata": {"name": listeners.name(number), "namespace": &*listeners.gateway.namespace},
+            "spec": {"gatewayClassName": target.class, "listeners": some},
+        })
+    });
+    let mut elsewhere: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for tls in listeners.by_host.values() {
+        if let Tls::Terminate(secret) = tls
+            && secret.namespace != listeners.gateway.namespace
+        {
+            elsewhere.entry(&secret.namespace).or_default().insert(&secret.name);
+        }
+    }
+    let grants = elsewhere.into_iter().map(|(namespace, secrets)| {
+        let to = secrets.into_iter().map(|name| json!({"group": "", "kind": "Secret", "name": name}));
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant",
+            "metadata": {"name": format!("{}-certificates", target.gateway.name), "namespace": namespace},
+            "spec": {
+                "from": [{
+                    "group": "gateway.networking.k8s.io", "kind": "Gateway",
+                    "namespace": &*listeners.gateway.namespace,
+                }],
+                "to": to.collect::<Vec<_>>(),
+            },
+        })
+    });
+    let all = class.into_iter().chain(gateways).chain(grants);
+    all.map(|value| Made { value, of: None }).collect()
+}

@@ -1,0 +1,210 @@
+//! What cannot be said in the Gateway API: which Ingress, which key, why, and what to do.
+
+use crate::keys::{self, Fate};
+use model::policy::{Policy, Satisfy};
+use model::{Kind, Severity};
+use objects::{Ingress, ObjectKey, Snapshot};
+use std::collections::BTreeSet;
+use translate::{Options, Problems};
+
+/// Something that is not said, or not in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loss {
+    /// The Ingress; none if it is the ConfigMap's.
+    pub ingress: Option<ObjectKey>,
+    /// The annotation, key of the ConfigMap or field.
+    pub key: String,
+    /// Why it cannot be said.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// How much is lost.
+    pub weight: Weight,
+}
+
+/// How much is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// A guard: the paths are closed, so that nothing is opened that was not open.
+    Closed,
+    /// A feature.
+    Lost,
+    /// What holds over HTTPS alone.
+    LostOverTls,
+    /// It is said, but answers are plainly others in form.
+    Otherwise,
+    /// It is said, but a corner of it is otherwise.
+    Note,
+}
+
+impl Weight {
+    /// The word in front of a comment.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "CLOSED",
+            Self::Lost | Self::LostOverTls => "LOST",
+            Self::Otherwise => "OTHERWISE",
+            Self::Note => "NOTE",
+        }
+    }
+}
+
+/// Where losses are written down.
+pub(crate) struct Ledger<'a> {
+    snapshot: &'a Snapshot,
+    prefix: &'a str,
+    losses: BTreeSet<Loss>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, options: &'a Options) -> Self {
+        let mut ledger =
+            Self { snapshot, prefix: &options.annotations_prefix, losses: BTreeSet::new() };
+        let map = options.config_map.as_ref().and_then(|key| snapshot.config_maps.get(key));
+        for (key, value) in map.into_iter().flat_map(|map| &map.data) {
+            if let Some((reason, remedy)) = keys::of_config_map(key, value) {
+                ledger.add(None, key, Weight::Lost, reason, remedy);
+            }
+        }
+        ledger
+    }
+
+    /// Notes what holds for every route.
+    pub(crate) fn for_all(&mut self) {
+        const NONE: &str = "nothing, mostly";
+        let notes = [
+            (
+                "ssl-redirect",
+                "the address keeps a slash at its end, and has one where it has no path",
+                NONE,
+            ),
+            (
+                "proxy-body-size",
+                "bodies of routes have no bound; those of Ingresses have one of 1m",
+                "bound them in the application",
+            ),
+            ("proxy-buffer-size", "heads of answers have the bound that holds for all", NONE),
+            (
+                "proxy-next-upstream",
+                "a request is sent once, and not to another endpoint after a failure",
+                "add retry to the rules where the experimental channel is installed",
+            ),
+            (
+                "proxy-redirect-from",
+                "Location fields of answers, and X-Accel-Redirect, stay as backends write them",
+                "have backends write addresses that clients know",
+            ),
+        ];
+        for (key, reason, remedy) in notes {
+            self.add(None, key, Weight::Note, reason, remedy);
+        }
+    }
+
+    /// Notes something.
+    pub(crate) fn add(
+        &mut self,
+        ingress: Option<&ObjectKey>,
+        key: &str,
+        weight: Weight,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let loss = Loss {
+            ingress: ingress.cloned(),
+            key: key.to_owned(),
+            reason: reason.into(),
+            remedy: remedy.into(),
+            weight,
+        };
+        self.losses.insert(loss);
+    }
+
+    /// What is wrong with Ingresses before anything is converted: what is refused has nothing to convert.
+    pub(crate) fn refused(&mut self, problems: &Problems) {
+        for problem in problems.iter() {
+            if problem.origin.kind != Kind::Ingress || problem.severity != Severity::Error {
+                continue;
+            }
+            let key = ObjectKey::new(problem.origin.namespace.clone(), problem.origin.name.clone());
+            let name = problem.key.clone().unwrap_or_else(|| "Ingress".to_owned());
+            self.add(
+                Some(&key),
+                &name,
+                Weight::Closed,
+                &*problem.message,
+                "mend the Ingress, and convert again",
+            );
+        }
+    }
+
+    /// Notes the annotations of an Ingress that have no counterpart; whether its paths must be closed.
+    pub(crate) fn annotations(&mut self, key: &ObjectKey) {
+        let Some(ingress) = self.snapshot.ingresses.get(key) else { return };
+        // Of a canary only those count that say which requests it gets.
+        let is_canary = own(ingress, self.prefix)
+            .any(|(name, value)| name == "canary" && keys::counts(name, value));
+        for (name, value) in own(ingress, self.prefix) {
+            let (weight, reason, remedy) = match keys::fate(name) {
+                Fate::Guard(reason, remedy) if !is_canary => (Weight::Closed, reason, remedy),
+                Fate::Lost(reason, remedy) if !is_canary => (Weight::Lost, reason, remedy),
+                _ => continue,
+            };
+            if keys::counts(name, value) {
+                self.add(Some(key), name, weight, reason, remedy);
+            }
+        }
+    }
+
+    /// Whether something guards the paths of an Ingress that no route can say: an annotation of its own, or a policy,
+    /// whose key in the ConfigMap is noted then.
+    pub(crate) fn guard(&mut self, key: &ObjectKey, policy: &Policy) -> bool {
+        let ingress = self.snapshot.ingresses.get(key).cloned();
+        let prefix = self.prefix;
+        let all = ingress.iter().flat_map(|ingress| own(ingress, prefix));
+        let all: Vec<(&str, &str)> = all.collect();
+        let has_own = all.iter().any(|(name, value)| {
+            matches!(keys::fate(name), Fate::Guard(..)) && keys::counts(name, value)
+        });
+        let Some((names, global)) = guard(policy) else { return has_own };
+        if !names.iter().any(|name| all.iter().any(|(own, _)| own == name)) {
+            let reason =
+                format!("the ConfigMap's {global} guards the paths of every Ingress, and no route");
+            self.add(Some(key), global, Weight::Closed, reason, keys::GUARD_REMEDY);
+        }
+        true
+    }
+
+    pub(crate) fn all(self) -> Vec<Loss> {
+        self.losses.into_iter().collect()
+    }
+}
+
+/// Annotations of ours, without prefix.
+fn own<'i>(ingress: &'i Ingress, prefix: &'i str) -> impl Iterator<Item = (&'i str, &'i str)> {
+    let named = move |(key, value): (&'i String, &'i String)| {
+        let name = key.strip_prefix(prefix)?.strip_prefix('/')?;
+        Some((name, value.as_str()))
+    };
+    ingress.meta.annotations.iter().filter_map(named)
+}
+
+/// The guards of a policy: annotations that set them, and the key of the ConfigMap that does.
+pub(crate) fn guard(policy: &Policy) -> Option<(&'static [&'static str], &'static str)> {
+    let access = &policy.access;
+    Some(match () {
+        () if policy.auth_external.is_some() => (&["auth-url"], "global-auth-url"),
+        () if policy.auth_basic.is_some() => (&["auth-type", "auth-secret"], "auth-type"),
+        () if access.allow.is_some() => {
+            (&["allowlist-source-range", "whitelist-source-range"], "whitelist-source-range")
+        }
+        () if access.satisfy != Satisfy::All || access.deny != Default::default() => {
+            (&["denylist-source-range", "satisfy"], "denylist-source-range")
+        }
+        () if policy.client_certificate.is_some() => (&["auth-tls-secret"], "auth-tls-secret"),
+        () if policy.snippet.is_some() => (&["configuration-snippet"], "location-snippet"),
+        () if policy.raw.is_some() => {
+            (&["enable-modsecurity", "modsecurity-snippet"], "enable-modsecurity")
+        }
+        () => return None,
+    })
+}

@@ -1,0 +1,403 @@
+//! Hosts as routes: what each Ingress says of a host is a route of its own, with another one over HTTP where that
+//! differs.
+
+use crate::gateway::{self, Listeners};
+use crate::keys::GUARD_REMEDY;
+use crate::lost::{Ledger, Weight};
+use crate::made::{API, Made};
+use crate::paths::Path;
+use crate::rules::{self, Room, Said};
+use crate::tls::Policies;
+use crate::{backends, filters, redirects};
+use imbl::OrdSet;
+use model::{Alias, Configuration, Global, Location, Server};
+use objects::{ObjectKey, Snapshot};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rules that a route may have.
+const MOST: usize = 16;
+
+/// Everything that is said of Ingresses besides the Gateway.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    pub(crate) routes: Vec<Made>,
+    pub(crate) tls: Vec<Made>,
+}
+
+/// Routes of one Ingress at one host.
+struct Place<'a> {
+    of: ObjectKey,
+    name: String,
+    hosts: Vec<String>,
+    listeners: &'a Listeners,
+}
+
+/// Converts all hosts.
+pub(crate) fn routes(
+    (configuration, served): (&Configuration, &OrdSet<ObjectKey>),
+    snapshot: &Snapshot,
+    listeners: &Listeners,
+    ledger: &mut Ledger<'_>,
+) -> Routes {
+    let mut policies = Policies::default();
+    let mut routes = Vec::new();
+    let mut noted = BTreeSet::new();
+    let several = several(configuration);
+    for server in configuration.servers.values() {
+        let Some(owner) = gateway::owner(server) else { continue };
+        of_host(server, &owner, ledger);
+        let mut room =
+            Room { configuration, snapshot, ledger: &mut *ledger, policies: &mut policies };
+        let mut groups: BTreeMap<ObjectKey, Vec<(&Location, Said)>> = BTreeMap::new();
+        let all = all_said(&mut room, server);
+        let is_open = !all.iter().any(|(_, location, said)| location.path == "/" && said.is_closed);
+        for (of, location, said) in all {
+            noted.extend(location.canary.as_ref().map(|canary| {
+                ObjectKey::new(canary.origin.namespace.clone(), canary.origin.name.clone())
+            }));
+            groups.entry(of).or_default().push((location, said));
+        }
+        for (of, said) in groups {
+            noted.insert(of.clone());
+            let place = Place {
+                name: name(&of, server, several.contains(&of)),
+                hosts: gateway::host_names(server),
+                listeners,
+                of,
+            };
+            routes.extend(place.routes(&mut room, server, &said));
+            if place.of == owner {
+                routes.extend(place.of_host(&mut room, server, is_open));
+            }
+        }
+    }
+    noted.extend(served.iter().cloned());
+    for of in snapshot.ingresses.keys().filter(|key| noted.contains(*key)) {
+        ledger.annotations(of);
+    }
+    Routes { routes, tls: policies.objects() }
+}
+
+/// What all locations of a host say, with the Ingress that each is of; nothing is open whose guard another path was.
+fn all_said<'s>(
+    room: &mut Room<'_, '_>,
+    server: &'s Server,
+) -> Vec<(ObjectKey, &'s Location, Said)> {
+    let mut all = Vec::new();
+    for location in &server.locations {
+        let Some(origin) = &location.origin else { continue };
+        let of = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
+        let said = rules::said(room, server, location, &of);
+        all.push((of, &**location, said));
+    }
+    order(room, &mut all);
+    // Requests for a path that cannot be said go to a shorter one, which must not let them in.
+    let unsaid = all
+        .iter()
+        .find(|(_, _, said)| said.is_closed && said.path.is_some() && said.rules.is_empty());
+    if let Some((_, location, _)) = unsaid {
+        let reason = format!(
+            "{} is guarded and cannot be said: its requests would go to another path",
+            location.path
+        );
+        for (of, location, said) in all.iter_mut().filter(|(_, _, said)| !said.is_closed) {
+            let key = format!("path {}", location.path);
+            room.ledger.add(Some(of), &key, Weight::Closed, reason.clone(), GUARD_REMEDY);
+            said.close();
+        }
+    }
+    all
+}
+
+/// Expressions go before prefixes; where the longer path was the prefix, it is the other one's now.
+fn order(room: &mut Room<'_, '_>, all: &mut [(ObjectKey, &Location, Said)]) {
+    for index in 0..all.len() {
+        let (of, location, one) = &all[index];
+        let Some(Path::Prefix(prefix)) = &one.path else { continue };
+        let goes_before = |(_, other, also): &(ObjectKey, &Location, Said)| {
+            let start =
+                other.path.split(['(', '[', '.', '*', '+', '?', '\\', '^', '$', '|']).next();
+            let start = start.unwrap_or_default();
+            matches!(also.path, Some(Path::Regex(_)))
+                && other.path.len() < location.path.len()
+                && (start.starts_with(prefix.as_str()) || prefix.starts_with(start))
+        };
+        let before: Vec<usize> = (0..all.len()).filter(|other| goes_before(&all[*other])).collect();
+        let (of, path, is_guarded) = (of.clone(), location.path.clone(), one.is_closed);
+        for other in before {
+            let (theirs, location, said) = &mut all[other];
+            let reason = format!("{} goes before {path}, which was asked first", location.path);
+            if is_guarded && !said.is_closed {
+                said.close();
+                let key = format!("path {}", location.path);
+                room.ledger.add(
+                    Some(theirs),
+                    &key,
+                    Weight::Closed,
+                    format!("{reason} and is guarded"),
+                    GUARD_REMEDY,
+                );
+            }
+            room.ledger.add(
+                Some(&of),
+                "use-regex",
+                Weight::Lost,
+                reason,
+                "write both as expressions",
+            );
+        }
+    }
+}
+
+/// Ingresses that stand on several hosts, whose routes are called by their hosts, too.
+fn several(configuration: &Configuration) -> BTreeSet<ObjectKey> {
+    let mut hosts: BTreeMap<ObjectKey, BTreeSet<&str>> = BTreeMap::new();
+    for server in configuration.servers.values() {
+        for origin in server.locations.iter().filter_map(|location| location.origin.as_ref()) {
+            let of = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
+            hosts.entry(of).or_default().insert(server.name.as_str());
+        }
+    }
+    hosts.into_iter().filter(|(_, hosts)| hosts.len() > 1).map(|(of, _)| of).collect()
+}
+
+fn name(of: &ObjectKey, server: &Server, is_one_of_several: bool) -> String {
+    match server.name.as_str() {
+        _ if !is_one_of_several => of.name.to_string(),
+        "_" => format!("{}-any", of.name),
+        host => format!("{}-{}", of.name, host.replace("*.", "any.")),
+    }
+}
+
+/// What the names of a host cannot mean to the letter.
+fn of_host(server: &Server, owner: &ObjectKey, ledger: &mut Ledger<'_>) {
+    for alias in &server.aliases {
+        if matches!(alias, Alias::Beginning(_) | Alias::Pattern(_)) {
+            let reason = format!("{alias} is no host name that a route could have");
+            ledger.add(
+                Some(owner),
+                "server-alias",
+                Weight::Lost,
+                reason,
+                "write the names that are meant",
+            );
+        }
+    }
+    if server.certificate.is_some() && !server.aliases.is_empty() {
+        let reason = "all names of the host have its certificate, and its redirect to HTTPS, whether or not it is for them";
+        ledger.add(
+            Some(owner),
+            "server-alias",
+            Weight::Otherwise,
+            reason,
+            "have the certificate name them all",
+        );
+    }
+    if server.name.as_str().starts_with("*.") {
+        let reason = format!("{} is every name below it, those of more labels, too", server.name);
+        ledger.add(
+            Some(owner),
+            "spec.rules.host",
+            Weight::Note,
+            reason,
+            "name the hosts that are meant",
+        );
+    }
+    if server.www.is_some() {
+        let reason = "the new address names no port, and keeps a slash at its end";
+        ledger.add(Some(owner), "from-to-www-redirect", Weight::Note, reason, "nothing, mostly");
+    }
+    if server.app_root.is_some() {
+        let reason = "the redirect keeps the query of the request";
+        ledger.add(Some(owner), "app-root", Weight::Note, reason, "nothing, mostly");
+    }
+}
+
+impl Place<'_> {
+    fn routes(
+        &self,
+        room: &mut Room<'_, '_>,
+        server: &Server,
+        said: &[(&Location, Said)],
+    ) -> Vec<Made> {
+        let global = &room.configuration.global;
+        let is_secure = self.listeners.is_secure(&self.hosts);
+        let mut out = Vec::new();
+        for is_grpc in [false, true] {
+            let own = || said.iter().filter(move |(_, said)| said.is_grpc == is_grpc);
+            let over_tls: Vec<Value> = own()
+                .flat_map(|(_, said)| with_hsts(&said.rules, global.hsts.as_deref()))
+                .collect();
+            let plain: Vec<Value> = own()
+                .flat_map(|(location, said)| {
+                    let is_sent = is_sent(server, location, global) && !is_redirect(said);
+                    if is_sent { sent(said, global) } else { said.rules.clone() }
+                })
+                .collect();
+            let kind = if is_grpc { "GRPCRoute" } else { "HTTPRoute" };
+            let name = if is_grpc
+                && own().count() != said.iter().filter(|(_, said)| !said.rules.is_empty()).count()
+            {
+                format!("{}-grpc", self.name)
+            } else {
+                self.name.clone()
+            };
+            // A call cannot be redirected: over HTTP it is an HTTPRoute that sends it on.
+            let sends =
+                is_grpc && plain.iter().any(|rule| rule.to_string().contains("RequestRedirect"));
+            let plain_kind = if sends { "HTTPRoute" } else { kind };
+            if !is_secure {
+                out.extend(self.route(plain_kind, &name, &self.listeners.plain(), &plain));
+            } else if plain == over_tls {
+                let both = [self.listeners.plain(), self.listeners.secure(&self.hosts)].concat();
+                out.extend(self.route(kind, &name, &both, &plain));
+            } else {
+                out.extend(self.route(kind, &name, &self.listeners.secure(&self.hosts), &over_tls));
+                let name = format!("{name}-http");
+                out.extend(self.route(plain_kind, &name, &self.listeners.plain(), &plain));
+            }
+        }
+        out
+    }
+
+    /// What is the host's: where `/` leads to, the other name with or without www, TLS that is passed on.
+    fn of_host(&self, room: &mut Room<'_, '_>, server: &Server, is_open: bool) -> Vec<Made> {
+        let configuration = room.configuration;
+        let mut out = Vec::new();
+        let is_secure = self.listeners.is_secure(&self.hosts);
+        let mut all = self.listeners.plain();
+        if is_secure {
+            all.extend(self.listeners.secure(&self.hosts));
+        }
+        if let Some(filter) = self.app_root(room, server, is_open) {
+            let rule = json!({"matches": [{"path": {"type": "Exact", "value": "/"}}], "filters": [filter]});
+            let global = &configuration.global;
+            let is_sent = server.locations.iter().any(|location| is_sent(server, location, global));
+            let parents =
+                if is_secure && is_sent { self.listeners.secure(&self.hosts) } else { all.clone() };
+            out.extend(self.route("HTTPRoute", &format!("{}-root", self.name), &parents, &[rule]));
+        }
+        if let Some(www) = &server.www {
+            let hosts = vec![www.to_string()];
+            let mut parents = self.listeners.plain();
+            parents.extend(self.listeners.secure(&hosts));
+            let filter =
+                redirects::to_host(server.name.as_str(), configuration.global.redirect_status);
+            let rule = json!({"matches": [{"path": {"type": "PathPrefix", "value": "/"}}], "filters": [filter]});
+            let place = Place {
+                hosts,
+                name: self.name.clone(),
+                of: self.of.clone(),
+                listeners: self.listeners,
+            };
+            out.extend(place.route("HTTPRoute", &format!("{}-www", self.name), &parents, &[rule]));
+        }
+        if server.passthrough.is_some() {
+            let root = server.locations.iter().find(|location| location.path == "/");
+            let service = root.and_then(|location| location.service.as_ref());
+            let backend =
+                service.map(|service| backends::of(service, &self.of.namespace, room.snapshot));
+            match backend {
+                Some(Ok(backend)) => {
+                    let rule = json!({"backendRefs": [backend]});
+                    let parents = self.listeners.secure(&self.hosts);
+                    out.extend(self.route(
+                        "TLSRoute",
+                        &format!("{}-tls", self.name),
+                        &parents,
+                        &[rule],
+                    ));
+                }
+                other => {
+                    let why = other
+                        .and_then(Result::err)
+                        .unwrap_or_else(|| "the path / leads to no Service".to_owned());
+                    room.ledger.add(
+                        Some(&self.of),
+                        "ssl-passthrough",
+                        Weight::Lost,
+                        why,
+                        "name a port by its number",
+                    );
+                }
+            }
+        }
+        out
+    }
+
+    /// Where `/` leads to, unless something guards it.
+    fn app_root(&self, room: &mut Room<'_, '_>, server: &Server, is_open: bool) -> Option<Value> {
+        let target = server.app_root.as_ref()?;
+        let mut lost = |weight, why: &str| {
+            room.ledger.add(Some(&self.of), "app-root", weight, why, "leave this Ingress as it is");
+        };
+        if !is_open {
+            lost(Weight::Closed, "the path / is guarded, and so is where it leads to");
+            return None;
+        }
+        redirects::to(target, 302).map_err(|why| lost(Weight::Lost, why)).ok()
+    }
+
+    /// A route, or as many as its rules need.
+    fn route(&self, kind: &str, name: &str, parents: &[Value], rules: &[Value]) -> Vec<Made> {
+        let parts = rules.chunks(MOST).enumerate().map(|(number, rules)| {
+            let name = if number == 0 { name.to_owned() } else { format!("{name}-{}", number + 1) };
+            let mut spec = json!({"parentRefs": parents, "rules": rules});
+            if !self.hosts.is_empty() {
+                spec["hostnames"] = json!(self.hosts);
+            }
+            let value = json!({
+                "apiVersion": API, "kind": kind,
+                "metadata": {"name": name, "namespace": &*self.of.namespace}, "spec": spec,
+            });
+            Made { value, of: Some(self.of.clone()) }
+        });
+        parts.collect()
+    }
+}
+
+/// Rules over HTTPS: answers say that the host is to be asked over HTTPS alone.
+fn with_hsts(rules: &[Value], hsts: Option<&str>) -> Vec<Value> {
+    let Some(hsts) = hsts else { return rules.to_vec() };
+    let with = |rule: &Value| {
+        let mut rule = rule.clone();
+        let mut all = rule["filters"].as_array().cloned().unwrap_or_default();
+        match all.iter_mut().find(|filter| filter["type"] == "ResponseHeaderModifier") {
+            Some(filter) => {
+                let set = &mut filter["responseHeaderModifier"]["set"];
+                let field = json!({"name": "Strict-Transport-Security", "value": hsts});
+                match set.as_array_mut() {
+                    Some(set) => set.push(field),
+                    None => *set = json!([field]),
+                }
+            }
+            None => all.extend(filters::answer(&[], Some(hsts)).0),
+        }
+        rule["filters"] = json!(all);
+        rule
+    };
+    rules.iter().map(with).collect()
+}
+
+fn is_redirect(said: &Said) -> bool {
+    let has = |rule: &Value| {
+        let filters = rule["filters"].as_array();
+        filters.is_some_and(|all| all.iter().any(|filter| filter["type"] == "RequestRedirect"))
+    };
+    said.rules.iter().any(has)
+}
+
+/// Whether requests over HTTP for a location are sent to HTTPS.
+fn is_sent(server: &Server, location: &Location, global: &Global) -> bool {
+    let is_spared = global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix));
+    redirects::is_to_tls(server, &location.policy) && !is_spared
+}
+
+/// The rule over HTTP that sends requests to HTTPS.
+fn sent(said: &Said, global: &Global) -> Vec<Value> {
+    let is_any = said.is_nobodys || !said.rules.is_empty();
+    let Some(path) = said.path.as_ref().filter(|_| is_any) else { return Vec::new() };
+    let filter = redirects::to_tls(global.redirect_status);
+    vec![json!({"matches": [{"path": path.value()}], "filters": [filter]})]
+}

@@ -1,0 +1,402 @@
+//! A location as rules of a route: its match, what is done, and who gets the request.
+
+use crate::lost::{Ledger, Weight};
+use crate::paths::Path;
+use crate::rewrites::{self, Rewritten};
+use crate::tls::Policies;
+use crate::{backends, filters, gateway, grpc, redirects};
+use model::policy::{Policy, Protocol, Rewrite};
+use model::{Backend, Configuration, Location, Server, ServiceRef, Template};
+use objects::{ObjectKey, Snapshot};
+use serde_json::{Value, json};
+
+/// What a location needs besides itself.
+pub(crate) struct Room<'a, 'l> {
+    pub(crate) configuration: &'a Configuration,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) ledger: &'a mut Ledger<'l>,
+    pub(crate) policies: &'a mut Policies,
+}
+
+/// Rules of a location, as they are over HTTPS; [`Said::plain`] makes those over HTTP of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Said {
+    /// Whether nothing gets through: something guards it that cannot be said.
+    pub(crate) is_closed: bool,
+    /// Whether it is the root that no Ingress has written.
+    pub(crate) is_nobodys: bool,
+    pub(crate) is_grpc: bool,
+    pub(crate) path: Option<Path>,
+    pub(crate) rules: Vec<Value>,
+}
+
+impl Said {
+    /// Lets nothing through.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        for rule in self.rules.iter_mut().filter_map(Value::as_object_mut) {
+            rule.remove("backendRefs");
+            rule.remove("filters");
+        }
+    }
+}
+
+const KEEP: &str = "leave this Ingress as it is: Ingresses and routes may share a host";
+
+/// What a location says.
+pub(crate) fn said(
+    room: &mut Room<'_, '_>,
+    server: &Server,
+    location: &Location,
+    of: &ObjectKey,
+) -> Said {
+    let policy = &*location.policy;
+    let mut redirect = policy.redirect.as_ref().and_then(|redirect| {
+        let told = redirects::to(&redirect.target, redirect.status);
+        told.map_err(|why| lost(room, of, "permanent-redirect", Weight::Closed, why)).ok()
+    });
+    let mut draft = Draft {
+        path: Path::of(server, location),
+        is_closed: policy.redirect.is_some() && redirect.is_none(),
+        ..Draft::default()
+    };
+    if let Some(rewrite) = &policy.rewrite {
+        redirect = rewritten(room, location, rewrite, of, &mut draft).or(redirect);
+    }
+    if let Some(why) = draft.path.mistake() {
+        lost(room, of, &format!("path {}", location.path), Weight::Lost, why);
+        let is_closed = draft.is_closed || is_guarded(server, location);
+        return Said { is_closed, path: Some(draft.path), ..Said::default() };
+    }
+    if draft.path == Path::Prefix(location.path.clone()) && draft.path.ends_at_a_slash() {
+        let reason = "without its slash it is served, too, instead of redirected to it";
+        note(room, of, &format!("path {}", location.path), reason);
+    }
+    upstream_host(room, policy, of, &mut draft);
+    let Draft { path, mut own, url, mut is_closed } = draft;
+    if !url.is_empty() {
+        own.push(json!({"type": "URLRewrite", "urlRewrite": url}));
+    }
+    own.extend(more(room, policy, of));
+    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
+    let has_guard = room.ledger.guard(of, policy) | guarded(room, server, of);
+    is_closed |= has_guard;
+    if let Some(redirect) = redirect.filter(|_| !has_guard && !is_denied) {
+        own.retain(|filter| {
+            !matches!(filter["type"].as_str(), Some("URLRewrite" | "RequestMirror"))
+        });
+        own.push(redirect);
+        spelled_otherwise(room, policy, of);
+        let rule = json!({"matches": [{"path": path.value()}], "filters": own});
+        return Said { path: Some(path), rules: vec![rule], ..Said::default() };
+    }
+    backed(room, server, location, of, (path, own, is_closed))
+}
+
+/// What is known of a rule while it is put together.
+struct Draft {
+    path: Path,
+    /// Its filters, but for the URLRewrite.
+    own: Vec<Value>,
+    url: serde_json::Map<String, Value>,
+    is_closed: bool,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        let path = Path::Prefix("/".to_owned());
+        Self { path, own: Vec::new(), url: serde_json::Map::new(), is_closed: false }
+    }
+}
+
+/// Says a rewrite; it may be a redirect.
+fn rewritten(
+    room: &mut Room<'_, '_>,
+    location: &Location,
+    rewrite: &Rewrite,
+    of: &ObjectKey,
+    draft: &mut Draft,
+) -> Option<Value> {
+    let mut redirect = None;
+    let unsaid = match rewrites::rewrite(location, rewrite) {
+        Rewritten::Path { path, modifier, note: told } => {
+            draft.path = path.unwrap_or_else(|| draft.path.clone());
+            draft.url.extend(modifier.map(|modifier| ("path".to_owned(), modifier)));
+            if let Some(told) = told {
+                note(room, of, "rewrite-target", &told);
+            }
+            None
+        }
+        Rewritten::Redirect(target) => match redirects::to(&literal(&target), 302) {
+            Ok(filter) => {
+                redirect = Some(filter);
+                None
+            }
+            Err(why) => Some(why.to_owned()),
+        },
+        Rewritten::Unsaid(why) => Some(why),
+    };
+    if let Some(why) = unsaid {
+        draft.is_closed = true;
+        lost(room, of, "rewrite-target", Weight::Closed, &why);
+    }
+    match rewrite.prefix.as_ref().map(Template::literal) {
+        Some(Some(prefix)) if !prefix.is_empty() => {
+            draft.own.push(filters::request("X-Forwarded-Prefix", prefix));
+        }
+        Some(None) => {
+            let why = "a field has no groups and no variables";
+            lost(room, of, "x-forwarded-prefix", Weight::Lost, why);
+        }
+        Some(Some(_)) | None => {}
+    }
+    redirect
+}
+
+/// The host that backends are told.
+fn upstream_host(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey, draft: &mut Draft) {
+    let is_odd = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.';
+    let why = match policy.upstream_host.as_ref().map(Template::literal) {
+        Some(Some(host)) if host.contains(is_odd) => "a URLRewrite names a host without port",
+        Some(None) => "a URLRewrite has no variables",
+        Some(Some(host)) => {
+            draft.url.insert("hostname".to_owned(), json!(host.to_ascii_lowercase()));
+            return;
+        }
+        None => return,
+    };
+    lost(room, of, "upstream-vhost", Weight::Lost, why);
+}
+
+fn note(room: &mut Room<'_, '_>, of: &ObjectKey, key: &str, why: &str) {
+    room.ledger.add(Some(of), key, Weight::Note, why, "nothing, mostly");
+}
+
+/// Whether something guards a location that no route can say.
+fn is_guarded(server: &Server, location: &Location) -> bool {
+    let is_denied = matches!(location.backend, Backend::Denied(_) | Backend::Broken(_));
+    let host = server.client_certificate.is_some() || server.snippet.is_some();
+    is_denied || host || crate::lost::guard(&location.policy).is_some()
+}
+
+/// The root that no Ingress has written: whatever no route takes is answered with 404, too, unless a host with a
+/// wildcard would take it.
+fn nobodys(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey, path: Path) -> Said {
+    let name = server.name.as_str();
+    let covers = |other: &str| {
+        other == "_" || other.strip_prefix('*').is_some_and(|end| name.ends_with(end))
+    };
+    let others = room.configuration.servers.values();
+    let mut others =
+        others.filter(|other| other.name != server.name && gateway::owner(other).is_some());
+    let mut rules = Vec::new();
+    if others.any(|other| covers(other.name.as_str())) {
+        rules.push(json!({"matches": [{"path": path.value()}]}));
+        let reason = format!(
+            "what no path of {name} takes gets 500 in place of 404, lest another host has it"
+        );
+        room.ledger.add(Some(of), "spec.rules.host", Weight::Note, reason, "nothing, mostly");
+    }
+    Said { is_nobodys: true, path: Some(path), rules, ..Said::default() }
+}
+
+/// What redirects to an address cannot do to the letter.
+fn spelled_otherwise(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) {
+    let keeps = |redirect: &model::policy::Redirect| {
+        redirect.target.parts().iter().any(|part| !matches!(part, model::Part::Text(_)))
+    };
+    if policy.redirect.as_ref().is_some_and(|redirect| !keeps(redirect)) {
+        let reason =
+            "the new address keeps the query of the request, and has a slash where it has no path";
+        room.ledger.add(Some(of), "permanent-redirect", Weight::Note, reason, "nothing, mostly");
+    }
+}
+
+/// Whether the host as a whole has a guard.
+fn guarded(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey) -> bool {
+    if server.client_certificate.is_some() {
+        lost(room, of, "auth-tls-secret", Weight::Closed, "the host asks clients for certificates");
+    }
+    if server.snippet.is_some() {
+        lost(
+            room,
+            of,
+            "server-snippet",
+            Weight::Closed,
+            "the host has a snippet, and nobody knows here what it guards",
+        );
+    }
+    server.client_certificate.is_some() || server.snippet.is_some()
+}
+
+/// CORS, fields of answers and mirrors.
+fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> {
+    let mut own = Vec::new();
+    match policy.cors.as_deref().map(filters::cors) {
+        Some(Ok(filter)) => {
+            own.push(filter);
+            let reason = "browsers are told the same in other words: methods, fields and age in answers to preflights \
+                          only, the origin itself in place of a star beside credentials, Vary on all, and a preflight of an \
+                          origin that is not allowed is answered here";
+            room.ledger.add(Some(of), "enable-cors", Weight::Otherwise, reason, "nothing, mostly");
+        }
+        Some(Err(why)) => lost(room, of, "enable-cors", Weight::Lost, &why),
+        None => {}
+    }
+    let (filter, unsaid) = filters::answer(&policy.custom_headers.0, None);
+    own.extend(filter);
+    for name in unsaid {
+        lost(
+            room,
+            of,
+            "custom-headers",
+            Weight::Lost,
+            &format!("{name}: a field has no variables, and a filter 16 fields"),
+        );
+    }
+    match policy.mirror.as_ref().map(|mirror| filters::mirror(mirror, &of.namespace, room.snapshot))
+    {
+        Some(Ok(filter)) => {
+            own.push(filter);
+            let reason = "copies have host and X-Forwarded fields of the request";
+            room.ledger.add(Some(of), "mirror-target", Weight::Note, reason, "nothing, mostly");
+        }
+        Some(Err(why)) => lost(room, of, "mirror-target", Weight::Lost, &why),
+        None => {}
+    }
+    own
+}
+
+fn lost(room: &mut Room<'_, '_>, of: &ObjectKey, key: &str, weight: Weight, why: &str) {
+    room.ledger.add(Some(of), key, weight, why, KEEP);
+}
+
+fn literal(text: &str) -> Template {
+    Template::from_parts(vec![model::Part::Text(text.to_owned())])
+}
+
+/// Rules that lead to Services; without any if they are closed.
+fn backed(
+    room: &mut Room<'_, '_>,
+    server: &Server,
+    location: &Location,
+    of: &ObjectKey,
+    (path, own, is_closed): (Path, Vec<Value>, bool),
+) -> Said {
+    let policy = &*location.policy;
+    let service = location.service.as_ref();
+    if location.backend == Backend::NotFound && service.is_none() && !is_closed {
+        return nobodys(room, server, of, path);
+    }
+    let mut is_closed = is_closed;
+    if let Backend::Denied(why) | Backend::Broken(why) = &location.backend {
+        if !is_closed {
+            lost(room, of, &format!("path {}", location.path), Weight::Closed, why);
+        }
+        is_closed = true;
+    }
+    let (is_grpc, can_speak) = spoken(room, policy, service, of);
+    is_closed |= !can_speak;
+    let main = service.map(|service| backends::of(service, &of.namespace, room.snapshot));
+    let canary = location.canary.as_ref().and_then(|canary| {
+        let other = backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
+        Some((canary, other))
+    });
+    let test = match grpc::matches(&path) {
+        Ok(test) if is_grpc => test.map(|test| ("method", test)),
+        Err(why) if is_grpc => {
+            lost(room, of, "backend-protocol", Weight::Lost, why);
+            let is_closed = is_closed || is_guarded(server, location);
+            return Said { is_closed, path: Some(path), ..Said::default() };
+        }
+        _ => Some(("path", path.value())),
+    };
+    if canary.is_some() {
+        let reason = "while the Service of a share has no endpoints, the share fails, and goes to no other one";
+        note(room, of, "canary", reason);
+    }
+    if is_grpc {
+        note(room, of, "backend-protocol", "a GRPCRoute takes calls only: other requests get 404");
+    }
+    let shares = match main {
+        Some(Ok(main)) if !is_closed => backends::shares(main, canary),
+        Some(Err(why)) if !is_closed => {
+            lost(room, of, &format!("path {}", location.path), Weight::Lost, &why);
+            vec![(None, Vec::new())]
+        }
+        _ => vec![(None, Vec::new())],
+    };
+    // Where nothing gets through, no copy does.
+    let is_kept = |filter: &Value| !is_closed && (!is_grpc || is_of_grpc(filter));
+    let kept: Vec<Value> = own.into_iter().filter(is_kept).collect();
+    let limit = limit(policy).filter(|_| !is_grpc);
+    let rules = shares.into_iter().map(|share| rule(test.as_ref(), share, &kept, limit.as_deref()));
+    Said { is_closed, is_nobodys: false, is_grpc, path: Some(path), rules: rules.collect() }
+}
+
+/// How backends are spoken to: whether by gRPC, and whether a route can say it.
+fn spoken(
+    room: &mut Room<'_, '_>,
+    policy: &Policy,
+    service: Option<&ServiceRef>,
+    of: &ObjectKey,
+) -> (bool, bool) {
+    let (is_grpc, is_tls) = match policy.protocol {
+        Protocol::Http => (false, false),
+        Protocol::Https => (false, true),
+        Protocol::Grpc => (true, false),
+        Protocol::Grpcs => (true, true),
+        Protocol::AutoHttp | Protocol::Fcgi => {
+            lost(room, of, "backend-protocol", Weight::Closed, "routes speak HTTP/1.1 or HTTP/2");
+            return (false, false);
+        }
+    };
+    if is_tls
+        && let Some(service) = service
+        && let Err(why) = room.policies.add(service, &policy.upstream_tls, of)
+    {
+        let remedy = "set proxy-ssl-verify: on, proxy-ssl-secret with ca.crt and proxy-ssl-name, and convert again";
+        room.ledger.add(Some(of), "backend-protocol", Weight::Closed, why, remedy);
+        return (is_grpc, false);
+    }
+    (is_grpc, true)
+}
+
+/// One rule: its match of a path or method, the header and the backends of a share, its filters and its time-out.
+fn rule(
+    test: Option<&(&str, Value)>,
+    (header, backends): (Option<Value>, Vec<Value>),
+    filters: &[Value],
+    limit: Option<&str>,
+) -> Value {
+    let mut one = serde_json::Map::new();
+    one.extend(test.map(|(field, test)| ((*field).to_owned(), test.clone())));
+    one.extend(header.map(|header| ("headers".to_owned(), json!([header]))));
+    let mut rule = json!({});
+    if !one.is_empty() {
+        rule["matches"] = json!([one]);
+    }
+    if !filters.is_empty() {
+        rule["filters"] = json!(filters);
+    }
+    if !backends.is_empty() {
+        rule["backendRefs"] = json!(backends);
+    }
+    if let Some(limit) = limit {
+        rule["timeouts"] = json!({"backendRequest": limit});
+    }
+    rule
+}
+
+fn is_of_grpc(filter: &Value) -> bool {
+    matches!(filter["type"].as_str(), Some("RequestHeaderModifier" | "ResponseHeaderModifier"))
+}
+
+/// How long a try may take, where that is not what holds for all.
+fn limit(policy: &Policy) -> Option<String> {
+    let seconds = policy.timeouts.read.as_secs();
+    (seconds != 60 && seconds > 0).then(|| match seconds {
+        ..=99_999 => format!("{seconds}s"),
+        more => format!("{}h", (more / 3600).min(99_999)),
+    })
+}

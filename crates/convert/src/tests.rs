@@ -1,0 +1,203 @@
+//! Nothing is open that was not open, nothing is passed over, and names do not meet.
+
+use crate::keys::{Fate, fate};
+use crate::{Converted, Target, Weight, convert};
+use objects::{ObjectKey, snapshot_of};
+use serde_json::Value;
+use std::path::Path;
+use translate::Options;
+
+const GROUND: &str = "
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ingress-nginx-controller, namespace: ingress-nginx}
+data: {allow-snippet-annotations: 'true', annotations-risk-level: Critical}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: demo}
+spec: {ports: [{name: web, port: 80, targetPort: 8080}]}
+";
+
+/// An Ingress of one host with these annotations and paths.
+fn ingress(name: &str, host: &str, keys: &[(&str, &str)], paths: &[&str]) -> String {
+    let keys: Vec<String> = keys
+        .iter()
+        .map(|(key, value)| format!("nginx.ingress.kubernetes.io/{key}: {value:?}"))
+        .collect();
+    let path = |path: &&str| {
+        format!(
+            "{{path: {path:?}, pathType: ImplementationSpecific, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}"
+        )
+    };
+    let paths: Vec<String> = paths.iter().map(path).collect();
+    format!(
+        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {name}, namespace: demo, annotations: \
+         {{{}}}}}\nspec:\n  ingressClassName: nginx\n  rules: [{{host: {host:?}, http: {{paths: [{}]}}}}]\n",
+        keys.join(", "),
+        paths.join(", ")
+    )
+}
+
+fn converted(ingresses: &[String]) -> Converted {
+    let text = format!("{GROUND}{}", ingresses.concat());
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let options = Options {
+        config_map: Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller")),
+        ..Options::default()
+    };
+    let target = Target { class: "fairway".to_owned(), gateway: ObjectKey::new("demo", "fairway") };
+    convert(&snapshot, &options, &target)
+}
+
+/// The paths that lead to a Service.
+fn open(made: &Converted) -> Vec<String> {
+    let routes = made.objects.iter().map(|object| &object.value["spec"]["rules"]);
+    let rules = routes.filter_map(Value::as_array).flatten();
+    let open =
+        rules.filter(|rule| rule["backendRefs"].as_array().is_some_and(|all| !all.is_empty()));
+    open.map(|rule| rule["matches"][0]["path"]["value"].as_str().unwrap_or("any").to_owned())
+        .collect()
+}
+
+fn has(made: &Converted, key: &str, weight: Weight) -> bool {
+    made.losses.iter().any(|loss| loss.key.contains(key) && loss.weight == weight)
+}
+
+#[test]
+fn what_is_guarded_is_closed_and_said_to_be() {
+    let guards: [(&str, &[(&str, &str)]); 9] = [
+        ("allowlist-source-range", &[("allowlist-source-range", "10.0.0.0/8")]),
+        ("denylist-source-range", &[("denylist-source-range", "10.0.0.0/8")]),
+        ("auth-type", &[("auth-type", "basic"), ("auth-secret", "gone")]),
+        ("auth-url", &[("auth-url", "http://auth.test/")]),
+        ("auth-tls-secret", &[("auth-tls-secret", "demo/gone")]),
+        ("configuration-snippet", &[("configuration-snippet", "deny all;")]),
+        ("server-snippet", &[("server-snippet", "deny all;")]),
+        ("enable-modsecurity", &[("enable-modsecurity", "true")]),
+        ("modsecurity-snippet", &[("modsecurity-snippet", "SecRuleEngine On")]),
+    ];
+    for (key, keys) in guards {
+        assert!(matches!(fate(key), Fate::Guard(..)), "{key} guards");
+        let made = converted(&[ingress("a", "a.test", keys, &["/", "/b"])]);
+        assert_eq!(open(&made), Vec::<String>::new(), "{key}");
+        assert!(has(&made, key, Weight::Closed), "{key}: {:?}", made.losses);
+        assert!(made.is_lossy());
+        // A redirect in front of it changes nothing.
+        let redirect = [keys, &[("permanent-redirect", "https://new.test/x")]].concat();
+        let made = converted(&[ingress("a", "a.test", &redirect, &["/"])]);
+        assert_eq!(open(&made), Vec::<String>::new(), "{key}");
+        // Nor is anything told, or copied, before the guard was asked.
+        let more = [
+            ("app-root", "/secret"),
+            ("mirror-target", "http://shop.demo.svc.cluster.local$request_uri"),
+        ];
+        let made = converted(&[ingress("a", "a.test", &[keys, &more[..]].concat(), &["/"])]);
+        let text: String = made.objects.iter().map(|object| object.value.to_string()).collect();
+        assert!(!text.contains("/secret") && !text.contains("RequestMirror"), "{key}: {text}");
+    }
+    let free = [
+        ("app-root", "/secret"),
+        ("mirror-target", "http://shop.demo.svc.cluster.local$request_uri"),
+    ];
+    let made = converted(&[ingress("a", "a.test", &free, &["/"])]);
+    let text: String = made.objects.iter().map(|object| object.value.to_string()).collect();
+    assert!(text.contains("/secret") && text.contains("RequestMirror"), "{text}");
+}
+
+#[test]
+fn requests_for_a_guarded_path_that_cannot_be_said_reach_no_other_path() {
+    let guard = [("allowlist-source-range", "10.0.0.0/8")];
+    for path in ["/admin//x", "/a b"] {
+        let made = converted(&[
+            ingress("open", "a.test", &[], &["/", "/other"]),
+            ingress("guarded", "a.test", &guard, &[path]),
+            ingress("elsewhere", "b.test", &[], &["/"]),
+        ]);
+        assert_eq!(open(&made), ["/"], "only the other host: {:?}", made.losses);
+        assert!(has(&made, "path /other", Weight::Closed));
+    }
+    // Without a guard the rest of the host stays open.
+    let made = converted(&[ingress("a", "a.test", &[], &["/", "/admin//x"])]);
+    assert_eq!(open(&made), ["/"]);
+    assert!(has(&made, "path /admin//x", Weight::Lost));
+}
+
+#[test]
+fn an_expression_that_goes_before_a_guarded_prefix_is_closed() {
+    let guard = [("rewrite-target", "/$2"), ("allowlist-source-range", "10.0.0.0/8")];
+    let made = converted(&[
+        ingress("open", "a.test", &[("use-regex", "true")], &["/ad.*"]),
+        ingress("guarded", "a.test", &guard, &["/administration(/|$)(.*)"]),
+    ]);
+    assert_eq!(open(&made), Vec::<String>::new(), "{:?}", made.losses);
+    assert!(has(&made, "path /ad.*", Weight::Closed));
+}
+
+#[test]
+fn what_a_host_does_not_have_is_not_taken_from_a_wider_one() {
+    let made = converted(&[
+        ingress("wide", "*.test", &[], &["/"]),
+        ingress("narrow", "a.test", &[], &["/only"]),
+    ]);
+    let narrow = made.objects.iter().find(|one| one.value["metadata"]["name"] == "narrow");
+    let rules = &narrow.expect("a route").value["spec"]["rules"];
+    let root = rules
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|rule| rule["matches"][0]["path"]["value"] == "/");
+    assert!(root.is_some_and(|rule| rule.get("backendRefs").is_none()), "{rules}");
+}
+
+#[test]
+fn objects_of_different_ingresses_never_have_one_name() {
+    let two = "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, namespace: demo}\nspec:\n  \
+               ingressClassName: nginx\n  rules:\n  - {host: x.test, http: {paths: [{path: /, pathType: Prefix, backend: \
+               {service: {name: shop, port: {name: web}}}}]}}\n  - {host: y.test, http: {paths: [{path: /, pathType: Prefix, \
+               backend: {service: {name: shop, port: {number: 8080}}}}]}}\n";
+    let made = converted(&[two.to_owned(), ingress("a-x.test", "z.test", &[], &["/"])]);
+    let names = made.objects.iter().map(crate::Object::file_name);
+    let all: std::collections::BTreeSet<String> = names.collect();
+    assert_eq!(all.len(), made.objects.len(), "{all:?}");
+    // Ports by name and by number of their target are those of the Service.
+    let ports =
+        made.objects.iter().map(|one| &one.value["spec"]["rules"][0]["backendRefs"][0]["port"]);
+    assert!(ports.filter(|port| !port.is_null()).all(|port| *port == 80), "{:?}", made.objects);
+}
+
+#[test]
+fn what_the_status_of_a_route_would_say_is_said_before() {
+    let text = ingress("a", "a.test", &[], &["/"]).replace("name: shop", "name: nowhere");
+    let made = converted(&[text]);
+    let told = made.losses.iter().find(|loss| loss.reason.contains("BackendNotFound"));
+    assert_eq!(
+        told.and_then(|loss| loss.ingress.clone()),
+        Some(ObjectKey::new("demo", "a")),
+        "{:?}",
+        made.losses
+    );
+}
+
+#[test]
+fn every_loss_has_a_reason_and_a_remedy() {
+    let keys = [
+        ("limit-rps", "5"),
+        ("affinity", "cookie"),
+        ("proxy-body-size", "8m"),
+        ("rewrite-target", "/$1$2"),
+        ("enable-cors", "true"),
+        ("cors-allow-origin", "tauri://x"),
+        ("auth-url", "http://a.test"),
+    ];
+    let made = converted(&[ingress("a", "a.test", &keys, &["/(.*)"])]);
+    for key in ["limit-rps", "affinity", "proxy-body-size", "rewrite-target", "auth-url"] {
+        assert!(has(&made, key, Weight::Lost) || has(&made, key, Weight::Closed), "{key}");
+    }
+    assert!(made.losses.iter().all(|loss| !loss.reason.is_empty() && !loss.remedy.is_empty()));
+}

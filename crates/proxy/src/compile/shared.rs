@@ -1,0 +1,62 @@
+//! What is compiled of something that many places share is compiled once, and they share it as well: what an Ingress
+//! asks for may be large, and it may have very many paths.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// What was compiled of what, as long as somebody has it.
+#[derive(Debug)]
+pub(super) struct Shared<K: ?Sized, V>(Mutex<Known<K, V>>);
+
+#[derive(Debug)]
+struct Known<K: ?Sized, V> {
+    /// By the address of the source, which nobody else has while it is known here.
+    all: HashMap<usize, (Weak<K>, Weak<V>)>,
+    /// How many there were after they had last been gone through.
+    kept: usize,
+}
+
+impl<K: ?Sized, V> Default for Shared<K, V> {
+    fn default() -> Self {
+        Self(Mutex::new(Known { all: HashMap::new(), kept: 0 }))
+    }
+}
+
+impl<K: ?Sized, V> Shared<K, V> {
+    /// What was made of `of`, or is made now.
+    pub(super) fn get(&self, of: &Arc<K>, make: impl FnOnce(&K) -> V) -> Arc<V> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = Arc::as_ptr(of).cast::<()>().addr();
+        if let Some(made) = known.all.get(&at).and_then(|(_, made)| made.upgrade()) {
+            return made;
+        }
+        let made = Arc::new(make(of));
+        known.all.insert(at, (Arc::downgrade(of), Arc::downgrade(&made)));
+        if known.all.len() > 2 * known.kept + 64 {
+            known.all.retain(|_, (_, made)| made.strong_count() > 0);
+            known.kept = known.all.len();
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shared;
+    use std::sync::Arc;
+
+    #[test]
+    fn it_is_made_once_for_all_that_share_and_forgotten_after_them() {
+        let shared = Shared::<str, usize>::default();
+        let (one, other): (Arc<str>, Arc<str>) = (Arc::from("one"), Arc::from("one"));
+        let made = shared.get(&one, str::len);
+        assert!(Arc::ptr_eq(&made, &shared.get(&one, |_| panic!("it is there"))));
+        assert!(!Arc::ptr_eq(&made, &shared.get(&other, str::len)));
+        drop(made);
+        assert_eq!(*shared.get(&one, |_| 7), 7, "nobody had it any more");
+        for _ in 0..1000 {
+            shared.get(&Arc::from("short"), str::len);
+        }
+        assert!(shared.0.lock().unwrap().all.len() < 200);
+    }
+}

@@ -1,0 +1,75 @@
+//! Who is behind the Service ports that routes lead to, as far as their namespaces may have endpoints.
+
+use super::rules::{Port, upstream_id};
+use super::{Around, Front, Work};
+use crate::endpoint_budget::too_many;
+use crate::ingress::{Role, Target};
+use crate::upstream::{self, Behind};
+use model::{Configuration, Kind, Upstream};
+use objects::{ObjectKey, PortRef};
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+impl Front {
+    /// Looks again who is behind the touched Service ports, and which of them have to wait.
+    pub(super) fn make_upstreams(
+        &mut self,
+        around: &Around<'_>,
+        configuration: &mut Configuration,
+        work: &mut Work,
+    ) {
+        let mut touched = std::mem::take(&mut work.ports);
+        touched.extend(
+            around.services.iter().flat_map(|service| {
+                self.ports.range(ports_of(service)).map(|(port, _)| port.clone())
+            }),
+        );
+        for port in &touched {
+            let weight = upstream::weight(&target_of(port), around.new);
+            let weight = weight.filter(|_| self.ports.contains_key(port));
+            self.lists.weigh(&port.0.namespace, port, weight);
+        }
+        let news = self.lists.admit(around.endpoints);
+        let services: BTreeSet<_> = news.iter().map(|(service, _)| service).collect();
+        for service in services {
+            let mut ports = self.ports.range(ports_of(service));
+            let waits = ports.any(|(port, _)| self.lists.waits(&service.namespace, port));
+            let message = || format!("{}; what leads there answers 503", too_many(service));
+            work.tell(Kind::Service, service, waits.then(message).into_iter().collect());
+        }
+        touched.extend(news);
+        for port in &touched {
+            self.make_upstream(port, around, configuration);
+        }
+    }
+
+    fn make_upstream(&self, port: &Port, around: &Around<'_>, configuration: &mut Configuration) {
+        let id = upstream_id(port);
+        if !self.ports.contains_key(port) {
+            configuration.upstreams.remove(&id);
+            return;
+        }
+        let behind = if self.lists.waits(&port.0.namespace, port) {
+            Behind::default()
+        } else {
+            upstream::behind(&target_of(port), around.new, around.options)
+        };
+        let (endpoints, external) = (Arc::new(behind.endpoints), behind.external);
+        let upstream = Upstream { id: id.clone(), endpoints, external };
+        if configuration.upstreams.get(&id).is_none_or(|known| **known != upstream) {
+            configuration.upstreams.insert(id, Arc::new(upstream));
+        }
+    }
+}
+
+/// A Service port as an Ingress would name it.
+fn target_of((service, port): &Port) -> Target {
+    let number = PortRef::Number(*port);
+    Target::new(&service.namespace, &service.name, Some(&number), Role::Backend)
+}
+
+/// All ports of a Service.
+fn ports_of(service: &ObjectKey) -> RangeInclusive<Port> {
+    (service.clone(), 0)..=(service.clone(), u16::MAX)
+}

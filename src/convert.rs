@@ -1,0 +1,69 @@
+//! `fairway convert`: objects of the Gateway API for Ingresses.
+
+use crate::flags::Convert as Flags;
+use crate::reading;
+use crate::say;
+use ::convert::{Converted, Target, Weight};
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Converts, writes, and says by the exit code whether something was lost.
+pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
+    let Flags {
+        paths,
+        output,
+        gateway_class,
+        gateway_name,
+        gateway_namespace,
+        mut source,
+        classes,
+    } = flags;
+    source.manifests.extend(paths);
+    let (snapshot, options) = reading::read(source, &classes)?;
+    let unread = snapshot.malformed.len();
+    let gateway = objects::ObjectKey::new(gateway_namespace, gateway_name);
+    let converted =
+        ::convert::convert(&snapshot, &options, &Target { class: gateway_class, gateway });
+    ensure!(converted.ingresses > 0, "no Ingress is ours: nothing was converted");
+    match output {
+        None => converted.objects.iter().try_for_each(|object| say::text(object.yaml()))?,
+        Some(folder) => write(&converted, &folder)?,
+    }
+    eprintln!("{}", totals(&converted));
+    if unread > 0 {
+        eprintln!("not everything was converted: {unread} could not be read");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(if converted.is_lossy() { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// A file for each object; none of them takes the place of another one.
+fn write(converted: &Converted, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for object in &converted.objects {
+        let path = folder.join(object.file_name());
+        std::fs::write(&path, object.yaml())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What became of everything, in a line.
+fn totals(converted: &Converted) -> String {
+    let of = |weights: &[Weight]| {
+        converted.losses.iter().filter(|loss| weights.contains(&loss.weight)).count()
+    };
+    let lossy = converted.losses.iter().filter(|loss| loss.weight != Weight::Note);
+    let touched: BTreeSet<_> = lossy.filter_map(|loss| loss.ingress.as_ref()).collect();
+    format!(
+        "Ingresses: {}, {} of them with losses; objects: {}; closed for want of a guard: {}, lost: {}, a little otherwise: {}",
+        converted.ingresses,
+        touched.len(),
+        converted.objects.len(),
+        of(&[Weight::Closed]),
+        of(&[Weight::Lost, Weight::LostOverTls]),
+        of(&[Weight::Note]),
+    )
+}
