@@ -55,7 +55,7 @@ lint: ## Formatting, clippy, luacheck, and what dependencies may come in
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --workspace --features proxy/fuzzing -- -D warnings
-	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/lua
+	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/suite/lua
 	scripts/deny
 
 fmt: ## Format all code
@@ -134,7 +134,7 @@ soak: ## Keep Fairway busy with all kinds of traffic and changes; fails when mem
 	@scripts/need cargo cc $(NGINX)
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p bench --bin bench -- soak --for $(or $(SECONDS),3600) --binary $(FAIRWAY) --folder $(BUILD)/soak
-	@FAIRWAY_CHANGES=$(or $(CHANGES),1000) $(CARGO) test --quiet -p nginx --test engine changes_of_all_kinds -- --nocapture
+	@FAIRWAY_CHANGES=$(or $(CHANGES),1000) $(CARGO) test --quiet -p nginx changes_of_all_kinds -- --nocapture
 
 unsafe: ## Count the unsafe code of all dependencies into docs/unsafe.md
 	@scripts/need cargo

@@ -59,7 +59,7 @@ fn converted_ingresses_answer_as_recorded() {
 
 /// What became of all recorded cases; none in the process that only starts the one which plays them.
 fn played(test: &str, alter: fn(&mut Case, &[Value])) -> Option<Report> {
-    if !namespace::run_test(test).expect("the cases run in a namespace") {
+    if !namespace::run_test(module_path!(), test).expect("the cases run in a namespace") {
         return None;
     }
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exchanges");

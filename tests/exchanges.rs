@@ -12,7 +12,7 @@ use testkit::{
 #[test]
 fn every_case_goes_as_recorded_with_both_engines_or_says_why_not() {
     let name = "every_case_goes_as_recorded_with_both_engines_or_says_why_not";
-    if !namespace::run_test(name).expect("the cases run in a namespace") {
+    if !namespace::run_test(module_path!(), name).expect("the cases run in a namespace") {
         return;
     }
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exchanges");

@@ -1,6 +1,5 @@
 //! The process as operators see it: its names, its probes and pages, its end.
 
-#[path = "process/crowd.rs"]
 mod crowd;
 
 use std::fs;
@@ -137,7 +136,7 @@ fn secrets() -> String {
 #[test]
 fn what_is_served_can_be_read_nearby_and_holds_no_secret() {
     let name = "what_is_served_can_be_read_nearby_and_holds_no_secret";
-    if !namespace::run_test(name).expect("a namespace") {
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
         return;
     }
     let running = Running::start("fairway", &["--configmap=demo/main"]);

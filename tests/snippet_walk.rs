@@ -18,7 +18,7 @@ const REQUESTS: usize = 6;
 #[test]
 fn both_engines_answer_alike_whatever_snippets_say() {
     let name = "both_engines_answer_alike_whatever_snippets_say";
-    if !namespace::run_test(name).expect("the walk runs in a namespace") {
+    if !namespace::run_test(module_path!(), name).expect("the walk runs in a namespace") {
         return;
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

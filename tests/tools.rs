@@ -568,7 +568,7 @@ fn the_samples_of_the_page_about_explain_are_what_is_printed() {
             fs::write(path, page.replace(&lines, printed.trim_end())).expect("the page");
             continue;
         }
-        let told = "UPDATE=1 cargo test --test tools samples writes docs/explain.md anew";
+        let told = "UPDATE=1 cargo test --test suite samples writes docs/explain.md anew";
         assert_eq!(without_ids(&printed), without_ids(&lines), "{told}: {command}");
     }
 }

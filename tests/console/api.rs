@@ -1,6 +1,6 @@
 //! The API as programs ask it: who may, how often, and what never leaves.
 
-use crate::bed::{CLASS, Fairway, ask, ingress, services};
+use crate::console::bed::{CLASS, Fairway, ask, ingress, services};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::io::AsyncWriteExt;
@@ -48,7 +48,7 @@ fn no_password_leaves_by_any_path() {
     let changed = guarded().replace("hunter2-of-the-shop@", "hunter2-of-the-shop-too@");
     let changed = changed.replace("10.0.0.9/check?", "10.0.0.8/check?");
     fairway.write("objects.yaml", &changed);
-    crate::bed::until("the change is in force", || {
+    crate::console::bed::until("the change is in force", || {
         fairway.api("/api/v1/changes")["total"].as_u64() >= Some(2)
     });
     for path in ALL {

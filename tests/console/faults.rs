@@ -1,6 +1,6 @@
 //! Ten faults as people make them: the page shows the cause of each. docs/console.md has the table with the clicks.
 
-use crate::bed::{CLASS, Fairway, ask, ingress, services, until};
+use crate::console::bed::{CLASS, Fairway, ask, ingress, services, until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,6 +1,6 @@
 //! What a person sees: every view, ten thousand routes, a change while looking, and names that mean harm.
 
-use crate::bed::{Browser, CLASS, ELSEWHERE, Fairway, PATIENCE, ask, ingress, services};
+use crate::console::bed::{Browser, CLASS, ELSEWHERE, Fairway, PATIENCE, ask, ingress, services};
 use serde_json::{Value, json};
 use std::time::Instant;
 

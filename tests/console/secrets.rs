@@ -1,6 +1,6 @@
 //! Secrets in every place where one can stand, and none of them in anything that Fairway says.
 
-use crate::bed::{BINARY, CLASS, Fairway, ingress, services};
+use crate::console::bed::{BINARY, CLASS, Fairway, ingress, services};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -177,7 +177,7 @@ fn no_secret_appears_in_anything_that_fairway_says() {
     let fairway = Fairway::start(&all, &flags);
     // Another secret in each place: every one of them is a difference that could be told.
     fairway.write("objects.yaml", &all.replace(MARK, &format!("{MARK}w")));
-    crate::bed::until("the change is in force", || {
+    crate::console::bed::until("the change is in force", || {
         fairway.api("/api/v1/changes")["total"].as_u64() >= Some(2)
     });
     for path in PAGES {

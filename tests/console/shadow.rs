@@ -1,6 +1,6 @@
 //! `fairway run --shadow`: copies of requests are thought through and counted, and whoever is behind hears of none.
 
-use crate::bed::{BINARY, CLASS, Fairway, ask, ingress, until};
+use crate::console::bed::{BINARY, CLASS, Fairway, ask, ingress, until};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! `fairway top`, as a person runs it on the machine itself; `tests/cluster` runs it through an API server.
 
-use crate::bed::{BINARY, CLASS, Fairway, ask, ingress, services};
+use crate::console::bed::{BINARY, CLASS, Fairway, ask, ingress, services};
 use serde_json::json;
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Clients that keep others waiting before their first request.
 
-use crate::bed::{PATIENCE, Setup, good};
+use crate::faults::bed::{PATIENCE, Setup, good};
 use anyhow::{Context, Result, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,6 +1,6 @@
 //! The end of the process, and what it leaves unharmed.
 
-use crate::bed::{OK, PATIENCE, Setup, good, request, status, upstream};
+use crate::faults::bed::{OK, PATIENCE, Setup, good, request, status, upstream};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use testkit::eventually;
@@ -131,7 +131,7 @@ async fn a_replica_that_is_killed_takes_only_its_own_requests_along() -> Result<
     let (mut one, other) = (Setup::of(address).start().await?, Setup::of(address).start().await?);
     let http = one.http;
     let get = "GET /download HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    let cut = tokio::spawn(async move { crate::bed::ask(http, get).await });
+    let cut = tokio::spawn(async move { crate::faults::bed::ask(http, get).await });
     other.expect(200).await?;
     one.process.kill().await?;
     let cut = cut.await??;

@@ -1,6 +1,6 @@
 //! Logs that nobody takes, and disks that are full.
 
-use crate::bed::{PATIENCE, Setup, good, status};
+use crate::faults::bed::{PATIENCE, Setup, good, status};
 use anyhow::{Context, Result, ensure};
 
 #[tokio::test]

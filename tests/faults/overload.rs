@@ -1,6 +1,6 @@
 //! Too few file descriptors, too little memory: load is shed, the admin server answers, and it is over afterwards.
 
-use crate::bed::{Fairway, OK, Setup, good, request, status, upstream};
+use crate::faults::bed::{Fairway, OK, Setup, good, request, status, upstream};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use testkit::{cluster, eventually};

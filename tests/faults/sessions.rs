@@ -1,6 +1,6 @@
 //! Upstreams that speak HTTP/2 and take back what they said.
 
-use crate::bed::{Fairway, Setup, upstream};
+use crate::faults::bed::{Fairway, Setup, upstream};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use h2::client::SendRequest;

@@ -1,6 +1,6 @@
 //! Upstreams that break, hang, refuse or talk nonsense over HTTP/1.
 
-use crate::bed::{Fairway, OK, PATIENCE, Setup, good, request, reset, status, upstream};
+use crate::faults::bed::{Fairway, OK, PATIENCE, Setup, good, request, reset, status, upstream};
 use anyhow::{Context, Result, ensure};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

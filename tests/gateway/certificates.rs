@@ -1,6 +1,6 @@
 //! TLS on both sides of a Gateway: policies of backends, the certificate that is shown to them, and those of clients.
 
-use crate::bed::{Bed, at};
+use crate::gateway::bed::{Bed, at};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use testkit::certificates::Certificates;
 use testkit::client::Client;

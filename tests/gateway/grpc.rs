@@ -1,6 +1,6 @@
 //! GRPCRoutes over real sockets: calls by HTTP/2 in clear on both sides.
 
-use crate::bed::Bed;
+use crate::gateway::bed::Bed;
 use testkit::exchange::Answer;
 use testkit::upstreams::Upstreams;
 

@@ -1,6 +1,6 @@
 //! The CORS and RequestMirror filters over real sockets.
 
-use crate::bed::{Answer, Bed, header};
+use crate::gateway::bed::{Answer, Bed, header};
 use std::cell::Cell;
 
 fn value(answer: &Answer, name: &str) -> String {

@@ -1,6 +1,6 @@
 //! Gateways with addresses of their own: `--gateway-addresses`.
 
-use crate::bed::{Bed, at};
+use crate::gateway::bed::{Bed, at};
 use std::net::SocketAddr;
 use testkit::certificates::Certificates;
 use testkit::cluster::Connection;

@@ -1,6 +1,6 @@
 //! TCPRoutes and TLSRoutes at Gateways with addresses of their own.
 
-use crate::bed::Bed;
+use crate::gateway::bed::Bed;
 use std::net::SocketAddr;
 use testkit::certificates::Certificates;
 use testkit::cluster::Connection;

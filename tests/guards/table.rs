@@ -1,6 +1,6 @@
 //! Tries every guard with every feature, on both listeners and in every version of HTTP.
 
-use crate::features::{CONFIG_MAP, FEATURES, Feature, GUARDS, Guard};
+use crate::guards::features::{CONFIG_MAP, FEATURES, Feature, GUARDS, Guard};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::cell::Cell;

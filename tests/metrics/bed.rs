@@ -1,6 +1,6 @@
 //! A Fairway that counts, an upstream that answers as the path says, and a client.
 
-use crate::page::Page;
+use crate::metrics::page::Page;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Clusters of hostile objects, one after the other, through translation and both engines: nothing is refused as a
 //! whole, and the honest neighbour is served. `FAIRWAY_HOSTILE` says which seeds: `FROM..TO`.
 
-use crate::engine_bed::{PATIENCE, backend, folder, free_port, get, start};
-use crate::written::translated;
+use crate::nginx::engine_bed::{PATIENCE, backend, folder, free_port, get, start};
+use crate::nginx::written::translated;
 use engine::Engine;
 use model::{Changes, Configuration, Outside};
 use proxy::{Listen, Native, Options};

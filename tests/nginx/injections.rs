@@ -1,9 +1,9 @@
 //! The injections that ingress-nginx had to mend (injections.tsv), one after the other: the value as an attacker would
 //! write it, through translation and writer. It arrives as data or is refused and said so; it is never a directive.
 
-use crate::bed::{ALLOWED, config_map, ingress};
-use crate::reader::Read;
-use crate::written::{translated, translated_by};
+use crate::nginx::bed::{ALLOWED, config_map, ingress};
+use crate::nginx::reader::Read;
+use crate::nginx::written::{translated, translated_by};
 use anyhow::{Context, Result, ensure};
 use nginx::Place;
 use serde_json::Value;
@@ -91,7 +91,7 @@ fn read_back(translation: &Translation) -> Result<(Vec<String>, Vec<String>)> {
         stem.len() == 24 && stem.bytes().all(|b| b.is_ascii_hexdigit()) && !end.contains(['.', '/'])
     };
     ensure!(conf.files.keys().all(is_hash), "{:?}", conf.files.keys());
-    let all = crate::reader::read(&conf.text.text).map_err(anyhow::Error::msg)?;
+    let all = crate::nginx::reader::read(&conf.text.text).map_err(anyhow::Error::msg)?;
     let (mut names, mut values) = (Vec::new(), Vec::new());
     gather(&all, &mut names, &mut values);
     Ok((names, values))

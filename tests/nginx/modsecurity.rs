@@ -1,6 +1,6 @@
 //! ModSecurity: who has it, which rules, what they look at, and where that is written down.
 
-use crate::bed::{ALLOWED, Bed, header, ingress};
+use crate::nginx::bed::{ALLOWED, Bed, header, ingress};
 use anyhow::{Context, Result, ensure};
 use testkit::exchange::Request;
 

@@ -1,7 +1,7 @@
 //! Keys of the ConfigMap, and the directive that each of them becomes (settings.tsv; the first word is the block).
 
-use crate::bed::{config_map, ingress};
-use crate::written::{directives, translated, written};
+use crate::nginx::bed::{config_map, ingress};
+use crate::nginx::written::{directives, translated, written};
 use anyhow::{Context, Result};
 use model::Kind;
 use nginx::Place;

@@ -1,6 +1,6 @@
 //! Snippets at every level, seen by requests; those that are not allowed, and those that nginx does not take.
 
-use crate::bed::{ALLOWED, Bed, header, ingress};
+use crate::nginx::bed::{ALLOWED, Bed, header, ingress};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testkit::exchange::{Answer, Body};

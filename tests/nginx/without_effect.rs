@@ -1,6 +1,6 @@
 //! What nginx cannot do is said: which key or flag, and what to do instead. Guards among it close.
 
-use crate::bed::{Bed, ingress};
+use crate::nginx::bed::{Bed, ingress};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! From objects to nginx.conf without a process: translated, written, and read back by a reader of its own.
 
-use crate::reader::{Read, read};
+use crate::nginx::reader::{Read, read};
 use anyhow::{Result, anyhow};
 use nginx::Place;
 use objects::{ObjectKey, snapshot_of};

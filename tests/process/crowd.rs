@@ -1,7 +1,7 @@
 //! A crowd that knocks at once, and one who is connected already: how many of the crowd go first. What counts is the
 //! order in which the upstream hears of them, on a thread that all of them share, however busy the machine is.
 
-use crate::{PATIENCE, Running};
+use crate::process::{PATIENCE, Running};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};

@@ -47,9 +47,11 @@ pub(crate) fn exists(tree: &Tree, test: &str) -> bool {
     let Some((target, path)) = rest.split_once("::") else { return false };
     let name = path.rsplit("::").next().unwrap_or(path);
     let base = if package == "fairway" { String::new() } else { format!("crates/{package}/") };
+    // The modules of `fairway/suite` stand beside it, not below.
+    let module = path.split("::").next().filter(|_| target == "suite" && base.is_empty());
     let places = match target {
         "lib" => [format!("{base}src/"), String::from("-")],
-        _ => [format!("{base}tests/{target}.rs"), format!("{base}tests/{target}/")],
+        target => ["/", ".rs"].map(|end| format!("{base}tests/{}{end}", module.unwrap_or(target))),
     };
     let function = format!("fn {name}(");
     tree.files().any(|path| {

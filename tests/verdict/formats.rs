@@ -1,6 +1,6 @@
 //! Every form of a log that ingress-nginx can write, of the same requests: the same verdict.
 
-use crate::logs::fairway;
+use crate::verdict::logs::fairway;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -39,17 +39,30 @@ pub fn enter(arguments: &[OsString]) -> Result<()> {
 }
 
 /// The same for one test of a test program: runs that test again in a namespace and says whether the caller is inside.
+/// `module` is the caller's `module_path!()`, `name` its function.
 ///
 /// # Errors
-/// When the machine does not allow it, or the test fails in there.
-pub fn run_test(name: &str) -> Result<bool> {
+/// When the machine does not allow it, there is no such test, or it fails in there.
+pub fn run_test(module: &str, name: &str) -> Result<bool> {
     if std::env::var_os(MARK).is_some() {
         prepare()?;
         return Ok(true);
     }
     let own = std::env::current_exe().context("the path of this program is unknown")?;
+    // Tests are listed without the name of their program.
+    let name = match module.split_once("::") {
+        Some((_, module)) => format!("{module}::{name}"),
+        None => name.to_owned(),
+    };
+    let only = ["--exact", name.as_str(), "--include-ignored"];
+    let listed = Command::new(&own).arg("--list").args(only).output()?;
+    // A program that is asked for a test it does not have runs none, and is content.
+    ensure!(
+        String::from_utf8_lossy(&listed.stdout).contains(&format!("{name}: test")),
+        "there is no test `{name}`"
+    );
     let mut command = unshare()?;
-    command.arg("--").arg(own).args(["--exact", name, "--nocapture", "--include-ignored"]);
+    command.arg("--").arg(own).args(only).arg("--nocapture");
     let status =
         command.env(MARK, "1").status().context("unshare cannot be started; install util-linux")?;
     ensure!(status.success(), "`{name}` failed in its network namespace ({status})");

@@ -133,6 +133,7 @@ fn lower_case(name: &[u8], upper: bool) -> Result<Cow<'_, str>, BadHost> {
 #[cfg(test)]
 mod tests {
     use super::{BadHost, parse};
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
     use std::borrow::Cow;
 
     fn host(authority: &str) -> Result<(String, Option<u16>), BadHost> {
@@ -192,6 +193,38 @@ mod tests {
         }
         for bad in ["a:99999", "a:65536", "a:80:90", "a:-1x/", "a: 80", "a:8 0", "[::1]:70000"] {
             assert_eq!(host(bad), Err(BadHost::Port), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_its_own_name(authority in "[A-Za-z0-9._~:@\\[\\]-]{0,12}") {
+            let Ok(host) = parse(authority.as_bytes()) else { return Ok(()) };
+            let again = parse(host.name.as_bytes());
+            prop_assert_eq!(again.map(|again| (again.name, again.port)), Ok((host.name.clone(), None)));
+            prop_assert!(!host.name.bytes().any(|byte| byte.is_ascii_uppercase()));
+            prop_assert!(!host.name.ends_with('.'));
+        }
+
+        #[test]
+        fn every_port_is_read_and_case_is_not(name in "[A-Za-z][A-Za-z0-9-]{0,9}(\\.[a-z]{1,5})?", port: u32) {
+            let port = port % 100_000;
+            let authority = format!("{name}:{port}");
+            let parsed = parse(authority.as_bytes());
+            match u16::try_from(port) {
+                Ok(port) => {
+                    let host = parsed.expect("a valid port");
+                    prop_assert_eq!((&*host.name, host.port), (&*name.to_lowercase(), Some(port)));
+                }
+                Err(_) => prop_assert!(parsed.is_err()),
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_refused_or_printable(authority: Vec<u8>) {
+            if let Ok(host) = parse(&authority) {
+                prop_assert!(host.name.bytes().all(|byte| byte.is_ascii_graphic()));
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ async fn answer(port: u16) -> String {
 #[tokio::test]
 async fn a_tcp_service_follows_its_name_and_keeps_the_last_good_answer() {
     let name = "a_tcp_service_follows_its_name_and_keeps_the_last_good_answer";
-    if !namespace::run_test(name).expect("a namespace") {
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
         return;
     }
     let server = NameServer::start().await;

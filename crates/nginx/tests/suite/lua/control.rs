@@ -1,6 +1,6 @@
 //! Pushes by hand: what is taken, what is refused, what stays.
 
-use crate::bed::{Nginx, ask};
+use crate::lua::bed::{Nginx, ask};
 use std::net::TcpStream;
 
 const BACKENDS: &str = "/configuration/backends";

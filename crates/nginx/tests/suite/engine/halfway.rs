@@ -1,6 +1,6 @@
 //! A change that fails halfway has not happened, whatever nginx has got of it by then.
 
-use crate::bed::{apply, backend, configuration, folder, free_port, get, start};
+use crate::engine::bed::{apply, backend, configuration, folder, free_port, get, start};
 use engine::Engine;
 use model::{CertificateId, Changes, Server, ServerName};
 use nginx::Place;

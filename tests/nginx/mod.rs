@@ -3,12 +3,12 @@
 
 mod bed;
 #[allow(dead_code, reason = "only some of it is needed here")]
-#[path = "../../crates/nginx/tests/engine/bed.rs"]
+#[path = "../../crates/nginx/tests/suite/engine/bed.rs"]
 mod engine_bed;
 mod hostile;
 mod injections;
 mod modsecurity;
-#[path = "../../crates/nginx/tests/conf/reader.rs"]
+#[path = "../../crates/nginx/tests/suite/conf/reader.rs"]
 mod reader;
 mod settings;
 mod snippets;

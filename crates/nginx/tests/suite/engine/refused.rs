@@ -1,6 +1,6 @@
 //! What nginx does not take: it is closed, whoever wrote it is told, and nobody else notices.
 
-use crate::bed::{
+use crate::engine::bed::{
     self, Folder, PATIENCE, apply, backend, configuration, folder, free_port, options, place, start,
 };
 use engine::Engine;

@@ -39,7 +39,7 @@ fn folder(name: &str) -> PathBuf {
 #[test]
 fn a_controller_that_ends_at_once_fails_the_steps_and_not_the_run() {
     let name = "a_controller_that_ends_at_once_fails_the_steps_and_not_the_run";
-    if !namespace::run_test(name).expect("a namespace can be made") {
+    if !namespace::run_test(module_path!(), name).expect("a namespace can be made") {
         return;
     }
     let folder = folder("corpus");
@@ -73,7 +73,7 @@ fn a_controller_that_ends_at_once_fails_the_steps_and_not_the_run() {
 #[test]
 fn a_reason_for_one_engine_counts_with_it_and_goes_once_the_step_passes() {
     let name = "a_reason_for_one_engine_counts_with_it_and_goes_once_the_step_passes";
-    if !namespace::run_test(name).expect("a namespace can be made") {
+    if !namespace::run_test(module_path!(), name).expect("a namespace can be made") {
         return;
     }
     let folder = folder("engines");

@@ -1,10 +1,10 @@
 //! Upstreams that stand for names: nginx follows what a real name server says, and nobody waits for one that is silent.
 
-use crate::bed::{
+use crate::engine::bed::{
     PATIENCE, apply, backend, backend_at, configuration, folder, free_port, get, options, place,
     until,
 };
-use crate::ok;
+use crate::engine::ok;
 use engine::Engine;
 use model::{Configuration, Server, ServerName, Upstream, UpstreamId};
 use nginx::{Nginx, Options, Place};
@@ -37,8 +37,8 @@ fn stands_for(configuration: &mut Configuration, host: &str, name: &str, port: u
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_server_that_is_silent_delays_no_other_change() {
-    let name = "names::a_name_server_that_is_silent_delays_no_other_change";
-    if !namespace::run_test(name).expect("a namespace") {
+    let name = "a_name_server_that_is_silent_delays_no_other_change";
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
         return;
     }
     let (folder, port, server) = (folder(), free_port(), NameServer::start().await);
@@ -63,8 +63,8 @@ async fn a_name_server_that_is_silent_delays_no_other_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_goes() {
-    let name = "names::a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_goes";
-    if !namespace::run_test(name).expect("a namespace") {
+    let name = "a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_goes";
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
         return;
     }
     let (folder, port, server) = (folder(), free_port(), NameServer::start().await);
@@ -111,8 +111,8 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tls_is_passed_through_to_a_name() {
-    let name = "names::tls_is_passed_through_to_a_name";
-    if !namespace::run_test(name).expect("a namespace") {
+    let name = "tls_is_passed_through_to_a_name";
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
         return;
     }
     let (folder, port, server) = (folder(), free_port(), NameServer::start().await);

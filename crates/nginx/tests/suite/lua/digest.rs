@@ -1,6 +1,6 @@
 //! Digest authentication: who knows the password comes in, each number counts once, guessing ends.
 
-use crate::bed::{Answer, Nginx};
+use crate::lua::bed::{Answer, Nginx};
 use openssl::hash::{MessageDigest, hash};
 
 fn md5(text: &str) -> String {

@@ -10,7 +10,7 @@ mod upstream;
 mod walk;
 mod wire;
 
-use crate::bed::{PATIENCE, apply, folder, free_port, pid, start};
+use crate::engine::bed::{PATIENCE, apply, folder, free_port, pid, start};
 use client::{Client, Kind, Tally, Target};
 use engine::Engine;
 use journal::Journal;

@@ -1,6 +1,6 @@
 //! HTTP/1.1 on a connection of a client: one request, one answer.
 
-use crate::bed::PATIENCE;
+use crate::engine::bed::PATIENCE;
 use openssl::ssl::{SslConnector, SslMethod, SslVerifyMode};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,6 +1,6 @@
 //! `push::Pusher` against a real nginx.
 
-use crate::bed::{Answer, Nginx, try_ask};
+use crate::lua::bed::{Answer, Nginx, try_ask};
 use model::policy::{Algorithm, Balance, Canary, CanaryRules, Policy};
 use model::{
     Backend, Certificate, CertificateId, Configuration, Endpoints, Kind, Location, Origin,

@@ -20,7 +20,7 @@ fn the_pages_are_current() {
         let written = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             written == page,
-            "docs/{name} is stale: UPDATE=1 cargo test -p translate --test documentation"
+            "docs/{name} is stale: UPDATE=1 cargo test -p translate documentation"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The tables of tests/balance: the Lua gives what crates/balance gives.
 
-use crate::bed::{Nginx, ask};
+use crate::lua::bed::{Nginx, ask};
 use std::collections::BTreeSet;
 use std::net::TcpStream;
 
@@ -26,7 +26,7 @@ async fn results(kind: &str, rows: &[Vec<&str>], inputs: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn keys_belong_to_the_endpoints_that_the_table_says() {
-    let rows = rows(include_str!("../../../../tests/balance/hash.tsv"));
+    let rows = rows(include_str!("../../../../../tests/balance/hash.tsv"));
     for (row, found) in rows.iter().zip(results("hash", &rows, 2).await) {
         assert_eq!(found, row[2], "{row:?}");
     }
@@ -34,7 +34,7 @@ async fn keys_belong_to_the_endpoints_that_the_table_says() {
 
 #[tokio::test]
 async fn balanced_sessions_are_hashed_as_keys_are() {
-    let rows = rows(include_str!("../../../../tests/balance/hash.tsv"));
+    let rows = rows(include_str!("../../../../../tests/balance/hash.tsv"));
     for (row, found) in rows.iter().zip(results("balanced", &rows, 2).await) {
         assert_eq!(found, row[2], "{row:?}");
     }
@@ -42,7 +42,7 @@ async fn balanced_sessions_are_hashed_as_keys_are() {
 
 #[tokio::test]
 async fn keys_belong_to_the_sets_that_the_table_says() {
-    let rows = rows(include_str!("../../../../tests/balance/subset.tsv"));
+    let rows = rows(include_str!("../../../../../tests/balance/subset.tsv"));
     for (row, found) in rows.iter().zip(results("subset", &rows, 3).await) {
         let set = |text: &str| text.split(' ').map(str::to_owned).collect::<BTreeSet<_>>();
         assert_eq!(set(&found), set(row[3]), "{row:?}");
@@ -51,7 +51,7 @@ async fn keys_belong_to_the_sets_that_the_table_says() {
 
 #[tokio::test]
 async fn session_cookies_have_the_parts_that_the_table_says() {
-    let rows = rows(include_str!("../../../../tests/balance/sessions.tsv"));
+    let rows = rows(include_str!("../../../../../tests/balance/sessions.tsv"));
     for (row, found) in rows.iter().zip(results("sessions", &rows, 2).await) {
         assert_eq!(found, row[2..].join("\t"), "{row:?}");
     }
@@ -59,7 +59,7 @@ async fn session_cookies_have_the_parts_that_the_table_says() {
 
 #[tokio::test]
 async fn requests_go_to_the_side_that_the_table_says() {
-    let rows = rows(include_str!("../../../../tests/balance/canary.tsv"));
+    let rows = rows(include_str!("../../../../../tests/balance/canary.tsv"));
     for (row, found) in rows.iter().zip(results("canary", &rows, 9).await) {
         assert_eq!(found, row[9], "{row:?}");
     }

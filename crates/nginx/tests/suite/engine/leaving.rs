@@ -1,6 +1,8 @@
 //! Workers that leave still serve the connections that they took, by what they were started with.
 
-use crate::bed::{PATIENCE, apply, backend, configuration, folder, free_port, start, until};
+use crate::engine::bed::{
+    PATIENCE, apply, backend, configuration, folder, free_port, start, until,
+};
 use engine::Engine;
 use model::policy::{AuthBasic, AuthScheme, Password, Policy, Users};
 use model::{Backend, Configuration, Endpoints, Location, ServerName, Upstream, UpstreamId};

@@ -1,6 +1,6 @@
 //! Where requests go, through nginx's own phases.
 
-use crate::bed::{Answer, Nginx};
+use crate::lua::bed::{Answer, Nginx};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `"endpoints": [...]` of these hosts of 127.0.0.0/8; those above 100 are dead.

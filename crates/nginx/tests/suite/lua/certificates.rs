@@ -1,6 +1,6 @@
 //! Certificates by the name in the handshake, and the redirect of hosts that have one.
 
-use crate::bed::Nginx;
+use crate::lua::bed::Nginx;
 use openssl::ssl::{ConnectConfiguration, SslConnector, SslMethod, SslVerifyMode};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use std::net::TcpStream;

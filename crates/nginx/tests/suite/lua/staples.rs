@@ -1,7 +1,7 @@
 //! OCSP stapling with a responder of its own.
 
-use crate::bed::Nginx;
-use crate::certificates::connector;
+use crate::lua::bed::Nginx;
+use crate::lua::certificates::connector;
 use openssl::ssl::StatusType;
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, IsCa, Issuer, KeyPair, SigningKey,

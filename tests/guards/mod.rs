@@ -8,7 +8,7 @@ use testkit::namespace;
 
 #[test]
 fn no_feature_opens_what_a_guard_closes() {
-    let inside = namespace::run_test("no_feature_opens_what_a_guard_closes")
+    let inside = namespace::run_test(module_path!(), "no_feature_opens_what_a_guard_closes")
         .expect("the table is tried in a namespace");
     if !inside {
         return;

@@ -1,6 +1,6 @@
 //! Batches of measurements arrive on a socket of ours.
 
-use crate::bed::Nginx;
+use crate::lua::bed::Nginx;
 use nginx::measurements::{Measurement, receive};
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, channel};

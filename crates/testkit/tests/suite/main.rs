@@ -1,0 +1,6 @@
+//! What the tests of all crates lean on, held against the real thing.
+
+mod cluster;
+mod fixtures;
+mod recordings;
+mod runner;
