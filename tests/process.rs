@@ -280,6 +280,10 @@ fn probes_are_answered_while_the_admin_port_is_flooded() {
 #[test]
 fn the_log_can_be_lines_of_json() {
     let running = Running::start("fairway", &["--log-format=json", "--vmodule=x"]);
+    // Lines are written by a thread of their own: probes may be answered before.
+    running.until("the last line of the start", || {
+        running.log().lines().any(|line| line.ends_with('}') && line.contains("\"ready\""))
+    });
     let log = running.log();
     let lines: Vec<serde_json::Value> = log
         .lines()
