@@ -2,7 +2,7 @@
 
 use crate::configuration;
 use crate::flags::{Listeners, Profiling};
-use crate::front::Front;
+use crate::http_engine::HttpEngine;
 use anyhow::Result;
 use console::Console;
 use exposition::Metrics;
@@ -16,7 +16,7 @@ pub(crate) fn start(
     listeners: &Listeners,
     profiling: &Profiling,
     (ready, shutdown): (Ready, &Shutdown),
-    engine: &Arc<Front>,
+    engine: &Arc<HttpEngine>,
     metrics: &Arc<Metrics>,
     console: &Arc<Console>,
 ) -> Result<SocketAddr> {
@@ -48,7 +48,7 @@ pub(crate) fn start(
 }
 
 /// The chain that clients of a host are given.
-fn certificate(engine: &Front, host: &str) -> std::future::Ready<Page> {
+fn certificate(engine: &HttpEngine, host: &str) -> std::future::Ready<Page> {
     std::future::ready(match configuration::certificate(&engine.configuration(), host) {
         Ok(chain) => Page::bytes(chain),
         Err(reason) => Page::missing(&reason),

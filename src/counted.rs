@@ -1,6 +1,6 @@
 //! What the engine says of itself for `/metrics`.
 
-use crate::front::Front;
+use crate::http_engine::HttpEngine;
 use exposition::{AtEndpoint, AtEndpoints, Copied, Copies, Source, Supervised, Traffic, Within};
 use model::PathKind;
 use nginx::Nginx;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-impl Source for Front {
+impl Source for HttpEngine {
     fn requests(&self) -> Option<&Arc<Metrics>> {
         match self {
             Self::Native(native) => native.metrics(),

@@ -1,7 +1,7 @@
 //! The engine, made of what flags say about it.
 
 use crate::flags::{self, EngineName, GeoIp, Listeners};
-use crate::front::{self, Front};
+use crate::http_engine::{self, HttpEngine};
 use crate::room::Room;
 use anyhow::{Context, Result, ensure};
 use model::Outside;
@@ -20,7 +20,7 @@ pub(crate) fn start(
     geoip: GeoIp,
     options: &translate::Options,
     metrics: &flags::Metrics,
-) -> Result<Front> {
+) -> Result<HttpEngine> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
         ensure!(
@@ -29,8 +29,8 @@ pub(crate) fn start(
         );
         let settings = metrics.settings()?;
         let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
-        let nginx = front::nginx(listeners, room, directory, options, requests)?;
-        return Ok(Front::Nginx(Arc::new(nginx)));
+        let nginx = http_engine::nginx(listeners, room, directory, options, requests)?;
+        return Ok(HttpEngine::Nginx(Arc::new(nginx)));
     }
     let (collector, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
     wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
@@ -45,7 +45,7 @@ pub(crate) fn start(
         collector,
         shadow: listeners.shadow,
     })?;
-    Ok(Front::Native(Arc::new(native)))
+    Ok(HttpEngine::Native(Arc::new(native)))
 }
 
 fn listen(listeners: &Listeners, outside: Outside) -> Result<Listen> {

@@ -1,6 +1,6 @@
 //! Logs follow the ConfigMap: where the engine's messages go, from which level on, and when files are opened again.
 
-use crate::front::Front;
+use crate::http_engine::HttpEngine;
 use anyhow::{Context, Result};
 use model::{ErrorLevel, LogTarget};
 use nginx::Nginx;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// What the engine says about requests goes where the ConfigMap says, at the level it says; files of logs are opened
 /// again when a signal asks for it.
-pub(crate) fn follow(engine: &Front, logs: log::Control) -> Result<()> {
+pub(crate) fn follow(engine: &HttpEngine, logs: log::Control) -> Result<()> {
     match engine {
-        Front::Native(native) => of_native(native, logs),
-        Front::Nginx(nginx) => of_nginx(nginx),
+        HttpEngine::Native(native) => of_native(native, logs),
+        HttpEngine::Nginx(nginx) => of_nginx(nginx),
     }
 }
 

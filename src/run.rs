@@ -2,7 +2,7 @@
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, EngineName, Listeners, Run, Source, Translate, Webhook};
-use crate::front::{self, Front};
+use crate::http_engine::{self, HttpEngine};
 use crate::room::Room;
 use crate::say;
 use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
@@ -96,8 +96,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     logs::follow(&engine, control)?;
     follow_pressure(&engine, &listeners, memory_limit, body_files_limit, room);
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
-    let metrics = Metrics::new(Front::clone(&engine), identity(&classes), following.clone());
-    let console = Console::new(Front::clone(&engine), who(&classes));
+    let metrics = Metrics::new(HttpEngine::clone(&engine), identity(&classes), following.clone());
+    let console = Console::new(HttpEngine::clone(&engine), who(&classes));
     let health = (ready.clone(), &shutdown);
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
@@ -144,7 +144,7 @@ fn cluster_to_write_to(source: &Source, listeners: &Listeners) -> Option<(Client
 
 /// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.
 fn follow_pressure(
-    engine: &Front,
+    engine: &HttpEngine,
     listeners: &Listeners,
     memory_limit: Option<u64>,
     body_files_limit: Option<u64>,
@@ -152,7 +152,7 @@ fn follow_pressure(
 ) {
     match engine.native() {
         Some(native) => overload::follow(native, memory_limit, room.files),
-        None => front::tell_without_effect(listeners, memory_limit, body_files_limit),
+        None => http_engine::tell_without_effect(listeners, memory_limit, body_files_limit),
     }
 }
 
@@ -237,7 +237,7 @@ fn first_configuration(following: Following) -> impl Fn() -> String + Send + Syn
 
 /// Waits for the end, and carries it out.
 async fn end(
-    engine: &Arc<Front>,
+    engine: &Arc<HttpEngine>,
     streams: &Streams,
     writes: ClusterWrites,
     shutdown: &Shutdown,
@@ -288,7 +288,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
 }
 
 /// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
-async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
+async fn drain(engine: &Arc<HttpEngine>, streams: &Streams, grace: Duration) {
     engine.leave();
     #[expect(clippy::disallowed_methods, reason = "the grace period of shutdown")]
     tokio::time::sleep(grace).await;

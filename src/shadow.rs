@@ -1,7 +1,7 @@
 //! `fairway run --shadow`: what would have become of copies of requests, as the log tells it; the page has all groups.
 
 use crate::flags::Webhook;
-use crate::front::Front;
+use crate::http_engine::HttpEngine;
 use proxy::Shadowed;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const SPAN: Duration = Duration::from_secs(60);
 const TOLD: usize = 20;
 
 /// Says what this process is, and from now on what comes; gives back the flags of no webhook.
-pub(crate) fn follow(engine: &Arc<Front>, webhook: Webhook) -> Webhook {
+pub(crate) fn follow(engine: &Arc<HttpEngine>, webhook: Webhook) -> Webhook {
     tracing::warn!(
         "--shadow: nothing is served and nothing is written to the cluster; each request is taken for a copy, thought \
          through and counted (/api/v1/shadow of the admin port)"
@@ -42,7 +42,7 @@ pub(crate) fn follow(engine: &Arc<Front>, webhook: Webhook) -> Webhook {
 }
 
 /// What there is to say at the end, if these were copies.
-pub(crate) fn tell_all(engine: &Front) {
+pub(crate) fn tell_all(engine: &HttpEngine) {
     let Some(all) = shadowed(engine) else { return };
     tracing::info!("copies since the start: {}", words(&all, &Shadowed::default()));
     if all.without_client > 0 {
@@ -62,7 +62,7 @@ pub(crate) fn tell_all(engine: &Front) {
     }
 }
 
-fn shadowed(engine: &Front) -> Option<Shadowed> {
+fn shadowed(engine: &HttpEngine) -> Option<Shadowed> {
     engine.native().and_then(|native| native.shadowed())
 }
 

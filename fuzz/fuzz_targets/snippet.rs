@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use model::Variable;
 use snippet::run::{Machine, Next, Owner, Request, State, Tables, run};
 use snippet::syntax::{parse, print, same};
-use snippet::{Bounds, Other, Place, understand};
+use snippet::{Bounds, Other, Context, understand};
 use std::borrow::Cow;
 
 struct Asked;
@@ -20,12 +20,12 @@ impl Request for Asked {
     }
 }
 
-const PLACES: [Place; 6] =
-    [Place::Location, Place::Server, Place::Http, Place::Auth, Place::Main, Place::Stream];
+const CONTEXTS: [Context; 6] =
+    [Context::Location, Context::Server, Context::Http, Context::Auth, Context::Main, Context::Stream];
 
 fuzz_target!(|bytes: &[u8]| {
     let [place, text @ ..] = bytes else { return };
-    let place = PLACES[usize::from(*place) % PLACES.len()];
+    let place = CONTEXTS[usize::from(*place) % CONTEXTS.len()];
     let text = String::from_utf8_lossy(text);
     let Ok(directives) = parse(&text, &Bounds::of(place)) else { return };
     let again = parse(&print(&directives), &Bounds::of(place));

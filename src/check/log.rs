@@ -16,7 +16,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use translate::{Options, Standing as OfIngress};
 use verdict::log::{DEFAULT, Escape, Format, Reading, Record, Seen, is_too_much};
-use verdict::{Answer, Asked, End, Finding, Known, Oracle, Standing, Tally, Verdict, judge, text};
+use verdict::{
+    Asked, Decision, End, Finding, Known, Oracle, Standing, Tally, Verdict, judge, text,
+};
 
 /// How often progress is told.
 const PULSE: Duration = Duration::from_millis(500);
@@ -141,7 +143,7 @@ fn meaning(
 struct Native(DryRun);
 
 impl Oracle for Native {
-    fn ask(&self, asked: Asked) -> Answer {
+    fn ask(&self, asked: Asked) -> Decision {
         let Asked { head, http2, tls, client } = asked;
         let question = Question {
             head: head.into(),
@@ -152,7 +154,7 @@ impl Oracle for Native {
         };
         let outcome = self.0.ask(question);
         let routed = outcome.location.as_ref().is_some_and(|it| it.policy.route.is_some());
-        Answer {
+        Decision {
             status: outcome.status,
             sent: outcome.sent,
             end: end(outcome.end),

@@ -5,7 +5,7 @@ use crate::nginx::bed::{ALLOWED, config_map, ingress};
 use crate::nginx::reader::Read;
 use crate::nginx::written::{translated, translated_by};
 use anyhow::{Context, Result, ensure};
-use nginx::Place;
+use nginx::Environment;
 use serde_json::Value;
 use std::path::Path;
 use testkit::builders::{self, ingress_class, secret};
@@ -15,10 +15,10 @@ use translate::{Options, Translation};
 const INJECTED: &str = "injected_directive";
 
 /// The objects of somebody who writes a value at a place.
-fn objects(place: &str, value: &str) -> Vec<Value> {
+fn objects(environment: &str, value: &str) -> Vec<Value> {
     let host = |name: &str| ingress("own", name);
     let mut settings = Vec::new();
-    let own = match place.split_once(' ').unwrap_or((place, "")) {
+    let own = match environment.split_once(' ').unwrap_or((environment, "")) {
         ("annotation", key) => {
             let own = host("a.test")
                 .annotate("auth-tls-secret", "demo/authority")
@@ -65,8 +65,8 @@ fn objects(place: &str, value: &str) -> Vec<Value> {
 }
 
 /// What is wrong with a row.
-fn wrong(place: &str, value: &str, outcome: &str) -> Result<Option<String>> {
-    let objects = objects(place, value);
+fn wrong(environment: &str, value: &str, outcome: &str) -> Result<Option<String>> {
+    let objects = objects(environment, value);
     // Whoever looks at values could be switched off, or mistaken: the writer holds alone.
     let blind = Options { validate_annotations: false, deep_inspect: false, ..Options::default() };
     let unlooked_at = read_back(&translated_by(&objects, blind))?;
@@ -78,14 +78,14 @@ fn wrong(place: &str, value: &str, outcome: &str) -> Result<Option<String>> {
     let arrives = values.iter().any(|value| value.contains(INJECTED));
     Ok(match outcome {
         "data" if arrives => None,
-        "refused" if !arrives && is_told(&translation, place) => None,
+        "refused" if !arrives && is_told(&translation, environment) => None,
         _ => Some(format!("arrives: {arrives}, told: {}", translation.problems)),
     })
 }
 
 /// Names of directives, and what they say.
 fn read_back(translation: &Translation) -> Result<(Vec<String>, Vec<String>)> {
-    let conf = nginx::conf::write(&translation.configuration, &Place::default())?;
+    let conf = nginx::conf::write(&translation.configuration, &Environment::default())?;
     let is_hash = |name: &String| {
         let (stem, end) = name.split_once('.').unwrap_or((name, ""));
         stem.len() == 24 && stem.bytes().all(|b| b.is_ascii_hexdigit()) && !end.contains(['.', '/'])
@@ -106,10 +106,10 @@ fn gather(all: &[Read], names: &mut Vec<String>, values: &mut Vec<String>) {
 }
 
 /// Whether somebody is told about a value at this place.
-fn is_told(translation: &Translation, place: &str) -> bool {
-    let name = match place.split_once(' ') {
+fn is_told(translation: &Translation, environment: &str) -> bool {
+    let name = match environment.split_once(' ') {
         Some((_, key)) => key,
-        None if place == "header" => "auth-proxy-set-headers",
+        None if environment == "header" => "auth-proxy-set-headers",
         None => "",
     };
     translation.problems.iter().any(|problem| {
@@ -128,13 +128,15 @@ fn a_value_of_an_attacker_is_data_or_refused_and_never_a_directive() -> Result<(
     let mut complaints = Vec::new();
     for row in include_str!("injections.tsv").lines().skip(1) {
         let cells: Vec<&str> = row.split('\t').collect();
-        let [_, place, value, outcome] = cells[..].try_into().with_context(|| row.to_owned())?;
-        if place == "elsewhere" {
+        let [_, environment, value, outcome] =
+            cells[..].try_into().with_context(|| row.to_owned())?;
+        if environment == "elsewhere" {
             let there = Path::new(env!("CARGO_MANIFEST_DIR")).join(outcome).is_file();
             complaints.extend((!there).then(|| format!("{row}: no such file")));
             continue;
         }
-        let found = wrong(place, &unescaped(value), outcome).with_context(|| row.to_owned())?;
+        let found =
+            wrong(environment, &unescaped(value), outcome).with_context(|| row.to_owned())?;
         complaints.extend(found.map(|found| format!("{row}\n  {found}")));
     }
     assert!(complaints.is_empty(), "{} of the table:\n{}", complaints.len(), complaints.join("\n"));

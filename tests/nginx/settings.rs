@@ -4,17 +4,17 @@ use crate::nginx::bed::{config_map, ingress};
 use crate::nginx::written::{directives, translated, written};
 use anyhow::{Context, Result};
 use model::Kind;
-use nginx::Place;
+use nginx::Environment;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use testkit::builders::ingress_class;
 
-fn place(databases: &Path) -> Place {
-    Place {
+fn environment(databases: &Path) -> Environment {
+    Environment {
         workers: 7,
         resolvers: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 53))],
         geoip: Some(databases.to_owned()),
-        ..Place::default()
+        ..Environment::default()
     }
 }
 
@@ -36,7 +36,7 @@ fn wrong(row: &str, databases: &Path) -> Result<Option<String>> {
         .collect();
     let database = databases.join("GeoLite2-City.mmdb").display().to_string();
     let directive = directive.replace("DATABASE", &database);
-    let all = directives(&written(&translation, &place(databases))?);
+    let all = directives(&written(&translation, &environment(databases))?);
     let is_there = all.contains(&(block.to_owned(), directive.clone()));
     let name = directive.split(' ').next().unwrap_or_default();
     let such: Vec<_> = all.iter().filter(|(_, text)| text.starts_with(name)).collect();

@@ -2,7 +2,7 @@
 
 use crate::nginx::reader::{Read, read};
 use anyhow::{Result, anyhow};
-use nginx::Place;
+use nginx::Environment;
 use objects::{ObjectKey, snapshot_of};
 use serde_json::Value;
 use std::path::Path;
@@ -22,8 +22,8 @@ pub(crate) fn translated_by(objects: &[Value], options: Options) -> Translation 
 }
 
 /// nginx.conf for that, as nginx's lexer has it.
-pub(crate) fn written(translation: &Translation, place: &Place) -> Result<Vec<Read>> {
-    let written = nginx::conf::write(&translation.configuration, place)?;
+pub(crate) fn written(translation: &Translation, environment: &Environment) -> Result<Vec<Read>> {
+    let written = nginx::conf::write(&translation.configuration, environment)?;
     read(&written.text.text).map_err(|wrong| anyhow!("{wrong}:\n{}", written.text.text))
 }
 

@@ -27,8 +27,8 @@ pub(crate) struct Sample {
     /// Combinations of labels, how many there may be, and requests beyond them.
     pub(crate) series: Option<(usize, usize, u64)>,
     bounds: Vec<f64>,
-    places: HashMap<Spot, Place>,
-    all: Place,
+    places: HashMap<SampleKey, Counted>,
+    all: Counted,
     /// How it goes at endpoints, while somebody looks at a route.
     endpoints: Option<Endpoints>,
     /// Since the sample before.
@@ -64,7 +64,7 @@ pub(crate) struct AtOne {
 
 /// Where requests were answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct SampleKey {
     pub(crate) host: Option<Arc<str>>,
     pub(crate) namespace: Arc<str>,
     pub(crate) ingress: Arc<str>,
@@ -74,7 +74,7 @@ pub(crate) struct Spot {
 
 /// What was counted at one place, and how much of it is new.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct Counted {
     now: Counts,
     new: Counts,
     failed: Option<(f64, Arc<str>)>,
@@ -127,7 +127,7 @@ impl Samples {
             }),
             bounds: Vec::new(),
             places: HashMap::new(),
-            all: Place::default(),
+            all: Counted::default(),
             endpoints: endpoints.map(Endpoints::of),
             span: before.as_ref().map(|before| before.at.elapsed()),
         };
@@ -160,7 +160,7 @@ impl Sample {
             };
             let one = Counts::new(&series.labels.status, requests, up_to);
             self.all.now.add(&one);
-            self.places.entry(Spot::of(&series.labels)).or_default().now.add(&one);
+            self.places.entry(SampleKey::of(&series.labels)).or_default().now.add(&one);
         }
     }
 
@@ -193,14 +193,14 @@ impl Sample {
     }
 
     /// How it goes in one place.
-    pub(crate) fn at(&self, spot: &Spot) -> Live {
+    pub(crate) fn at(&self, spot: &SampleKey) -> Live {
         let found = self.places.get(spot).or_else(|| {
             // Without --metrics-per-host, hosts are not told apart.
-            self.places.get(&Spot { host: None, ..spot.clone() })
+            self.places.get(&SampleKey { host: None, ..spot.clone() })
         });
         match found {
             Some(place) => self.live(place),
-            None => self.live(&Place::default()),
+            None => self.live(&Counted::default()),
         }
     }
 
@@ -214,7 +214,7 @@ impl Sample {
         self.series.is_some()
     }
 
-    fn live(&self, place: &Place) -> Live {
+    fn live(&self, place: &Counted) -> Live {
         let seconds = self.span.filter(|_| self.is_counted()).map(|span| span.as_secs_f64());
         let each = |count: u64| seconds.map(|seconds| count as f64 / seconds);
         let quantile = |share| quantile(&self.bounds, &place.new.up_to, share);
@@ -255,7 +255,7 @@ impl Endpoints {
     }
 }
 
-impl Spot {
+impl SampleKey {
     fn of(labels: &Labels) -> Self {
         Self {
             host: labels.host.clone(),
@@ -267,7 +267,7 @@ impl Spot {
     }
 }
 
-impl Place {
+impl Counted {
     fn since(&mut self, before: Option<&Self>) {
         self.new = self.now.less(before.map(|before| &before.now));
         let failed =
@@ -326,7 +326,7 @@ fn quantile(bounds: &[f64], up_to: &[u64], share: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Place, quantile};
+    use super::{Counted, Counts, quantile};
 
     fn counts(status: &str, requests: u64) -> Counts {
         Counts::new(&status.into(), requests, vec![requests / 2, requests])
@@ -344,17 +344,17 @@ mod tests {
 
     #[test]
     fn what_is_new_lies_between_two_samples_and_failures_are_remembered() {
-        let mut first = Place { now: counts("200", 10), ..Place::default() };
+        let mut first = Counted { now: counts("200", 10), ..Counted::default() };
         first.now.add(&counts("503", 2));
         first.since(None);
         assert_eq!((first.new.requests, first.new.errors), (12, 2));
-        let mut second = Place { now: counts("200", 16), ..Place::default() };
+        let mut second = Counted { now: counts("200", 16), ..Counted::default() };
         second.now.add(&counts("503", 2));
         second.since(Some(&first));
         assert_eq!((second.new.requests, second.new.errors), (6, 0));
         assert_eq!(second.new.up_to, [3, 6]);
         assert_eq!(second.failed.expect("it was seen").1.as_ref(), "503");
-        let mut again = Place { now: counts("200", 3), ..Place::default() };
+        let mut again = Counted { now: counts("200", 3), ..Counted::default() };
         again.since(Some(&first));
         assert_eq!(again.new.requests, 0, "they began anew");
     }

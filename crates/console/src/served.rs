@@ -2,7 +2,7 @@
 
 use crate::lock::lock;
 use crate::query::{shown, told};
-use crate::sample::Spot;
+use crate::sample::SampleKey;
 use controller::Known;
 use model::{Backend, Location, Server};
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub(crate) struct Kept(Mutex<Option<Arc<Served>>>);
 pub(crate) struct Route {
     pub(crate) server: Arc<Server>,
     pub(crate) location: Arc<Location>,
-    pub(crate) spot: Spot,
+    pub(crate) spot: SampleKey,
     /// How many endpoints are ready, and how many only finish what they have.
     pub(crate) ready: usize,
     pub(crate) draining: usize,
@@ -80,7 +80,7 @@ impl Route {
         let namespace = origin
             .map(|origin| &origin.namespace)
             .or_else(|| service.map(|service| &service.namespace));
-        let spot = Spot {
+        let spot = SampleKey {
             host: Some(server.name.as_str().into()),
             namespace: namespace.cloned().unwrap_or_default(),
             ingress: origin.map(|origin| origin.name.clone()).unwrap_or_default(),

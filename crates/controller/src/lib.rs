@@ -1,8 +1,8 @@
 //! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
 
 pub mod admission;
-mod answer;
 mod budget;
+mod call;
 mod clock;
 pub mod events;
 mod fingerprint;

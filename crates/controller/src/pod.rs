@@ -1,6 +1,6 @@
 //! The Pod that this process is in, and its siblings: the other replicas.
 
-use crate::answer::{Answer, ask};
+use crate::call::{Called, ask};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -58,9 +58,9 @@ impl OwnPod {
         let mut tries = 0;
         let pod = loop {
             match ask(PATIENCE, pods.get(name)).await {
-                Answer::Good(pod) => break pod,
-                Answer::Bad { code: None, .. } if tries < TRIES => tries += 1,
-                Answer::Bad { reason, .. } => return Err(reason),
+                Called::Good(pod) => break pod,
+                Called::Bad { code: None, .. } if tries < TRIES => tries += 1,
+                Called::Bad { reason, .. } => return Err(reason),
             }
             #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             tokio::time::sleep(PAUSE).await;
@@ -91,11 +91,11 @@ impl OwnPod {
             ask(PATIENCE, pods.list(&ListParams::default().labels(&pairs.join(",")))).await
         };
         match found {
-            Answer::Good(list) => {
+            Called::Good(list) => {
                 let is_own = |pod: &Pod| pod.metadata.name.as_deref() == Some(&self.name);
                 Ok(list.items.into_iter().filter(|pod| is_own(pod) || stays(pod)).collect())
             }
-            Answer::Bad { reason, .. } => Err(reason),
+            Called::Bad { reason, .. } => Err(reason),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The private folder: nobody else's, one process at a time, with the Lua and the files that nginx.conf names.
 
-use crate::conf::{Place, Written};
+use crate::conf::{Environment, Written};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -49,15 +49,15 @@ pub enum DirectoryError {
 /// The folder, ours until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    place: Place,
+    environment: Environment,
     _lock: File,
 }
 
 impl Directory {
     /// Takes the folder of a place.
-    pub(crate) fn take(place: &Place) -> Result<Self, DirectoryError> {
-        let path = &place.directory;
-        if place.control().as_os_str().len() > LONGEST {
+    pub(crate) fn take(environment: &Environment) -> Result<Self, DirectoryError> {
+        let path = &environment.directory;
+        if environment.control().as_os_str().len() > LONGEST {
             return Err(DirectoryError::Long { path: path.clone() });
         }
         make(path)?;
@@ -71,16 +71,16 @@ impl Directory {
         let file = file.map_err(failed(&lock))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| DirectoryError::Taken { path: path.clone() })?;
-        for folder in [place.files(), place.lua(), place.temporary("")] {
+        for folder in [environment.files(), environment.lua(), environment.temporary("")] {
             make(&folder)?;
         }
-        Ok(Self { place: place.clone(), _lock: file })
+        Ok(Self { environment: environment.clone(), _lock: file })
     }
 
     /// Adds files; those that are there already are what they are called.
     pub(crate) fn add(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), DirectoryError> {
         for (name, content) in files {
-            let path = self.place.files().join(name);
+            let path = self.environment.files().join(name);
             if !path.exists() {
                 replace(&path, content)?;
             }
@@ -90,7 +90,7 @@ impl Directory {
 
     /// Removes the files that nobody reads any more.
     pub(crate) fn sweep(&self, is_read: impl Fn(&str) -> bool) {
-        let entries = fs::read_dir(self.place.files()).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.environment.files()).into_iter().flatten().flatten();
         for entry in entries {
             if !entry.file_name().to_str().is_some_and(&is_read) {
                 drop(fs::remove_file(entry.path()));
@@ -101,7 +101,7 @@ impl Directory {
     /// Writes a configuration beside the one that runs, for a test.
     pub(crate) fn try_out(&self, written: &Written) -> Result<PathBuf, DirectoryError> {
         self.add(&written.files)?;
-        let path = self.place.directory.join("next.conf");
+        let path = self.environment.directory.join("next.conf");
         replace(&path, written.text.text.as_bytes())?;
         Ok(path)
     }
@@ -109,7 +109,7 @@ impl Directory {
     /// Makes a configuration the one that nginx reads.
     pub(crate) fn install(&self, written: &Written) -> Result<(), DirectoryError> {
         self.add(&written.files)?;
-        replace(&self.place.conf(), written.text.text.as_bytes())
+        replace(&self.environment.conf(), written.text.text.as_bytes())
     }
 }
 

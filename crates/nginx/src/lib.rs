@@ -22,7 +22,7 @@ mod stub_status;
 mod trial;
 
 pub use crate::engine::{Nginx, Options};
-pub use conf::Place;
+pub use conf::Environment;
 pub use process::Worker;
 pub use requests::Requests;
 pub use start_error::StartError;

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What every connection is judged by.
 #[derive(Clone, Debug)]
-pub(crate) struct Front {
+pub(crate) struct Common {
     /// What is being served.
     pub serving: watch::Receiver<Configuration>,
     /// The endpoints of names.
@@ -43,18 +43,18 @@ pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpList
     addresses.iter().map(bind).collect()
 }
 
-impl Front {
+impl Common {
     /// Takes connections until the process ends.
     pub(crate) async fn accept(self, listener: TcpListener) {
         loop {
-            let Ok(place) = self.places.clone().acquire_owned().await else { return };
+            let Ok(environment) = self.places.clone().acquire_owned().await else { return };
             let (tcp, peer) = sockets::accept(&listener, |_| ()).await;
             let front = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = front.carry(tcp, peer).await {
                     tracing::debug!(%peer, %error, "a TLS connection broke off");
                 }
-                drop(place);
+                drop(environment);
             });
         }
     }

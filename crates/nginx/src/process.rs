@@ -1,7 +1,7 @@
 //! The nginx process: started in a group of its own, watched, ended. What a crash of ours left behind is found by its
 //! process id in the private folder.
 
-use crate::conf::Place;
+use crate::conf::Environment;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 use std::io;
 use std::path::Path;
@@ -25,10 +25,10 @@ pub struct Worker {
 }
 
 /// Starts nginx on the configuration of a place, in the foreground of a process group of its own.
-pub(crate) fn spawn(program: &Path, place: &Place) -> io::Result<Child> {
+pub(crate) fn spawn(program: &Path, environment: &Environment) -> io::Result<Child> {
     Command::new(program)
-        .args(["-p".as_ref(), place.directory.as_os_str()])
-        .args(["-c".as_ref(), place.conf().as_os_str()])
+        .args(["-p".as_ref(), environment.directory.as_os_str()])
+        .args(["-c".as_ref(), environment.conf().as_os_str()])
         .args(["-e", "stderr"])
         .stdin(Stdio::null())
         .process_group(0)
@@ -106,8 +106,8 @@ pub(crate) fn end_group(pid: i32) {
 }
 
 /// Ends the nginx that an earlier process of this place left behind, if there is one and it is ours.
-pub(crate) async fn end_left_behind(place: &Place) {
-    let Some(pid) = left_behind(place) else { return };
+pub(crate) async fn end_left_behind(environment: &Environment) {
+    let Some(pid) = left_behind(environment) else { return };
     tracing::warn!(pid, "an nginx that was left behind by an earlier process is ended");
     drop(signal(pid, Signal::QUIT));
     if ended(pid, LEFT_BEHIND).await {
@@ -121,11 +121,11 @@ pub(crate) async fn end_left_behind(place: &Place) {
 }
 
 /// The process in the pid file, if it is a master of nginx on our configuration: numbers are used again.
-fn left_behind(place: &Place) -> Option<i32> {
-    let pid: i32 = std::fs::read_to_string(place.pid()).ok()?.trim().parse().ok()?;
+fn left_behind(environment: &Environment) -> Option<i32> {
+    let pid: i32 = std::fs::read_to_string(environment.pid()).ok()?.trim().parse().ok()?;
     let title = title(pid)?;
     let is_ours = title.starts_with("nginx: master process")
-        && title.split(' ').any(|word| Path::new(word) == place.conf());
+        && title.split(' ').any(|word| Path::new(word) == environment.conf());
     is_ours.then_some(pid)
 }
 

@@ -1,6 +1,6 @@
 //! What nginx's connections are at (ngx_http_stub_status_module).
 
-use crate::conf::Place;
+use crate::conf::Environment;
 use crate::push;
 use request_metrics::Connections;
 
@@ -8,8 +8,8 @@ use request_metrics::Connections;
 const PATH: &str = "/nginx_status";
 
 /// What connections are at now; none if nginx does not say.
-pub(crate) async fn ask(place: &Place) -> Option<Connections> {
-    let body = push::get(&place.control(), PATH).await;
+pub(crate) async fn ask(environment: &Environment) -> Option<Connections> {
+    let body = push::get(&environment.control(), PATH).await;
     let body =
         body.inspect_err(|error| tracing::debug!(%error, "nginx tells nothing about itself"));
     read(std::str::from_utf8(&body.ok()?).ok()?)

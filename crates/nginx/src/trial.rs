@@ -1,6 +1,6 @@
 //! `nginx -t`: whether nginx takes a configuration, and if not, which line is to blame.
 
-use crate::conf::{Owner, Place, Text};
+use crate::conf::{Environment, Owner, Text};
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
@@ -34,12 +34,12 @@ impl Fault {
 /// Tests a configuration. The outer error: there was no test.
 pub(crate) async fn test(
     program: &Path,
-    place: &Place,
+    environment: &Environment,
     conf: &Path,
 ) -> io::Result<Result<(), Fault>> {
     let child = Command::new(program)
         .arg("-t")
-        .args(["-p".as_ref(), place.directory.as_os_str()])
+        .args(["-p".as_ref(), environment.directory.as_os_str()])
         .args(["-c".as_ref(), conf.as_os_str()])
         .args(["-e", "stderr"])
         .stdin(Stdio::null())
@@ -65,8 +65,8 @@ fn fault(printed: &str, conf: &Path) -> Fault {
     let text = text.split_once(": ").map_or(text, |(number, rest)| {
         if number.chars().all(|c| c.is_ascii_digit() || c == '#') { rest } else { text }
     });
-    let place = format!(" in {}:", conf.display());
-    match text.split_once(&place) {
+    let environment = format!(" in {}:", conf.display());
+    match text.split_once(&environment) {
         Some((message, number)) => {
             let digits = number.trim_end().parse().ok();
             Fault { message: message.to_owned(), line: digits }

@@ -1,6 +1,6 @@
 //! All series, and the bound on how many there are.
 
-use super::labels::{Labels, Name, Place, Spot, class_text, method_text};
+use super::labels::{CountedLocation, Labels, LocationLabels, Name, class_text, method_text};
 use super::layout::{Layout, Part};
 use super::series::{Cells, Series};
 use super::tally::{Connections, Tally};
@@ -28,7 +28,7 @@ pub struct Metrics {
 struct Books {
     numbers: u64,
     names: HashMap<Arc<str>, Weak<Name>>,
-    places: HashMap<Spot, Weak<Place>>,
+    places: HashMap<LocationLabels, Weak<CountedLocation>>,
     series: HashMap<Key, Arc<Series>, RandomState>,
     /// By the class of the status.
     overflow: BTreeMap<u16, Arc<Series>>,
@@ -51,7 +51,7 @@ pub(super) struct Key {
 
 /// What the labels of a new series are made of.
 pub(super) struct Parts<'a> {
-    pub(super) place: &'a Arc<Place>,
+    pub(super) place: &'a Arc<CountedLocation>,
     pub(super) host: Option<&'a Arc<Name>>,
     pub(super) canary: Option<&'a Arc<Name>>,
 }
@@ -114,12 +114,12 @@ impl Metrics {
 
     /// What a location's requests count under.
     pub fn location(&self, location: &Location, canary: Option<&UpstreamId>) -> Counted {
-        let spot = Spot::of(location);
+        let spot = LocationLabels::of(location);
         let canary = canary.map(|canary| self.name(canary.as_str()));
         let mut books = self.write();
         let known = books.places.get(&spot).and_then(Weak::upgrade);
         let place = known.unwrap_or_else(|| {
-            let place = Arc::new(Place { number: books.number(), spot: spot.clone() });
+            let place = Arc::new(CountedLocation { number: books.number(), spot: spot.clone() });
             books.places.insert(spot, Arc::downgrade(&place));
             place
         });

@@ -1,7 +1,7 @@
 //! One thread's end of the metrics: finds the cells of a request and counts in them.
 
 use super::books::{Key, Metrics, Parts};
-use super::labels::{Name, Place, method_number};
+use super::labels::{CountedLocation, Name, method_number};
 use super::layout::Observed;
 use super::series::Cells;
 use super::tally::Tally;
@@ -27,7 +27,7 @@ pub struct Counter {
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Where it was answered.
-    pub place: &'a Arc<Place>,
+    pub place: &'a Arc<CountedLocation>,
     /// The upstream of the canary, if that was chosen.
     pub canary: Option<&'a Arc<Name>>,
     /// The host that it asked for.

@@ -16,14 +16,14 @@ pub struct Name {
 
 /// Where requests are answered, as labels say it. Several locations may say the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spot {
+pub(super) struct LocationLabels {
     pub(super) namespace: Arc<str>,
     pub(super) ingress: Arc<str>,
     pub(super) service: Arc<str>,
     pub(super) path: Arc<str>,
 }
 
-impl Spot {
+impl LocationLabels {
     pub(super) fn of(location: &Location) -> Self {
         let service = |part: fn(&ServiceRef) -> &Arc<str>| location.service.as_ref().map(part);
         let origin = location.origin.as_ref();
@@ -42,16 +42,16 @@ impl Spot {
 
 /// Where requests are answered, with the number that they know it by, as long as somebody holds it.
 #[derive(Debug)]
-pub struct Place {
+pub struct CountedLocation {
     pub(super) number: u64,
-    pub(super) spot: Spot,
+    pub(super) spot: LocationLabels,
 }
 
 /// What a location's requests count under; held by its compiled form.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// Where it is.
-    pub place: Arc<Place>,
+    pub place: Arc<CountedLocation>,
     /// The upstream of its canary.
     pub canary: Option<Arc<Name>>,
 }

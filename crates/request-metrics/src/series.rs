@@ -1,7 +1,7 @@
 //! One combination of labels: its cells in each thread, and what they say together.
 
 use super::Labels;
-use super::labels::{Name, Place};
+use super::labels::{CountedLocation, Name};
 use super::layout::Part;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -45,7 +45,7 @@ pub struct Series {
     /// The labels.
     pub labels: Labels,
     /// Where they were answered; it is gone once no request can get there. None: the overflow.
-    pub(super) place: Option<Weak<Place>>,
+    pub(super) place: Option<Weak<CountedLocation>>,
     /// The host that they asked for; it is gone once no server has it.
     pub(super) host: Option<Weak<Name>>,
     cells: Mutex<Vec<(usize, Arc<Cells>)>>,
@@ -54,7 +54,7 @@ pub struct Series {
 impl Series {
     pub(super) fn new(
         labels: Labels,
-        place: Option<Weak<Place>>,
+        place: Option<Weak<CountedLocation>>,
         host: Option<Weak<Name>>,
     ) -> Self {
         Self { labels, place, host, cells: Mutex::default() }

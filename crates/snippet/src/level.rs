@@ -69,7 +69,7 @@ impl fmt::Display for Levels {
 
 /// The kind of snippet that a text is: which key it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Context {
     /// `configuration-snippet` of an Ingress, `location-snippet` of the ConfigMap.
     Location,
     /// `server-snippet`, of an Ingress or of the ConfigMap.
@@ -84,7 +84,7 @@ pub enum Place {
     Stream,
 }
 
-impl Place {
+impl Context {
     /// Where in nginx's configuration it stands.
     pub fn level(self) -> Level {
         match self {

@@ -85,7 +85,7 @@ mod text;
 mod variables;
 
 pub use compile::{Meaning, StreamListen, StreamServer};
-pub use level::{Level, Levels, Place};
+pub use level::{Context, Level, Levels};
 pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
 pub use need::{Need, Needed};

@@ -1,7 +1,7 @@
 //! A snippet from its text to its meaning.
 
 use crate::compile::{Meaning, compile};
-use crate::level::Place;
+use crate::level::Context;
 use crate::mistake::Mistake;
 use crate::read::bytes;
 use crate::syntax::{Block, Bounds, Directive, parse};
@@ -10,13 +10,13 @@ use crate::variables::Names;
 /// A snippet whose text has the form of nginx's configuration.
 #[derive(Clone, Debug)]
 pub struct Snippet {
-    place: Place,
+    place: Context,
     directives: Vec<Directive>,
 }
 
 impl Snippet {
     /// Reads `text` as a snippet of `place`.
-    pub fn parse(place: Place, text: &str) -> Result<Self, Mistake> {
+    pub fn parse(place: Context, text: &str) -> Result<Self, Mistake> {
         let directives = parse(text, &Bounds::of(place))?;
         Ok(Self { place, directives })
     }
@@ -85,7 +85,7 @@ pub fn size_of(text: &str) -> Option<u64> {
 }
 
 /// What a snippet means that stands alone.
-pub fn understand(place: Place, text: &str) -> Result<Meaning, Vec<Mistake>> {
+pub fn understand(place: Context, text: &str) -> Result<Meaning, Vec<Mistake>> {
     let snippet = Snippet::parse(place, text).map_err(|mistake| vec![mistake])?;
     let mut names = Names::default();
     snippet.declare(&mut names);

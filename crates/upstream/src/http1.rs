@@ -2,7 +2,7 @@
 
 use super::connect::goes_on;
 use super::incoming::Incoming;
-use super::talk::{Answer, Coding, Talk, Upload};
+use super::talk::{Coding, ReadHead, Talk, Upload};
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
@@ -81,7 +81,7 @@ struct Heads<'a> {
     limit: usize,
 }
 
-impl Answer for Heads<'_> {
+impl ReadHead for Heads<'_> {
     type Head = ResponseHead;
 
     fn poll_head(

@@ -105,7 +105,7 @@ pub(super) async fn send(
     let trailers = head.extensions_mut().remove::<TrailerRule>();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
-    let exchange = Exchange {
+    let exchange = TwoWay {
         answer,
         stream,
         body: request.body,
@@ -187,7 +187,7 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
 }
 
 /// A request on its way out while its answer may come in.
-struct Exchange<'r> {
+struct TwoWay<'r> {
     answer: ResponseFuture,
     stream: SendStream<Bytes>,
     body: &'r mut Body,
@@ -233,7 +233,7 @@ fn is_refused(error: &TryError) -> bool {
             || error.is_go_away() && reason == Some(Reason::NO_ERROR))
 }
 
-impl Exchange<'_> {
+impl TwoWay<'_> {
     /// The head of the answer, and what goes on sending the body if that is not over: both sides of a gRPC stream may
     /// speak at the same time.
     async fn run(mut self) -> Result<(http::Response<RecvStream>, Option<Sending>), TryError> {

@@ -27,7 +27,7 @@ pub(super) enum Coding {
 }
 
 /// What finds the head of an answer.
-pub(super) trait Answer {
+pub(super) trait ReadHead {
     /// The head.
     type Head;
 
@@ -47,7 +47,7 @@ pub(super) struct Talk<A> {
     timeouts: Timeouts,
 }
 
-impl<A: Answer> Talk<A> {
+impl<A: ReadHead> Talk<A> {
     /// A request with this head. Its body is taken, if there is one to send.
     pub(super) fn new(
         connection: Connection,

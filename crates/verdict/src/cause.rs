@@ -1,7 +1,7 @@
 //! Why something differs: a row of docs/migration.md, what is closed, objects that have changed since, or nothing that
 //! is known.
 
-use crate::judge::Answer;
+use crate::judge::Decision;
 use crate::known::{Finding, Known};
 use crate::log::Record;
 use model::policy::Policy;
@@ -90,7 +90,7 @@ impl Cause {
 }
 
 /// Why something else was decided.
-pub(crate) fn of_difference(record: &Record, answer: &Answer, known: &Known) -> Cause {
+pub(crate) fn of_difference(record: &Record, answer: &Decision, known: &Known) -> Cause {
     if let Some(row) = of_request(record, answer) {
         return Cause::Row(row);
     }
@@ -112,7 +112,7 @@ pub(crate) fn of_difference(record: &Record, answer: &Answer, known: &Known) -> 
 }
 
 /// What differs on purpose about a request or its Ingress although the same was decided.
-pub(crate) fn besides(record: &Record, answer: &Answer, known: &Known) -> Option<Cause> {
+pub(crate) fn besides(record: &Record, answer: &Decision, known: &Known) -> Option<Cause> {
     if let Some(row) = of_request(record, answer) {
         return Some(Cause::Row(row));
     }
@@ -127,7 +127,7 @@ pub(crate) fn besides(record: &Record, answer: &Answer, known: &Known) -> Option
     known.finding(origin_of(answer, known)?).map(of_finding)
 }
 
-fn origin_of<'a>(answer: &Answer, known: &'a Known) -> Option<&'a Origin> {
+fn origin_of<'a>(answer: &Decision, known: &'a Known) -> Option<&'a Origin> {
     let (server, index) = answer.place.as_ref().filter(|_| !answer.routed)?;
     let location = known.location(server, *index)?;
     // What a snippet has besides belongs to whoever made the host.
@@ -162,7 +162,7 @@ fn of_policy(policy: &Policy) -> Option<&'static str> {
 }
 
 /// What about the request itself is answered otherwise.
-fn of_request(record: &Record, answer: &Answer) -> Option<&'static str> {
+fn of_request(record: &Record, answer: &Decision) -> Option<&'static str> {
     let target = record.target.as_str();
     if record.method.is_empty() {
         return (target.starts_with("GET ") && record.status != 400).then_some(USERINFO);
@@ -184,7 +184,7 @@ fn of_request(record: &Record, answer: &Answer) -> Option<&'static str> {
 }
 
 /// Differences of one kind are one group.
-fn shape(record: &Record, answer: &Answer) -> String {
+fn shape(record: &Record, answer: &Decision) -> String {
     let theirs = match record.tried {
         Some(true) => "went to an upstream".to_owned(),
         _ => format!("was answered {}", record.status),

@@ -13,7 +13,7 @@ mod report;
 mod tally;
 
 pub use cause::{Cause, OTHERS, ROWS};
-pub use judge::{Answer, Asked, End, Oracle, Standing, Verdict, judge};
+pub use judge::{Asked, Decision, End, Oracle, Standing, Verdict, judge};
 pub use known::{Finding, Known};
 pub use report::text;
 pub use tally::{Example, Group, Tally};

@@ -80,7 +80,7 @@ struct Kind<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct Called<'a> {
     api_version: &'static str,
     kind: &'static str,
     response: Response<'a>,
@@ -120,7 +120,7 @@ pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoRevi
         Status { status: "Failure", reason: "BadRequest", code: 400, message }
     });
     let response = Response { uid: &request.uid, allowed: status.is_none(), status, warnings };
-    let answer = Answer { api_version: API_VERSION, kind: KIND, response };
+    let answer = Called { api_version: API_VERSION, kind: KIND, response };
     Ok(serde_json::to_vec(&answer).expect("an answer is plain data"))
 }
 

@@ -1,8 +1,8 @@
 //! Writing Events: the same one again only counts, and there are so many at most for each object and for all.
 
 use super::{Event, Kind, Object, Speaker};
-use crate::answer::{Answer, ask};
 use crate::budget::Budget;
+use crate::call::{Called, ask};
 use crate::clock::Moment;
 use crate::lease::Leadership;
 use crate::stable;
@@ -109,12 +109,12 @@ impl EventWriter {
                 return;
             }
             let reason = match self.write(&event).await {
-                Answer::Good(()) => return self.recovered(),
+                Called::Good(()) => return self.recovered(),
                 // Its namespace is gone or ending; or nothing that repeating would mend.
-                Answer::Bad { code: Some(404 | 400 | 422), reason } => {
+                Called::Bad { code: Some(404 | 400 | 422), reason } => {
                     return tracing::debug!(?event, reason, "an Event is not taken: dropped");
                 }
-                Answer::Bad { code, reason } => {
+                Called::Bad { code, reason } => {
                     let forbidden = code == Some(403);
                     if !std::mem::replace(&mut self.troubled, true) {
                         tracing::warn!(
@@ -141,7 +141,7 @@ impl EventWriter {
     }
 
     /// Creates it, or counts it once more.
-    async fn write(&mut self, event: &Event) -> Answer<()> {
+    async fn write(&mut self, event: &Event) -> Called<()> {
         let namespace = match &*event.object.key.namespace {
             "" => NOWHERE,
             namespace => namespace,
@@ -151,33 +151,33 @@ impl EventWriter {
         let id = (namespace.to_owned(), name.clone());
         if let Some(count) = self.counts.get(&id).copied() {
             match again(&events, &name, Some(count.saturating_add(1))).await {
-                Answer::Good(count) => return self.counted(id, count),
+                Called::Good(count) => return self.counted(id, count),
                 // Events are kept for an hour, usually.
-                Answer::Bad { code: Some(404), .. } => drop(self.counts.pop(&id)),
-                Answer::Bad { code, reason } => return Answer::Bad { code, reason },
+                Called::Bad { code: Some(404), .. } => drop(self.counts.pop(&id)),
+                Called::Bad { code, reason } => return Called::Bad { code, reason },
             }
         }
         let new = self.made(event, namespace, &name);
         match ask(PATIENCE, events.create(&PostParams::default(), &new)).await {
-            Answer::Good(_) => self.counted(id, 1),
+            Called::Good(_) => self.counted(id, 1),
             // It was told by the leader before, or by this Pod before it was restarted.
-            Answer::Bad { code: Some(409), .. } => {
+            Called::Bad { code: Some(409), .. } => {
                 let count = match again(&events, &name, None).await {
-                    Answer::Good(count) => count.saturating_add(1),
-                    Answer::Bad { code, reason } => return Answer::Bad { code, reason },
+                    Called::Good(count) => count.saturating_add(1),
+                    Called::Bad { code, reason } => return Called::Bad { code, reason },
                 };
                 match again(&events, &name, Some(count)).await {
-                    Answer::Good(count) => self.counted(id, count),
-                    Answer::Bad { code, reason } => Answer::Bad { code, reason },
+                    Called::Good(count) => self.counted(id, count),
+                    Called::Bad { code, reason } => Called::Bad { code, reason },
                 }
             }
-            Answer::Bad { code, reason } => Answer::Bad { code, reason },
+            Called::Bad { code, reason } => Called::Bad { code, reason },
         }
     }
 
-    fn counted(&mut self, id: (String, String), count: i32) -> Answer<()> {
+    fn counted(&mut self, id: (String, String), count: i32) -> Called<()> {
         self.counts.put(id, count);
-        Answer::Good(())
+        Called::Good(())
     }
 
     fn made(&self, event: &Event, namespace: &str, name: &str) -> core::Event {
@@ -213,7 +213,7 @@ impl EventWriter {
 }
 
 /// Sets the time of an Event, and its count if there is one; the count that it has then.
-async fn again(events: &Api<core::Event>, name: &str, count: Option<i32>) -> Answer<i32> {
+async fn again(events: &Api<core::Event>, name: &str, count: Option<i32>) -> Called<i32> {
     let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::now());
     let mut patch = json!({"lastTimestamp": now});
     if let Some(count) = count {
@@ -221,8 +221,8 @@ async fn again(events: &Api<core::Event>, name: &str, count: Option<i32>) -> Ans
     }
     let params = PatchParams::default();
     match ask(PATIENCE, events.patch(name, &params, &Patch::Merge(patch))).await {
-        Answer::Good(event) => Answer::Good(event.count.unwrap_or(1)),
-        Answer::Bad { code, reason } => Answer::Bad { code, reason },
+        Called::Good(event) => Called::Good(event.count.unwrap_or(1)),
+        Called::Bad { code, reason } => Called::Bad { code, reason },
     }
 }
 

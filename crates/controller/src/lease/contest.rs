@@ -2,7 +2,7 @@
 
 use super::view::View;
 use super::{ElectionOptions, Standing};
-use crate::answer::{Answer, ask};
+use crate::call::{Called, ask};
 use crate::clock::Moment;
 use crate::task::Stop;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -98,8 +98,8 @@ impl Contest {
         if !self.certain {
             let found = self.ask(self.leases.get_opt(&self.name)).await;
             match found {
-                Answer::Good(lease) => self.view.see(lease, Moment::now()),
-                Answer::Bad { reason, .. } => return self.failed(&reason),
+                Called::Good(lease) => self.view.see(lease, Moment::now()),
+                Called::Bad { reason, .. } => return self.failed(&reason),
             }
         }
         if !self.view.is_free(Moment::now()) {
@@ -111,21 +111,21 @@ impl Contest {
         let wanted = self.view.claim(Timestamp::now());
         self.certain = false;
         match self.write(&wanted).await {
-            Answer::Good(lease) => {
+            Called::Good(lease) => {
                 self.view.see(Some(lease), Moment::now());
                 self.certain = true;
                 self.hold(sent + self.ttl * 3 / 4);
                 Round::Held
             }
-            Answer::Bad { code: Some(409), .. } => Round::Overtaken,
-            Answer::Bad { code: Some(404), .. } if wanted.metadata.resource_version.is_some() => {
+            Called::Bad { code: Some(409), .. } => Round::Overtaken,
+            Called::Bad { code: Some(404), .. } if wanted.metadata.resource_version.is_some() => {
                 Round::Overtaken
             }
-            Answer::Bad { reason, .. } => self.failed(&reason),
+            Called::Bad { reason, .. } => self.failed(&reason),
         }
     }
 
-    async fn write(&self, lease: &Lease) -> Answer<Lease> {
+    async fn write(&self, lease: &Lease) -> Called<Lease> {
         let post = PostParams::default();
         match lease.metadata.resource_version {
             Some(_) => self.ask(self.leases.replace(&self.name, &post, lease)).await,
@@ -134,7 +134,7 @@ impl Contest {
     }
 
     /// One call, within its time.
-    async fn ask<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Answer<T> {
+    async fn ask<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Called<T> {
         let deadline = self.ttl / 4;
         let left = self.standing.borrow().until.map(|until| Moment::now().until(until));
         ask(left.filter(|left| !left.is_zero()).unwrap_or(deadline).min(deadline), call).await
@@ -205,14 +205,14 @@ impl Contest {
             return;
         }
         if !self.certain
-            && let Answer::Good(lease) = self.ask(self.leases.get_opt(&self.name)).await
+            && let Called::Good(lease) = self.ask(self.leases.get_opt(&self.name)).await
         {
             self.view.see(lease, Moment::now());
         }
         let Some(lease) = self.view.release(Timestamp::now()) else { return };
         match self.write(&lease).await {
-            Answer::Good(_) => tracing::info!(lease = self.name, "the lead was given back"),
-            Answer::Bad { reason, .. } => {
+            Called::Good(_) => tracing::info!(lease = self.name, "the lead was given back"),
+            Called::Bad { reason, .. } => {
                 tracing::warn!(lease = self.name, reason, "the Lease could not be given back")
             }
         }

@@ -1,6 +1,6 @@
 //! Which addresses Ingresses tell: those given by a flag, those of a Service, or those of our Pods' nodes.
 
-use crate::answer::{Answer, ask};
+use crate::call::{Called, ask};
 use crate::clock::Moment;
 use crate::pod::{OwnPod, is_ready};
 use futures_util::{StreamExt, TryStreamExt};
@@ -103,8 +103,8 @@ pub(super) async fn of_nodes(
     let nodes: Api<Node> = Api::all(client.clone());
     let asked =
         names.into_iter().map(async |name| match ask(PATIENCE, nodes.get_opt(&name)).await {
-            Answer::Good(node) => Ok(node.and_then(|node| of_node(&node, internal))),
-            Answer::Bad { reason, .. } => Err(format!("node {name}: {reason}")),
+            Called::Good(node) => Ok(node.and_then(|node| of_node(&node, internal))),
+            Called::Bad { reason, .. } => Err(format!("node {name}: {reason}")),
         });
     let found: Vec<Option<String>> =
         futures_util::stream::iter(asked).buffer_unordered(AT_A_TIME).try_collect().await?;

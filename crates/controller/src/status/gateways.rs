@@ -6,8 +6,8 @@ use super::document::Wanted;
 use super::services;
 use super::write::{MANAGER, Outcome};
 use crate::Known;
-use crate::answer::{Answer, ask};
 use crate::budget::Budget;
+use crate::call::{Called, ask};
 use crate::clock::Moment;
 use crate::lease::Leadership;
 use crate::task::Stop;
@@ -354,13 +354,13 @@ async fn write(
     Ok(Outcome::Written)
 }
 
-pub(super) fn outcome<T>(answer: Answer<T>) -> Result<T, Outcome> {
+pub(super) fn outcome<T>(answer: Called<T>) -> Result<T, Outcome> {
     match answer {
-        Answer::Good(good) => Ok(good),
-        Answer::Bad { code: Some(404), .. } => Err(Outcome::Gone),
-        Answer::Bad { code: Some(409), .. } => Err(Outcome::Conflict),
-        Answer::Bad { code: Some(400 | 422), reason } => Err(Outcome::Refused(reason)),
-        Answer::Bad { reason, .. } => Err(Outcome::Failed(reason)),
+        Called::Good(good) => Ok(good),
+        Called::Bad { code: Some(404), .. } => Err(Outcome::Gone),
+        Called::Bad { code: Some(409), .. } => Err(Outcome::Conflict),
+        Called::Bad { code: Some(400 | 422), reason } => Err(Outcome::Refused(reason)),
+        Called::Bad { reason, .. } => Err(Outcome::Failed(reason)),
     }
 }
 

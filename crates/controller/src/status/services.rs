@@ -4,7 +4,7 @@
 use super::gateways::{PATIENCE, outcome};
 use super::write::{MANAGER, Outcome};
 use crate::Known;
-use crate::answer::{Answer, ask};
+use crate::call::{Called, ask};
 use crate::lease::Leadership;
 use imbl::ordmap::DiffItem;
 use k8s_openapi::api::core::v1::Service;
@@ -88,9 +88,9 @@ fn made_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
 }
 
 /// What the API server says; without the rights there is no use in trying again.
-fn told<T>(answer: Answer<T>) -> Result<T, Outcome> {
+fn told<T>(answer: Called<T>) -> Result<T, Outcome> {
     match answer {
-        Answer::Bad { code: Some(403), reason } => Err(Outcome::Refused(reason)),
+        Called::Bad { code: Some(403), reason } => Err(Outcome::Refused(reason)),
         other => outcome(other),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::plan::Write;
-use crate::answer::{Answer, ask};
+use crate::call::{Called, ask};
 use crate::lease::Leadership;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -59,22 +59,22 @@ impl Writer {
             self.patch(write, patience).await
         };
         match answer {
-            Answer::Good(()) => Outcome::Written,
-            Answer::Bad { code: Some(409), .. } => Outcome::Conflict,
-            Answer::Bad { code: Some(404), .. } => Outcome::Gone,
-            Answer::Bad { code: Some(400 | 422), reason } => Outcome::Refused(reason),
-            Answer::Bad { code: Some(403), .. } if !self.by_update.load(Ordering::Relaxed) => {
+            Called::Good(()) => Outcome::Written,
+            Called::Bad { code: Some(409), .. } => Outcome::Conflict,
+            Called::Bad { code: Some(404), .. } => Outcome::Gone,
+            Called::Bad { code: Some(400 | 422), reason } => Outcome::Refused(reason),
+            Called::Bad { code: Some(403), .. } if !self.by_update.load(Ordering::Relaxed) => {
                 tracing::info!(
                     "patching ingresses/status is forbidden: it is read and updated instead"
                 );
                 self.by_update.store(true, Ordering::Relaxed);
                 Outcome::Failed("patching is forbidden".to_owned())
             }
-            Answer::Bad { reason, .. } => Outcome::Failed(reason),
+            Called::Bad { reason, .. } => Outcome::Failed(reason),
         }
     }
 
-    async fn patch(&self, write: &Write, patience: Duration) -> Answer<()> {
+    async fn patch(&self, write: &Write, patience: Duration) -> Called<()> {
         let patch = json!({
             "metadata": {"resourceVersion": &*write.version},
             "status": status(&write.addresses),
@@ -87,19 +87,19 @@ impl Writer {
     }
 
     /// What is replaced is the whole object, so it is read whole before.
-    async fn update(&self, write: &Write, patience: Duration) -> Answer<()> {
+    async fn update(&self, write: &Write, patience: Duration) -> Called<()> {
         let ingresses = self.ingresses(&write.key);
         let found = match ask(patience, ingresses.get(&write.key.name)).await {
-            Answer::Good(found) => found,
-            Answer::Bad { code, reason } => return Answer::Bad { code, reason },
+            Called::Good(found) => found,
+            Called::Bad { code, reason } => return Called::Bad { code, reason },
         };
         if found.metadata.resource_version.as_deref() != Some(&*write.version) {
-            return Answer::Bad { code: Some(409), reason: "it has changed".to_owned() };
+            return Called::Bad { code: Some(409), reason: "it has changed".to_owned() };
         }
         let mut found = found;
         found.data["status"] = status(&write.addresses);
         let Some(left) = self.leadership.remaining() else {
-            return Answer::Bad { code: None, reason: "the lead was lost".to_owned() };
+            return Called::Bad { code: None, reason: "the lead was lost".to_owned() };
         };
         let as_fairway =
             PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
@@ -113,7 +113,7 @@ impl Writer {
         key: &ObjectKey,
         addresses: &[Address],
     ) -> Option<Arc<str>> {
-        let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
+        let Called::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
             return None;
         };
         let ingress = objects::parse_ingress(&serde_json::to_string(&found).ok()?).ok()?;
@@ -123,7 +123,7 @@ impl Writer {
 
     /// Who wrote the status of an Ingress last, besides us.
     pub(super) async fn rival(&self, key: &ObjectKey) -> Option<String> {
-        let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
+        let Called::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
             return None;
         };
         let entries = found.metadata.managed_fields.unwrap_or_default();
@@ -154,9 +154,9 @@ fn status(addresses: &[Address]) -> Value {
     json!({"loadBalancer": {"ingress": addresses.iter().map(item).collect::<Vec<_>>()}})
 }
 
-fn done<T>(answer: Answer<T>) -> Answer<()> {
+fn done<T>(answer: Called<T>) -> Called<()> {
     match answer {
-        Answer::Good(_) => Answer::Good(()),
-        Answer::Bad { code, reason } => Answer::Bad { code, reason },
+        Called::Good(_) => Called::Good(()),
+        Called::Bad { code, reason } => Called::Bad { code, reason },
     }
 }

@@ -156,7 +156,7 @@ pub(crate) fn covered(left_out: &LeftOut) -> BTreeSet<Origin> {
 pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
     let told = left_out.iter().map(|(Owner { origin, key, host }, fault)| {
         let Fault { reason, instead, decided } = fault;
-        let place = host.as_ref().map(|host| format!(" for host {host}")).unwrap_or_default();
+        let environment = host.as_ref().map(|host| format!(" for host {host}")).unwrap_or_default();
         let instead = match (*key, instead) {
             (_, Instead::Before) => "the one before stays",
             (None, _) => "its paths answer 503",
@@ -172,7 +172,7 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
             key: key.map(str::to_owned),
             severity: Severity::Error,
             message: format!(
-                "nginx does not take what it asks for{place} ({reason}): {instead} until {until}"
+                "nginx does not take what it asks for{environment} ({reason}): {instead} until {until}"
             )
             .into(),
         }

@@ -35,9 +35,9 @@ pub(super) fn idle(scope: &mut Scope<'_>) -> Block {
 
 /// Lua, and the folders that nginx writes to.
 fn base(scope: &Scope<'_>) -> Block {
-    let place = scope.place;
+    let environment = scope.environment;
     let mut http = Block::default();
-    let path = Word::from(place.lua().as_path()).then("/?.lua;;");
+    let path = Word::from(environment.lua().as_path()).then("/?.lua;;");
     put!(http, "lua_package_path", path);
     for (name, size) in [
         ("fairway", "256m"),
@@ -63,14 +63,15 @@ fn base(scope: &Scope<'_>) -> Block {
         ("uwsgi_temp_path", "uwsgi"),
         ("scgi_temp_path", "scgi"),
     ] {
-        http.put(directive, words![place.temporary(what).as_path()]);
+        http.put(directive, words![environment.temporary(what).as_path()]);
     }
-    if !place.resolvers.is_empty() {
-        let servers = place.resolvers.iter().map(|address| match address {
+    if !environment.resolvers.is_empty() {
+        let servers = environment.resolvers.iter().map(|address| match address {
             std::net::IpAddr::V4(four) => Word::plain(four.to_string()),
             std::net::IpAddr::V6(six) => Word::plain(format!("[{six}]")),
         });
-        let six = place.ipv6 && scope.configuration.global.tuning().only_ipv4_names != Some(true);
+        let six =
+            environment.ipv6 && scope.configuration.global.tuning().only_ipv4_names != Some(true);
         let valid = words!["valid=30s", if six { "ipv6=on" } else { "ipv6=off" }];
         http.put("resolver", servers.chain(valid).collect());
     }
@@ -98,7 +99,7 @@ fn servers(scope: &mut Scope<'_>) -> Block {
 /// The socket for what changes without a reload, in a folder that is ours alone.
 fn control(scope: &Scope<'_>) -> Block {
     let mut server = Block::default();
-    let socket = Word::from("unix:").then(scope.place.control().as_path());
+    let socket = Word::from("unix:").then(scope.environment.control().as_path());
     put!(server, "listen", socket);
     put!(server, "access_log", false);
     put!(server, "keepalive_requests", 1_000_000_u32);

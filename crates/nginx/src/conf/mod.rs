@@ -1,12 +1,12 @@
 //! From a Configuration to nginx.conf. Values become text in one function (`quote`), blocks are built as a tree, and
 //! each policy has a file of its own name in `policy/`.
 
+mod environment;
 mod fingerprint;
 mod http;
 mod location;
 mod log_target;
 mod pattern;
-mod place;
 mod policy;
 mod quote;
 mod scope;
@@ -19,8 +19,8 @@ mod variables;
 mod whole;
 mod word;
 
+pub use environment::Environment;
 pub(crate) use fingerprint::fingerprint;
-pub use place::Place;
 pub use quote::quote;
 pub(crate) use scope::Scope;
 pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE};

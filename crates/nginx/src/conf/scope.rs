@@ -1,13 +1,13 @@
 //! What is gathered for the block `http` while servers and locations are written.
 
-use super::{Block, Place, Word, fingerprint};
+use super::{Block, Environment, Word, fingerprint};
 use model::{Configuration, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is gathered for the block `http` while servers and locations are written.
 #[derive(Debug)]
 pub(crate) struct Scope<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) environment: &'a Environment,
     pub(crate) configuration: &'a Configuration,
     /// The Ingresses whose paths nginx does not take as they are.
     pub(crate) closed: &'a BTreeSet<Origin>,
@@ -20,12 +20,12 @@ pub(crate) struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(
-        place: &'a Place,
+        environment: &'a Environment,
         configuration: &'a Configuration,
         closed: &'a BTreeSet<Origin>,
     ) -> Self {
         Self {
-            place,
+            environment,
             configuration,
             closed,
             upstreams: BTreeMap::new(),
@@ -37,7 +37,7 @@ impl<'a> Scope<'a> {
     /// Keeps a file; the parameter that names it. Its name says what is in it, so a file never changes.
     pub(crate) fn file(&mut self, ending: &str, content: Vec<u8>) -> Word {
         let name = format!("{}.{ending}", fingerprint(&content));
-        let path = self.place.files().join(&name);
+        let path = self.environment.files().join(&name);
         self.files.insert(name, content);
         Word::from(path.as_path())
     }

@@ -106,11 +106,11 @@ fn begin(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
 
 fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
     let global = &scope.configuration.global;
-    let place = scope.place;
-    let addresses = place.listens_on(&global.listeners);
+    let environment = scope.environment;
+    let addresses = environment.listens_on(&global.listeners);
     let options = || {
         if is_default {
-            vec!["default_server".into(), Word::from("backlog=").then(place.backlog)]
+            vec!["default_server".into(), Word::from("backlog=").then(environment.backlog)]
         } else {
             Vec::new()
         }
@@ -121,16 +121,16 @@ fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
     let announced = || global.proxy_protocol.then(|| Word::from("proxy_protocol")).into_iter();
     for address in &addresses {
         let at = |port: u16| Word::plain(std::net::SocketAddr::new(*address, port).to_string());
-        let plain = words![at(place.http_port)].into_iter().chain(announced());
+        let plain = words![at(environment.http_port)].into_iter().chain(announced());
         block.put("listen", plain.chain(options_of_port()).collect());
-        if !place.passthrough {
+        if !environment.passthrough {
             let h2 = global.http2.then(|| Word::from("http2"));
-            let secure = words![at(place.https_port), "ssl"].into_iter().chain(h2);
+            let secure = words![at(environment.https_port), "ssl"].into_iter().chain(h2);
             block.put("listen", secure.chain(announced()).chain(options_of_port()).collect());
         }
     }
-    if place.passthrough {
-        let at = Word::from("unix:").then(place.inner().as_path());
+    if environment.passthrough {
+        let at = Word::from("unix:").then(environment.inner().as_path());
         let h2 = global.http2.then(|| Word::from("http2"));
         let secure = words![at, "ssl", "proxy_protocol"].into_iter().chain(h2);
         block.put("listen", secure.chain(options()).collect());

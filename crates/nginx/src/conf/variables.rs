@@ -165,10 +165,10 @@ fn port(scope: &Scope<'_>, http: &mut Block) {
     let source = if global.proxy_protocol { "$proxy_protocol_server_port" } else { "$server_port" };
     let mut own = vec![
         (Word::from("default"), Word::from(source)),
-        (Word::from(scope.place.https_port), Word::from(443_u16)),
+        (Word::from(scope.environment.https_port), Word::from(443_u16)),
     ];
     // Behind passthrough there is a socket without a port.
-    if scope.place.passthrough {
+    if scope.environment.passthrough {
         own.push(("".into(), 443_u16.into()));
     }
     map(http, source, "$fairway_own_port", &own);

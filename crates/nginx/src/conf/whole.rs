@@ -1,7 +1,7 @@
 //! The whole of nginx.conf: the process, its workers, and `http`.
 
 use super::tree::{put, words};
-use super::{Block, Place, Scope, Text, Unwritable, Word, http, log_target, policy};
+use super::{Block, Environment, Scope, Text, Unwritable, Word, http, log_target, policy};
 use model::{Configuration, ErrorLevel, LogTarget, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,60 +15,64 @@ const SPARE_FILES: u64 = 1024;
 pub struct Written {
     /// nginx.conf.
     pub text: Text,
-    /// Files that it names, by their names in [`Place::files`]: certificates, keys, passwords.
+    /// Files that it names, by their names in [`Environment::files`]: certificates, keys, passwords.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
 /// nginx.conf for a Configuration.
-pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Unwritable> {
-    write_closing(configuration, place, &BTreeSet::new())
+pub fn write(
+    configuration: &Configuration,
+    environment: &Environment,
+) -> Result<Written, Unwritable> {
+    write_closing(configuration, environment, &BTreeSet::new())
 }
 
 /// The same where nginx does not take the paths of some Ingresses: whatever they could mean answers 503.
 pub fn write_closing(
     configuration: &Configuration,
-    place: &Place,
+    environment: &Environment,
     closed: &BTreeSet<Origin>,
 ) -> Result<Written, Unwritable> {
-    let mut scope = Scope::new(place, configuration, closed);
+    let mut scope = Scope::new(environment, configuration, closed);
     let http = http::write(&mut scope);
-    let mut main = process(configuration, place);
+    let mut main = process(configuration, environment);
     main.open("http", Vec::new(), http);
     Ok(Written { text: Text::of(&main)?, files: scope.files })
 }
 
 /// nginx.conf before there is any Configuration: nothing but the socket that waits for endpoints.
-pub fn idle(place: &Place) -> Result<Written, Unwritable> {
+pub fn idle(environment: &Environment) -> Result<Written, Unwritable> {
     let (configuration, closed) = (Configuration::default(), BTreeSet::new());
-    let mut scope = Scope::new(place, &configuration, &closed);
+    let mut scope = Scope::new(environment, &configuration, &closed);
     let http = http::idle(&mut scope);
-    let mut main = process(&configuration, place);
+    let mut main = process(&configuration, environment);
     main.open("http", Vec::new(), http);
     Ok(Written { text: Text::of(&main)?, files: scope.files })
 }
 
-fn process(configuration: &Configuration, place: &Place) -> Block {
+fn process(configuration: &Configuration, environment: &Environment) -> Block {
     let global = &configuration.global;
-    let workers = global.listeners.threads.map_or(place.workers, |threads| threads.get().into());
+    let workers =
+        global.listeners.threads.map_or(environment.workers, |threads| threads.get().into());
     let mut main = Block::default();
     main.remark("Written by Fairway: changes are lost with the next one.");
     put!(main, "daemon", false);
-    put!(main, "pid", place.pid().as_path());
-    if place.root {
+    put!(main, "pid", environment.pid().as_path());
+    if environment.root {
         put!(main, "user", "root");
     }
-    modules(&mut main, configuration, place);
+    modules(&mut main, configuration, environment);
     put!(main, "worker_processes", workers.max(1));
     let tuning = global.tuning();
     if !tuning.affinity.is_empty() {
         main.put("worker_cpu_affinity", tuning.affinity.iter().map(Word::plain).collect());
     }
-    let computed = place.open_files.saturating_sub(SPARE_FILES).max(SPARE_FILES);
+    let computed = environment.open_files.saturating_sub(SPARE_FILES).max(SPARE_FILES);
     let files = tuning.open_files.unwrap_or(computed);
     put!(main, "worker_rlimit_nofile", files);
     put!(main, "worker_shutdown_timeout", global.shutdown_timeout);
     put!(main, "pcre_jit", true);
-    main.put("error_log", error_log(configuration, place));
+    main.put("error_log", error_log(configuration, environment));
     // Before any block: nginx loads no modules after one.
     policy::raw::of_config_map(configuration, "main-snippet", |raw| raw.main.as_ref(), &mut main);
     let mut events = Block::default();
@@ -87,9 +91,9 @@ fn process(configuration: &Configuration, place: &Place) -> Block {
     main
 }
 
-fn modules(main: &mut Block, configuration: &Configuration, place: &Place) {
+fn modules(main: &mut Block, configuration: &Configuration, environment: &Environment) {
     let global = &configuration.global;
-    let mut load = |name: &str| put!(main, "load_module", place.module(name).as_path());
+    let mut load = |name: &str| put!(main, "load_module", environment.module(name).as_path());
     load("ndk_http_module.so");
     load("ngx_http_lua_module.so");
     load("ngx_http_headers_more_filter_module.so");
@@ -99,14 +103,14 @@ fn modules(main: &mut Block, configuration: &Configuration, place: &Place) {
     if global.compression.brotli.is_some() {
         load("ngx_http_brotli_filter_module.so");
     }
-    if global.geoip2 && place.geoip.is_some() {
+    if global.geoip2 && environment.geoip.is_some() {
         load("ngx_http_geoip2_module.so");
     }
 }
 
-fn error_log(configuration: &Configuration, place: &Place) -> Vec<Word> {
+fn error_log(configuration: &Configuration, environment: &Environment) -> Vec<Word> {
     let logs = &configuration.global.logs;
-    let usual = if place.verbose { ErrorLevel::Debug } else { ErrorLevel::Notice };
+    let usual = if environment.verbose { ErrorLevel::Debug } else { ErrorLevel::Notice };
     let level = match logs.error_level.unwrap_or(usual) {
         ErrorLevel::Critical => "crit",
         ErrorLevel::Error => "error",

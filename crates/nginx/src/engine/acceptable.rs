@@ -192,7 +192,7 @@ impl Search<'_> {
     ) -> Result<Result<Accepted, Refusal>, Failure> {
         let configuration = blame::without(self.next, self.before, &left_out);
         let covered = blame::covered(&left_out);
-        let written = match conf::write_closing(&configuration, &self.inner.place, &covered) {
+        let written = match conf::write_closing(&configuration, &self.inner.environment, &covered) {
             Ok(written) => written,
             Err(unwritable) => {
                 let reason = unwritable.to_string();

@@ -3,7 +3,7 @@
 mod acceptable;
 
 use crate::blame::{self, LeftOut, Verdicts};
-use crate::conf::{self, Place, Written};
+use crate::conf::{self, Environment, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::leaving::Leaving;
 use crate::names::{Known, Names};
@@ -53,7 +53,7 @@ pub struct Options {
     /// nginx.
     pub program: PathBuf,
     /// Where it runs.
-    pub place: Place,
+    pub environment: Environment,
     /// Looks the names of ExternalName Services up.
     pub resolver: Arc<Resolver>,
     /// Where requests are counted, if they are.
@@ -65,7 +65,7 @@ pub struct Options {
 #[derive(Debug)]
 struct Inner {
     program: PathBuf,
-    place: Place,
+    environment: Environment,
     directory: Directory,
     pusher: Pusher,
     names: Arc<Names>,
@@ -131,21 +131,21 @@ enum Failure {
 impl Nginx {
     /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options { program, mut place, resolver, requests, pace } = options;
-        let directory = Directory::take(&place)?;
+        let Options { program, mut environment, resolver, requests, pace } = options;
+        let directory = Directory::take(&environment)?;
         let fallback = fallback::self_signed()?;
-        place.secret = secret()?;
-        place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
-        push::write_scripts(&place.lua()).map_err(StartError::Scripts)?;
+        environment.secret = secret()?;
+        environment.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
+        push::write_scripts(&environment.lua()).map_err(StartError::Scripts)?;
         let own_certificate = fallback.chain.first().cloned().unwrap_or_default();
-        let pusher = Pusher::new(place.control(), Arc::new(fallback));
+        let pusher = Pusher::new(environment.control(), Arc::new(fallback));
         let requests = requests.map(Arc::new);
         if let Some(requests) = requests.clone() {
-            count(&place, requests)?;
+            count(&environment, requests)?;
         }
         let inner = Arc::new(Inner {
             program,
-            place,
+            environment,
             directory,
             pusher,
             names: Arc::new(Names::new(resolver)),
@@ -168,8 +168,8 @@ impl Nginx {
     }
 
     /// Where nginx runs.
-    pub fn place(&self) -> &Place {
-        &self.inner.place
+    pub fn environment(&self) -> &Environment {
+        &self.inner.environment
     }
 
     /// What is being served, from one change to the next.
@@ -194,7 +194,7 @@ impl Nginx {
 
     /// What connections are at; none while nginx does not say.
     pub async fn connections(&self) -> Option<Connections> {
-        stub_status::ask(&self.inner.place).await
+        stub_status::ask(&self.inner.environment).await
     }
 
     /// The process id of the master, and the workers; none while nginx does not run.
@@ -318,7 +318,7 @@ impl Inner {
     async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
         self.unless_stopping()?;
         let conf = self.directory.try_out(written)?;
-        trial::test(&self.program, &self.place, &conf).await.map_err(Failure::Trial)
+        trial::test(&self.program, &self.environment, &conf).await.map_err(Failure::Trial)
     }
 
     /// Nothing is started once nginx is meant to end: nobody would see to it.
@@ -334,16 +334,16 @@ impl Inner {
         written: &Written,
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
-        process::end_left_behind(&self.place).await;
+        process::end_left_behind(&self.environment).await;
         let refused =
             |unwritable: conf::Unwritable| Failure::Refused { reason: unwritable.to_string() };
-        let idle = conf::idle(&self.place).map_err(refused)?;
+        let idle = conf::idle(&self.environment).map_err(refused)?;
         self.directory.install(&idle)?;
         // A socket that a crash left behind would be taken for one that somebody listens on.
-        for socket in [self.place.control(), self.place.inner()] {
+        for socket in [self.environment.control(), self.environment.inner()] {
             drop(std::fs::remove_file(socket));
         }
-        let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
+        let child = process::spawn(&self.program, &self.environment).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
         state.leaving = Leaving::default();
@@ -419,7 +419,7 @@ impl Inner {
     /// The settings that are pushed.
     fn general(&self, configuration: &Configuration) -> General {
         let global = &configuration.global;
-        let socket = || self.place.measurements().display().to_string();
+        let socket = || self.environment.measurements().display().to_string();
         General {
             http_redirect_code: global.redirect_status,
             enable_ocsp: global.tls.ocsp,
@@ -491,21 +491,21 @@ impl Inner {
 
     /// Takes TLS connections, where some of them pass nginx by.
     fn stand_in_front(self: Arc<Self>) -> Result<(), StartError> {
-        let place = &self.place;
-        if !place.passthrough {
+        let environment = &self.environment;
+        if !environment.passthrough {
             return Ok(());
         }
-        let addresses = place.listens_on(&Listeners::default());
+        let addresses = environment.listens_on(&Listeners::default());
         let addresses: Vec<SocketAddr> =
-            addresses.into_iter().map(|ip| SocketAddr::new(ip, place.https_port)).collect();
-        let most = usize::try_from(place.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
-        let front = passthrough::Front {
+            addresses.into_iter().map(|ip| SocketAddr::new(ip, environment.https_port)).collect();
+        let most = usize::try_from(environment.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
+        let front = passthrough::Common {
             serving: self.serving.subscribe(),
             names: self.names.clone(),
-            inner: place.inner(),
+            inner: environment.inner(),
             places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
         };
-        let failed = |error| StartError::Bind(place.https_port, error);
+        let failed = |error| StartError::Bind(environment.https_port, error);
         for listener in passthrough::bind(&addresses).map_err(failed)? {
             let listener = TcpListener::from_std(listener).map_err(failed)?;
             tokio::spawn(front.clone().accept(listener));
@@ -552,8 +552,8 @@ fn secret() -> Result<String, StartError> {
 }
 
 /// Counts what workers measure from now on.
-fn count(place: &Place, requests: Arc<Requests>) -> Result<(), StartError> {
-    let socket = place.measurements();
+fn count(environment: &Environment, requests: Arc<Requests>) -> Result<(), StartError> {
+    let socket = environment.measurements();
     let take = move |batch: Vec<_>| requests.count(&batch);
     let receiving = measurements::receive(&socket, take);
     tokio::spawn(receiving.map_err(|source| StartError::Measurements { socket, source })?);

@@ -237,7 +237,7 @@ fn a_change_has_its_plan_in_both_directions() {
 
 #[test]
 fn what_is_only_pushed_is_not_in_nginx_conf() {
-    let place = nginx::Place { directory: "/run/n".into(), ..nginx::Place::default() };
+    let place = nginx::Environment { directory: "/run/n".into(), ..nginx::Environment::default() };
     let text = |configuration: &Configuration| {
         nginx::conf::write(configuration, &place).expect("nginx can read it").text.text
     };

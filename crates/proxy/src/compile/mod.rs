@@ -722,10 +722,10 @@ mod tests {
 
     #[test]
     fn a_location_of_an_own_server_whose_tls_cannot_be_made_is_told_to_who_wrote_it() {
-        use snippet::{Place, understand};
+        use snippet::{Context, understand};
         let text = "map $uri $x { default 1; }\n  server { listen 8080; location /a {
             proxy_pass https://s.b.svc.cluster.local; proxy_ssl_protocols TLSv1.2; } }";
-        let mut http = understand(Place::Http, text).expect("it is understood").http;
+        let mut http = understand(Context::Http, text).expect("it is understood").http;
         http.origin = Some(Origin::new(Kind::ConfigMap, "b", "all"));
         // Nothing that a text can say any more.
         let inside = &mut http.servers[0].scope.locations[0].scope;

@@ -195,7 +195,7 @@ mod tests {
     fn a_declared_zone_survives_what_changes_around_it_and_has_room_for_its_size() {
         let zones = Zones::default();
         let declared = |text| {
-            let read = snippet::understand(snippet::Place::Http, text);
+            let read = snippet::understand(snippet::Context::Http, text);
             zones.declared(&read.expect("the test writes a snippet").http)
         };
         let zone = |text| declared(text).requests["a"].clone();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::snippet::Regex;
 use request_metrics::Connections;
-use snippet::run::{Answer, Next, Outcome, Owner, run};
+use snippet::run::{Next, Outcome, Owner, Reply, run};
 use std::sync::Arc;
 use wire::{Body, Response, Source};
 
@@ -173,8 +173,8 @@ fn adopt_path(exchange: &mut Exchange, searches: bool) -> Result<bool, Stop> {
 }
 
 /// The answer of a program.
-fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
-    let says = matches!(answer, Answer::Text(..) | Answer::Status(..400));
+fn answer(exchange: &mut Exchange, answer: Reply) -> Stop {
+    let says = matches!(answer, Reply::Text(..) | Reply::Status(..400));
     if let Some(running) = &mut exchange.snippet {
         running.said = says;
     }
@@ -183,18 +183,18 @@ fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
             .map_or_else(|_| Response::page(StatusCode::INTERNAL_SERVER_ERROR), page)
     };
     let response = match answer {
-        Answer::Status(status @ ..400) => own(exchange, status, Bytes::new()),
+        Reply::Status(status @ ..400) => own(exchange, status, Bytes::new()),
         // nginx takes these for a client that is gone.
-        Answer::Status(408 | 499) => with_status(CLOSE),
-        Answer::Status(status) => {
+        Reply::Status(408 | 499) => with_status(CLOSE),
+        Reply::Status(status) => {
             let mut response = with_status(status);
             response.close = ends_connection(status);
             response
         }
-        Answer::Text(status, text) => {
+        Reply::Text(status, text) => {
             own(exchange, status, route::path::bytes(&text).into_owned().into())
         }
-        Answer::Redirect(status, location) => {
+        Reply::Redirect(status, location) => {
             let relative = exchange
                 .place
                 .as_ref()
@@ -205,7 +205,7 @@ fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
             response.headers.add("Location", location);
             response
         }
-        Answer::Close => with_status(CLOSE),
+        Reply::Close => with_status(CLOSE),
     };
     response.into()
 }

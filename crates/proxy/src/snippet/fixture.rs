@@ -3,7 +3,7 @@
 use model::Variable;
 use model::snippet::{Other, Scope};
 use snippet::run::{Machine, Request, State, Tables};
-use snippet::{Place, understand};
+use snippet::{Context, understand};
 use std::borrow::Cow;
 
 /// A request whose variables are fixed.
@@ -48,5 +48,5 @@ pub(crate) fn with_machine<T>(
 
 /// What a `configuration-snippet` means.
 pub(crate) fn location(text: &str) -> Scope {
-    understand(Place::Location, text).expect("the test writes a snippet").scope
+    understand(Context::Location, text).expect("the test writes a snippet").scope
 }

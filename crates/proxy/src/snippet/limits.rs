@@ -174,14 +174,14 @@ mod tests {
     use super::{Judgement, Limits};
     use crate::limits::Zones;
     use crate::snippet::fixture::{Fixed, location, with_machine};
-    use snippet::{Place, understand};
+    use snippet::{Context, understand};
     use std::time::Duration;
 
     const ZONES: &str = "limit_req_zone $http_key zone=a:1m rate=2r/s; limit_req_zone $http_two zone=b:1m rate=1r/s;
         limit_conn_zone $http_key zone=c:1m; limit_conn_zone $http_two zone=d:1m;";
 
     fn limits(text: &str) -> Limits {
-        let http = understand(Place::Http, ZONES).expect("the test writes zones").http;
+        let http = understand(Context::Http, ZONES).expect("the test writes zones").http;
         Limits::new(&location(text).settings.limits, &Zones::default().declared(&http))
     }
 

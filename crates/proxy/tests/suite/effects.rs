@@ -7,7 +7,7 @@ use model::policy::{AuthBasic, AuthExternal, AuthScheme, Password, Policy, Users
 use model::snippet::GlobalScope;
 use model::{Configuration, Global, Template, Url};
 use proxy::Native;
-use snippet::{Names, Place, Snippet};
+use snippet::{Context, Names, Snippet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -16,7 +16,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Up: yes\r\nX-Secre
 
 /// What a location's snippet and an `http-snippet` mean together.
 fn understood(location: &str, http: &str) -> (Policy, GlobalScope) {
-    let snippets = [(Place::Location, location), (Place::Http, http)]
+    let snippets = [(Context::Location, location), (Context::Http, http)]
         .map(|(place, text)| Snippet::parse(place, text).expect("the test writes a snippet"));
     let mut names = Names::default();
     snippets.iter().for_each(|snippet| snippet.declare(&mut names));
@@ -209,7 +209,7 @@ async fn real_addresses_rules_and_methods_that_are_excepted() {
 }
 
 fn authenticator(configuration: &mut Configuration, at: SocketAddr, text: &str) -> AuthExternal {
-    let scope = snippet::understand(Place::Auth, text).expect("the test writes a snippet").scope;
+    let scope = snippet::understand(Context::Auth, text).expect("the test writes a snippet").scope;
     AuthExternal {
         url: Url {
             secure: false,

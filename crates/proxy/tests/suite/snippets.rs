@@ -8,7 +8,7 @@ use model::{
     Backend, Configuration, Global, Kind, Location, Origin, Pattern, Server, ServerName, Template,
 };
 use proxy::{Native, Question, explain};
-use snippet::{Names, Place, Snippet, understand};
+use snippet::{Context, Names, Snippet, understand};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,10 +47,10 @@ async fn upstream(name: &'static str) -> SocketAddr {
 }
 
 /// What a snippet means beside an `http-snippet`.
-fn scope(place: Place, text: &str, http: &str) -> Arc<Scope> {
+fn scope(place: Context, text: &str, http: &str) -> Arc<Scope> {
     let parse = |place, text| Snippet::parse(place, text).expect("a snippet");
     let (snippet, mut names) = (parse(place, text), Names::default());
-    parse(Place::Http, http).declare(&mut names);
+    parse(Context::Http, http).declare(&mut names);
     snippet.declare(&mut names);
     let meaning = snippet.understand(&names);
     Arc::new(meaning.unwrap_or_else(|mistakes| panic!("{text}: {mistakes:?}")).scope)
@@ -84,7 +84,8 @@ impl Host {
         let mut configuration = Configuration::default();
         let id = put_upstream(&mut configuration, MAIN, vec![endpoint]);
         let location = |(path, snippet, policy): &(&str, &str, Policy)| {
-            let snippet = (!snippet.is_empty()).then(|| scope(Place::Location, snippet, self.http));
+            let snippet =
+                (!snippet.is_empty()).then(|| scope(Context::Location, snippet, self.http));
             let policy = Arc::new(Policy { snippet, ..policy.clone() });
             let origin = Some(Origin::new(Kind::Ingress, "demo", "x"));
             let backend = Backend::Upstream(id.clone());
@@ -95,13 +96,13 @@ impl Host {
         let server = Server {
             locations: self.paths.iter().map(location).collect(),
             snippet: (!self.server.is_empty())
-                .then(|| scope(Place::Server, self.server, self.http)),
+                .then(|| scope(Context::Server, self.server, self.http)),
             regex: self.regex,
             ..Server::new(name.clone())
         };
         configuration.servers.insert(name, Arc::new(server));
         if !self.http.is_empty() {
-            let http = understand(Place::Http, self.http).expect("a snippet").http;
+            let http = understand(Context::Http, self.http).expect("a snippet").http;
             let http_snippet = Some(Arc::new(http));
             configuration.global = Arc::new(Global { http_snippet, ..Global::default() });
         }

@@ -7,7 +7,7 @@ use crate::bed::{
 use model::policy::{Policy, Protocol};
 use model::{Backend, Configuration, Server, ServerName};
 use proxy::Native;
-use snippet::{Place, understand};
+use snippet::{Context, understand};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -21,7 +21,7 @@ fn put(configuration: &mut Configuration, host: &str, text: &str, policy: Policy
     let name = ServerName::new(host);
     let server = Server {
         locations: vec![Arc::new(location)],
-        snippet: (!text.is_empty()).then(|| Arc::new(scope(Place::Server))),
+        snippet: (!text.is_empty()).then(|| Arc::new(scope(Context::Server))),
         ..Server::new(name.clone())
     };
     configuration.servers.insert(name, Arc::new(server));
@@ -227,7 +227,7 @@ async fn fastcgi_responders_are_told_what_snippets_say() {
         fastcgi_param EMPTY '' if_not_empty; fastcgi_param HTTP_X_MINE replaced; fastcgi_index start.php;
         fastcgi_split_path_info ^(.+\\.php)(/.*)$; fastcgi_hide_header X-Secret;
         fastcgi_ignore_headers X-Accel-Limit-Rate; fastcgi_pass_request_headers off;";
-    let snippet = understand(Place::Location, text).expect("the test writes a snippet").scope;
+    let snippet = understand(Context::Location, text).expect("the test writes a snippet").scope;
     let policy =
         Policy { protocol: Protocol::Fcgi, snippet: Some(Arc::new(snippet)), ..Policy::default() };
     let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;

@@ -6,7 +6,7 @@ use model::policy::{Access, Limits, Policy, RequestLimit};
 use model::snippet::Scope;
 use model::{Backend, Configuration, Global, Kind, Location, Origin, Server, ServerName};
 use proxy::Native;
-use snippet::{Names, Place, Snippet, understand};
+use snippet::{Context, Names, Snippet, understand};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,10 +28,10 @@ async fn upstream() -> SocketAddr {
 }
 
 /// What a snippet of a namespace means beside an `http-snippet`.
-fn scope(place: Place, text: &str, http: &str, owner: &str) -> Scope {
+fn scope(place: Context, text: &str, http: &str, owner: &str) -> Scope {
     let parse = |place, text| Snippet::parse(place, text).expect("a snippet");
     let (snippet, mut names) = (parse(place, text), Names::default());
-    parse(Place::Http, http).declare(&mut names);
+    parse(Context::Http, http).declare(&mut names);
     snippet.declare(&mut names);
     let meaning = snippet.understand(&names);
     let mut scope = meaning.unwrap_or_else(|mistakes| panic!("{text}: {mistakes:?}")).scope;
@@ -54,7 +54,7 @@ async fn serve(http: &'static str, server: &'static str, paths: Vec<Path>) -> Ar
     let mut configuration = Configuration::default();
     let id = put_upstream(&mut configuration, MAIN, vec![upstream().await]);
     let location = |Path(owner, path, text, policy): &Path| {
-        let snippet = Some(Arc::new(scope(Place::Location, text, http, owner)));
+        let snippet = Some(Arc::new(scope(Context::Location, text, http, owner)));
         let policy = Arc::new(Policy { snippet, ..policy.clone() });
         let origin = Some(Origin::new(Kind::Ingress, *owner, "x"));
         Arc::new(Location { origin, ..bed::location(path, Backend::Upstream(id.clone()), policy) })
@@ -62,11 +62,11 @@ async fn serve(http: &'static str, server: &'static str, paths: Vec<Path>) -> Ar
     let name = ServerName::new("a.test");
     let server = Server {
         locations: paths.iter().map(location).collect(),
-        snippet: Some(Arc::new(scope(Place::Server, server, http, "a"))),
+        snippet: Some(Arc::new(scope(Context::Server, server, http, "a"))),
         ..Server::new(name.clone())
     };
     configuration.servers.insert(name, Arc::new(server));
-    let http = understand(Place::Http, http).expect("a snippet").http;
+    let http = understand(Context::Http, http).expect("a snippet").http;
     configuration.global =
         Arc::new(Global { http_snippet: Some(http.into()), ..Global::default() });
     start(&configuration).await
@@ -218,7 +218,7 @@ async fn headers_that_a_namespace_has_set_end_with_its_locations() {
 
 #[tokio::test]
 async fn rules_beside_a_locations_own_keep_out_and_let_nobody_in() {
-    let rules = |text: &str| scope(Place::Location, text, "", "a").settings.access.rules;
+    let rules = |text: &str| scope(Context::Location, text, "", "a").settings.access.rules;
     let shut = Access {
         allow: Some(["10.0.0.0/8".parse().expect("a network")].into_iter().collect()),
         ..Access::default()
@@ -229,7 +229,7 @@ async fn rules_beside_a_locations_own_keep_out_and_let_nobody_in() {
         ("allow all;", "deny 127.0.0.1;", Access::default(), "403"),
         ("", "allow 127.0.0.1; deny all;", Access::default(), "404"),
     ] {
-        let mut own = scope(Place::Location, "", http, "b");
+        let mut own = scope(Context::Location, "", http, "b");
         own.settings.access.besides = rules(besides);
         let mut configuration = Configuration::default();
         let policy = Policy { access, snippet: Some(Arc::new(own)), ..Policy::default() };
@@ -237,7 +237,7 @@ async fn rules_beside_a_locations_own_keep_out_and_let_nobody_in() {
         let location = bed::location("/", Backend::NotFound, Arc::new(policy));
         let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
         configuration.servers.insert(name, Arc::new(server));
-        let http = understand(Place::Http, http).expect("a snippet").http;
+        let http = understand(Context::Http, http).expect("a snippet").http;
         configuration.global =
             Arc::new(Global { http_snippet: Some(http.into()), ..Global::default() });
         let native = start(&configuration).await;

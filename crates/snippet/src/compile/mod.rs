@@ -8,7 +8,7 @@ mod stream;
 
 pub use stream::{StreamListen, StreamServer};
 
-use crate::level::{Level, Place};
+use crate::level::{Context, Level};
 use crate::mistake::{meant, shown};
 use crate::read::Reader;
 use crate::syntax::{Block, Bounds, Directive, Word};
@@ -43,7 +43,7 @@ pub struct Meaning {
 
 /// Reads `directives` as a snippet of `place`, in which `names` are declared.
 pub(crate) fn compile(
-    place: Place,
+    place: Context,
     directives: &[Directive],
     names: &Names,
 ) -> Result<Meaning, Vec<Mistake>> {

@@ -80,12 +80,12 @@ pub(super) fn of_tables(tables: &HashMap<Name, Table>) -> HashMap<Name, Asks> {
 mod tests {
     use super::Asks;
     use crate::run::Tables;
-    use crate::{Names, Place, Snippet};
+    use crate::{Context, Names, Snippet};
 
     /// What a `configuration-snippet` asks for beside an `http-snippet`.
     fn asks(http: &str, text: &str) -> Asks {
         let parse = |place, text| Snippet::parse(place, text).expect("the test writes a snippet");
-        let (http, text) = (parse(Place::Http, http), parse(Place::Location, text));
+        let (http, text) = (parse(Context::Http, http), parse(Context::Location, text));
         let mut names = Names::default();
         http.declare(&mut names);
         text.declare(&mut names);

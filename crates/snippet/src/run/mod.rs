@@ -60,12 +60,12 @@ pub enum Next {
     /// The path is another: the location is looked for again.
     Search,
     /// The request is answered.
-    Answer(Answer),
+    Answer(Reply),
 }
 
 /// An answer of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Reply {
     /// The page of a status, or what `error_page` says for it.
     Status(u16),
     /// A body.
@@ -76,7 +76,7 @@ pub enum Answer {
     Close,
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for Reply {
     /// Without texts of a snippet, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -89,7 +89,7 @@ impl fmt::Display for Answer {
 }
 
 /// What a program could not do: 500, as in nginx.
-const FAILED: Next = Next::Answer(Answer::Status(500));
+const FAILED: Next = Next::Answer(Reply::Status(500));
 
 /// Runs `program`. Path, query, captures and variables change in the machine's state.
 pub fn run(program: &Program, owner: Owner, machine: &mut Machine<'_, impl Request>) -> Outcome {
@@ -124,7 +124,7 @@ struct Run<'r, 'm, R> {
 enum Flow {
     Go,
     End,
-    Answer(Answer),
+    Answer(Reply),
 }
 
 impl<R: Request> Run<'_, '_, R> {
@@ -216,13 +216,13 @@ impl<R: Request> Run<'_, '_, R> {
         })
     }
 
-    fn answer(&mut self, answer: &Return) -> Result<Answer, Exceeded> {
+    fn answer(&mut self, answer: &Return) -> Result<Reply, Exceeded> {
         Ok(match answer {
-            Return::Status(444) => Answer::Close,
-            Return::Status(status) => Answer::Status(*status),
-            Return::Text(status, text) => Answer::Text(*status, self.answering(*status, text)?),
+            Return::Status(444) => Reply::Close,
+            Return::Status(status) => Reply::Status(*status),
+            Return::Text(status, text) => Reply::Text(*status, self.answering(*status, text)?),
             Return::Redirect(status, location) => {
-                Answer::Redirect(*status, escape::header(&self.answering(*status, location)?))
+                Reply::Redirect(*status, escape::header(&self.answering(*status, location)?))
             }
         })
     }
@@ -253,7 +253,7 @@ impl<R: Request> Run<'_, '_, R> {
                     location.push_str(kept);
                 }
                 let status = redirect.status;
-                Ok(Some(Flow::Answer(Answer::Redirect(status, escape::header(&location)))))
+                Ok(Some(Flow::Answer(Reply::Redirect(status, escape::header(&location)))))
             }
             Uri::Path { path, query, then } => {
                 self.machine.state.query.clone_from(&old);
@@ -267,7 +267,7 @@ impl<R: Request> Run<'_, '_, R> {
                     Some(new) => format!("{new}&{kept}"),
                 };
                 if path.is_empty() {
-                    return Ok(Some(Flow::Answer(Answer::Status(500))));
+                    return Ok(Some(Flow::Answer(Reply::Status(500))));
                 }
                 state.path = path;
                 state.rewritten = true;

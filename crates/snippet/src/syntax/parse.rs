@@ -4,7 +4,7 @@ use super::words::{End, Words};
 use super::{Block, Directive};
 use crate::Mistake;
 use crate::Position;
-use crate::level::Place;
+use crate::level::Context;
 
 /// How large a snippet may be.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +25,9 @@ pub struct Bounds {
 
 impl Bounds {
     /// Of a snippet; the ConfigMap's `http-snippet` may have long tables.
-    pub fn of(place: Place) -> Self {
+    pub fn of(place: Context) -> Self {
         let (bytes, directives, expressions) = match place {
-            Place::Http => (1 << 20, 20_000, 2_000),
+            Context::Http => (1 << 20, 20_000, 2_000),
             _ => (64 << 10, 1_000, 500),
         };
         Self { bytes, depth: 8, directives, expressions, words: 512, word: 4_096 }

@@ -1,13 +1,13 @@
 //! Snippets of the kinds that people write: what becomes of each, and how many are native.
 
-use snippet::{Kind, Mistake, Names, Place, Snippet};
+use snippet::{Context, Kind, Mistake, Names, Snippet};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One file of the corpus.
 struct Entry {
     file: String,
-    place: Place,
+    place: Context,
     expected: String,
     declared: String,
     text: String,
@@ -31,12 +31,12 @@ fn entry(file: &Path) -> Entry {
         head.lines().find_map(|line| line.strip_prefix(&start)).unwrap_or_default().to_owned()
     };
     let place = match value("place").as_str() {
-        "location" => Place::Location,
-        "server" => Place::Server,
-        "auth" => Place::Auth,
-        "http" => Place::Http,
-        "main" => Place::Main,
-        "stream" => Place::Stream,
+        "location" => Context::Location,
+        "server" => Context::Server,
+        "auth" => Context::Auth,
+        "http" => Context::Http,
+        "main" => Context::Main,
+        "stream" => Context::Stream,
         other => panic!("{}: {other}", file.display()),
     };
     let name = file.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
@@ -49,7 +49,7 @@ fn understand(entry: &Entry) -> Result<(), Vec<Mistake>> {
     let mut names = Names::default();
     snippet.declare(&mut names);
     for name in entry.declared.split_ascii_whitespace() {
-        let other = Snippet::parse(Place::Server, &format!("set {name} x;")).expect("a name");
+        let other = Snippet::parse(Context::Server, &format!("set {name} x;")).expect("a name");
         other.declare(&mut names);
     }
     snippet.understand(&names).map(|_| ())

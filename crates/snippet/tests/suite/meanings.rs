@@ -5,19 +5,19 @@ use snippet::typed::{
     InputAction, LocationKind, MoreAction, PassTarget, Rate, RequestDelay, Scope, Settings, Task,
     Template,
 };
-use snippet::{Meaning, Names, Place, Snippet, understand};
+use snippet::{Context, Meaning, Names, Snippet, understand};
 use std::time::Duration;
 
-fn meaning(place: Place, text: &str) -> Meaning {
+fn meaning(place: Context, text: &str) -> Meaning {
     understand(place, text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
 }
 
 fn settings(text: &str) -> Settings {
-    meaning(Place::Location, text).scope.settings
+    meaning(Context::Location, text).scope.settings
 }
 
 fn server(text: &str) -> Scope {
-    meaning(Place::Server, text).scope
+    meaning(Context::Server, text).scope
 }
 
 fn literal(template: &Template) -> &str {
@@ -61,7 +61,7 @@ fn headers_more_has_options_and_patterns() {
 #[test]
 fn a_header_that_nobody_takes_is_noted_and_left_out() {
     let meaning = meaning(
-        Place::Location,
+        Context::Location,
         "add_header X-A: 1; proxy_set_header \"X B\" 1; more_set_headers \"X C: 1\" \"X-D: 1\";",
     );
     let headers = meaning.scope.settings.headers;
@@ -108,7 +108,7 @@ fn expires_has_all_its_forms() {
         settings("expires $arg_e;").headers.expires,
         Some(Expires::Variable { modified: false, .. })
     ));
-    assert!(understand(Place::Location, "expires modified @1h;").is_err());
+    assert!(understand(Context::Location, "expires modified @1h;").is_err());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn guards_are_values() {
     let text = "satisfy any; allow 10.1.2.3/8; allow unix:; deny all; auth_basic off; auth_request off;
         limit_req zone=a burst=5 nodelay; limit_req zone=b burst=9 delay=3; limit_conn c 7; limit_req_status 429;
         limit_except GET POST { deny all; }";
-    let scope = meaning(Place::Location, text).scope;
+    let scope = meaning(Context::Location, text).scope;
     let found = &scope.settings;
     let network = |text: &str| ClientAddress::Network(text.parse().expect("a network"));
     let rule = |allow, whom| AccessRule { allow, whom };
@@ -198,7 +198,7 @@ fn requests_are_passed_to_kubernetes_only() {
 #[test]
 fn the_http_level_has_zones_tables_and_servers() {
     let http = meaning(
-        Place::Http,
+        Context::Http,
         "limit_req_zone $binary_remote_addr zone=a:10m rate=30r/m;
          limit_conn_zone $server_name zone=b:64k;
          server { listen 127.0.0.1:2443 default_server; listen [::]:2444; server_name a.test ~^b; return 308 https://$host$request_uri; }
@@ -250,12 +250,12 @@ fn an_inner_level_replaces_lists_and_values_and_stacks_headers_more() {
 #[test]
 fn two_texts_for_one_level_are_one_level() {
     let mut global = meaning(
-        Place::Location,
+        Context::Location,
         "set $a 1; if ($a) { add_header X 1; } more_set_headers \"X-G: 1\";",
     )
     .scope;
     let own = meaning(
-        Place::Location,
+        Context::Location,
         "if ($host) { add_header X 2; } add_header Y 3; proxy_read_timeout 9s;",
     )
     .scope;
@@ -270,7 +270,7 @@ fn two_texts_for_one_level_are_one_level() {
 #[test]
 fn a_meaning_can_be_written_as_json_and_is_small() {
     let http =
-        meaning(Place::Http, "map $host $x { hostnames; .a b; ~c d; } geo $y { 10.0.0.0/8 1; }")
+        meaning(Context::Http, "map $host $x { hostnames; .a b; ~c d; } geo $y { 10.0.0.0/8 1; }")
             .http;
     let text = serde_json::to_string(&http).expect("JSON");
     assert!(text.contains("10.0.0.0/8"), "{text}");
@@ -282,7 +282,7 @@ fn a_meaning_can_be_written_as_json_and_is_small() {
 #[test]
 fn what_has_no_effect_is_said() {
     let notes =
-        meaning(Place::Server, "tcp_nodelay on;\nserver_name _;\naccess_log /dev/stdout;").notes;
+        meaning(Context::Server, "tcp_nodelay on;\nserver_name _;\naccess_log /dev/stdout;").notes;
     let said: Vec<(u32, &str)> =
         notes.iter().map(|note| (note.at.line, note.directive.as_str())).collect();
     assert_eq!(said, [(1, "tcp_nodelay"), (2, "server_name"), (3, "access_log")]);
@@ -292,10 +292,10 @@ fn what_has_no_effect_is_said() {
 fn what_takes_nginx_takes_none_where_it_is_switched_off() {
     let off = "proxy_buffering off; proxy_cache off; modsecurity off; opentelemetry off; mirror off; gunzip off;
         ssi off; userid off; slice 0; autoindex off; proxy_store off; index index.html;";
-    assert_eq!(meaning(Place::Location, off).notes.len(), 11);
-    assert_eq!(meaning(Place::Server, "ssl_verify_client off;").notes.len(), 1);
+    assert_eq!(meaning(Context::Location, off).notes.len(), 11);
+    assert_eq!(meaning(Context::Server, "ssl_verify_client off;").notes.len(), 1);
     for on in ["proxy_cache mine;", "modsecurity on;", "slice 1m;", "mirror /copy;"] {
-        let mistakes = understand(Place::Location, on).expect_err(on);
+        let mistakes = understand(Context::Location, on).expect_err(on);
         assert!(mistakes[0].to_string().contains("nginx"), "{}", mistakes[0]);
     }
 }
@@ -305,15 +305,15 @@ fn what_is_read_and_means_nothing_is_said_too() {
     let silent = "etag off; server_tokens off; chunked_transfer_encoding off; send_timeout 5s; http2 off; \
                   proxy_limit_rate 1k; proxy_ignore_client_abort on; proxy_force_ranges on; \
                   grpc_socket_keepalive on; proxy_ssl_session_reuse off; merge_slashes off;";
-    assert_eq!(meaning(Place::Server, silent).notes.len(), 11);
+    assert_eq!(meaning(Context::Server, silent).notes.len(), 11);
     let heard =
         "keepalive_timeout 5s; client_body_timeout 3s; gzip_proxied any; fastcgi_index a.php;";
-    assert!(meaning(Place::Server, heard).notes.is_empty());
+    assert!(meaning(Context::Server, heard).notes.is_empty());
 }
 
 #[test]
 fn headers_that_are_never_a_snippets_to_say_are_noted() {
-    let notes = |text| meaning(Place::Location, text).notes.len();
+    let notes = |text| meaning(Context::Location, text).notes.len();
     for text in [
         "proxy_set_header Content-Length 5;",
         "proxy_set_header Transfer-Encoding chunked;",
@@ -340,7 +340,7 @@ fn headers_that_are_never_a_snippets_to_say_are_noted() {
 fn a_port_is_one_of_the_addresses_that_nginx_takes_for_it() {
     let text =
         "server { listen 81; listen *:82; listen [::]:83; listen [::1]:84; listen 127.0.0.1:85; }";
-    let http = meaning(Place::Http, text).http;
+    let http = meaning(Context::Http, text).http;
     let addresses: Vec<_> = http.servers[0]
         .listens
         .iter()
@@ -361,7 +361,8 @@ fn a_variable_right_behind_the_host_of_a_proxy_pass_is_its_path() {
 #[test]
 fn variables_have_no_case_and_own_ones_come_first() {
     let scope =
-        meaning(Place::Location, "set $Mine 1; proxy_set_header X \"$mine $HOST ${MINE}s\";").scope;
+        meaning(Context::Location, "set $Mine 1; proxy_set_header X \"$mine $HOST ${MINE}s\";")
+            .scope;
     assert_eq!(scope.settings.headers.proxy_set[0].value.to_string(), "${mine} ${host} ${mine}s");
     let template = &settings("proxy_set_header X $host;").headers.proxy_set[0].value;
     assert_eq!(
@@ -376,7 +377,7 @@ fn variables_have_no_case_and_own_ones_come_first() {
 fn what_a_snippet_takes_for_granted_is_said_with_its_place() {
     let text = "location /a { limit_req zone=r; }\nlimit_conn c 1;\nauth_basic staff;\nset $proxy_upstream_name a-b-80;\n\
                 proxy_pass http://s.n.svc;";
-    let needs = meaning(Place::Location, text).needs;
+    let needs = meaning(Context::Location, text).needs;
     let said = |need: &snippet::Need| (need.at.line, need.directive.clone());
     let expected = [
         (1, "limit_req"),
@@ -389,16 +390,16 @@ fn what_a_snippet_takes_for_granted_is_said_with_its_place() {
     let mut found: Vec<_> = needs.iter().map(said).collect();
     found.sort();
     assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
-    let listens = meaning(Place::Http, "server { listen 2443; }").needs;
+    let listens = meaning(Context::Http, "server { listen 2443; }").needs;
     let what: Vec<_> = listens.into_iter().map(|need| need.what).collect();
     assert_eq!(what, [snippet::Needed::Port(2443)]);
 }
 
 #[test]
 fn variables_of_tenants_are_told_apart_and_those_of_requests_stay() {
-    let all = Snippet::parse(Place::Server, "set $shared 1;").expect("it has the form");
+    let all = Snippet::parse(Context::Server, "set $shared 1;").expect("it has the form");
     let own =
-        Snippet::parse(Place::Location, "set $own $shared; set $args $own;").expect("the same");
+        Snippet::parse(Context::Location, "set $own $shared; set $args $own;").expect("the same");
     let mut names = Names::default();
     all.declare(&mut names);
     let of = |tenant: &str| {

@@ -1,8 +1,8 @@
 //! Programs as the real controller ran them, and their bounds.
 
-use snippet::run::{Answer, Machine, Next, Outcome, Owner, Request, State, Tables, run};
+use snippet::run::{Machine, Next, Outcome, Owner, Reply, Request, State, Tables, run};
 use snippet::typed::{GlobalScope, Scope};
-use snippet::{Other, Place, Snippet};
+use snippet::{Context, Other, Snippet};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ impl Request for Asked {
 }
 
 /// What a snippet means, beside an `http-snippet`.
-fn scopes(place: Place, text: &str, http: &str) -> (Scope, GlobalScope) {
-    let snippets = [(place, text), (Place::Http, http)].map(|(place, text)| {
+fn scopes(place: Context, text: &str, http: &str) -> (Scope, GlobalScope) {
+    let snippets = [(place, text), (Context::Http, http)].map(|(place, text)| {
         Snippet::parse(place, text).unwrap_or_else(|mistake| panic!("{mistake}: {text}"))
     });
     let mut names = snippet::Names::default();
@@ -60,7 +60,7 @@ fn ran(text: &str, target: &str, variables: &[(&str, &str)]) -> Ran {
 }
 
 fn ran_with(text: &str, http: &str, target: &str, variables: &[(&str, &str)]) -> Ran {
-    let (scope, http) = scopes(Place::Location, text, http);
+    let (scope, http) = scopes(Context::Location, text, http);
     let tables = Tables::new(&[&http]);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let decoded = path.replace("%20", " ").replace("%3F", "?").replace("%C3%BC", "ü");
@@ -103,15 +103,15 @@ fn value(text: &str, target: &str, variables: &[(&str, &str)], name: &str) -> St
 }
 
 fn status(code: u16) -> Next {
-    Next::Answer(Answer::Status(code))
+    Next::Answer(Reply::Status(code))
 }
 
 fn to(code: u16, location: &str) -> Next {
-    Next::Answer(Answer::Redirect(code, location.to_owned()))
+    Next::Answer(Reply::Redirect(code, location.to_owned()))
 }
 
 fn text(code: u16, body: &str) -> Next {
-    Next::Answer(Answer::Text(code, body.to_owned()))
+    Next::Answer(Reply::Text(code, body.to_owned()))
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn classes_of_characters_are_those_of_ascii() {
 fn return_answers_as_nginx_does() {
     let cases: &[(&str, &str, Next)] = &[
         ("return 403;", "/", status(403)),
-        ("return 444;", "/", Next::Answer(Answer::Close)),
+        ("return 444;", "/", Next::Answer(Reply::Close)),
         ("return 204;", "/", text(204, "")),
         ("return 200 \"open $uri\\n\";", "/x", text(200, "open /x\n")),
         (
@@ -315,7 +315,7 @@ fn no_line_ends_within_a_header() {
     let expected = to(302, "https://x.test/%0D%0ASet-Cookie: a=b");
     assert_eq!(answer("rewrite ^ https://x.test$http_y redirect;", "/", &split), expected);
     assert_eq!(answer("return https://x.test$http_y;", "/", &split), expected);
-    let (scope, _) = scopes(Place::Location, "add_header X-A $http_y;", "");
+    let (scope, _) = scopes(Context::Location, "add_header X-A $http_y;", "");
     let (asked, tables) = (Asked::new(&split), Tables::default());
     let mut machine = Machine::new(&asked, State::default(), &tables);
     let value = machine.expand_header(&scope.settings.headers.add[0].value);
@@ -329,7 +329,7 @@ fn the_settings_of_the_last_if_count() {
     assert_eq!(ran(headers, "/", &[]).outcome.branch, None);
     assert_eq!(ran(headers, "/?a=1", &[]).outcome.branch, Some(0));
     assert_eq!(ran(headers, "/?a=1&b=1", &[]).outcome.branch, Some(1));
-    let (scope, _) = scopes(Place::Location, headers, "");
+    let (scope, _) = scopes(Context::Location, headers, "");
     let added = |settings: &snippet::typed::Settings| {
         settings.headers.add.iter().map(|header| header.value.to_string()).collect::<Vec<_>>()
     };
@@ -340,7 +340,7 @@ fn the_settings_of_the_last_if_count() {
 #[test]
 fn a_server_is_searched_in_any_case() {
     let (scope, _) =
-        scopes(Place::Server, "rewrite ^/p/(.*)$ /q/$1; if ($arg_x) { return 410; }", "");
+        scopes(Context::Server, "rewrite ^/p/(.*)$ /q/$1; if ($arg_x) { return 410; }", "");
     let (asked, tables) = (Asked::default(), Tables::default());
     let mut machine = Machine::new(&asked, State::new("/p/x", "y=1", false), &tables);
     let outcome = run(&scope.program, Owner::Server, &mut machine);
@@ -350,7 +350,7 @@ fn a_server_is_searched_in_any_case() {
 
 #[test]
 fn searches_steps_and_texts_are_bounded() {
-    let (scope, _) = scopes(Place::Location, "rewrite ^/(.*)$ /x/$1 last;", "");
+    let (scope, _) = scopes(Context::Location, "rewrite ^/(.*)$ /x/$1 last;", "");
     let (asked, tables) = (Asked::default(), Tables::default());
     let mut machine = Machine::new(&asked, State::new("/a", "", false), &tables);
     for _ in 0..10 {
@@ -365,7 +365,7 @@ fn searches_steps_and_texts_are_bounded() {
     let again =
         format!("set $a 0123456789; {} {}", "set $a $a$a;".repeat(12), "set $b $a;".repeat(20));
     assert_eq!(answer(&again, "/", &[]), Next::Continue, "a variable that is set anew counts once");
-    let (scope, _) = scopes(Place::Location, &"set $a b;".repeat(900), "");
+    let (scope, _) = scopes(Context::Location, &"set $a b;".repeat(900), "");
     let mut machine = Machine::new(&asked, State::new("/a", "", false), &tables);
     for _ in 0..5 {
         assert_eq!(run(&scope.program, Owner::Location, &mut machine).next, Next::Continue);
@@ -443,15 +443,15 @@ fn a_long_text_is_as_many_steps_as_it_has_kilobytes() {
 #[test]
 fn what_return_says_knows_its_status() {
     let said = |text: &str| ran_with(text, "", "/", &[("status", "000")]).outcome.next;
-    assert_eq!(said("return 201 $status;"), Next::Answer(Answer::Text(201, "201".to_owned())));
-    let to = Next::Answer(Answer::Redirect(302, "/302".to_owned()));
+    assert_eq!(said("return 201 $status;"), Next::Answer(Reply::Text(201, "201".to_owned())));
+    let to = Next::Answer(Reply::Redirect(302, "/302".to_owned()));
     assert_eq!(said("return 302 /$status;"), to);
     assert_eq!(
         said("set $a $status; return 200 $a;"),
-        Next::Answer(Answer::Text(200, "000".to_owned()))
+        Next::Answer(Reply::Text(200, "000".to_owned()))
     );
     let paged = ran_with("return 200 $status;", "", "/", &[("status", "404")]).outcome.next;
-    assert_eq!(paged, Next::Answer(Answer::Text(200, "404".to_owned())));
+    assert_eq!(paged, Next::Answer(Reply::Text(200, "404".to_owned())));
 }
 
 #[test]
@@ -520,7 +520,7 @@ fn the_story_says_what_was_done_where() {
 fn referers_are_valid_or_not() {
     let text = "valid_referers blocked server_names *.example.com example.* www.example.org/galleries/ ~\\.google\\.;
         if ($invalid_referer) { return 403; }";
-    let (scope, _) = scopes(Place::Location, text, "");
+    let (scope, _) = scopes(Context::Location, text, "");
     let referers = scope.settings.access.valid_referers.expect("valid_referers");
     let invalid = |referer: Option<&str>| {
         let mut state = State::default();

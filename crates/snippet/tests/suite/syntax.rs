@@ -2,10 +2,11 @@
 
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 use snippet::syntax::{Block, Directive, Word, parse, print, same};
-use snippet::{Bounds, Place, Position};
+use snippet::{Bounds, Context, Position};
 
 fn read(text: &str) -> Vec<Directive> {
-    parse(text, &Bounds::of(Place::Location)).unwrap_or_else(|mistake| panic!("{mistake}: {text}"))
+    parse(text, &Bounds::of(Context::Location))
+        .unwrap_or_else(|mistake| panic!("{mistake}: {text}"))
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -13,7 +14,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn wrong(text: &str) -> String {
-    parse(text, &Bounds::of(Place::Location)).expect_err(text).to_string()
+    parse(text, &Bounds::of(Context::Location)).expect_err(text).to_string()
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn what_has_not_the_form_is_said_with_its_place() {
 
 #[test]
 fn sizes_are_bounded() {
-    let bounds = Bounds::of(Place::Location);
+    let bounds = Bounds::of(Context::Location);
     assert!(wrong(&"a;".repeat(bounds.directives + 1)).contains("directives"));
     assert!(wrong(&format!("{}{}", "a{".repeat(20), "}".repeat(20))).contains("blocks within"));
     assert!(wrong(&format!("a {};", "b".repeat(bounds.word + 1))).contains("bytes"));
@@ -132,7 +133,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "[ -~\\n{};'\"\\\\$#a-z]{0,80}") {
-        if let Ok(directives) = parse(&text, &Bounds::of(Place::Location)) {
+        if let Ok(directives) = parse(&text, &Bounds::of(Context::Location)) {
             assert!(same(&read(&print(&directives)), &directives), "{text}");
         }
     }

@@ -17,7 +17,7 @@ const PLACES: usize = 65_536;
 
 /// A place where a route answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct Attachment {
     /// The host that both the listener and the route mean, of which listener.
     pub(super) key: RouteKey,
     /// How clients come in.
@@ -40,7 +40,7 @@ pub(super) struct Attached {
     /// What it asks for.
     pub(super) draft: Draft,
     /// Where it answers.
-    pub(super) spots: BTreeSet<Spot>,
+    pub(super) spots: BTreeSet<Attachment>,
     /// The listeners that it counts for: Gateway and number.
     pub(super) listeners: BTreeSet<(ObjectKey, usize)>,
     /// What its parents say; none if none of them is ours.
@@ -119,7 +119,7 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
             let special = listener.hostname.as_ref().map_or(0, String::len);
             let key = RouteKey { listener: own.clone(), host };
             let gateway = state.gateway.meta.key.clone();
-            attached.spots.insert(Spot { key, scheme, port, special, certificate, gateway });
+            attached.spots.insert(Attachment { key, scheme, port, special, certificate, gateway });
         }
     }
 }

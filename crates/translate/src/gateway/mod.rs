@@ -68,7 +68,7 @@ pub fn secrets_of_set(set: &ListenerSet) -> Vec<ObjectKey> {
 
 /// What was made of the objects of the Gateway API.
 #[derive(Debug, Default)]
-pub(crate) struct Front {
+pub(crate) struct Gateways {
     gateways: BTreeMap<ObjectKey, State>,
     /// The routes that name a Gateway of ours, or did.
     routes: BTreeMap<RouteId, Attached>,
@@ -140,7 +140,7 @@ struct Work {
     problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
 }
 
-impl Front {
+impl Gateways {
     /// Follows to another Snapshot; gives back the problems of each object that was touched.
     pub(crate) fn update(
         &mut self,

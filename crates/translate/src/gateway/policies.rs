@@ -3,13 +3,13 @@
 use super::backend_tls::{Read, Touched};
 use super::missing::note;
 use super::status::PolicyStatus;
-use super::{Around, Front, Work, differing, failing};
+use super::{Around, Gateways, Work, differing, failing};
 use model::Kind;
 use objects::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-impl Front {
+impl Gateways {
     /// Follows the policies; routes to Services that are reached in another way now are touched.
     pub(super) fn take_policies(&mut self, around: &Around<'_>, work: &mut Work) {
         let Touched { services, policies } = {

@@ -5,7 +5,7 @@ use super::listeners::State;
 use super::missing::{note, of_set};
 use super::parents::Parent;
 use super::status::{Condition, ListenerStatus, SetStatus};
-use super::{Around, Front, Work, differing, failing, is_served, listener_problems, take_out};
+use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems, take_out};
 use crate::budget;
 use model::Kind;
 use objects::gateway::{FromNamespaces, Gateway, ListenerSet};
@@ -26,7 +26,7 @@ fn allows(gateway: &Gateway, namespace: &Arc<str>, snapshot: &Snapshot) -> bool 
     }
 }
 
-impl Front {
+impl Gateways {
     /// Follows ListenerSets: what they name, or named, is touched.
     pub(super) fn take_sets(&mut self, around: &Around<'_>, work: &mut Work) {
         let (old, new) = (&around.old.listener_sets, &around.new.listener_sets);

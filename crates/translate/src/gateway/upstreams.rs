@@ -1,7 +1,7 @@
 //! Who is behind the Service ports that routes lead to, as far as their namespaces may have endpoints.
 
 use super::rules::{Port, upstream_id};
-use super::{Around, Front, Work};
+use super::{Around, Gateways, Work};
 use crate::endpoint_budget::too_many;
 use crate::ingress::{Role, Target};
 use crate::upstream::{self, Behind};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-impl Front {
+impl Gateways {
     /// Looks again who is behind the touched Service ports, and which of them have to wait.
     pub(super) fn make_upstreams(
         &mut self,

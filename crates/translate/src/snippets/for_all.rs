@@ -7,17 +7,17 @@ use crate::ingress::Target;
 use crate::settings::Settings;
 use model::snippet::{GlobalScope, OwnServer, Scope};
 use model::{Origin, Severity};
-use snippet::{Meaning, Mistake, Names, Need, Needed, Place, Snippet};
+use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The keys, in the order in which they are understood: zones are declared at the top.
-const KEYS: [(&str, Place); 5] = [
-    ("main-snippet", Place::Main),
-    ("http-snippet", Place::Http),
-    ("server-snippet", Place::Server),
-    ("location-snippet", Place::Location),
-    ("global-auth-snippet", Place::Auth),
+const KEYS: [(&str, Context); 5] = [
+    ("main-snippet", Context::Main),
+    ("http-snippet", Context::Http),
+    ("server-snippet", Context::Server),
+    ("location-snippet", Context::Location),
+    ("global-auth-snippet", Context::Auth),
 ];
 
 /// What a text that nobody understands may guard, by the words in it.

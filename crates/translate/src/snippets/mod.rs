@@ -11,7 +11,7 @@ pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use stream::{STREAM, ports};
 
-use snippet::{Kind, Meaning, Mistake, Names, Need, Place, Snippet};
+use snippet::{Context, Kind, Meaning, Mistake, Names, Need, Snippet};
 
 /// Annotations that are understood here.
 pub(crate) const ANNOTATIONS: [&str; 3] =
@@ -29,7 +29,7 @@ pub(crate) fn needs_nginx(message: &str) -> bool {
 }
 
 /// Reads a text; every mistake is one of its own.
-fn parse(place: Place, text: &str) -> Result<Snippet, Vec<Mistake>> {
+fn parse(place: Context, text: &str) -> Result<Snippet, Vec<Mistake>> {
     Snippet::parse(place, text).map_err(|mistake| vec![mistake])
 }
 

@@ -13,7 +13,7 @@ use model::policy::Policy;
 use model::snippet::{LocationKind, Scope};
 use model::{Pattern, Severity};
 use objects::Ingress;
-use snippet::{Meaning, Mistake, Names, Need, Needed, Note, Place, Snippet};
+use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Note, Snippet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -121,11 +121,11 @@ struct Reader<'s, 'a> {
     within: Vec<Need>,
 }
 
-fn place(name: &str) -> Place {
+fn place(name: &str) -> Context {
     match name {
-        "configuration-snippet" => Place::Location,
-        "server-snippet" => Place::Server,
-        _ => Place::Auth,
+        "configuration-snippet" => Context::Location,
+        "server-snippet" => Context::Server,
+        _ => Context::Auth,
     }
 }
 

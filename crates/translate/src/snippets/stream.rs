@@ -3,7 +3,7 @@
 use super::{parse, said};
 use model::snippet::PassTarget;
 use model::{Severity, Transport};
-use snippet::{Names, Place, StreamServer};
+use snippet::{Context, Names, StreamServer};
 
 /// The key of the ConfigMap.
 pub(crate) const STREAM: &str = "stream-snippet";
@@ -18,7 +18,7 @@ pub(crate) struct StreamEntry {
 /// The ports of a text, and what there is to say of it. One that is wrong has none.
 pub(crate) fn ports(text: &str) -> (Vec<StreamEntry>, Vec<(Severity, String)>) {
     let meaning =
-        parse(Place::Stream, text).and_then(|snippet| snippet.understand(&Names::default()));
+        parse(Context::Stream, text).and_then(|snippet| snippet.understand(&Names::default()));
     match meaning {
         Ok(meaning) => {
             let notes = meaning.notes.iter().map(|note| {

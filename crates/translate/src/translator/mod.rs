@@ -11,7 +11,7 @@ mod users;
 use crate::aliases::Aliases;
 use crate::budget::Budgets;
 use crate::endpoint_budget::Lists;
-use crate::gateway::{Front, Statuses};
+use crate::gateway::{Gateways, Statuses};
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
 use crate::names::{Registry, Wishes};
@@ -79,7 +79,7 @@ pub struct Translator {
     budgets: Budgets,
     /// The lists of endpoints of Ingresses.
     lists: Lists<Target>,
-    gateway: Front,
+    gateway: Gateways,
     configuration: Configuration,
     ledger: Ledger<Finder>,
 }
@@ -138,7 +138,7 @@ impl Translator {
             stream_services: BTreeSet::new(),
             budgets: Budgets::default(),
             lists: Lists::default(),
-            gateway: Front::default(),
+            gateway: Gateways::default(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
         }

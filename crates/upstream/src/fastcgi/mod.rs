@@ -11,7 +11,7 @@ pub use record::{Params, Records, Said};
 pub(super) use record::{end_of_stdin, stdin};
 
 use super::incoming::Incoming;
-use super::talk::{Answer, Coding, Talk};
+use super::talk::{Coding, ReadHead, Talk};
 use super::{Connection, Failed, Head, Outgoing, Target, Try, TryError};
 use bytes::{Bytes, BytesMut};
 use head::CgiHead;
@@ -57,7 +57,7 @@ struct Heads {
     complaints: Complaints,
 }
 
-impl Answer for Heads {
+impl ReadHead for Heads {
     /// The head, and what came after it already.
     type Head = (CgiHead, Bytes);
 

@@ -1,7 +1,7 @@
 //! What was logged beside what was decided.
 
 use super::conditions::{is_name, of_passing, of_program};
-use super::{Answer, Compared, End, If};
+use super::{Compared, Decision, End, If};
 use crate::known::Known;
 use crate::log::Record;
 use model::policy::Satisfy;
@@ -48,7 +48,7 @@ enum Logged {
 }
 
 /// What came of a request, and on which conditions.
-pub(super) fn compare(record: &Record, answer: &Answer, known: &Known) -> Compared {
+pub(super) fn compare(record: &Record, answer: &Decision, known: &Known) -> Compared {
     let found = match found(record, answer, known) {
         Found::Differs if is_garbled(record) => Found::Unknown(GARBLED),
         found => found,
@@ -66,7 +66,7 @@ pub(super) fn compare(record: &Record, answer: &Answer, known: &Known) -> Compar
     Compared { found, conditions }
 }
 
-fn found(record: &Record, answer: &Answer, known: &Known) -> Found {
+fn found(record: &Record, answer: &Decision, known: &Known) -> Found {
     if matches!(record.status, 0 | 408 | 499) && record.tried != Some(true) {
         return Found::Unknown(
             "the client went away, or was too slow, before anything was decided",
@@ -108,7 +108,7 @@ fn has(record: &Record, name: &str) -> bool {
 /// Fairway sends it to an upstream.
 fn passed(
     record: &Record,
-    answer: &Answer,
+    answer: &Decision,
     known: &Known,
     location: Option<&Location>,
     logged: Logged,
@@ -164,7 +164,7 @@ fn passed(
 const BY_CERTIFICATE: [u16; 6] = [302, 400, 403, 495, 496, 500];
 const CERTIFICATE: &str = "it hangs on the client's certificate, which the log does not show";
 
-fn is_certified(answer: &Answer, known: &Known, location: Option<&Location>) -> bool {
+fn is_certified(answer: &Decision, known: &Known, location: Option<&Location>) -> bool {
     let place = answer.place.as_ref().filter(|_| !answer.routed);
     let server = place.and_then(|(server, _)| known.server(server));
     server.is_some_and(|server| server.client_certificate.is_some())
@@ -172,7 +172,7 @@ fn is_certified(answer: &Answer, known: &Known, location: Option<&Location>) -> 
 }
 
 /// Both sent it to an upstream: to the same?
-fn upstreams(record: &Record, answer: &Answer, location: Option<&Location>) -> Found {
+fn upstreams(record: &Record, answer: &Decision, location: Option<&Location>) -> Found {
     let ours = match location.map(|location| &location.backend) {
         // Of a canary's location the log names the main side; who was chosen, it says elsewhere.
         Some(Backend::Upstream(id)) if location.is_some_and(|it| it.canary.is_some()) => {
@@ -217,7 +217,7 @@ fn services(record: &Record, location: Option<&Location>) -> Option<Found> {
 /// Fairway answers it.
 fn answered(
     record: &Record,
-    answer: &Answer,
+    answer: &Decision,
     known: &Known,
     location: Option<&Location>,
     logged: Logged,
@@ -277,7 +277,7 @@ fn answered(
 }
 
 /// The same status: from the same location, and to the same place?
-fn same_answer(record: &Record, answer: &Answer, location: Option<&Location>) -> Found {
+fn same_answer(record: &Record, answer: &Decision, location: Option<&Location>) -> Found {
     // The location is the same one if its upstream is.
     let backend = location.and_then(|location| match &location.backend {
         Backend::Upstream(id) => Some(id.as_str()),
@@ -296,7 +296,7 @@ fn same_answer(record: &Record, answer: &Answer, location: Option<&Location>) ->
 }
 
 /// What each of them did, in words.
-pub(super) fn words(record: &Record, answer: &Answer) -> String {
+pub(super) fn words(record: &Record, answer: &Decision) -> String {
     let name =
         |name: Option<&str>| name.filter(|name| is_name(name)).unwrap_or("an upstream").to_owned();
     let theirs = match (record.tried, record.status) {

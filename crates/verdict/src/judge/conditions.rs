@@ -1,6 +1,6 @@
 //! What a decision hangs on and a log does not show.
 
-use super::{Answer, If};
+use super::{Decision, If};
 use crate::known::Known;
 use crate::log::Record;
 use model::policy::{ClientCertificate, ClientDemand};
@@ -8,7 +8,7 @@ use model::snippet::{Program, Scope};
 use std::collections::BTreeSet;
 
 /// What is taken for granted about a request that both let pass.
-pub(super) fn of_passing(record: &Record, answer: &Answer, known: &Known) -> BTreeSet<If> {
+pub(super) fn of_passing(record: &Record, answer: &Decision, known: &Known) -> BTreeSet<If> {
     let mut conditions = of_program(answer, known);
     let Some((server, index)) = answer.place.as_ref().filter(|_| !answer.routed) else {
         return conditions;
@@ -42,7 +42,7 @@ pub(super) fn of_passing(record: &Record, answer: &Answer, known: &Known) -> BTr
 }
 
 /// Programs of snippets that may look at anything.
-pub(super) fn of_program(answer: &Answer, known: &Known) -> BTreeSet<If> {
+pub(super) fn of_program(answer: &Decision, known: &Known) -> BTreeSet<If> {
     let Some((server, index)) = &answer.place else { return BTreeSet::new() };
     let runs = |scope: Option<&Scope>| {
         scope

@@ -27,7 +27,7 @@ pub struct Asked {
 
 /// What would become of it.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Decision {
     /// The status, if the upstream answers 200.
     pub status: u16,
     /// Whether an upstream has it.
@@ -72,7 +72,7 @@ pub enum End {
 /// Who answers.
 pub trait Oracle {
     /// What would become of a request.
-    fn ask(&self, asked: Asked) -> Answer;
+    fn ask(&self, asked: Asked) -> Decision;
 }
 
 /// What is taken for granted, since the log does not show it.
@@ -191,7 +191,7 @@ fn unknown(record: &Record, why: &'static str) -> Verdict {
 }
 
 /// What both schemes lead to; where only one of them agrees with the log, that is a condition.
-fn either(plain: (Answer, Compared), secure: (Answer, Compared)) -> (Answer, Compared) {
+fn either(plain: (Decision, Compared), secure: (Decision, Compared)) -> (Decision, Compared) {
     use Found::{Alike, Differs, Unknown};
     let (mut chosen, is_sure) = match (&plain.1.found, &secure.1.found) {
         (Alike, Alike) => (secure, true),
@@ -217,7 +217,7 @@ fn conclude(
     record: &Record,
     known: &Known,
     host: String,
-    answer: &Answer,
+    answer: &Decision,
     compared: Compared,
 ) -> Verdict {
     let Compared { found, conditions } = compared;

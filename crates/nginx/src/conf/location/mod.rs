@@ -71,7 +71,7 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
         put!(nothing, "return", 404_u16);
         block.open("location", words!["/"], nothing);
     }
-    let health = &scope.place.health_path;
+    let health = &scope.environment.health_path;
     if server.name.as_str() == "_" && !health.is_empty() && !taken.contains(&("", health.clone())) {
         let mut healthy = Block::default();
         put!(healthy, "access_log", false);
@@ -154,7 +154,7 @@ fn variables(at: &mut At<'_, '_>) {
     let slash = if preserve_trailing_slash { "keep" } else { "cut" };
     put!(block, "set", "$fairway_tls_redirect_slash", slash);
     if with_port {
-        put!(block, "set", "$fairway_tls_redirect_port", at.scope.place.https_port);
+        put!(block, "set", "$fairway_tls_redirect_port", at.scope.environment.https_port);
     }
     if let Backend::Upstream(id) = backend {
         put!(block, "set", "$fairway_upstream", Word::literal(id.as_str()));

@@ -12,7 +12,7 @@ const HEAR: &str = "require(\"fairway.answer\").hear()";
 
 pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>) {
     let Some(policy) = policy else { return };
-    let path = at.scope.place.internal("auth", at.index);
+    let path = at.scope.environment.internal("auth", at.index);
     put!(at.block, "auth_request", Word::plain(&path));
     if policy.always_set_cookie {
         put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always")
@@ -28,7 +28,7 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
         put!(at.block, "auth_request_set", variable, value);
     }
     if let Some(page) = &policy.sign_in {
-        let name = at.scope.place.named(&format!("fairway_sign_in_{}", at.index));
+        let name = at.scope.environment.named(&format!("fairway_sign_in_{}", at.index));
         put!(at.block, "error_page", 401_u16, "=", Word::plain(&name));
         if at.beside.is_new(&name) {
             let mut redirect = Block::default();
@@ -154,7 +154,7 @@ fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)
 fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
     let AuthCache { key, durations } = cache;
     let mut zone = Block::default();
-    let folder = at.scope.place.temporary("auth");
+    let folder = at.scope.environment.temporary("auth");
     put!(
         zone,
         "proxy_cache_path",

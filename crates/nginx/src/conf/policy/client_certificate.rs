@@ -87,7 +87,7 @@ fn forbid() -> Block {
 
 /// Whoever has no certificate gets this status, and no further.
 fn refuse(status: u16, scope: &Scope<'_>, block: &mut Block) {
-    let name = scope.place.named("fairway_no_certificate");
+    let name = scope.environment.named("fairway_no_certificate");
     put!(block, "error_page", 495_u16, 496_u16, "=", Word::plain(&name));
     let mut refused = Block::default();
     put!(refused, "return", status);

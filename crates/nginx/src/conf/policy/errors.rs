@@ -28,7 +28,7 @@ pub(in crate::conf) fn write(policy: Option<&Errors>, at: &mut At<'_, '_>) {
     }
     let backend = backend.as_ref().map_or(DEFAULT_BACKEND, |id| id.as_str());
     for status in statuses {
-        let name = at.scope.place.named(&match at.location.policy.cors {
+        let name = at.scope.environment.named(&match at.location.policy.cors {
             None => format!("{backend}_{status}"),
             Some(_) => format!("{backend}_{status}_{}", at.index),
         });

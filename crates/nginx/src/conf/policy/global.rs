@@ -17,7 +17,7 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     names(scope.configuration, &tuning.hashes, http);
     hashes(&tuning.hashes, http);
     connections(&global, tuning, http);
-    real_ip(&global, scope.place.passthrough, http);
+    real_ip(&global, scope.environment.passthrough, http);
     headers(&global, http);
     tls(scope, &global.tls, http);
     compression(&global.compression, http);
@@ -306,7 +306,7 @@ fn list_of(list: &BlockList) -> Block {
 /// Databases about addresses; the variables are those of ingress-nginx.
 fn geoip2(scope: &Scope<'_>, http: &mut Block) {
     let global = &scope.configuration.global;
-    let Some(folder) = scope.place.geoip.as_ref().filter(|_| global.geoip2) else { return };
+    let Some(folder) = scope.environment.geoip.as_ref().filter(|_| global.geoip2) else { return };
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();

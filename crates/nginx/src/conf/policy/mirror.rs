@@ -8,7 +8,7 @@ use model::policy::Mirror;
 
 pub(in crate::conf) fn write(policy: Option<&Mirror>, at: &mut At<'_, '_>) {
     let Some(Mirror { url, host, body }) = policy else { return };
-    let name = at.scope.place.internal("mirror", at.index);
+    let name = at.scope.environment.internal("mirror", at.index);
     put!(at.block, "mirror", Word::plain(&name));
     put!(at.block, "mirror_request_body", *body);
     if !at.beside.is_new(&name) {

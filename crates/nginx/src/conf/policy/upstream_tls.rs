@@ -103,7 +103,7 @@ fn settings(policy: &UpstreamTls, directives: &Directives, at: &mut At<'_, '_>) 
         *directives;
     if *verify {
         let authorities = if authorities.is_empty() {
-            at.scope.place.nobody.clone()
+            at.scope.environment.nobody.clone()
         } else {
             pem::certificates(authorities.iter().map(AsRef::as_ref))
         };

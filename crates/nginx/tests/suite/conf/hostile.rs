@@ -10,7 +10,7 @@ use model::{
     Alias, Backend, Configuration, Kind, Location, Origin, Part, PathKind, Pattern, Server,
     ServerName, ServiceRef, SetHeader, Template, UpstreamId, Url,
 };
-use nginx::{Place, conf};
+use nginx::{Environment, conf};
 use std::sync::Arc;
 
 /// What was tried against ingress-nginx (research/reliability.md section 5), and what nginx's lexer stumbles over.
@@ -31,8 +31,8 @@ const HOSTILE: [&str; 14] = [
     "\r\nX-Injected: 1",
 ];
 
-fn place() -> Place {
-    Place { directory: "/run/n".into(), ..Place::default() }
+fn environment() -> Environment {
+    Environment { directory: "/run/n".into(), ..Environment::default() }
 }
 
 fn literal(text: &str) -> Template {
@@ -151,7 +151,7 @@ fn words(all: &[Read], found: &mut Vec<String>) {
 #[test]
 fn a_value_adds_no_directive_and_takes_none_away() {
     let read = |text: &str| {
-        let written = conf::write(&configuration(text), &place()).expect("nginx can read it");
+        let written = conf::write(&configuration(text), &environment()).expect("nginx can read it");
         read(&written.text.text).unwrap_or_else(|error| panic!("{error} for {text:?}"))
     };
     let harmless = skeleton(&read("harmless"));
@@ -168,7 +168,8 @@ fn a_value_adds_no_directive_and_takes_none_away() {
 #[test]
 fn a_value_that_nginx_cannot_read_names_its_ingress() {
     for text in ["a\0b".to_owned(), "a".repeat(5000)] {
-        let refused = conf::write(&configuration(&text), &place()).expect_err("it cannot be read");
+        let refused =
+            conf::write(&configuration(&text), &environment()).expect_err("it cannot be read");
         assert!(!refused.owners.is_empty());
         assert!(refused.owners.iter().all(|owner| owner.origin.kind == Kind::Ingress));
     }

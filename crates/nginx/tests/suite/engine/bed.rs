@@ -6,7 +6,7 @@ use model::{
     Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind, Server,
     ServerName, Upstream, UpstreamId,
 };
-use nginx::{Nginx, Options, Place};
+use nginx::{Environment, Nginx, Options};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,8 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().expect("bound").port()
 }
 
-pub(crate) fn place(folder: &Folder, http_port: u16) -> Place {
-    Place {
+pub(crate) fn environment(folder: &Folder, http_port: u16) -> Environment {
+    Environment {
         directory: folder.path().join("nginx"),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         http_port,
@@ -57,7 +57,7 @@ pub(crate) fn place(folder: &Folder, http_port: u16) -> Place {
         workers: 2,
         root: rustix::process::geteuid().is_root(),
         ipv6: false,
-        ..Place::default()
+        ..Environment::default()
     }
 }
 
@@ -89,14 +89,14 @@ impl Drop for Folder {
 }
 
 /// What an engine at a place is given where nothing special is asked.
-pub(crate) fn options(place: Place) -> Options {
+pub(crate) fn options(environment: Environment) -> Options {
     let resolver = Arc::default();
-    Options { program: program(), place, resolver, requests: None, pace: Duration::ZERO }
+    Options { program: program(), environment, resolver, requests: None, pace: Duration::ZERO }
 }
 
 /// An engine in a folder of its own.
 pub(crate) fn start(folder: &Folder, http_port: u16) -> Arc<Nginx> {
-    Arc::new(Nginx::start(options(place(folder, http_port))).expect("the engine starts"))
+    Arc::new(Nginx::start(options(environment(folder, http_port))).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.

@@ -3,7 +3,7 @@
 use crate::engine::bed::{apply, backend, configuration, folder, free_port, get, start};
 use engine::Engine;
 use model::{CertificateId, Changes, Server, ServerName};
-use nginx::Place;
+use nginx::Environment;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ struct Gate {
 }
 
 impl Gate {
-    fn before(place: &Place) -> Self {
-        let (conf, socket) = (place.conf(), place.control());
+    fn before(environment: &Environment) -> Self {
+        let (conf, socket) = (environment.conf(), environment.control());
         let behind = socket.with_extension("behind");
         // nginx goes on listening there under the other name.
         fs::rename(&socket, &behind).expect("a socket");
@@ -58,7 +58,7 @@ async fn what_runs_after_a_change_that_failed_halfway_is_what_is_asked_for_next(
     };
     before.servers.insert(name, Arc::new(asking));
     apply(&engine, &before).await;
-    let gate = Gate::before(engine.place());
+    let gate = Gate::before(engine.environment());
     let after = configuration(&[("a.test", one, None), ("b.test", one, None)]);
     let failed = engine.apply(&after, &Changes::default()).await;
     assert!(failed.is_err(), "nobody could be told after the reload");

@@ -83,7 +83,7 @@ async fn a_request_on_a_connection_from_before_a_reload_is_served_as_before_it()
             Arc::new(Policy { default_backend: Some(other.clone()), ..Policy::default() });
     });
     apply(&engine, &before).await;
-    let socket = engine.place().control();
+    let socket = engine.environment().control();
     let streams = hosts.map(|host| begin(port, host));
     until("all are read", || control(&socket, "/nginx_status").contains("Reading: 3")).await;
     // Services of other names take over, those before go with all that hung on them, and the password file is another.
@@ -102,7 +102,7 @@ async fn a_request_on_a_connection_from_before_a_reload_is_served_as_before_it()
     // Nothing is kept longer than it is needed.
     until("what the workers before had goes", || {
         let backends = control(&socket, "/configuration/backends");
-        let files = std::fs::read_dir(engine.place().files()).expect("a folder").count();
+        let files = std::fs::read_dir(engine.environment().files()).expect("a folder").count();
         !backends.contains("demo-other-80") && backends.contains("demo-new") && files == 1
     })
     .await;

@@ -8,8 +8,8 @@ mod names;
 mod refused;
 
 use bed::{
-    apply, backend, configuration, folder, free_port, get, is_alive, options, pid, place, start,
-    until,
+    apply, backend, configuration, environment, folder, free_port, get, is_alive, options, pid,
+    start, until,
 };
 use engine::Engine;
 use model::Changes;
@@ -41,7 +41,7 @@ async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
 async fn reloads_keep_their_distance_and_what_needs_none_does_not_wait() {
     const PACE: Duration = Duration::from_secs(12);
     let (folder, port) = (folder(), free_port());
-    let options = Options { pace: PACE, ..options(place(&folder, port)) };
+    let options = Options { pace: PACE, ..options(environment(&folder, port)) };
     let engine = Arc::new(Nginx::start(options).expect("the engine starts"));
     let (one, two) = (backend("one"), backend("two"));
     apply(&engine, &configuration(&[("a.test", one, None)])).await;

@@ -1,13 +1,13 @@
 //! Upstreams that stand for names: nginx follows what a real name server says, and nobody waits for one that is silent.
 
 use crate::engine::bed::{
-    PATIENCE, apply, backend, backend_at, configuration, folder, free_port, get, options, place,
-    until,
+    PATIENCE, apply, backend, backend_at, configuration, environment, folder, free_port, get,
+    options, until,
 };
 use crate::engine::ok;
 use engine::Engine;
 use model::{Configuration, Server, ServerName, Upstream, UpstreamId};
-use nginx::{Nginx, Options, Place};
+use nginx::{Environment, Nginx, Options};
 use openssl::ssl::{SslConnector, SslMethod};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 10));
 const TWO: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 11));
 
 /// An engine whose resolver waits for an answer longer than a test may take: whoever waits for it fails.
-fn options_with(place: Place, server: &NameServer) -> Options {
+fn options_with(environment: Environment, server: &NameServer) -> Options {
     let resolver = Arc::new(Resolver::from(server.resolver(PATIENCE * 10)));
-    Options { resolver, ..options(place) }
+    Options { resolver, ..options(environment) }
 }
 
 /// The upstream of `host` stands for a name from now on.
@@ -45,7 +45,7 @@ async fn a_name_server_that_is_silent_delays_no_other_change() {
     let (one, two) = (backend("one"), backend("two"));
     let named = backend_at("named", SocketAddr::new(ONE, 0));
     server.says("db.example", Says::Nothing);
-    let engine = Nginx::start(options_with(place(&folder, port), &server));
+    let engine = Nginx::start(options_with(environment(&folder, port), &server));
     let engine = Arc::new(engine.expect("the engine starts"));
     for (address, body) in [(one, "one"), (two, "two")] {
         let mut next = configuration(&[("a.test", address, None), ("n.test", one, None)]);
@@ -73,7 +73,7 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     // Asked again as soon as it may be, and never kept by the resolver.
     let says = |address| server.says("db.example", Says::Addresses(vec![address], 0));
     says(ONE);
-    let engine = Nginx::start(options_with(place(&folder, port), &server));
+    let engine = Nginx::start(options_with(environment(&folder, port), &server));
     let engine = Arc::new(engine.expect("the engine starts"));
     let hosts = [("n.test", one, None), ("other.test", one, None)];
     let mut with_name = configuration(&hosts);
@@ -119,10 +119,10 @@ async fn tls_is_passed_through_to_a_name() {
     let backend = TcpListener::bind((ONE, 0)).expect("a port");
     let behind = backend.local_addr().expect("bound");
     server.says("db.example", Says::Addresses(vec![ONE], 60));
-    let mut place = place(&folder, port);
-    place.passthrough = true;
-    let https = place.https_port;
-    let engine = Nginx::start(options_with(place, &server)).expect("the engine starts");
+    let mut environment = environment(&folder, port);
+    environment.passthrough = true;
+    let https = environment.https_port;
+    let engine = Nginx::start(options_with(environment, &server)).expect("the engine starts");
     let engine = Arc::new(engine);
     let mut next = configuration(&[("p.test", behind, None)]);
     stands_for(&mut next, "p.test", "db.example", behind.port());

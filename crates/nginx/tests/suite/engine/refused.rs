@@ -1,7 +1,8 @@
 //! What nginx does not take: it is closed, whoever wrote it is told, and nobody else notices.
 
 use crate::engine::bed::{
-    self, Folder, PATIENCE, apply, backend, configuration, folder, free_port, options, place, start,
+    self, Folder, PATIENCE, apply, backend, configuration, environment, folder, free_port, options,
+    start,
 };
 use engine::Engine;
 use model::policy::{
@@ -70,7 +71,7 @@ fn counting(folder: &Folder, port: u16) -> (Arc<Nginx>, impl Fn() -> usize + use
     );
     std::fs::write(&script, text).expect("a script");
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("its mode");
-    let options = Options { program: script, ..options(place(folder, port)) };
+    let options = Options { program: script, ..options(environment(folder, port)) };
     let tests = move || std::fs::read(&count).map_or(0, |lines| lines.len());
     (Arc::new(Nginx::start(options).expect("the engine starts")), tests)
 }
@@ -236,11 +237,11 @@ async fn a_refused_change_changes_nothing() {
     let before = configuration(&[("a.test", one, None)]);
     apply(&engine, &before).await;
     let files = || {
-        let entries = std::fs::read_dir(engine.place().files()).expect("a folder");
+        let entries = std::fs::read_dir(engine.environment().files()).expect("a folder");
         let names = entries.flatten().map(|entry| entry.file_name());
         names.collect::<std::collections::BTreeSet<_>>()
     };
-    let (had, conf) = (files(), std::fs::read(engine.place().conf()).expect("nginx.conf"));
+    let (had, conf) = (files(), std::fs::read(engine.environment().conf()).expect("nginx.conf"));
     std::fs::write(folder.path().join("broken"), "").expect("a file");
     let mut next = configuration(&[("a.test", two, None), ("b.test", two, None)]);
     edit_policy(&mut next, "b.test", "/", |policy| policy.upstream_tls.verify = true);
@@ -248,7 +249,7 @@ async fn a_refused_change_changes_nothing() {
     assert_eq!(get(port, "a.test", "/"), ok("one"), "not even its endpoints");
     assert_eq!(get(port, "b.test", "/").0, 404);
     assert!(*serving.borrow() == before && files() == had);
-    assert_eq!(std::fs::read(engine.place().conf()).expect("nginx.conf"), conf);
+    assert_eq!(std::fs::read(engine.environment().conf()).expect("nginx.conf"), conf);
     std::fs::remove_file(folder.path().join("broken")).expect("a file");
     apply(&engine, &next).await;
     assert_eq!(get(port, "a.test", "/"), ok("two"));
@@ -308,7 +309,7 @@ async fn nobody_has_the_paths_of_questions_and_no_answer_leads_there() {
     let (folder, port, one) = (folder(), free_port(), backend("one"));
     let engine = start(&folder, port);
     // Even to somebody who knows what it is called.
-    let (question, reserved) = (engine.place().internal("auth", 0), "/_fairway-auth-0");
+    let (question, reserved) = (engine.environment().internal("auth", 0), "/_fairway-auth-0");
     let led = |to: &str| {
         let head =
             format!("HTTP/1.1 200 OK\r\nX-Accel-Redirect: {to}\r\nContent-Length: 0\r\n\r\n");

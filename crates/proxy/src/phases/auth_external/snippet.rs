@@ -12,7 +12,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use model::Variable;
 use model::snippet::{Name, Other, Template};
-use snippet::run::{Answer, Exceeded, Machine, Next, Owner, Request, run};
+use snippet::run::{Exceeded, Machine, Next, Owner, Reply, Request, run};
 use std::borrow::Cow;
 use wire::{Headers, Response};
 
@@ -32,8 +32,8 @@ pub(super) fn instead(
         Some(Next::Continue | Next::Search) | None => return Ok(None),
     };
     let status = match answer {
-        Answer::Status(status) | Answer::Text(status, _) | Answer::Redirect(status, _) => status,
-        Answer::Close => 444,
+        Reply::Status(status) | Reply::Text(status, _) | Reply::Redirect(status, _) => status,
+        Reply::Close => 444,
     };
     match status {
         200..=299 => Ok(Some(Verdict::Pass)),

@@ -84,7 +84,7 @@ fn load(
     let target = Arc::new(Target {
         port,
         connector: wire::connector(),
-        tls_port: engine.place().https_port,
+        tls_port: engine.environment().https_port,
         hosts: World::names(),
         pool: world.pool.iter().map(|(chain, _)| chain.clone()).collect(),
         tunnels_live: walk::SHUTDOWN,
@@ -99,7 +99,7 @@ fn load(
 
 async fn make(engine: &Nginx, world: &mut World, journal: &Journal, number: usize) -> Count {
     let mut count = Count::default();
-    let written = || std::fs::read(engine.place().conf()).expect("nginx.conf");
+    let written = || std::fs::read(engine.environment().conf()).expect("nginx.conf");
     for step in 0..number {
         let (before, text, reloads) = (world.configuration.clone(), written(), engine.reloads());
         let kind = world.step();
@@ -143,7 +143,7 @@ fn judge(tallies: &[(Kind, Tally)]) {
 /// Workers that leave are gone once their time is over.
 async fn left_workers_end(master: i32, engine: &Nginx) {
     let wanted = engine.serving().borrow().global.listeners.threads;
-    let wanted = wanted.map_or(engine.place().workers, |threads| threads.get().into());
+    let wanted = wanted.map_or(engine.environment().workers, |threads| threads.get().into());
     let deadline = Instant::now() + walk::SHUTDOWN + PATIENCE;
     while children(master).len() > wanted {
         assert!(Instant::now() < deadline, "workers stay: {:?}", children(master));

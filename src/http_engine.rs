@@ -5,7 +5,7 @@ use crate::room::Room;
 use anyhow::{Context, Result};
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration};
-use nginx::{Nginx, Place, Requests};
+use nginx::{Environment, Nginx, Requests};
 use proxy::Native;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use translate::Options;
 
 /// The engine that carries HTTP.
 #[derive(Clone, Debug)]
-pub(crate) enum Front {
+pub(crate) enum HttpEngine {
     /// In this process.
     Native(Arc<Native>),
     /// In a supervised nginx.
     Nginx(Arc<Nginx>),
 }
 
-impl Front {
+impl HttpEngine {
     /// The engine of this process, if it is that one.
     pub(crate) fn native(&self) -> Option<&Arc<Native>> {
         match self {
@@ -37,7 +37,7 @@ impl Front {
     pub(crate) fn ports(&self) -> (u16, u16) {
         match self {
             Self::Native(native) => (native.listening().http_port, native.listening().https_port),
-            Self::Nginx(nginx) => (nginx.place().http_port, nginx.place().https_port),
+            Self::Nginx(nginx) => (nginx.environment().http_port, nginx.environment().https_port),
         }
     }
 
@@ -62,7 +62,7 @@ impl Front {
     }
 }
 
-impl Engine for Front {
+impl Engine for HttpEngine {
     async fn apply(&self, next: &Configuration, changes: &Changes) -> Result<Applied, Rejected> {
         match self {
             Self::Native(native) => native.apply(next, changes).await,
@@ -87,7 +87,7 @@ pub(crate) fn nginx(
     requests: Option<Requests>,
 ) -> Result<Nginx> {
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let place = Place {
+    let environment = Environment {
         directory: directory(listeners),
         addresses: listeners.bind_address.clone(),
         http_port: port(listeners.http_port)?,
@@ -96,13 +96,13 @@ pub(crate) fn nginx(
         health_path: listeners.health_check_path.clone(),
         workers: room.threads,
         open_files: room.files.unwrap_or(1 << 20),
-        backlog: Place::somaxconn(),
-        resolvers: Place::name_servers(&resolv),
+        backlog: Environment::somaxconn(),
+        resolvers: Environment::name_servers(&resolv),
         geoip: Some(geoip),
         root: rustix::process::geteuid().is_root(),
         verbose: LevelFilter::current() >= LevelFilter::TRACE,
         ipv6: TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), 0)).is_ok(),
-        ..Place::default()
+        ..Environment::default()
     };
     let program = program().context(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
@@ -110,7 +110,7 @@ pub(crate) fn nginx(
     )?;
     let resolver = Arc::new(Resolver::from(options.outside.clone()));
     let pace = listeners.pace();
-    Ok(Nginx::start(nginx::Options { program, place, resolver, requests, pace })?)
+    Ok(Nginx::start(nginx::Options { program, environment, resolver, requests, pace })?)
 }
 
 /// Says which flags have no effect in the nginx engine.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// What the API server made of a call.
 #[derive(Debug)]
-pub(crate) enum Answer<T> {
+pub(crate) enum Called<T> {
     /// It was done.
     Good(T),
     /// It was not, or nobody knows.
@@ -21,18 +21,18 @@ pub(crate) enum Answer<T> {
 pub(crate) async fn ask<T>(
     patience: Duration,
     call: impl Future<Output = kube::Result<T>>,
-) -> Answer<T> {
+) -> Called<T> {
     match tokio::time::timeout(patience, call).await {
-        Ok(Ok(good)) => Answer::Good(good),
+        Ok(Ok(good)) => Called::Good(good),
         Ok(Err(kube::Error::Api(status))) => {
             let message = status.message.lines().next().unwrap_or_default();
             let reason = format!("{} {}: {message}", status.code, status.reason);
-            Answer::Bad { code: Some(status.code), reason }
+            Called::Bad { code: Some(status.code), reason }
         }
-        Ok(Err(error)) => Answer::Bad { code: None, reason: deepest(&error) },
+        Ok(Err(error)) => Called::Bad { code: None, reason: deepest(&error) },
         Err(_) => {
             let reason = format!("no answer within {:.1} s", patience.as_secs_f64());
-            Answer::Bad { code: None, reason }
+            Called::Bad { code: None, reason }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Where nginx runs, and what it has there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Environment {
     /// The private folder: configuration, sockets, keys.
     pub directory: PathBuf,
     /// The folder of nginx's modules.
@@ -43,7 +43,7 @@ pub struct Place {
     pub nobody: String,
 }
 
-impl Default for Place {
+impl Default for Environment {
     /// Debian's nginx on all addresses, in no folder yet.
     fn default() -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl Environment {
     /// nginx.conf as it runs.
     pub fn conf(&self) -> PathBuf {
         self.directory.join("nginx.conf")

@@ -509,7 +509,7 @@ impl Running {
 }
 
 /// A host of its own namespace that takes a request a minute, and refuses that.
-const LIMITED: &str = include_str!("process/limited.yaml");
+const LIMITED: &str = include_str!("limited.yaml");
 
 #[test]
 fn who_is_turned_away_by_a_limit_is_told_once_a_minute_for_each_namespace() {
