@@ -2,6 +2,7 @@
 
 use crate::flags::{Compare as Flags, CompareReport};
 use crate::say;
+use crate::say::{aside, note};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
@@ -47,27 +48,27 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let (all, shows) = (requests.list.len(), io::stderr().is_terminal());
     let told = |done: usize| {
         if shows {
-            eprint!("\r{done} of {all} requests ");
+            aside!("\r{done} of {all} requests ");
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let compared = runtime.block_on(compare(&requests, &options, &client, state, told))?;
     if shows {
-        eprintln!();
+        note!();
     }
     print(&compared, report)?;
     if let Some(stopped) = &compared.stopped {
-        eprintln!("stopped: {}", stopped.words());
+        note!("stopped: {}", stopped.words());
     }
     Ok(match () {
         () if compared.different > 0 || compared.is_harm() => ExitCode::from(2),
         () if !compared.is_whole() => {
-            eprintln!("not everything was compared: of {} requests nothing", compared.not_compared);
+            note!("not everything was compared: of {} requests nothing", compared.not_compared);
             ExitCode::FAILURE
         }
         () if !is_proof => {
             let unread = compared.left_out.unread_lines;
-            eprintln!("not everything was compared: {unread} lines could not be read");
+            note!("not everything was compared: {unread} lines could not be read");
             ExitCode::FAILURE
         }
         () => ExitCode::SUCCESS,
@@ -119,7 +120,7 @@ fn of_log(path: &Path, format: &Format, requests: &mut Requests) -> Result<u64> 
             Seen::Other => {}
             Seen::Unread(why) => {
                 if unread == 0 {
-                    eprintln!("{why}");
+                    note!("{why}");
                 }
                 unread += 1;
             }

@@ -3,6 +3,7 @@
 use crate::flags::Convert as Flags;
 use crate::reading;
 use crate::say;
+use crate::say::note;
 use ::convert::{Converted, Target, Weight};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -31,9 +32,9 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         None => converted.objects.iter().try_for_each(|object| say::text(object.yaml()))?,
         Some(folder) => write(&converted, &folder)?,
     }
-    eprintln!("{}", totals(&converted));
+    note!("{}", totals(&converted));
     if unread > 0 {
-        eprintln!("not everything was converted: {unread} could not be read");
+        note!("not everything was converted: {unread} could not be read");
         return Ok(ExitCode::FAILURE);
     }
     Ok(if converted.is_lossy() { ExitCode::from(2) } else { ExitCode::SUCCESS })

@@ -3,6 +3,7 @@
 use crate::flags::{Explain as Flags, Output};
 use crate::reading;
 use crate::say;
+use crate::say::note;
 use anyhow::{Context, Result, bail, ensure};
 use console::{Asked, Explained, Line};
 use controller::Known;
@@ -32,7 +33,7 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
     let (snapshot, options) = reading::read(source, &classes)?;
     let translation = translate::translate(&snapshot, &options);
     for note in notes(&url.host, &snapshot, &options, &translation) {
-        eprintln!("{note}");
+        note!("{note}");
     }
     let decisions = decide(&translation.configuration, question)?;
     match format {

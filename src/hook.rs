@@ -2,6 +2,7 @@
 //! Pod lives as long as requests do.
 
 use crate::flags::{WaitShutdown, means_run};
+use crate::say::note;
 use anyhow::{Context, Result, ensure};
 use runtime::farewell;
 
@@ -9,10 +10,10 @@ use runtime::farewell;
 pub(crate) fn run(flags: &WaitShutdown) -> Result<()> {
     let found = farewell::find(means_run).context("cannot look for the controller in /proc")?;
     if found.is_empty() {
-        eprintln!("fairway: no controller runs here");
+        note!("fairway: no controller runs here");
     }
     for process in &found {
-        eprintln!("fairway: process {} was asked to end", process.number);
+        note!("fairway: process {} was asked to end", process.number);
     }
     let left = farewell::end(&found, flags.timeout).context("cannot ask the controller to end")?;
     ensure!(

@@ -30,6 +30,7 @@ mod top;
 mod version;
 mod webhook_certificate;
 
+use crate::say::note;
 use flags::Command;
 use std::process::ExitCode;
 
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("fairway: {}", line(&error));
+            note!("fairway: {}", line(&error));
             ExitCode::FAILURE
         }
     }

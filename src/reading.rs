@@ -1,6 +1,7 @@
 //! The objects that `check` and `explain` look at, once.
 
 use crate::flags::{Classes, Source};
+use crate::say::note;
 use crate::sources;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use objects::{ConfigMap, IngressClass, Meta, ObjectKey, Snapshot};
@@ -54,9 +55,9 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     for malformed in snapshot.malformed.values() {
         let key = &malformed.key;
         match malformed.kind {
-            None => eprintln!("not read: {}: {}", key.name, malformed.message),
+            None => note!("not read: {}: {}", key.name, malformed.message),
             Some(kind) => {
-                eprintln!("not read: {kind} {}/{}: {}", key.namespace, key.name, malformed.message)
+                note!("not read: {kind} {}/{}: {}", key.namespace, key.name, malformed.message)
             }
         }
     }
@@ -83,7 +84,7 @@ pub(crate) fn add_issuers(source: Source, snapshot: &mut Snapshot) {
             let named = issuers.into_iter().map(|issuer| (issuer.key.clone(), Arc::new(issuer)));
             snapshot.issuers = named.collect();
         }
-        Err(reason) => eprintln!(
+        Err(reason) => note!(
             "the Issuers of cert-manager are not known, so nothing is said of the class of their challenges: {reason:#}"
         ),
     }
@@ -105,7 +106,7 @@ fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
         _ if snapshot.config_maps.contains_key(&usual) => &usual,
         [one] => *one,
         [] => {
-            eprintln!("no ConfigMap of the controller: its defaults count (--configmap names one)");
+            note!("no ConfigMap of the controller: its defaults count (--configmap names one)");
             return Ok(None);
         }
         several => {
@@ -116,7 +117,7 @@ fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
             )
         }
     };
-    eprintln!("using ConfigMap {}/{} (--configmap names another)", found.namespace, found.name);
+    note!("using ConfigMap {}/{} (--configmap names another)", found.namespace, found.name);
     Ok(Some(found.clone()))
 }
 
@@ -126,7 +127,7 @@ fn assume_class(snapshot: &mut Snapshot, options: &Options) {
         return;
     }
     let key = ObjectKey::new("", options.ingress_class.as_str());
-    eprintln!("no IngressClass found: Ingresses of class {} count as ours", key.name);
+    note!("no IngressClass found: Ingresses of class {} count as ours", key.name);
     let meta = Meta { key: key.clone(), ..Meta::default() };
     let class = IngressClass { meta, controller: options.controller_class.clone() };
     snapshot.classes = Some(std::iter::once((key, Arc::new(class))).collect());

@@ -5,6 +5,7 @@ use crate::flags::{Classes, EngineName, Listeners, Run, Source, Translate, Webho
 use crate::http_engine::{self, HttpEngine};
 use crate::room::Room;
 use crate::say;
+use crate::say::note;
 use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
 use crate::{
     admin, bodies, engines, explain, logs, overload, own_pod, ports, shadow, streams, version,
@@ -59,7 +60,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     let options = options(&flags.classes);
     let translation = translate::translate(&first_snapshot(source, &options)?, &options);
     for problem in translation.problems.iter() {
-        eprintln!("{problem}");
+        note!("{problem}");
     }
     say::line(serde_json::to_string_pretty(&translation.configuration)?)?;
     Ok(())

@@ -588,3 +588,13 @@ fn files_that_are_no_text_are_named_with_the_remedy() {
         assert!(output.status.code() == Some(1) && said.contains(remedy), "{said}");
     }
 }
+
+#[test]
+fn who_has_read_enough_ends_nothing_early() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+    let shop = root().join("tools/shop.yaml");
+    let status = command.arg("check").arg(shop).stderr(writer).status().expect("the program runs");
+    assert_eq!(status.code(), Some(0), "the verdict on the shop, whoever hears how it went");
+}

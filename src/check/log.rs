@@ -3,6 +3,7 @@
 use crate::flags::{Check as Flags, FailOn, Format as Output};
 use crate::reading;
 use crate::say;
+use crate::say::{aside, note};
 use anyhow::{Result, bail, ensure};
 use model::Configuration;
 use objects::Snapshot;
@@ -74,15 +75,15 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         Output::Lines | Output::Markdown => {}
     }
     if let Some(first) = tally.unread_examples.first() {
-        eprintln!("{} lines could not be read, the first is {first}", tally.unread);
+        note!("{} lines could not be read, the first is {first}", tally.unread);
     }
     Ok(match fail_on {
         _ if is_too_much(tally.unread, tally.requests) => {
-            eprintln!("too much of the log could not be read: nothing is proven");
+            note!("too much of the log could not be read: nothing is proven");
             ExitCode::FAILURE
         }
         _ if tally.of(Standing::Unknown) == tally.requests => {
-            eprintln!(
+            note!(
                 "of none of {} requests anything could be told: nothing is proven",
                 tally.requests
             );
@@ -106,7 +107,7 @@ fn format(flag: Option<&str>, snapshot: &Snapshot, options: &Options) -> Result<
     };
     let own = of_map("log-format-upstream").filter(|text| !text.is_empty());
     if let (None, Some(_)) = (flag, &own) {
-        eprintln!("using log-format-upstream of the ConfigMap (--log-format names another)");
+        note!("using log-format-upstream of the ConfigMap (--log-format names another)");
     }
     let text = flag.map(ToOwned::to_owned).or(own);
     Ok(Format::new(text.as_deref().unwrap_or(DEFAULT), escape)?)
@@ -121,7 +122,7 @@ fn meaning(
     let check = translate::check(snapshot, options, now.cast_signed());
     for remark in &check.unread {
         let key = remark.key.as_deref().unwrap_or_default();
-        eprintln!("not read: {key}: {}", remark.message);
+        note!("not read: {key}: {}", remark.message);
     }
     if check.ingresses.is_empty() {
         bail!("no Ingress is ours among the objects: there is nothing to compare the log with");
@@ -247,12 +248,12 @@ impl Progress {
         self.told = Instant::now();
         let seconds = self.begun.elapsed().as_secs_f64();
         let rate = requests as f64 / seconds;
-        eprint!("\r{requests} requests compared in {seconds:.0} s, {rate:.0}/s ");
+        aside!("\r{requests} requests compared in {seconds:.0} s, {rate:.0}/s ");
     }
 
     fn end(&self) {
         if self.is_terminal {
-            eprintln!();
+            note!();
         }
     }
 }

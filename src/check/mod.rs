@@ -7,6 +7,7 @@ mod table;
 use crate::flags::{Check as Flags, FailOn, Format};
 use crate::reading;
 use crate::say;
+use crate::say::note;
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -22,10 +23,10 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     ensure!(format != Format::Lines, "--format lines has a line for each request: it needs --log");
     source.manifests.extend(paths);
     let started = Instant::now();
-    eprintln!("reading the objects …");
+    note!("reading the objects …");
     let (mut snapshot, options) = reading::read(source.clone(), &classes)?;
     reading::add_issuers(source, &mut snapshot);
-    eprintln!(
+    note!(
         "{} and {} read in {:.1} s",
         counted(snapshot.ingresses.len(), "Ingress", "Ingresses"),
         counted(snapshot.services.len(), "Service", "Services"),
@@ -33,14 +34,14 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     );
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let check = translate::check(&snapshot, &options, now.cast_signed());
-    eprintln!("checked in {:.1} s", started.elapsed().as_secs_f64());
+    note!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
         Format::Table | Format::Lines => say::text(table::page(&check, all))?,
         Format::Markdown => say::text(markdown::page(&check, all))?,
         Format::Json => say::line(serde_json::to_string_pretty(&check)?)?,
     }
     if let Some(gap) = gap(&check) {
-        eprintln!("{gap}");
+        note!("{gap}");
         return Ok(ExitCode::FAILURE);
     }
     Ok(if fails(&check, fail_on) { ExitCode::from(2) } else { ExitCode::SUCCESS })

@@ -43,6 +43,7 @@ pub(crate) use top::{By, Top};
 pub(crate) use webhook::Webhook;
 pub(crate) use webhook_certificate::WebhookCertificate;
 
+use crate::say::note;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -174,7 +175,7 @@ pub(crate) struct Translate {
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
     read(with_command(arguments)).map_err(|error| match mistake::line(&error) {
         Some(line) => {
-            eprintln!("fairway: {line}");
+            note!("fairway: {line}");
             ExitCode::FAILURE
         }
         // What was asked for, or what teaches whoever asked for nothing.

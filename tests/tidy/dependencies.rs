@@ -98,6 +98,19 @@ impl Packages {
     }
 }
 
+/// The packages from elsewhere that a crate is made of on this platform: name and version.
+pub(crate) fn external_of(name: &str) -> BTreeSet<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["tree", "--locked", "--edges=normal", "--prefix=none", "--package", name]);
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Those of this workspace have their path behind them.
+    let lines = text.lines().filter(|line| !line.contains("(/"));
+    lines.map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+}
+
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -36,6 +36,13 @@ fn every_dependency_is_used() {
     expect_none(&Packages::ask().unused(&Tree::open()));
 }
 
+/// An edit of an annotation, `check` and a fuzz target wait for these.
+#[test]
+fn the_translation_is_built_of_few_packages() {
+    let seen = dependencies::external_of("translate");
+    assert!((40..=85).contains(&seen.len()), "{} packages: {seen:?}", seen.len());
+}
+
 #[test]
 fn files_that_need_one_another_are_few() {
     expect_none(&circles::complaints(&Tree::open()));

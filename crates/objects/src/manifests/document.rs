@@ -52,7 +52,8 @@ impl Source<'_> {
                 // A number where the API wants text is refused there; so it is here.
                 let mut options = options();
                 options.no_schema = true;
-                serde_saphyr::from_str_with_options(text, options).map_err(yaml_error)
+                serde_saphyr::from_str_with_options(text, options)
+                    .map_err(|error| yaml_error(&error, text))
             }
             Self::Json(text) => serde_json::from_str(text).map_err(json_error),
         }
@@ -77,7 +78,7 @@ impl<'a> Document<'a> {
         loop {
             let error = match serde_saphyr::from_str_with_options(&self.text, options()) {
                 Ok(value) => return Ok(value),
-                Err(error) => yaml_error(error),
+                Err(error) => yaml_error(&error, &self.text),
             };
             read += self.text.len();
             match error {
@@ -208,7 +209,7 @@ fn options() -> Options {
     }
 }
 
-fn yaml_error(error: serde_saphyr::Error) -> (Option<Place>, String) {
+fn yaml_error(error: &serde_saphyr::Error, read: &str) -> (Option<Place>, String) {
     let place = error
         .location()
         .map(|at| Place { line: at.line() as usize, column: at.column() as usize })
@@ -217,7 +218,12 @@ fn yaml_error(error: serde_saphyr::Error) -> (Option<Place>, String) {
     // That place is one of the document; the caller turns it into one of the file.
     let suffix = place.map(|at| format!(" at line {}, column {}", at.line, at.column));
     let message = suffix.and_then(|suffix| text.strip_suffix(&suffix).map(str::to_owned));
-    (place, message.unwrap_or(text))
+    let mut message = message.unwrap_or(text);
+    let line = place.and_then(|place| read.lines().nth(place.line - 1));
+    if line.is_some_and(|line| line.contains("{{")) {
+        message.push_str("; is this a template? Render it first (helm template)");
+    }
+    (place, message)
 }
 
 fn json_error(error: serde_json::Error) -> (Option<Place>, String) {

@@ -12,13 +12,14 @@ const MOST: usize = 5;
 const LETTERS: usize = 2;
 
 /// Locations of the server that nearly answered, each with the reason why not.
-pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<String> {
+pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<String> {
     let canonical =
         Canonical { path: exchange.path.as_ref().into(), dotted: exchange.dotted, merged: false };
     let path = canonical.text();
     let steps = Steps::default();
-    let others = site.server.locations.iter().enumerate().filter(|(index, _)| *index != chosen);
-    let misses = others.filter_map(|(_, location)| {
+    // What a snippet's `if` has for itself is where its location is.
+    let is_other = |other: &&Arc<Location>| other.kind != own.kind || other.path != own.path;
+    let misses = site.server.locations.iter().filter(is_other).filter_map(|location| {
         let why = if site.server.regex {
             missed_pattern(location, &exchange.path, &steps)?
         } else {

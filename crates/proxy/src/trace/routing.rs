@@ -2,6 +2,7 @@
 
 use super::{Phase, Story, near_misses, shown};
 use crate::snippet::Running;
+use ::snippet::run::Owner;
 use model::{Backend, PathKind, Steps};
 use wire::Response;
 
@@ -121,7 +122,7 @@ fn location(story: &mut Story<'_>) {
     }
     let near = match near_misses::routed(exchange, &place.site) {
         Some(routed) => near_misses::rules(exchange, routed, place.index),
-        None => near_misses::paths(exchange, &place.site, place.index),
+        None => near_misses::paths(exchange, &place.site, location),
     };
     near.into_iter().for_each(|near| story.say("near miss", near));
     match &location.backend {
@@ -137,7 +138,12 @@ fn programs(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let Some(running) = &exchange.snippet else { return };
     for done in running.state.story.iter().flatten() {
-        story.say("snippet", format!("{}: {}", done.at, done.text));
+        let of = match done.of {
+            Owner::Server => "server",
+            Owner::Location => "location",
+        };
+        let whose = done.namespace.as_deref().unwrap_or("the ConfigMap");
+        story.say("snippet", format!("{of} of {whose}, {}: {}", done.at, done.text));
     }
 }
 

@@ -486,7 +486,7 @@ async fn servers_of_the_http_level_have_ports_of_their_own_that_come_and_go() {
 #[tokio::test]
 async fn an_explanation_tells_what_programs_did() {
     let configuration = Host::of("if ($arg_x) { set $y $arg_x; }", "rewrite ^/a/(.*)$ /b/$1 last;")
-        .path("/b", "return 200 \"$uri\";", Policy::default())
+        .path("/b", "if ($arg_x) { return 200 \"$uri\"; }", Policy::default())
         .configuration(upstream("main").await);
     let question = Question {
         head: "GET /a/c?x=1 HTTP/1.1\r\nHost: a.test\r\n\r\n".into(),
@@ -504,12 +504,16 @@ async fn an_explanation_tells_what_programs_did() {
     assert_eq!(
         told,
         [
-            "line 1, column 1: if: entered",
-            "line 1, column 15: set $y to \"${arg_x}\"",
-            "line 1, column 1: rewrite: now at \"/b/c\" with \"x=1\"",
-            "line 1, column 1: return: 200 with 4 bytes",
+            "server of the ConfigMap, line 1, column 1: if: entered",
+            "server of the ConfigMap, line 1, column 15: set $y to \"${arg_x}\"",
+            "location of the ConfigMap, line 1, column 1: rewrite: now at \"/b/c\" with \"x=1\"",
+            "location of the ConfigMap, line 1, column 1: if: entered",
+            "location of the ConfigMap, line 1, column 15: return: 200 with 4 bytes",
         ]
     );
+    // Where the `if` is for itself is no other path.
+    let near = decisions.iter().find(|decision| decision.step == "near miss");
+    assert!(near.is_none_or(|near| !near.outcome.contains("Prefix /b")), "{near:?}");
 }
 
 #[tokio::test]

@@ -144,16 +144,16 @@ impl<R: Request> Run<'_, '_, R> {
         match &step.task {
             Task::Set(name, template) => {
                 let value = self.value(template)?;
-                self.machine
-                    .state
-                    .trace(step.at, || format!("set {name} to \"{}\"", template.shown()));
+                self.machine.state.trace(self.owner, step.at, || {
+                    format!("set {name} to \"{}\"", template.shown())
+                });
                 self.machine.state.set(name, value)?;
                 Ok(Flow::Go)
             }
             Task::If(block) => {
                 let holds = self.condition(&block.condition)?;
                 let said = if holds { "if: entered" } else { "if: passed by" };
-                self.machine.state.trace(step.at, || said.to_owned());
+                self.machine.state.trace(self.owner, step.at, || said.to_owned());
                 if !holds {
                     return Ok(Flow::Go);
                 }
@@ -164,20 +164,20 @@ impl<R: Request> Run<'_, '_, R> {
             }
             Task::Return(answer) => {
                 let answer = self.answer(answer)?;
-                self.machine.state.trace(step.at, || format!("return: {answer}"));
+                self.machine.state.trace(self.owner, step.at, || format!("return: {answer}"));
                 Ok(Flow::Answer(answer))
             }
             Task::Rewrite(rewrite) => {
                 let flow = self.rewrite(rewrite)?;
                 let state = &mut self.machine.state;
                 let Some(flow) = flow else {
-                    state.trace(step.at, || "rewrite: does not match".to_owned());
+                    state.trace(self.owner, step.at, || "rewrite: does not match".to_owned());
                     return Ok(Flow::Go);
                 };
                 let (path, query) = (state.path.clone(), state.query.clone());
                 // What a snippet says of a query may be a secret; what the client said is its own.
                 let is_own = matches!(&rewrite.to, Uri::Path { query: Some(_), .. });
-                state.trace(step.at, || match (&flow, query.as_str()) {
+                state.trace(self.owner, step.at, || match (&flow, query.as_str()) {
                     (Flow::Answer(answer), _) => format!("rewrite: {answer}"),
                     (_, "") => format!("rewrite: now at \"{path}\""),
                     (_, query) => {
@@ -189,7 +189,7 @@ impl<R: Request> Run<'_, '_, R> {
                 Ok(flow)
             }
             Task::Break => {
-                self.machine.state.trace(step.at, || "break".to_owned());
+                self.machine.state.trace(self.owner, step.at, || "break".to_owned());
                 self.changed = false;
                 Ok(Flow::End)
             }

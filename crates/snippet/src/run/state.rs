@@ -1,5 +1,6 @@
 //! What changes of a request while programs run, within bounds.
 
+use super::Owner;
 use crate::Position;
 use crate::typed::{Name, Regex};
 use crate::variables::SET_BY_LOCATIONS;
@@ -34,6 +35,10 @@ pub struct Main {
 /// One line of the story of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
+    /// Whether a server or a location says so.
+    pub of: Owner,
+    /// The namespace whose snippet it is; none: the operator's.
+    pub namespace: Option<Arc<str>>,
     /// Where it stands in its snippet.
     pub at: Position,
     /// What happened.
@@ -221,9 +226,9 @@ impl State {
         Ok(matches)
     }
 
-    pub(super) fn trace(&mut self, at: Position, text: impl FnOnce() -> String) {
+    pub(super) fn trace(&mut self, of: Owner, at: Position, text: impl FnOnce() -> String) {
         if let Some(story) = &mut self.story {
-            story.push(Traced { at, text: text() });
+            story.push(Traced { of, namespace: self.owner.clone(), at, text: text() });
         }
     }
 }

@@ -41,6 +41,16 @@ pub struct Remark {
     pub message: String,
 }
 
+impl Remark {
+    /// By key, and by line of a snippet: 9 before 10.
+    fn order(&self) -> (&Option<String>, Vec<u32>, &str) {
+        let numbers = self.message.strip_prefix("line ").map(|at| {
+            at.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).take(2)
+        });
+        (&self.key, numbers.into_iter().flatten().collect(), &self.message)
+    }
+}
+
 /// One Ingress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -302,10 +312,10 @@ impl Checker<'_> {
         for remark in reasons.iter_mut().chain(&mut notes) {
             remark.message = Printable(&remark.message).to_string();
         }
-        reasons.sort();
-        reasons.dedup();
-        notes.sort();
-        notes.dedup();
+        for remarks in [&mut reasons, &mut notes] {
+            remarks.sort_by(|one, other| one.order().cmp(&other.order()));
+            remarks.dedup();
+        }
         let ingress = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
         Finding { ingress, standing, reasons, notes }
     }

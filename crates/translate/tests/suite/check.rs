@@ -198,6 +198,19 @@ fn each_snippet_is_native_or_has_the_line_that_is_not() {
 }
 
 #[test]
+fn mistakes_of_a_snippet_are_told_line_by_line() {
+    let text = "a 1;\n".repeat(11);
+    let annotation = format!("nginx.ingress.kubernetes.io/configuration-snippet: {text:?}");
+    let found = checked_with(ALLOWED, &[ingress("wrong", &annotation, "wrong.test", "/")]);
+    let lines = of(&found, "wrong").reasons.iter().map(|remark| {
+        let at = remark.message.strip_prefix("line ").and_then(|at| at.split(',').next());
+        at.and_then(|line| line.parse::<u32>().ok()).unwrap_or_else(|| panic!("{remark:?}"))
+    });
+    let lines: Vec<u32> = lines.collect();
+    assert!(lines.len() > 9 && lines.is_sorted(), "{lines:?}");
+}
+
+#[test]
 fn classic_mistakes_are_noted() {
     let rewrite = |target: &str| format!("nginx.ingress.kubernetes.io/rewrite-target: {target}");
     let found = checked(&[

@@ -63,7 +63,7 @@ impl Nginx {
         for (name, value) in [
             ("@folder@", folder.path().display().to_string()),
             ("@lua@", here.join("lua").display().to_string()),
-            ("@tests@", here.join("tests/lua").display().to_string()),
+            ("@tests@", here.join("tests/suite/lua").display().to_string()),
             ("@http@", ports[0].to_string()),
             ("@https@", ports[1].to_string()),
             ("@backend@", ports[2].to_string()),

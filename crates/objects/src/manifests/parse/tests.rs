@@ -81,6 +81,13 @@ fn items_of_lists_are_objects_of_their_own() {
 }
 
 #[test]
+fn a_template_is_called_one() {
+    let parsed = yaml("apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Values.name }}\n");
+    let [fault] = parsed.faults.as_slice() else { panic!("{parsed:?}") };
+    assert!(fault.place.line == 4 && fault.message.contains("helm template"), "{fault:?}");
+}
+
+#[test]
 fn json_may_hold_several_documents_and_its_mistakes_have_places() {
     let text = "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\"}}\n\
                 {\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"b\"},\n \
