@@ -4,10 +4,11 @@ use crate::flags::{Classes, Source};
 use crate::say::note;
 use crate::sources;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use objects::{ConfigMap, IngressClass, Meta, ObjectKey, Snapshot};
+use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use translate::{Options, config_map_rows};
 
@@ -35,11 +36,35 @@ pub(crate) fn as_kubectl(mut source: Source) -> Source {
     source
 }
 
+/// Files of a folder that look like manifests by their names and are not read as such.
+fn passed_over(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    const DEEPEST: usize = 32;
+    let looks_like_one = |name: &str| {
+        let mut ends = name.rsplit('.');
+        let is_one = |end: &str| ["yaml", "yml", "json"].contains(&end);
+        let is_read = ends.clone().next().is_some_and(is_one);
+        !is_read && !name.starts_with('.') && ends.any(|end| is_one(&end.to_ascii_lowercase()))
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if kind.is_dir() && depth < DEEPEST && !name.starts_with('.') {
+            found.extend(passed_over(&entry.path(), depth + 1));
+        } else if kind.is_file() && looks_like_one(&name) {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
     let mut options = sources::options(classes);
     let source = as_kubectl(source);
     let is_folder = !source.manifests.is_empty();
+    let passed_over: Vec<_> =
+        source.manifests.iter().flat_map(|path| passed_over(path, 0)).collect();
     let mut snapshot = if source.manifests.iter().any(|path| path == Path::new(STDIN)) {
         let mut bytes = Vec::new();
         io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
@@ -51,6 +76,14 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     };
     if is_folder {
         assume_class(&mut snapshot, &options);
+    }
+    for path in passed_over {
+        let message = "is passed over, as its name ends neither in .yaml, .yml nor .json: rename it, unpack it, or \
+            take it away";
+        let key = ObjectKey::new("", path.display().to_string());
+        let id = Arc::clone(&key.name);
+        let malformed = Malformed { kind: None, key, message: message.to_owned() };
+        snapshot.malformed.insert(id, Arc::new(malformed));
     }
     for malformed in snapshot.malformed.values() {
         let key = &malformed.key;
@@ -131,4 +164,24 @@ fn assume_class(snapshot: &mut Snapshot, options: &Options) {
     let meta = Meta { key: key.clone(), ..Meta::default() };
     let class = IngressClass { meta, controller: options.controller_class.clone() };
     snapshot.classes = Some(std::iter::once((key, Arc::new(class))).collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passed_over;
+    use std::fs;
+
+    #[test]
+    fn files_that_look_like_manifests_and_are_not_read_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("below")).expect("a folder");
+        for name in
+            ["a.yaml", "b.yml", "c.json", "README.md", ".x.yaml.swp", "x.YAML", "below/x.yaml.gz"]
+        {
+            fs::write(folder.path().join(name), "").expect("a file");
+        }
+        let mut found = passed_over(folder.path(), 0);
+        found.sort();
+        assert_eq!(found, ["below/x.yaml.gz", "x.YAML"].map(|name| folder.path().join(name)));
+    }
 }

@@ -106,6 +106,7 @@ impl<E: Engine> Controller<E> {
         // What the engine left out is a problem of its owner like any other.
         known.problems = known.problems.with(&self.left_out);
         self.reporter.report(&known.problems, &known.snapshot);
+        self.reporter.report_unserved(known.served.len(), known.snapshot.ingresses.len());
         self.known.send_replace(Arc::new(known));
     }
 

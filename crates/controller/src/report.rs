@@ -22,6 +22,8 @@ pub(crate) struct Reporter {
     /// When the span began, and what was told in it.
     began: Option<Moment>,
     told: BTreeMap<Arc<str>, Told>,
+    /// How many Ingresses were said not to be served, and when.
+    unserved: Option<(usize, Moment)>,
 }
 
 /// Lines about the objects of one namespace.
@@ -53,6 +55,26 @@ impl Reporter {
                 _ => tracing::info!("{line}"),
             }
         }
+    }
+
+    /// Says how many Ingresses are not served, when that is another number, at most once in a `SPAN`: classes that come
+    /// and go take their Ingresses with them.
+    pub(crate) fn report_unserved(&mut self, served: usize, all: usize) {
+        if let Some(line) = self.unserved(all.saturating_sub(served), all, Moment::now()) {
+            if served == 0 { tracing::warn!("{line}") } else { tracing::info!("{line}") }
+        }
+    }
+
+    fn unserved(&mut self, number: usize, all: usize, now: Moment) -> Option<String> {
+        let (known, since) = self.unserved.map_or((0, None), |(known, at)| (known, Some(at)));
+        if number == known || since.is_some_and(|since| now < since + SPAN) {
+            return None;
+        }
+        self.unserved = Some((number, now));
+        Some(format!(
+            "{number} of {all} Ingresses are not served: their class is not ours or does not exist, or they have mistakes; \
+             `fairway check` says why of each"
+        ))
     }
 
     /// Warns of upstreams that had endpoints and have none now: their requests are answered 503.
@@ -233,6 +255,16 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
 mod tests {
     use super::{LINES, Reporter, SPAN, is_there};
     use crate::clock::Moment;
+
+    #[test]
+    fn ingresses_that_are_not_served_are_counted_once_a_minute() {
+        let (mut reporter, now) = (Reporter::default(), Moment::now());
+        assert_eq!(reporter.unserved(0, 3, now), None);
+        assert!(reporter.unserved(3, 3, now).is_some_and(|line| line.starts_with("3 of 3")));
+        assert_eq!(reporter.unserved(2, 3, now), None);
+        assert_eq!(reporter.unserved(3, 3, now + SPAN), None);
+        assert!(reporter.unserved(0, 3, now + SPAN).is_some());
+    }
     use model::{
         Changes, Configuration, Endpoints, Kind, Origin, Problem, Severity, Upstream, UpstreamId,
     };

@@ -1,5 +1,6 @@
 //! From a Secret to a certificate that can be served: the chain and a key that is known to belong to it.
 
+use crate::problems::TOOK_IT;
 use model::policy::Identity;
 use model::{Certificate, CertificateId, PrivateKey};
 use objects::Secret;
@@ -7,10 +8,14 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use std::sync::Arc;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
+use x509_parser::public_key::PublicKey;
 
 /// Bytes of the certificates of a chain at most: each handshake sends all of it and has a copy in memory until the peer
 /// takes it. OpenSSL's clients take no more, others less.
 const LONGEST_CHAIN: usize = 100 << 10;
+
+/// Bits of the smallest RSA keys that the TLS library signs with.
+const SMALLEST_RSA: usize = 2048;
 
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
@@ -109,11 +114,17 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
         format!("has no private key in tls.key ({error}): put one in PEM there")
     })?;
-    let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|error| {
-        format!("has a pair of tls.crt and tls.key that cannot be used: {error}")
-    })?;
     let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
     let leaf = read(leaf, "tls.crt")?;
+    let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|error| {
+        match leaf.public_key().parsed() {
+            Ok(PublicKey::RSA(key)) if key.key_size() < SMALLEST_RSA => format!(
+                "has an RSA key of {} bits, and {SMALLEST_RSA} are the least: renew it with a larger one ({TOOK_IT})",
+                key.key_size()
+            ),
+            _ => format!("has a pair of tls.crt and tls.key that cannot be used: {error}"),
+        }
+    })?;
     if signer.public_key().is_some_and(|key| *key != *leaf.public_key().raw) {
         return Err("has a tls.key that does not belong to tls.crt: put both of one pair \
                     there, the certificate before those of its authorities"

@@ -219,6 +219,9 @@ fn yaml_error(error: &serde_saphyr::Error, read: &str) -> (Option<Place>, String
     let suffix = place.map(|at| format!(" at line {}, column {}", at.line, at.column));
     let message = suffix.and_then(|suffix| text.strip_suffix(&suffix).map(str::to_owned));
     let mut message = message.unwrap_or(text);
+    if let Some(end) = message.find(", set DuplicateKeyPolicy") {
+        message.replace_range(end.., ": remove one of the two");
+    }
     let line = place.and_then(|place| read.lines().nth(place.line - 1));
     if line.is_some_and(|line| line.contains("{{")) {
         message.push_str("; is this a template? Render it first (helm template)");

@@ -129,7 +129,8 @@ impl Files {
             content.objects.get(&identity).cloned()
         };
         let mut reports = Vec::new();
-        for loser in holders.iter().filter(|holder| *holder != winner) {
+        // A file that was named twice, or beside its folder, is no second one.
+        for loser in holders.iter().filter(|holder| holder.path != winner.path) {
             let Some((place, _)) = version_of(loser) else { continue };
             let message = format!(
                 "{} is also in {}, which counts because it comes later; remove one of the two",

@@ -2,47 +2,61 @@
 
 use super::Remark;
 use crate::host::not_heard;
-use crate::ingress::{Role, Target, annotation_of, origin};
+use crate::ingress::{Age, Role, Target, annotation_of, origin};
 use crate::settings::parse;
 use crate::tenancy::Item;
 use crate::{Options, Translation};
-use model::{Problem, ServerName};
+use ipnet::IpNet;
+use model::{Configuration, Problem, ServerName};
 use objects::{Ingress, IngressBackend, ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Annotations that ingress-nginx keeps by Service port, so that they reach other Ingresses of the same Service.
-const LEAKING: &[&str] = &["affinity", "load-balance", "upstream-hash-by", "service-upstream"];
+/// Annotations that ingress-nginx takes from the oldest Ingress of a Service port, for all of them (controller.go,
+/// createUpstreams), and what none means unless the ConfigMap says otherwise.
+const OF_THE_OLDEST: &[(&str, &str)] =
+    &[("load-balance", "round_robin"), ("upstream-hash-by", ""), ("service-upstream", "false")];
+/// It has its cookie on the paths of its own host alone (sticky.lua), which cover those of others there.
+const AFFINITY: &str = "affinity";
 /// It hangs on the Service port of the Ingress that it stands beside.
 const CANARY: &str = "canary";
 
 /// Which Ingresses have settings that reached others of the same Service port.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    owners: BTreeMap<Target, BTreeSet<(&'static str, ObjectKey)>>,
+pub(super) struct Shared<'a> {
+    oldest: BTreeMap<Target, &'a Ingress>,
+    sticky: BTreeMap<(&'a str, Target), BTreeSet<ObjectKey>>,
+    canaries: BTreeMap<Target, BTreeSet<ObjectKey>>,
     /// The Ingresses that each canary stands beside: it is meant for them.
     beside: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
 }
 
-impl Shared {
-    pub(super) fn among(ingresses: &[&Ingress], options: &Options) -> Self {
+impl<'a> Shared<'a> {
+    pub(super) fn among(ingresses: &[&'a Ingress], options: &Options) -> Self {
         let has = |ingress: &Ingress, name: &str| annotation_of(ingress, name, options).is_some();
         let mut shared = Self::default();
         let mut routes: BTreeMap<(&str, &str), Vec<(&Ingress, Target)>> = BTreeMap::new();
         for ingress in ingresses.iter().filter(|ingress| !has(ingress, CANARY)) {
-            for name in LEAKING.iter().filter(|name| has(ingress, name)) {
-                for target in targets(ingress) {
-                    shared.own(target, name, ingress);
+            for target in targets(ingress) {
+                let oldest = shared.oldest.entry(target).or_insert(ingress);
+                if Age::of(ingress) < Age::of(oldest) {
+                    *oldest = ingress;
                 }
             }
+            let is_sticky = has(ingress, AFFINITY);
             for (host, path, target) in routed(ingress) {
+                if is_sticky {
+                    let sticky = shared.sticky.entry((host, target.clone())).or_default();
+                    sticky.insert(ingress.meta.key.clone());
+                }
                 routes.entry((host, path)).or_default().push((ingress, target));
             }
         }
         for canary in ingresses.iter().filter(|ingress| has(ingress, CANARY)) {
             for (host, path, _) in routed(canary) {
                 for (main, target) in routes.get(&(host, path)).into_iter().flatten() {
-                    shared.own(target.clone(), CANARY, canary);
+                    let canaries = shared.canaries.entry(target.clone()).or_default();
+                    canaries.insert(canary.meta.key.clone());
                     let beside = shared.beside.entry(canary.meta.key.clone()).or_default();
                     beside.insert(main.meta.key.clone());
                 }
@@ -51,23 +65,56 @@ impl Shared {
         shared
     }
 
-    fn own(&mut self, target: Target, name: &'static str, owner: &Ingress) {
-        self.owners.entry(target).or_default().insert((name, owner.meta.key.clone()));
-    }
-
-    /// The settings of other Ingresses that used to reach this one, with who has them.
-    fn reaching(&self, ingress: &Ingress) -> BTreeMap<&'static str, BTreeSet<&ObjectKey>> {
+    /// The settings of others that used to reach this one, and those of its own that did not count.
+    fn differing(
+        &self,
+        ingress: &Ingress,
+        snapshot: &Snapshot,
+        options: &Options,
+    ) -> BTreeMap<&'static str, String> {
         let key = &ingress.meta.key;
-        let mut found: BTreeMap<&'static str, BTreeSet<&ObjectKey>> = BTreeMap::new();
-        let owners = targets(ingress).filter_map(|target| self.owners.get(&target)).flatten();
-        for (name, owner) in owners {
-            let is_meant = self.beside.get(owner).is_some_and(|beside| beside.contains(key));
-            if owner != key && !is_meant {
-                found.entry(name).or_default().insert(owner);
+        let mut found = BTreeMap::new();
+        let has = |name: &str| annotation_of(ingress, name, options).is_some();
+        let is_canary = has(CANARY);
+        for (host, _, target) in routed(ingress) {
+            let sticky = self.sticky.get(&(host, target.clone()));
+            let sticky = sticky.filter(|_| !has(AFFINITY));
+            let is_meant =
+                |owner: &&ObjectKey| self.beside.get(*owner).is_some_and(|all| all.contains(key));
+            let canaries = self.canaries.get(&target).filter(|_| !is_canary).into_iter().flatten();
+            let canaries: Vec<_> = canaries.filter(|owner| !is_meant(owner)).collect();
+            if let Some(owner) = sticky.and_then(BTreeSet::first).filter(|_| !is_canary) {
+                found.entry(AFFINITY).or_insert_with(|| leak(owner, 0));
+            }
+            if let Some(owner) = canaries.first() {
+                found.entry(CANARY).or_insert_with(|| leak(owner, canaries.len() - 1));
+            }
+        }
+        for target in targets(ingress).filter(|_| !is_canary) {
+            let Some(oldest) = self.oldest.get(&target).filter(|oldest| oldest.meta.key != *key)
+            else {
+                continue;
+            };
+            for (name, default) in OF_THE_OLDEST {
+                let default = of_config_map(name, snapshot, options).unwrap_or(default);
+                let of = |ingress: &Ingress| annotation_of(ingress, name, options);
+                let (own, counted) = (of(ingress), of(oldest));
+                let means = |text: &Option<String>| text.clone().unwrap_or(default.to_owned());
+                if means(&own) != means(&counted) {
+                    let owner = &oldest.meta.key;
+                    let message = if own.is_none() { leak(owner, 0) } else { unheard(owner) };
+                    found.entry(name).or_insert(message);
+                }
             }
         }
         found
     }
+}
+
+/// A key of the ConfigMap, as it is written.
+fn of_config_map<'a>(name: &str, snapshot: &'a Snapshot, options: &Options) -> Option<&'a str> {
+    let config_map = snapshot.config_maps.get(options.config_map.as_ref()?)?;
+    config_map.data.get(name).map(String::as_str)
 }
 
 /// Host, path and backend of every path.
@@ -100,7 +147,7 @@ pub(super) fn of(
     ingress: &Ingress,
     snapshot: &Snapshot,
     options: &Options,
-    shared: &Shared,
+    shared: &Shared<'_>,
 ) -> Vec<Remark> {
     let mut found: Vec<Remark> = Vec::new();
     let value = |name: &str| annotation_of(ingress, name, options);
@@ -108,24 +155,21 @@ pub(super) fn of(
         let key = Some(format!("{}/{name}", options.annotations_prefix));
         found.push(Remark { key, message });
     };
-    for (name, owners) in shared.reaching(ingress) {
-        // Two routes that ask for the same behave the same.
-        if value(name).is_none() {
-            owners.first().into_iter().for_each(|owner| say(name, leak(owner, owners.len() - 1)));
+    for (name, message) in shared.differing(ingress, snapshot, options) {
+        say(name, message);
+    }
+    if value("backend-protocol").is_some_and(|text| text.eq_ignore_ascii_case("FCGI")) {
+        let timeouts = ["proxy-connect-timeout", "proxy-read-timeout", "proxy-send-timeout"];
+        let is_set =
+            |name: &&str| value(name).is_some() || of_config_map(name, snapshot, options).is_some();
+        for name in timeouts.into_iter().filter(is_set) {
+            say(name, "counts with FastCGI, too; ingress-nginx had 60 seconds there".to_owned());
         }
     }
     if value("auth-realm").is_some_and(|realm| realm == "off") {
         say(
             "auth-realm",
             "is a realm called off; ingress-nginx served without asking for a password".to_owned(),
-        );
-    }
-    let has_cors = value("enable-cors").is_some_and(|text| parse::boolean(&text) == Ok(true));
-    if has_cors && value("cors-allow-origin").is_some_and(|origins| origins != "*") {
-        say(
-            "cors-allow-origin",
-            "an origin must match as a whole; ingress-nginx also allowed origins that contain one"
-                .to_owned(),
         );
     }
     if value("backend-protocol").is_some_and(|text| text != text.to_ascii_uppercase()) {
@@ -148,7 +192,15 @@ pub(super) fn of(
             "only 300 to 599 count; ingress-nginx took any number".to_owned(),
         );
     }
+    let is = |name: &str, wanted: bool| {
+        let text =
+            value(name).or_else(|| of_config_map(name, snapshot, options).map(str::to_owned));
+        text.is_some_and(|text| parse::boolean(&text) == Ok(wanted))
+    };
+    let redirects =
+        is("force-ssl-redirect", true) || !ingress.tls.is_empty() && !is("ssl-redirect", false);
     if value("auth-tls-secret").is_some()
+        && !redirects
         && value("auth-tls-verify-client").is_none_or(|mode| mode == "on")
     {
         let message = "plain HTTP is answered with 403; ingress-nginx served it without a certificate \
@@ -157,6 +209,20 @@ pub(super) fn of(
     }
     found.extend(addresses(ingress, snapshot, options));
     found
+}
+
+/// `use-forwarded-headers` with a network: ingress-nginx believes the scheme, host and port of any peer.
+pub(super) fn of_peers(configuration: &Configuration) -> Option<Remark> {
+    let real_ip = &configuration.global.real_ip;
+    let everybody = |network: &IpNet| network.prefix_len() == 0;
+    let is_told = real_ip.forwarded_headers && !real_ip.trusted.iter().any(everybody);
+    is_told.then(|| Remark {
+        key: Some("ConfigMap proxy-real-ip-cidr".to_owned()),
+        message: "X-Forwarded-Proto, -Host and -Port count from these networks alone; ingress-nginx took them from any peer. \
+            Make sure that the addresses of all load balancers in front are among them, or clients are redirected to HTTPS \
+            again and again"
+            .to_owned(),
+    })
 }
 
 /// The owners of hosts whose certificate came from the `spec.tls` of another namespace, which does not count here.
@@ -202,6 +268,14 @@ fn leak(owner: &ObjectKey, others: usize) -> String {
     format!(
         "is set by Ingress {}/{}{more} for the same Service; ingress-nginx let it reach this Ingress, too, Fairway does not",
         owner.namespace, owner.name
+    )
+}
+
+/// What is heard here and was not there.
+fn unheard(oldest: &ObjectKey) -> String {
+    format!(
+        "counts here; ingress-nginx took what the oldest Ingress of the same Service says, {}/{}",
+        oldest.namespace, oldest.name
     )
 }
 

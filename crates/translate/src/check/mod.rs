@@ -7,6 +7,7 @@ mod surprises;
 mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
+use crate::problems::TOOK_IT;
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets, translate};
 pub use challenges::name_issuers;
@@ -118,6 +119,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
     let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
+    objects.extend(differences::of_peers(&translation.configuration));
     objects.extend(unused::secrets(snapshot, &ours, options));
     objects.extend(undated(&ours));
     objects.extend(ending(&translation.configuration, now));
@@ -246,7 +248,7 @@ struct Checker<'a> {
     options: &'a Options,
     classes: &'a Classes,
     translation: &'a Translation,
-    shared: Shared,
+    shared: Shared<'a>,
     surprises: BTreeMap<Origin, Vec<Remark>>,
     /// What the ConfigMap asks for every Ingress that only nginx has.
     everywhere: Vec<Remark>,
@@ -360,6 +362,10 @@ impl Checker<'_> {
         let name = problem.key.as_deref().unwrap_or_default();
         let prefix = &self.options.annotations_prefix;
         let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
+        if annotation == Some("stream-snippet") {
+            // Layer 4 is served alike by both engines, and asked for by the ConfigMap.
+            return Standing::Differs;
+        }
         let is_snippet = annotation.is_some_and(|name| snippets::ANNOTATIONS.contains(&name));
         let needs_nginx = if is_snippet {
             snippets::needs_nginx(&problem.message)
@@ -373,6 +379,7 @@ impl Checker<'_> {
             Severity::Error if name == "spec" => Standing::Identical,
             Severity::Error => Standing::Refused,
             _ if crate::tenancy::concerns(problem) => Standing::Differs,
+            _ if problem.message.contains(TOOK_IT) => Standing::Differs,
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }

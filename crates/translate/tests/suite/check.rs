@@ -62,18 +62,84 @@ fn of<'a>(check: &'a Check, name: &str) -> &'a Finding {
 }
 
 #[test]
-fn a_plain_ingress_is_identical_and_a_setting_of_a_neighbour_is_named() {
+fn a_setting_of_the_oldest_ingress_of_a_service_reached_the_others() {
+    let key = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
+    // None is older: the one with the greatest name counts first.
+    let two = |of_first: &str, of_second: &str| {
+        let found = checked(&[
+            ingress("z-first", of_first, "a.test", "/"),
+            ingress("a-second", of_second, "b.test", "/"),
+        ]);
+        ["z-first", "a-second"].map(|name| {
+            let found = of(&found, name);
+            assert_eq!(found.standing == Standing::Identical, found.reasons.is_empty());
+            found.reasons.iter().map(|reason| reason.message.clone()).collect::<String>()
+        })
+    };
+    for (name, value) in
+        [("load-balance", "ewma"), ("upstream-hash-by", "$uri"), ("service-upstream", "true")]
+    {
+        let set = key(name, value);
+        assert_eq!(two(&set, &set), ["", ""], "{name}");
+        let [first, second] = two(&set, "");
+        assert!(first.is_empty() && second.contains("let it reach this Ingress"), "{second}");
+        let [first, second] = two("", &set);
+        assert!(first.is_empty() && second.contains("took what the oldest"), "{second}");
+    }
+    assert_eq!(two(&key("load-balance", "round_robin"), ""), ["", ""], "it is so by itself");
+    // Nobody sends the cookie of one host to another.
+    assert_eq!(two(&key("affinity", "cookie"), ""), ["", ""]);
     let found = checked(&[
-        ingress("plain", "", "a.test", "/"),
-        ingress("sticky", "nginx.ingress.kubernetes.io/affinity: cookie", "b.test", "/"),
+        ingress("sticky", &key("affinity", "cookie"), "a.test", "/"),
+        ingress("plain", "", "a.test", "/b"),
     ]);
-    let plain = of(&found, "plain");
-    assert_eq!(plain.standing, Standing::Differs);
-    assert!(plain.reasons[0].message.contains("demo/sticky"), "{plain:?}");
-    assert_eq!(
-        of(&checked(&[ingress("plain", "", "a.test", "/")]), "plain").standing,
-        Standing::Identical
+    assert!(of(&found, "plain").reasons[0].message.contains("demo/sticky"));
+    assert_eq!(of(&found, "sticky").standing, Standing::Identical);
+}
+
+#[test]
+fn what_nobody_can_observe_is_no_difference() {
+    let key = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
+    let cors = [key("enable-cors", "true"), key("cors-allow-origin", "https://a.test")].join(", ");
+    let rewrite = [key("rewrite-target", "/$1"), key("use-regex", "true")].join(", ");
+    let found = checked(&[
+        ingress("cors", &cors, "cors.test", "/"),
+        ingress("rewrite", &rewrite, "rewrite.test", "/app/?(.*)"),
+    ]);
+    for name in ["cors", "rewrite"] {
+        let found = of(&found, name);
+        let groups = found.notes.iter().any(|note| note.message.contains("group of path"));
+        assert!(found.standing == Standing::Identical && !groups, "{found:?}");
+    }
+}
+
+#[test]
+fn who_would_be_locked_out_or_wait_otherwise_is_told() {
+    let key = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
+    let basic = [key("auth-type", "basic"), key("auth-secret", "passwords")].join(", ");
+    let fcgi = [key("backend-protocol", "FCGI"), key("proxy-read-timeout", "2")].join(", ");
+    let hash = format!("alice:$2y$18${}", "a".repeat(53));
+    let secret = format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: passwords, namespace: demo}}\n\
+         stringData: {{auth: {hash:?}}}\n"
     );
+    let found = checked(&[
+        ingress("basic", &basic, "basic.test", "/"),
+        ingress("fcgi", &fcgi, "fcgi.test", "/"),
+        secret,
+    ]);
+    for (name, words) in [("basic", "ingress-nginx took it"), ("fcgi", "60 seconds")] {
+        let found = of(&found, name);
+        assert_eq!(found.standing, Standing::Differs, "{found:?}");
+        assert!(found.reasons.iter().any(|reason| reason.message.contains(words)), "{found:?}");
+    }
+    let said = |data: &str| {
+        let found = checked_with(data, &[ingress("plain", "", "a.test", "/")]);
+        let told = |remark: &translate::Remark| remark.message.contains("again and again");
+        found.objects.iter().any(told)
+    };
+    assert!(said("use-forwarded-headers: 'true', proxy-real-ip-cidr: 10.0.0.0/8"));
+    assert!(!said("use-forwarded-headers: 'true'") && !said("proxy-real-ip-cidr: 10.0.0.0/8"));
 }
 
 #[test]
