@@ -1,10 +1,13 @@
 //! What the engine says of itself for `/metrics`.
 
 use crate::http_engine::HttpEngine;
-use exposition::{AtEndpoint, AtEndpoints, Copied, Copies, Source, Supervised, Traffic, Within};
+use exposition::{
+    AtEndpoint, AtEndpoints, Copied, Copies, Places, Sampled, Source, Step, Supervised, Traffic,
+    Within,
+};
 use model::PathKind;
 use nginx::Nginx;
-use proxy::{End, Native, Pressure, Shadowed, Shed, Spans};
+use proxy::{Decision, End, Native, Pressure, Sample, Shadowed, Shed, Spans};
 use request_metrics::Metrics;
 use runtime::Usage;
 use std::pin::Pin;
@@ -54,6 +57,18 @@ impl Source for HttpEngine {
     fn route_failure(&self, host: &str, kind: PathKind, path: &str) -> Option<(f64, String)> {
         let (at, why) = self.native()?.route_failure(host, kind, path)?;
         Some((seconds(at), why))
+    }
+
+    fn sample(&self, id: &str) -> Option<Sampled> {
+        Some(match self.native()?.sample(id) {
+            Sample::Awaited => Sampled::Awaited,
+            Sample::TooMany => Sampled::TooMany,
+            Sample::NoId => Sampled::NoId,
+            Sample::Told(at, decisions) => {
+                let step = |Decision { step, outcome, by }| Step { step, outcome, by };
+                Sampled::Told(seconds(at), decisions.into_iter().map(step).collect())
+            }
+        })
     }
 
     fn copies(&self) -> Option<Copies> {
@@ -163,5 +178,21 @@ fn within(native: &Native) -> Within {
         copies,
         dropped_lines: native.dropped_lines(),
         spans: [("exported", exported), ("dropped", dropped), ("failed", failed)],
+        most_connections: native.most_connections() as u64,
+        places: bodies(native),
     }
+}
+
+/// Room for bodies of requests.
+fn bodies(native: &Native) -> Vec<Places> {
+    let scratch = native.scratch();
+    let places = |what, (now, most, refused), beyond| Places { what, now, most, beyond, refused };
+    vec![
+        places("bytes of request bodies in memory", scratch.memory(), "a file takes the body"),
+        places(
+            "bytes of request bodies in files",
+            scratch.files(),
+            "503, half for one namespace: raise --body-files-limit",
+        ),
+    ]
 }

@@ -9,8 +9,10 @@ use console::{Asked, Explained, Line};
 use controller::Known;
 use model::{Changes, Configuration};
 use objects::Snapshot;
-use proxy::{Decision, Question};
+use proxy::{Decision, Explainer, Question};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::runtime::Handle;
 use translate::{Options, Translation};
 
 /// Prints the decisions.
@@ -44,13 +46,28 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
 }
 
 /// Explains what somebody asks the page, of what is in force.
-pub(crate) fn of_known(options: Options) -> console::Explain {
-    Box::new(move |asked, known| {
-        explained(asked, known, &options).map_err(|error| crate::line(&error))
-    })
+pub(crate) struct OfKnown {
+    options: Options,
+    explainer: Explainer,
 }
 
-fn explained(asked: &Asked, known: &Known, options: &Options) -> Result<Explained> {
+impl OfKnown {
+    pub(crate) fn new(options: Options) -> Arc<Self> {
+        Arc::new(Self { options, explainer: Explainer::default() })
+    }
+}
+
+impl console::Explain for OfKnown {
+    fn explain(&self, asked: &Asked, known: &Known) -> Result<Explained, String> {
+        explained(asked, known, self).map_err(|error| crate::line(&error))
+    }
+
+    fn forget(&self) {
+        self.explainer.forget();
+    }
+}
+
+fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> {
     let url = Url::parse(&asked.url)?;
     let question = question(&url, &asked.method, &asked.headers, asked.client)?;
     let translation = Translation {
@@ -60,12 +77,17 @@ fn explained(asked: &Asked, known: &Known, options: &Options) -> Result<Explaine
         statuses: known.statuses.clone(),
         changes: Changes::default(),
     };
-    let decisions = decide(&known.serving, question)?.into_iter().map(|decision| Line {
+    let decisions = match passed_on(&question, &known.serving) {
+        Some(decisions) => decisions,
+        // What is compiled follows names for as long as it is kept: in the runtime of the process, not in its own.
+        None => Handle::current().block_on(with.explainer.explain(&known.serving, question))?,
+    };
+    let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
         by: decision.by,
     });
-    let notes = notes(&url.host, &known.snapshot, options, &translation);
+    let notes = notes(&url.host, &known.snapshot, &with.options, &translation);
     Ok(Explained { notes, decisions: decisions.collect() })
 }
 
@@ -95,6 +117,11 @@ fn notes(
         format!("near miss: Ingress {ingress} names {host}, but {problem}")
     });
     others.chain(vain).collect()
+}
+
+fn passed_on(question: &Question, configuration: &Configuration) -> Option<Vec<Decision>> {
+    let name = question.tls.as_ref()?;
+    passed(name.as_deref(), question.client, configuration)
 }
 
 /// The decisions about a TLS connection that is passed on as it is: nothing in it is read but the name.
@@ -128,9 +155,7 @@ fn passed(
 }
 
 fn decide(configuration: &Configuration, question: Question) -> Result<Vec<Decision>> {
-    if let Some(name) = question.tls.as_ref()
-        && let Some(decisions) = passed(name.as_deref(), question.client, configuration)
-    {
+    if let Some(decisions) = passed_on(&question, configuration) {
         return Ok(decisions);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -118,7 +118,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), &listeners, room, &options.outside);
     let (loops, known) = (controller.metrics(), controller.known());
-    console.explain_with(explain::of_known(options.clone()));
+    tell_console(&console, &options, &streams);
     console.follow(loops.clone(), known.clone());
     metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
@@ -201,6 +201,12 @@ fn identity(classes: &Classes) -> Identity {
         namespace: own_pod::variable(own_pod::NAMESPACE).unwrap_or_else(|| "default".to_owned()),
         pod: own_pod::variable(own_pod::NAME).unwrap_or_default(),
     }
+}
+
+/// What the console asks.
+fn tell_console(console: &Console, options: &Options, streams: &Arc<Streams>) {
+    console.explain_with(explain::OfKnown::new(options.clone()));
+    console.count_sessions_with(streams::sessions(streams));
 }
 
 /// The same for people.

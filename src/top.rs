@@ -171,7 +171,7 @@ fn screen(overview: &Value, routes: &Value, width: usize) -> String {
             latency(&traffic["p99"]),
             text(&route["host"]),
             text(&route["path"]),
-            text(&route["ingress"]),
+            text(if route["ingress"].is_null() { &route["route"] } else { &route["ingress"] }),
             text(&route["backend"]),
         );
         let _ = writeln!(page, "{}", cut(line.trim_end(), width));

@@ -178,3 +178,39 @@ async fn whoever_asks_for_all_that_is_served_and_never_reads_it_takes_no_memory(
     let more = memory(fairway.id()).saturating_sub(before);
     assert!(more < whole * UNREAD as u64 / 4, "{more} bytes for {UNREAD} answers of {whole}");
 }
+
+#[test]
+fn what_is_full_and_what_was_turned_away_is_told() {
+    let fairway = Fairway::start(&guarded(), &[]);
+    let limits = fairway.api("/api/v1/limits");
+    let room = |what: &str| {
+        let rooms = limits["rooms"].as_array().expect("rooms");
+        let found = rooms.iter().find(|room| room["what"] == what);
+        found.unwrap_or_else(|| panic!("{what}: {limits:#}")).clone()
+    };
+    assert_eq!(room("bytes of request bodies in files")["most"], 1 << 30);
+    for what in [
+        "open files",
+        "connections of clients",
+        "bytes of request bodies in memory",
+        "connections of TCP services",
+        "sessions of UDP services",
+        "series of request metrics",
+        "pages that follow changes",
+    ] {
+        assert!(room(what)["most"].as_u64() > Some(0), "{what}: {limits:#}");
+    }
+    let refused = || {
+        let limits = fairway.api("/api/v1/limits");
+        let shed = limits["shed"].as_array().expect("what was shed").clone();
+        let of_api = shed.iter().find(|one| one["what"] == "requests to this API refused");
+        of_api.expect("it is told")["count"].as_u64().expect("a number")
+    };
+    assert_eq!(refused(), 0);
+    assert!((0..400).any(|_| fairway.get("/api/v1/problems").expect("an answer").0 == 429));
+    crate::console::bed::until("who was refused is counted", || {
+        let (status, text) = fairway.get("/api/v1/limits").expect("an answer");
+        let none = r#""why":"429: more than 30 a second","count":0"#;
+        status == 200 && text.contains("429: more than 30 a second") && !text.contains(none)
+    });
+}

@@ -1,4 +1,4 @@
-//! Ten faults as people make them: the page shows the cause of each. docs/console.md has the table with the clicks.
+//! Ten faults as people make them: the page shows the cause of each. docs/ui.md has the table with the clicks.
 
 use crate::console::bed::{CLASS, Fairway, ask, ingress, services, until};
 use serde_json::{Value, json};

@@ -4,7 +4,9 @@
 mod api;
 mod bed;
 mod faults;
+mod gateways;
 mod page;
 mod secrets;
 mod shadow;
 mod top;
+mod trace;

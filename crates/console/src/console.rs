@@ -9,14 +9,14 @@ use crate::lock::lock;
 use crate::now::{Identity, Now};
 use crate::query::{Query, Refusal};
 use crate::replicas::{self, AskReplicas, Beside};
-use crate::sample::{Sample, Samples};
+use crate::sample::{Sample, Samples, Sessions, Taken};
 use crate::served::Kept;
 use crate::{events, page};
 use controller::Known;
 use exposition::Source;
 use model::PathKind;
 use runtime::admin::{Admin, Page};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, watch};
@@ -32,8 +32,9 @@ pub struct Console {
     engine: Box<dyn Source>,
     follows: OnceLock<Follows>,
     leads: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
-    explain: OnceLock<Arc<Explain>>,
+    explain: OnceLock<Arc<dyn Explain>>,
     ask_replicas: OnceLock<Arc<AskReplicas>>,
+    sessions: OnceLock<Sessions>,
     replicas: Arc<replicas::Kept>,
     history: Arc<Mutex<History>>,
     /// One more for each change that somebody could want to see.
@@ -45,6 +46,8 @@ pub struct Console {
     looked: Mutex<Option<SystemTime>>,
     looked_at_endpoints: Mutex<Option<SystemTime>>,
     forgetting: AtomicBool,
+    /// Requests to the API that were refused.
+    turned_away: AtomicU64,
 }
 
 /// What the loop tells.
@@ -63,6 +66,7 @@ impl Console {
             leads: OnceLock::new(),
             explain: OnceLock::new(),
             ask_replicas: OnceLock::new(),
+            sessions: OnceLock::new(),
             replicas: Arc::default(),
             history: Arc::default(),
             news: watch::Sender::new(0),
@@ -73,6 +77,7 @@ impl Console {
             looked: Mutex::default(),
             looked_at_endpoints: Mutex::default(),
             forgetting: AtomicBool::new(false),
+            turned_away: AtomicU64::new(0),
         })
     }
 
@@ -111,9 +116,14 @@ impl Console {
         let _ = self.ask_replicas.set(Arc::new(ask));
     }
 
+    /// What counts the sessions of ports.
+    pub fn count_sessions_with(&self, sessions: Sessions) {
+        let _ = self.sessions.set(sessions);
+    }
+
     /// What explains requests.
-    pub fn explain_with(&self, explain: Explain) {
-        let _ = self.explain.set(Arc::new(explain));
+    pub fn explain_with(&self, explain: Arc<dyn Explain>) {
+        let _ = self.explain.set(explain);
     }
 
     /// Adds the page and the API to the admin server. With a token, the page itself is for all: it says nothing before
@@ -147,7 +157,10 @@ impl Console {
         endpoint: &'static endpoints::Endpoint,
         query: &str,
     ) -> Result<String, Refusal> {
-        self.gate.pass()?;
+        if let Err(refusal) = self.gate.pass() {
+            self.turned_away.fetch_add(1, Ordering::Relaxed);
+            return Err(refusal);
+        }
         let query = Query::parse(query, endpoint.parameters)?;
         let known = self.follows.get().map(|follows| follows.known.borrow().clone());
         let known = known.filter(|known| known.is_serving()).ok_or(Refusal::Early)?;
@@ -174,6 +187,11 @@ impl Console {
             explain: self.explain.get().cloned(),
             replicas: Mutex::new(replicas),
             failure: if endpoint.endpoints { self.failure(&query) } else { None },
+            turned_away: self.turned_away.load(Ordering::Relaxed),
+            sampled: query
+                .get("id")
+                .filter(|_| endpoint.path == endpoints::TRACE)
+                .and_then(|id| self.engine.sample(id)),
             copies: endpoint.sampled.then(|| self.engine.copies()).flatten(),
         };
         let make = move || (endpoint.make)(&now, &query);
@@ -214,7 +232,13 @@ impl Console {
         let looked = lock(&self.looked_at_endpoints).and_then(|at| at.elapsed().ok());
         let looks = looked.is_some_and(|since| since < FORGET);
         let endpoints = looks.then(|| self.engine.endpoints()).flatten();
-        samples.take(self.engine.requests(), traffic, self.engine.within(), endpoints)
+        samples.take(Taken {
+            requests: self.engine.requests(),
+            traffic,
+            within: self.engine.within(),
+            endpoints,
+            ports: self.sessions.get().map(|sessions| sessions()).unwrap_or_default(),
+        })
     }
 
     /// Somebody looks; once nobody does any more, what was worked out for them goes.
@@ -237,6 +261,9 @@ impl Console {
                 tokio::time::sleep(FORGET).await;
             }
             console.served.forget();
+            if let Some(explain) = console.explain.get() {
+                explain.forget();
+            }
             console.replicas.forget();
             *console.samples.lock().await = Samples::default();
             console.forgetting.store(false, Ordering::Relaxed);

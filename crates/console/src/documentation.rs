@@ -18,6 +18,7 @@ fn answer(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Value {
         "/api/v1/changes" => schemas.subschema_for::<views::changes::Generations>(),
         "/api/v1/limits" => schemas.subschema_for::<views::limits::Limits>(),
         "/api/v1/shadow" => schemas.subschema_for::<views::shadow::Shadow>(),
+        "/api/v1/trace" => schemas.subschema_for::<views::trace::Trace>(),
         "/api/v1/explain" => schemas.subschema_for::<crate::explained::Explained>(),
         other => panic!("{other} has no type: name it here"),
     };

@@ -9,6 +9,9 @@ pub(crate) const OPENAPI: &str = include_str!("openapi.json");
 /// Where that is.
 pub(crate) const DESCRIPTION: &str = "/api/v1/openapi.json";
 
+/// The story of one request.
+pub(crate) const TRACE: &str = "/api/v1/trace";
+
 /// A path of the API.
 pub(crate) struct Endpoint {
     pub(crate) path: &'static str,
@@ -44,7 +47,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         path: "/api/v1/routes",
-        about: "Host, path, Ingress, Service and endpoints, each with its traffic.",
+        about: "Host, path, Ingress or route of the Gateway API, Service and endpoints, each with its traffic; and ports of TCP and UDP.",
         parameters: &[
             SEARCH,
             Parameter {
@@ -65,7 +68,14 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         parameters: &[
             Parameter { name: "host", about: "The host, as /api/v1/routes has it." },
             Parameter { name: "path", about: "The path, as /api/v1/routes has it." },
-            Parameter { name: "kind", about: "Exact or Prefix (the default)." },
+            Parameter {
+                name: "kind",
+                about: "Exact or Prefix (the default); Host or Port where there is no path.",
+            },
+            Parameter {
+                name: "id",
+                about: "Which one of several, as /api/v1/routes has it; that of an Ingress without it.",
+            },
         ],
         sampled: true,
         endpoints: true,
@@ -121,6 +131,18 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         endpoints: false,
         replicas: false,
         make: views::shadow::make,
+    },
+    Endpoint {
+        path: TRACE,
+        about: "What became of one real request: it is waited for from the first question on, by its X-Request-ID.",
+        parameters: &[Parameter {
+            name: "id",
+            about: "The X-Request-ID that the request is sent with; 128 bytes at most.",
+        }],
+        sampled: false,
+        endpoints: false,
+        replicas: false,
+        make: views::trace::make,
     },
     Endpoint {
         path: "/api/v1/explain",

@@ -4,6 +4,7 @@ use crate::history::History;
 use crate::lock::lock;
 use bytes::Bytes;
 use runtime::admin::Page;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -13,6 +14,8 @@ pub(crate) const PATH: &str = "/api/v1/events";
 /// Streams at a time.
 pub(crate) const STREAMS: usize = 32;
 static OPEN: Semaphore = Semaphore::const_new(STREAMS);
+/// Readers who found no place.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
 /// Between two that only say that time has passed.
 const BEAT: Duration = Duration::from_secs(5);
 /// Changes that come faster than that are told together.
@@ -23,10 +26,16 @@ pub(crate) fn open() -> usize {
     STREAMS - OPEN.available_permits()
 }
 
+/// Readers who found no place since the start.
+pub(crate) fn refused() -> u64 {
+    REFUSED.load(Ordering::Relaxed)
+}
+
 /// A stream of them.
 #[expect(clippy::disallowed_methods, reason = "a beat, so that a dead connection is noticed")]
 pub(crate) fn page(history: Arc<Mutex<History>>, mut news: watch::Receiver<u64>) -> Page {
     let Ok(permit) = OPEN.try_acquire() else {
+        REFUSED.fetch_add(1, Ordering::Relaxed);
         let error =
             format!(r#"{{"error":"{STREAMS} pages look already: close one, or reload by hand"}}"#);
         return Page::json(error).with_status(503);

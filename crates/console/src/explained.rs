@@ -4,8 +4,14 @@ use controller::Known;
 use serde::Serialize;
 use std::net::IpAddr;
 
-/// Explains a request against what is known.
-pub type Explain = Box<dyn Fn(&Asked, &Known) -> Result<Explained, String> + Send + Sync>;
+/// Explains requests against what is known.
+pub trait Explain: Send + Sync {
+    /// Explains one. Called within a tokio runtime, by a thread that may block.
+    fn explain(&self, asked: &Asked, known: &Known) -> Result<Explained, String>;
+
+    /// Nobody has asked for a while: what is kept for the next question goes.
+    fn forget(&self);
+}
 
 /// A request that somebody asks about.
 #[derive(Clone, Debug)]

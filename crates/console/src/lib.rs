@@ -25,3 +25,4 @@ pub use console::Console;
 pub use explained::{Asked, Explain, Explained, Line};
 pub use now::Identity;
 pub use replicas::{AskReplicas, Replica, Replicas, Says};
+pub use sample::{Ports, Sessions};

@@ -6,7 +6,7 @@ use crate::replicas::Beside;
 use crate::sample::Sample;
 use crate::served::{Kept, Served};
 use controller::{Known, Progress};
-use exposition::Copies;
+use exposition::{Copies, Sampled};
 use std::sync::{Arc, Mutex};
 
 /// Who this process is.
@@ -31,11 +31,15 @@ pub(crate) struct Now {
     pub(crate) progress: Progress,
     /// None where there is no election.
     pub(crate) leads: Option<bool>,
-    pub(crate) explain: Option<Arc<Explain>>,
+    pub(crate) explain: Option<Arc<dyn Explain>>,
     /// The replicas, where somebody asks for them.
     pub(crate) replicas: Mutex<Beside>,
     /// When and why a request of the route failed last that is asked for.
     pub(crate) failure: Option<(f64, String)>,
+    /// Requests to the API that were refused.
+    pub(crate) turned_away: u64,
+    /// What became of the request that somebody waits for.
+    pub(crate) sampled: Option<Sampled>,
     /// What was decided about copies, where they are all that comes.
     pub(crate) copies: Option<Copies>,
 }

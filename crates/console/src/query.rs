@@ -10,6 +10,8 @@ pub(crate) const MOST_ROWS: usize = 500;
 const LONGEST: usize = 4096;
 /// Values at most.
 const VALUES: usize = 64;
+/// Words of a search at most.
+const WORDS: usize = 16;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub(crate) enum Refusal {
     Missing(String),
     /// It was asked wrongly.
     Wrong(String),
+    /// There is no room for more.
+    Busy(String),
     /// It is our fault.
     Broken(String),
 }
@@ -36,6 +40,7 @@ impl Refusal {
             Self::TooMany => (429, "too many requests: ask again in a second".to_owned()),
             Self::Missing(error) => (404, error),
             Self::Wrong(error) => (400, error),
+            Self::Busy(error) => (503, error),
             Self::Broken(error) => (500, error),
         };
         Page::json(serde_json::json!({"error": error}).to_string()).with_status(status)
@@ -89,8 +94,14 @@ impl Query {
     }
 
     /// What is searched for, in small letters: all words have to be found.
-    pub(crate) fn words(&self) -> Vec<String> {
-        self.get("search").unwrap_or_default().split_whitespace().map(str::to_lowercase).collect()
+    pub(crate) fn words(&self) -> Result<Vec<String>, Refusal> {
+        let words = self.get("search").unwrap_or_default().split_whitespace();
+        let words: Vec<String> = words.map(str::to_lowercase).collect();
+        if words.len() > WORDS {
+            let error = format!("search: {} words: write {WORDS} at most", words.len());
+            return Err(Refusal::Wrong(error));
+        }
+        Ok(words)
     }
 
     /// The rows that are asked for.
@@ -156,7 +167,9 @@ mod tests {
     fn queries_are_taken_apart_and_wrong_ones_get_the_remedy() {
         let query =
             Query::parse("search=Shop+%2Fcart&limit=9999&sort=", KNOWN).expect("it is right");
-        assert_eq!(query.words(), ["shop", "/cart"]);
+        assert_eq!(query.words().expect("few words"), ["shop", "/cart"]);
+        let many = Query::parse(&format!("search={}", "a+".repeat(17)), KNOWN).expect("a name");
+        assert_eq!(wrong(many.words()), "search: 17 words: write 16 at most");
         assert_eq!(query.window().expect("numbers"), (0, super::MOST_ROWS));
         assert!(query.one_of("sort", &[("host", true), ("rate", false)]).expect("the first"));
         let error = wrong(Query::parse("serach=a", KNOWN));

@@ -1,6 +1,7 @@
 //! How much traffic there is: what is counted of requests at two moments, and what lies between them.
 
-use exposition::{AtEndpoint, AtEndpoints, Traffic, Within};
+use exposition::{AtEndpoint, AtEndpoints, Places, Traffic, Within};
+use model::StreamPort;
 use request_metrics::{Labels, Measure, Metrics, Part, Reading};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -11,6 +12,18 @@ use std::time::{Duration, Instant};
 const FRESH: Duration = Duration::from_millis(1900);
 /// What is older says nothing about now.
 const STALE: Duration = Duration::from_secs(60);
+
+/// What layer 4 says.
+#[derive(Debug, Default)]
+pub struct Ports {
+    /// How many sessions each port of TCP and UDP had so far.
+    pub sessions: Vec<(StreamPort, u64)>,
+    /// What has room for so many.
+    pub places: Vec<Places>,
+}
+
+/// Asks layer 4.
+pub type Sessions = Box<dyn Fn() -> Ports + Send + Sync>;
 
 /// The last sample.
 #[derive(Debug, Default)]
@@ -31,8 +44,21 @@ pub(crate) struct Sample {
     all: Counted,
     /// How it goes at endpoints, while somebody looks at a route.
     endpoints: Option<Endpoints>,
+    /// Sessions of each port of TCP and UDP since it is there, and since the sample before.
+    ports: HashMap<StreamPort, (u64, u64)>,
+    /// What layer 4 has room for.
+    pub(crate) of_ports: Vec<Places>,
     /// Since the sample before.
     pub(crate) span: Option<Duration>,
+}
+
+/// What an engine and layer 4 say at one moment.
+pub(crate) struct Taken<'a> {
+    pub(crate) requests: Option<&'a Arc<Metrics>>,
+    pub(crate) traffic: Traffic,
+    pub(crate) within: Option<Within>,
+    pub(crate) endpoints: Option<AtEndpoints>,
+    pub(crate) ports: Ports,
 }
 
 /// How it goes at endpoints.
@@ -109,13 +135,8 @@ impl Samples {
     }
 
     /// Takes one.
-    pub(crate) fn take(
-        &mut self,
-        requests: Option<&Arc<Metrics>>,
-        traffic: Traffic,
-        within: Option<Within>,
-        endpoints: Option<AtEndpoints>,
-    ) -> Arc<Sample> {
+    pub(crate) fn take(&mut self, taken: Taken<'_>) -> Arc<Sample> {
+        let Taken { requests, traffic, within, endpoints, ports } = taken;
         let before = self.last.take().filter(|last| last.at.elapsed() < STALE);
         let mut sample = Sample {
             at: Instant::now(),
@@ -129,6 +150,12 @@ impl Samples {
             places: HashMap::new(),
             all: Counted::default(),
             endpoints: endpoints.map(Endpoints::of),
+            ports: ports
+                .sessions
+                .into_iter()
+                .map(|(port, sessions)| (port, (sessions, sessions)))
+                .collect(),
+            of_ports: ports.places,
             span: before.as_ref().map(|before| before.at.elapsed()),
         };
         if let Some(requests) = requests {
@@ -172,6 +199,11 @@ impl Sample {
         if let (Some(now), Some(before)) = (&mut self.endpoints, &before.endpoints) {
             now.since(before);
         }
+        for (port, (sessions, new)) in &mut self.ports {
+            // A port that leads elsewhere begins anew.
+            let old = before.ports.get(port).map_or(0, |(old, _)| *old);
+            *new = sessions.checked_sub(old).unwrap_or(*sessions);
+        }
     }
 
     /// How it goes at an endpoint.
@@ -202,6 +234,13 @@ impl Sample {
             Some(place) => self.live(place),
             None => self.live(&Counted::default()),
         }
+    }
+
+    /// How many connections or sessions begin at a port.
+    pub(crate) fn at_port(&self, port: &StreamPort) -> Live {
+        let (sessions, new) = self.ports.get(port).copied().unwrap_or_default();
+        let rate = self.span.map(|span| new as f64 / span.as_secs_f64());
+        Live { requests: sessions, rate, ..Live::default() }
     }
 
     /// How it goes altogether.

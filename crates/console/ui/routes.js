@@ -1,20 +1,30 @@
-// Host, path, Ingress, Service and endpoints, each with its traffic; and one route with all that is in force there.
+// Host, path, Ingress or route, Service and endpoints, each with its traffic; and one route with all that is in force there.
 
 import { ask } from "/ui/api.js";
 import { count, facts, latency, make, name, rate, search, table, time } from "/ui/dom.js";
 import { List } from "/ui/list.js";
 
+// Backends that need no endpoints.
+const NOBODY = new Set(["404", "redirect"]);
 const cell = (kind, ...children) => make("span", { role: "cell", class: kind }, ...children);
 const head = (text, kind = "") => make("span", { role: "columnheader", class: kind }, text);
 
 function endpoints(row) {
   if (row.external) return "name";
-  if (row.backend === "404") return "–";
+  if (NOBODY.has(row.backend)) return "–";
   return row.draining ? `${row.ready} + ${row.draining}` : String(row.ready);
 }
 
+// What is asked for besides the path, and which part of the requests it gets.
+function beside(row) {
+  const kind = row.kind === "Port" || row.kind === "Host" ? row.protocol : row.regex ? "regular expression" : row.kind;
+  return [kind, row.asks, row.weight && `weight ${row.weight}`, row.listener].filter(Boolean).join(" · ");
+}
+
 // What of a route moves by itself.
-function traffic({ traffic }, failed) {
+function traffic({ protocol, traffic }, failed) {
+  if (protocol === "TLS") return make("p", { class: "quiet" }, "Connections that are carried on are not counted.");
+  if (protocol !== "HTTP") return facts([[protocol === "TCP" ? "Connections a second" : "Sessions a second", rate(traffic.rate)], ["Since the port leads there", count(traffic.requests)]]);
   const failures = Object.entries(traffic.failures ?? {}).map(([status, times]) => `${status}: ${count(times)}`).join(", ");
   return facts([
     ["Requests a second", rate(traffic.rate)],
@@ -35,7 +45,7 @@ function eachEndpoint(all) {
 }
 
 async function details(dialog, row) {
-  const about = { host: row.host, path: row.path, kind: row.kind };
+  const about = { host: row.host, path: row.path, kind: row.kind, ...(row.id && { id: row.id }) };
   const all = await ask("route", about);
   const moving = make("div", {}, traffic(all.route, all.failed));
   const endpointsNow = make("div", {}, eachEndpoint(all));
@@ -47,22 +57,25 @@ async function details(dialog, row) {
   dialog.replaceChildren(
     make("h2", { id: "details-title" }, name(`${all.route.host}${all.route.path}`)),
     facts([
-      ["Ingress", name(all.route.ingress)],
+      all.route.route ? ["Route", name(all.route.route)] : ["Ingress", name(all.route.ingress)],
+      ...(all.route.asks ? [["Asks for", name(all.route.asks)]] : []),
+      ...(all.route.weight ? [["Weight", all.route.weight]] : []),
+      ...(all.route.listener ? [["Listener", name(all.route.listener)]] : []),
       ["Service", name(all.route.service)],
       ["Goes to", name(all.route.backend)],
       ["Certificate", name(all.certificate)],
     ]),
     moving,
-    all.problems.length ? make("h2", {}, "Problems of its Ingress") : "",
+    all.problems.length ? make("h2", {}, `Problems of its ${all.route.route ? "route" : "Ingress"}`) : "",
     make("ul", { class: "tight" }, all.problems.map((text) => make("li", {}, name(text)))),
     make("h2", {}, "Endpoints"),
     all.route.external ? make("p", {}, "The addresses of ", name(all.route.external)) : "",
     endpointsNow,
-    make("h2", {}, "Settings that are not the defaults"),
-    table("Settings", ["Setting", "Value"], all.settings.map((one) => [name(one.name), name(one.value)])),
-    make("h2", {}, "Annotations of its Ingress"),
+    all.settings.length ? make("h2", {}, "Settings that are not the defaults") : "",
+    all.settings.length ? table("Settings", ["Setting", "Value"], all.settings.map((one) => [name(one.name), name(one.value)])) : "",
+    all.annotations.length ? make("h2", {}, "Annotations of its Ingress") : "",
     make("ul", { class: "tight" }, all.annotations.map((text) => make("li", {}, name(text)))),
-    make("p", {}, make("a", { href: `#explain?url=${encodeURIComponent(`http://${all.route.host}${all.route.path}`)}`, click: () => dialog.close() }, "Explain a request to it")),
+    all.route.protocol === "HTTP" ? make("p", {}, make("a", { href: `#explain?url=${encodeURIComponent(`http://${all.route.host}${all.route.path}`)}`, click: () => dialog.close() }, "Explain a request to it")) : "",
     make("button", { type: "button", click: () => dialog.close() }, "Close"),
   );
 }
@@ -75,20 +88,20 @@ export function open(place, query, refresh) {
   const show = (row) => [
     cell("", make("a", {
       href: "#routes",
-      "data-key": `${row.host} ${row.path} ${row.kind}`,
+      "data-key": `${row.host} ${row.path} ${row.kind} ${row.id ?? ""}`,
       click: (event) => {
         event.preventDefault();
         details(dialog, row).then(() => dialog.open || dialog.showModal(), (error) => window.alert(error.message));
       },
-    }, name(`${row.host}${row.path}`)), make("small", {}, row.regex ? "regular expression" : row.kind)),
-    cell("", name(row.ingress), make("small", {}, name(row.service ?? row.backend))),
-    cell(row.ready || row.external || row.backend === "404" ? "number" : "number bad", endpoints(row)),
+    }, name(`${row.host}${row.path}`)), make("small", {}, name(beside(row)))),
+    cell("", name(row.ingress ?? row.route), make("small", {}, name(row.service ?? row.backend))),
+    cell(row.ready || row.external || NOBODY.has(row.backend) ? "number" : "number bad", endpoints(row)),
     cell("number", rate(row.traffic.rate)),
     cell(row.traffic.errors > 0 ? "number bad" : "number", rate(row.traffic.errors)),
     cell("number", latency(row.traffic.p99)),
   ];
   const list = new List("Routes", [
-    head("Host and path"), head("Ingress and Service"), head("Ready", "number"), head("Req/s", "number"), head("5xx/s", "number"), head("p99", "number"),
+    head("Host and path"), head("Ingress or route, Service"), head("Ready", "number"), head("Req/s", "number"), head("5xx/s", "number"), head("p99", "number"),
   ], async (offset, limit) => {
     const all = await ask("routes", { search: words, sort, offset, limit });
     const text = all.found === all.total ? `${count(all.total)} routes` : `${count(all.found)} of ${count(all.total)} routes`;
@@ -102,7 +115,7 @@ export function open(place, query, refresh) {
   } }, [["host", "Host"], ["rate", "Most requests"], ["errors", "Most errors"], ["latency", "Slowest"]].map(([value, text]) => make("option", { value, selected: value === sort }, text)));
   place.append(
     make("form", { role: "search", submit: (event) => event.preventDefault() },
-      search("Host, path, namespace, Ingress, Service, certificate or address", words, (text) => {
+      search("Host, path, namespace, Ingress or route, Service, certificate or address", words, (text) => {
         words = text;
         list.box.scrollTop = 0;
         refresh();

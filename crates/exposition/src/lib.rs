@@ -12,7 +12,10 @@ mod sections;
 mod source;
 
 pub use page::Identity;
-pub use source::{AtEndpoint, AtEndpoints, Copied, Copies, Source, Supervised, Traffic, Within};
+pub use source::{
+    AtEndpoint, AtEndpoints, Copied, Copies, Places, Sampled, Source, Step, Supervised, Traffic,
+    Within,
+};
 
 use bytes::Bytes;
 use controller::Known;

@@ -34,10 +34,40 @@ pub trait Source: Send + Sync + 'static {
         None
     }
 
+    /// What became of the request with this `X-Request-ID`; from the first question on it is waited for. None where
+    /// nobody can say.
+    fn sample(&self, _id: &str) -> Option<Sampled> {
+        None
+    }
+
     /// What was decided about copies, if this process serves nobody (`--shadow`).
     fn copies(&self) -> Option<Copies> {
         None
     }
+}
+
+/// What is known of a request that somebody waits for.
+#[derive(Clone, Debug)]
+pub enum Sampled {
+    /// It has not come since the first question.
+    Awaited,
+    /// When it was answered (in seconds since 1970), and what was decided.
+    Told(f64, Vec<Step>),
+    /// Too many are waited for.
+    TooMany,
+    /// No id of a request.
+    NoId,
+}
+
+/// A decision about a request.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What was decided about.
+    pub step: &'static str,
+    /// What was decided.
+    pub outcome: String,
+    /// The annotation, key or field, and the object that asked for it.
+    pub by: Option<String>,
 }
 
 /// How it goes at endpoints, as far as it was counted.
@@ -147,4 +177,23 @@ pub struct Within {
     pub copies: Option<[(&'static str, u64); 4]>,
     /// What became of spans.
     pub spans: [(&'static str, u64); 3],
+    /// Connections of clients at most.
+    pub most_connections: u64,
+    /// What else has room for so much.
+    pub places: Vec<Places>,
+}
+
+/// What has room for so much.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// What.
+    pub what: &'static str,
+    /// How much there is.
+    pub now: u64,
+    /// How much there may be.
+    pub most: u64,
+    /// What becomes of more.
+    pub beyond: &'static str,
+    /// How often there was no room.
+    pub refused: u64,
 }

@@ -11,6 +11,7 @@ use crate::pulse::{Pulse, Running};
 use crate::shadow::Shadowed;
 use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::thread;
+use crate::trace::Sample;
 use crate::worker::{Shared, Stage};
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Global, LogTarget, PathKind};
@@ -213,9 +214,20 @@ impl Native {
         self.shared.watched.of_route(host, kind, path)
     }
 
+    /// What became of the request with this `X-Request-ID`; from the first question on it is waited for.
+    pub fn sample(&self, id: &str) -> Sample {
+        self.shared.sampled.ask(id)
+    }
+
     /// What was decided about copies so far, if they are all that comes.
     pub fn shadowed(&self) -> Option<Shadowed> {
         self.shared.listening.shadow().map(|shadow| shadow.seen_so_far())
+    }
+
+    /// Connections of clients, and how many there may be, over all threads.
+    pub fn most_connections(&self) -> usize {
+        let threads = self.threads().running.len();
+        self.shared.connections.load(Ordering::Relaxed).saturating_mul(threads)
     }
 
     /// What was turned away since the start.

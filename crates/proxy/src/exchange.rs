@@ -258,6 +258,11 @@ impl Exchange {
         self.trace.as_ref().is_some_and(|trace| trace.dry)
     }
 
+    /// Whether it is made up: no request, and no copy of one. It counts for no limit.
+    pub(crate) fn is_made_up(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.dry && !trace.copy)
+    }
+
     /// The location that answers.
     ///
     /// # Panics

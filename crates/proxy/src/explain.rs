@@ -14,7 +14,7 @@ use bytes::Bytes;
 use model::{Changes, Configuration, LogTarget, Outside};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tls::TlsSession;
 use tokio::task::LocalSet;
@@ -56,7 +56,51 @@ pub async fn explain(
     configuration: &Configuration,
     question: Question,
 ) -> Result<Vec<Decision>, Unanswerable> {
-    let generation = compiled(configuration)?;
+    explained(compiled(configuration)?, question).await
+}
+
+/// Explains requests, and keeps what a Configuration was compiled to for the next question: then only what changed is
+/// compiled anew.
+#[derive(Debug, Default)]
+pub struct Explainer(Mutex<Option<(Compiler, Arc<Generation>)>>);
+
+impl Explainer {
+    /// Explains a request. Must be called within a tokio runtime, which outlives this.
+    pub async fn explain(
+        &self,
+        configuration: &Configuration,
+        question: Question,
+    ) -> Result<Vec<Decision>, Unanswerable> {
+        explained(self.generation(configuration)?, question).await
+    }
+
+    /// Gives back what was kept.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn generation(&self, configuration: &Configuration) -> Result<Arc<Generation>, Unanswerable> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((compiler, generation)) = &mut *kept else {
+            let compiler = Compiler::default();
+            let generation = first(&compiler, configuration)?;
+            *kept = Some((compiler, generation.clone()));
+            return Ok(generation);
+        };
+        let changes = Changes::between(&generation.configuration, configuration);
+        if !changes.is_empty() {
+            let next = compiler.next(generation, configuration, &changes);
+            let wrong = |error: rustls::Error| Unanswerable::Configuration(error.to_string());
+            *generation = Arc::new(next.map_err(wrong)?);
+        }
+        Ok(generation.clone())
+    }
+}
+
+async fn explained(
+    generation: Arc<Generation>,
+    question: Question,
+) -> Result<Vec<Decision>, Unanswerable> {
     let both = async {
         let (decisions, nameless) = follow(generation.clone(), question.clone()).await?;
         if nameless.is_empty() {
@@ -70,8 +114,14 @@ pub async fn explain(
 
 /// A Configuration as it would be served. Must be called within a tokio runtime.
 pub(crate) fn compiled(configuration: &Configuration) -> Result<Arc<Generation>, Unanswerable> {
+    first(&Compiler::default(), configuration)
+}
+
+fn first(
+    compiler: &Compiler,
+    configuration: &Configuration,
+) -> Result<Arc<Generation>, Unanswerable> {
     let wrong = |error: String| Unanswerable::Configuration(error);
-    let compiler = Compiler::default();
     let nothing = compiler.nothing().map_err(|error| wrong(error.to_string()))?;
     let changes = Changes::between(&nothing.configuration, configuration);
     let generation = compiler.next(&nothing, configuration, &changes);
@@ -161,4 +211,33 @@ fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request,
         body: Body::empty(),
         head_size: head.len(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Explainer;
+    use model::{Configuration, Server, ServerName};
+    use std::sync::Arc;
+
+    fn with(hosts: &[&str]) -> Configuration {
+        let servers = hosts.iter().map(|host| {
+            let name = ServerName::new(*host);
+            (name.clone(), Arc::new(Server::new(name)))
+        });
+        Configuration { servers: servers.collect(), ..Configuration::default() }
+    }
+
+    #[tokio::test]
+    async fn what_was_compiled_stays_for_the_next_question_and_follows_changes() {
+        let explainer = Explainer::default();
+        let configuration = with(&["a.test"]);
+        let first = explainer.generation(&configuration).expect("it is compiled");
+        let same = explainer.generation(&configuration).expect("it is kept");
+        assert!(Arc::ptr_eq(&first, &same), "it was compiled anew");
+        let next = explainer.generation(&with(&["a.test", "b.test"])).expect("it follows");
+        assert!(next.configuration.servers.contains_key("b.test"));
+        explainer.forget();
+        let anew = explainer.generation(&configuration).expect("it is compiled");
+        assert!(!Arc::ptr_eq(&first, &anew));
+    }
 }

@@ -47,14 +47,14 @@ pub use dry::{DryRun, Outcome};
 pub use end::End;
 pub use endpoints::{AtEndpoint, AtEndpoints};
 pub use engine::{Native, Options, StartError};
-pub use explain::{Question, Unanswerable, explain};
+pub use explain::{Explainer, Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
 pub use load::{Pressure, Shed};
 pub use shadow::{Count, Decided, Said, Shadowed};
 pub use telemetry::{OtlpEnvironment, Spans};
-pub use trace::Decision;
+pub use trace::{Decision, Sample};
 
 /// Parsers of what comes from outside, for fuzzing.
 #[cfg(feature = "fuzzing")]

@@ -15,6 +15,7 @@ use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::retry_budgets::RetryBudgets;
 use crate::told::{About, Told};
+use crate::trace::Sampled;
 use crate::young::Youth;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) watched: Watched,
     /// Which endpoints there are.
     pub(crate) addresses: Arc<Addresses>,
+    /// Requests that somebody waits for.
+    pub(crate) sampled: Sampled,
 }
 
 /// What the process is at.
@@ -115,6 +118,7 @@ impl Shared {
             metrics: None,
             watched: Watched::default(),
             addresses: Arc::default(),
+            sampled: Sampled::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Places for connections and sessions: bounded for the process, and half of them at most for one namespace.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Room {
     total: Arc<Semaphore>,
     most: usize,
+    refused: AtomicU64,
     shares: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
@@ -27,7 +29,8 @@ pub(crate) struct Place {
 impl Room {
     /// So many places.
     pub(crate) fn new(most: usize) -> Self {
-        Self { total: Arc::new(Semaphore::new(most)), most, shares: Mutex::default() }
+        let refused = AtomicU64::new(0);
+        Self { total: Arc::new(Semaphore::new(most)), most, refused, shares: Mutex::default() }
     }
 
     /// A place for somebody of this namespace; none if there is none for a while.
@@ -38,14 +41,30 @@ impl Room {
             let total = self.total.clone().acquire_owned().await.ok()?;
             Some(Place { _total: total, _share: share })
         };
-        timeout(PATIENCE, waiting).await.ok().flatten()
+        self.noted(timeout(PATIENCE, waiting).await.ok().flatten())
     }
 
     /// The same, at once.
     pub(crate) fn now(&self, namespace: &Arc<str>) -> Option<Place> {
-        let share = self.share(namespace).try_acquire_owned().ok()?;
-        let total = self.total.clone().try_acquire_owned().ok()?;
-        Some(Place { _total: total, _share: share })
+        let at_once = || {
+            let share = self.share(namespace).try_acquire_owned().ok()?;
+            let total = self.total.clone().try_acquire_owned().ok()?;
+            Some(Place { _total: total, _share: share })
+        };
+        self.noted(at_once())
+    }
+
+    fn noted(&self, place: Option<Place>) -> Option<Place> {
+        if place.is_none() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        place
+    }
+
+    /// Places that are taken, all of them, and how often there was none.
+    pub(crate) fn in_use(&self) -> (usize, usize, u64) {
+        let taken = self.most.saturating_sub(self.total.available_permits());
+        (taken, self.most, self.refused.load(Ordering::Relaxed))
     }
 
     /// Waits until every place is free.
@@ -80,6 +99,8 @@ mod tests {
     async fn a_namespace_has_half_of_the_places_and_waits_for_no_more_for_ever() {
         let room = Room::new(8);
         let one = places(&room, "one");
+        assert_eq!(room.in_use().0, one.len());
+        assert!(room.in_use().2 > 0, "who got none is counted");
         assert_eq!(one.len(), 4);
         assert!(room.wait(&"one".into()).await.is_none());
         assert_eq!(places(&room, "two").len(), 4);

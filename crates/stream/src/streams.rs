@@ -201,6 +201,11 @@ impl Streams {
         Some(same.unwrap_or_else(|| Arc::new(Named::new(&self.resolver, name.clone()))))
     }
 
+    /// Places for connections and for sessions of UDP: those that are taken, all of them, and how often there was none.
+    pub fn places(&self) -> [(usize, usize, u64); 2] {
+        [self.connections.in_use(), self.sessions.in_use()]
+    }
+
     /// What went through each open port since it leads to its service.
     pub fn traffic(&self) -> Vec<(StreamPort, Arc<str>, Traffic)> {
         let now = |(port, open): (&StreamPort, &Open)| {

@@ -49,17 +49,25 @@ enum Place {
 struct Bound {
     most: AtomicU64,
     used: AtomicU64,
+    /// How often there was no room.
+    refused: AtomicU64,
 }
 
 impl Bound {
     fn new(most: u64) -> Self {
-        Self { most: AtomicU64::new(most), used: AtomicU64::new(0) }
+        Self { most: AtomicU64::new(most), used: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 
     fn take(&self, count: u64) -> bool {
         let most = self.most.load(Ordering::Relaxed);
         let grown = |used: u64| used.checked_add(count).filter(|used| *used <= most);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
+    }
+
+    /// Bytes in use, bytes at most, refusals.
+    fn now(&self) -> (u64, u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.used), read(&self.most), read(&self.refused))
     }
 
     fn give_back(&self, count: u64) {
@@ -88,12 +96,15 @@ impl Room {
 /// Takes bytes of both bounds, or of none.
 fn take(bounds: &[Arc<Bound>; 2], count: u64) -> bool {
     let [total, share] = bounds;
-    if !total.take(count) {
-        return false;
-    }
-    let fits = share.take(count);
+    let fits = total.take(count) && {
+        let fits = share.take(count);
+        if !fits {
+            total.give_back(count);
+        }
+        fits
+    };
     if !fits {
-        total.give_back(count);
+        total.refused.fetch_add(1, Ordering::Relaxed);
     }
     fits
 }
@@ -168,6 +179,16 @@ impl Scratch {
         if matches!(self.place, Place::Folder(_)) {
             self.room.total.most.store(total, Ordering::Relaxed);
         }
+    }
+
+    /// Bytes of all files, how many there may be, and how often there was no room: for one namespace or for all.
+    pub fn files(&self) -> (u64, u64, u64) {
+        self.room.total.now()
+    }
+
+    /// The same of the memory that bodies are lent.
+    pub fn memory(&self) -> (u64, u64, u64) {
+        self.lent.total.now()
     }
 
     /// An empty file for a body of this namespace.

@@ -51,7 +51,7 @@ pub(crate) struct Row {
 }
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
-    let ((offset, limit), words) = (query.window()?, query.words());
+    let ((offset, limit), words) = (query.window()?, query.words()?);
     let serving = &now.known.serving;
     let (hosts, on_default) = users(serving);
     let mut found: Vec<&Certificate> = serving

@@ -25,16 +25,16 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     };
     let explain = now.explain.as_ref().ok_or(Refusal::Early)?;
     let Explained { notes, decisions } =
-        explain(&asked, &now.known).map_err(|error| Refusal::Wrong(told(error)))?;
-    let line = |Line { step, outcome, by }| Line {
-        step,
-        outcome: without_queries(&shown(outcome)),
-        by: by.map(shown),
-    };
+        explain.explain(&asked, &now.known).map_err(|error| Refusal::Wrong(told(error)))?;
     json(&Explained {
         notes: notes.into_iter().map(told).collect(),
-        decisions: decisions.into_iter().map(line).collect(),
+        decisions: decisions.into_iter().map(shown_line).collect(),
     })
+}
+
+/// A line as it is told to whoever looks.
+pub(super) fn shown_line(Line { step, outcome, by }: Line) -> Line {
+    Line { step, outcome: without_queries(&shown(outcome)), by: by.map(shown) }
 }
 
 /// Without values of queries, even where it is the one that is asked about: a page may be looked at by many.

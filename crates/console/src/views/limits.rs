@@ -6,6 +6,7 @@ use crate::events;
 use crate::now::Now;
 use crate::query::{Query, Refusal};
 use crate::sample::Sample;
+use exposition::Places;
 use serde::Serialize;
 
 /// What is bounded.
@@ -51,10 +52,10 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
         return Err(Refusal::Broken("nothing was sampled".to_owned()));
     };
     let pressure = sample.within.as_ref().map(|within| pressure_text(within.pressure));
-    json(&Limits { pressure, rooms: rooms(sample), shed: shed(sample) })
+    json(&Limits { pressure, rooms: rooms(now, sample), shed: shed(now, sample) })
 }
 
-fn rooms(sample: &Sample) -> Vec<Room> {
+fn rooms(now: &Now, sample: &Sample) -> Vec<Room> {
     let room = |what, now, most, beyond| Room { what, now, most, beyond };
     let processes = &sample.traffic.processes;
     let files = processes.iter().map(|usage| usage.open_files).sum();
@@ -65,16 +66,39 @@ fn rooms(sample: &Sample) -> Vec<Room> {
         rooms.push(room("series of request metrics", series as u64, Some(most as u64), beyond));
     }
     if let Some(connections) = &sample.traffic.connections {
-        rooms.push(room("connections of clients", connections.active, None, "see docs/limits.md"));
+        let most = sample.within.as_ref().map(|within| within.most_connections);
+        let beyond = "idle ones end, new ones are refused: raise the limit of open files, or max-worker-connections";
+        rooms.push(room("connections of clients", connections.active, most, beyond));
+        // They are bounded by thread and endpoint, and go when nobody needs them.
+        let beyond = "the connection ends after its answer: upstream-keepalive-connections";
+        rooms.push(room("idle connections to upstreams", connections.idle_upstream, None, beyond));
+    }
+    rooms.extend(places(sample).map(|one| room(one.what, one.now, Some(one.most), one.beyond)));
+    if let Some(copies) = &now.copies {
+        let beyond = "further copies are only counted";
+        rooms.push(room("groups of copies", copies.groups.len() as u64, Some(1000), beyond));
     }
     let (open, most) = (events::open() as u64, events::STREAMS as u64);
     rooms.push(room("pages that follow changes", open, Some(most), "503 for the page"));
     rooms
 }
 
-fn shed(sample: &Sample) -> Vec<Shed> {
-    let mut all = Vec::new();
+/// What the engine and layer 4 have room for.
+fn places(sample: &Sample) -> impl Iterator<Item = &Places> {
+    let within = sample.within.iter().flat_map(|within| &within.places);
+    within.chain(&sample.of_ports)
+}
+
+fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
+    let mut all: Vec<Shed> = places(sample)
+        .map(|one| Shed { what: one.what, why: one.beyond, count: one.refused })
+        .collect();
     let mut add = |what, why, count| all.push(Shed { what, why, count });
+    add("requests to this API refused", "429: more than 30 a second", now.turned_away);
+    add("pages that could not follow changes", "as many look as may", events::refused());
+    if let Some(copies) = &now.copies {
+        add("copies that were only counted", "of too many groups", copies.beyond);
+    }
     if let Some(within) = &sample.within {
         for (reason, count) in within.refused {
             let why = match reason {

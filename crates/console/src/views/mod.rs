@@ -9,6 +9,7 @@ pub(crate) mod problems;
 pub(crate) mod route;
 pub(crate) mod routes;
 pub(crate) mod shadow;
+pub(crate) mod trace;
 
 use crate::query::Refusal;
 use serde::Serialize;

@@ -72,7 +72,7 @@ pub(crate) fn severity_text(severity: Severity) -> &'static str {
 }
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
-    let ((offset, limit), words) = (query.window()?, query.words());
+    let ((offset, limit), words) = (query.window()?, query.words()?);
     let namespace = query.get("namespace");
     let (mut total, mut namespaces) = (0, BTreeMap::<String, usize>::new());
     let mut found = Vec::new();

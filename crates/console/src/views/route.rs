@@ -6,8 +6,8 @@ use crate::difference::{leaves, text, value};
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use crate::sample::AtOne;
-use crate::served::Route;
-use model::Backend;
+use crate::served::{Place, Route};
+use model::Kind;
 use model::policy::Policy;
 use objects::ObjectKey;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) struct Details<'a> {
     pub(crate) settings: Vec<Setting>,
     /// The names of its Ingress's annotations.
     pub(crate) annotations: Vec<String>,
-    /// The problems of its Ingress.
+    /// The problems of its Ingress or route.
     pub(crate) problems: Vec<String>,
 }
 
@@ -79,32 +79,26 @@ pub(crate) struct Setting {
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     let served = now.served();
-    let (host, path) = (query.needed("host", "shop.example")?, query.needed("path", "/")?);
-    let kind = query.get("kind").unwrap_or("Prefix");
-    let is_it = |route: &&Route| {
-        shown(&route.server.name) == host
-            && shown(&route.location.path) == path
-            && kind_text(route.location.kind) == kind
-    };
-    let route = served.routes.iter().find(is_it).ok_or_else(|| {
-        Refusal::Missing(format!(
-            "no route of {host} has {kind} path {path}: /api/v1/routes lists all"
-        ))
-    })?;
-    let location = &route.location;
-    let ingress = location
-        .origin
-        .as_ref()
-        .map(|origin| ObjectKey::new(origin.namespace.clone(), origin.name.clone()));
+    let route = wanted(&served.routes, query)?;
+    let origin = route.origin.as_ref();
+    let ingress = origin.filter(|origin| origin.kind == Kind::Ingress);
+    let ingress =
+        ingress.map(|origin| ObjectKey::new(origin.namespace.clone(), origin.name.clone()));
     let ingress = ingress.and_then(|key| now.known.snapshot.ingresses.get(&key));
-    let problems = location.origin.as_ref().map(|origin| now.known.problems.of(origin));
+    let problems = origin.map(|origin| now.known.problems.of(origin));
+    let (aliases, certificate) = match &route.place {
+        Place::Ingress { server } => (server.other_names(), server.certificate.as_ref()),
+        Place::Rule { host, .. } => (Vec::new(), host.certificate.as_ref()),
+        Place::Tls(_) | Place::Port(_) => (Vec::new(), None),
+    };
+    let policy = route.location.as_ref().map(|location| &location.policy);
     json(&Details {
         route: Row::new(route, now.sample.as_deref()),
-        aliases: route.server.other_names().iter().map(|alias| text(&value(alias))).collect(),
-        certificate: route.server.certificate.as_ref().map(shown),
+        aliases: aliases.iter().map(|alias| text(&value(alias))).collect(),
+        certificate: certificate.map(shown),
         failed: now.failure.as_ref().map(|(at, why)| FailedTry { at: *at, why: told(why) }),
         endpoints: endpoints(now, route),
-        settings: settings(&location.policy),
+        settings: policy.map(|policy| settings(policy)).unwrap_or_default(),
         annotations: ingress
             .map(|one| one.meta.annotations.keys().map(shown).collect())
             .unwrap_or_default(),
@@ -112,9 +106,38 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     })
 }
 
+/// The route that is asked for.
+fn wanted<'a>(routes: &'a [Route], query: &Query) -> Result<&'a Route, Refusal> {
+    let host = query.needed("host", "shop.example")?;
+    let kind = query.get("kind").unwrap_or("Prefix");
+    let path = match kind {
+        "Port" | "Host" => query.get("path").unwrap_or_default(),
+        _ => query.needed("path", "/")?,
+    };
+    let id = query.get("id");
+    let is_it = |route: &&Route| {
+        shown(&route.host) == host
+            && shown(route.path()) == path
+            && kind_text(route) == kind
+            && id.is_none_or(|id| route.id.as_deref() == Some(id))
+    };
+    // Without an id it is that of an Ingress, if there is one.
+    let mut found = routes.iter().filter(is_it);
+    let first = found.next();
+    let route = match first {
+        Some(route) if id.is_none() && route.id.is_some() => {
+            found.find(|other| other.id.is_none()).or(first)
+        }
+        _ => first,
+    };
+    route.ok_or_else(|| {
+        Refusal::Missing(format!(
+            "no route of {host} has {kind} path {path}: /api/v1/routes lists all"
+        ))
+    })
+}
+
 fn endpoints(now: &Now, route: &Route) -> Vec<Endpoint> {
-    let Backend::Upstream(id) = &route.location.backend else { return Vec::new() };
-    let Some(upstream) = now.known.serving.upstreams.get(id) else { return Vec::new() };
     let sample = now.sample.as_deref();
     let of = |state| {
         move |address: &std::net::SocketAddr| {
@@ -124,8 +147,10 @@ fn endpoints(now: &Now, route: &Route) -> Vec<Endpoint> {
             Endpoint { address: address.to_string(), state, rate, errors, p50, p99, failed }
         }
     };
-    let ready = upstream.endpoints.ready.iter().map(of("ready"));
-    ready.chain(upstream.endpoints.draining.iter().map(of("draining"))).take(ENDPOINTS).collect()
+    let own = route.own_endpoints();
+    let ready = own.iter().flat_map(|group| &group.ready).map(of("ready"));
+    let draining = own.iter().flat_map(|group| &group.draining).map(of("draining"));
+    ready.chain(draining).take(ENDPOINTS).collect()
 }
 
 fn settings(policy: &Policy) -> Vec<Setting> {

@@ -55,6 +55,10 @@ pub(crate) struct Trace {
     pub dry: bool,
     /// It is a copy, and what would have become of the original is only counted.
     pub copy: bool,
+    /// The id of the request, where somebody waits for its story.
+    pub sampled: Option<Vec<u8>>,
+    /// Whether the answer tells the story.
+    pub told: bool,
     /// The head that went, or would go, to the upstream.
     pub head: RefCell<Option<String>>,
     /// The authenticators that were asked, or would be.

@@ -7,12 +7,15 @@ mod kept;
 mod live;
 mod near_misses;
 mod routing;
+mod sampled;
 mod shown;
 mod towards_upstream;
 
 pub use kept::Decision;
 pub(crate) use kept::{Phase, Trace};
 pub(crate) use live::{begin, end};
+pub use sampled::Sample;
+pub(crate) use sampled::Sampled;
 
 use crate::exchange::Exchange;
 use wire::{Response, Source};
