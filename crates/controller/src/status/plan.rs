@@ -376,7 +376,7 @@ mod tests {
         let mut plan = Plan::default();
         plan.want(address("192.0.2.1"));
         plan.follow(several(1, &[("a", 500), ("a-b", 2), ("b", 3), ("z", 1)]));
-        let mut wrote = |plan: &mut Plan, number: usize| {
+        let wrote = |plan: &mut Plan, number: usize| {
             let keys = (0..number).filter_map(|_| plan.next(now)).map(|write| write.key);
             keys.map(|key| key.namespace.to_string()).collect::<Vec<_>>().join(" ")
         };
