@@ -2,6 +2,7 @@
 //! (compat/behaviour.md section 11).
 
 use super::aliases::AliasCertificates;
+use super::long_keys::LongKeys;
 use imbl::OrdMap;
 use model::{CertificateId, Changes, Configuration, ServerName};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -18,6 +19,7 @@ pub struct Certificates {
     wildcards: bool,
     aliases: AliasCertificates,
     keys: OrdMap<CertificateId, Arc<CertifiedKey>>,
+    long_keys: LongKeys,
     default: Option<CertificateId>,
     fallback: Arc<CertifiedKey>,
 }
@@ -31,6 +33,7 @@ impl Certificates {
             wildcards: false,
             aliases: AliasCertificates::default(),
             keys: OrdMap::new(),
+            long_keys: LongKeys::default(),
             default: None,
             fallback,
         }
@@ -39,16 +42,12 @@ impl Certificates {
     /// Those of `configuration`, of which `changes` differ from the one before.
     pub fn follow(&self, configuration: &Configuration, changes: &Changes) -> Self {
         let mut next = self.clone();
-        for id in &changes.certificates {
-            let key = configuration.certificates.get(id).and_then(|certificate| {
-                load(&certificate.chain, &certificate.key.0)
-                    .inspect_err(|error| tracing::error!(certificate = %id, %error, "a certificate cannot be used"))
-                    .ok()
-            });
-            match key {
-                Some(key) => next.keys.insert(id.clone(), Arc::new(key)),
-                None => next.keys.remove(id),
-            };
+        // The operator has chosen the default one: it is bounded by nothing, as long as it is that.
+        let default = configuration.default_certificate.as_ref();
+        let defaults = [self.default.as_ref(), default];
+        let defaults = defaults.into_iter().flatten().filter(|_| self.default.as_ref() != default);
+        for id in changes.certificates.iter().chain(defaults) {
+            next.load(id, configuration);
         }
         for name in &changes.servers {
             match configuration.servers.get(name).and_then(|server| server.certificate.clone()) {
@@ -69,6 +68,26 @@ impl Certificates {
         next.aliases.follow(configuration, changes);
         next.default.clone_from(&configuration.default_certificate);
         next
+    }
+
+    fn load(&mut self, id: &CertificateId, configuration: &Configuration) {
+        let key = configuration.certificates.get(id).and_then(|certificate| {
+            load(&certificate.chain, &certificate.key.0)
+                .inspect_err(|error| tracing::error!(certificate = %id, %error, "a certificate cannot be used"))
+                .ok()
+        });
+        let Some(key) = key else {
+            self.keys.remove(id);
+            self.long_keys.forget(id);
+            return;
+        };
+        let key = if configuration.default_certificate.as_ref() == Some(id) {
+            self.long_keys.forget(id);
+            key
+        } else {
+            self.long_keys.bounded(id, key)
+        };
+        self.keys.insert(id.clone(), Arc::new(key));
     }
 
     /// The entry of a host, or of the wildcard above it.

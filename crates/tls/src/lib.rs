@@ -10,6 +10,9 @@ mod clients;
 mod config;
 mod distinguished_name;
 mod front;
+#[cfg(test)]
+mod long_key_tests;
+mod long_keys;
 mod ocsp;
 mod peer;
 mod revocations;

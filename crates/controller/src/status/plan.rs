@@ -71,6 +71,8 @@ pub(super) struct Plan {
     wanted: Option<Arc<[Address]>>,
     /// Ingresses to look at.
     pending: BTreeSet<ObjectKey>,
+    /// Whose turn was the last one.
+    last: Arc<str>,
     tracks: HashMap<ObjectKey, Track>,
     quarrels: Vec<Quarrel>,
 }
@@ -133,7 +135,7 @@ impl Plan {
     /// The next thing to write.
     pub(super) fn next(&mut self, now: Moment) -> Option<Write> {
         let wanted = self.wanted.clone()?;
-        while let Some(key) = self.pending.pop_first() {
+        while let Some(key) = self.take_turn() {
             let Some(ingress) = self.served(&key) else {
                 self.tracks.remove(&key);
                 continue;
@@ -156,6 +158,17 @@ impl Plan {
             return Some(Write { key, version, addresses: wanted });
         }
         None
+    }
+
+    /// Something to look at, of the namespace that follows the last one: who always has something keeps nobody else
+    /// waiting.
+    fn take_turn(&mut self) -> Option<ObjectKey> {
+        // No text stands between `a` and `a\0`.
+        let following = ObjectKey::new(format!("{}\0", self.last), "");
+        let key = self.pending.range(following..).next().or_else(|| self.pending.first())?.clone();
+        self.pending.remove(&key);
+        self.last = key.namespace.clone();
+        Some(key)
     }
 
     /// Whether there is anything to look at.
@@ -337,6 +350,43 @@ mod tests {
         plan.done(key(), &Outcome::Written, now);
         plan.want(address("192.0.2.2"));
         plan.next(now).expect("a new address is no quarrel");
+    }
+
+    /// Served Ingresses of these namespaces and names, without an address.
+    fn several(version: u32, all: &[(&str, usize)]) -> Arc<Known> {
+        let keys = all.iter().flat_map(|(namespace, number)| {
+            (0..*number).map(|one| ObjectKey::new(*namespace, format!("i{one:04}")))
+        });
+        let served: imbl::OrdSet<ObjectKey> = keys.collect();
+        let documents = served.iter().map(|key| {
+            format!(
+                "{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: {}, namespace: {}, \
+                 resourceVersion: '{version}'}}}}\n---\n",
+                key.name, key.namespace
+            )
+        });
+        let text: String = documents.collect();
+        let snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        Arc::new(Known { snapshot, served, ..Known::default() })
+    }
+
+    #[test]
+    fn a_namespace_that_always_has_something_to_write_keeps_no_other_one_waiting() {
+        let now = Moment::now();
+        let mut plan = Plan::default();
+        plan.want(address("192.0.2.1"));
+        plan.follow(several(1, &[("a", 500), ("a-b", 2), ("b", 3), ("z", 1)]));
+        let wrote = |plan: &mut Plan, number: usize| {
+            let keys = (0..number).filter_map(|_| plan.next(now)).map(|write| write.key);
+            keys.map(|key| key.namespace.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(wrote(&mut plan, 6), "a a-b b z a a-b");
+        // All of its Ingresses are there anew, and somebody else's appear.
+        plan.follow(several(2, &[("a", 500), ("a-b", 2), ("b", 4), ("x", 1), ("z", 1)]));
+        assert_eq!(wrote(&mut plan, 7), "x b b a b a a");
+        assert_eq!(plan.pending.len(), 495, "nothing is left out, and nobody else waits");
+        assert_eq!(wrote(&mut plan, 1000).split(' ').count(), 495);
+        assert!(plan.is_idle());
     }
 
     #[test]
