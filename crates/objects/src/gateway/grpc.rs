@@ -94,7 +94,8 @@ impl RawRule {
     }
 }
 
-/// Notes a filter that is neither one of header fields nor a mirror: what others do is not meant for streams of messages.
+/// Notes a filter that is neither one of header fields nor a mirror: what others do is not meant for streams of
+/// messages.
 fn of_calls(filters: &[RouteFilter], at: &str, unread: &mut Unsaid) {
     let known = |filter: &RouteFilter| {
         matches!(
