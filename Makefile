@@ -131,10 +131,11 @@ bench-instructions: ## Count instructions per request, under valgrind
 	@$(CARGO) run --quiet --release -p bench --bin bench -- instructions
 
 soak: ## Keep Fairway busy with all kinds of traffic and changes; fails when memory, descriptors or threads grow [SECONDS=3600]
-	@scripts/need cargo cc $(NGINX)
+	@scripts/need cargo cc go ip unshare $(NGINX)
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p bench --bin bench -- soak --for $(or $(SECONDS),3600) --binary $(FAIRWAY) --folder $(BUILD)/soak
 	@FAIRWAY_CHANGES=$(or $(CHANGES),1000) $(CARGO) test --quiet -p nginx changes_of_all_kinds -- --nocapture
+	@FAIRWAY_GATEWAYS=$(or $(GATEWAYS),1000) $(CARGO) test --quiet --test cluster many_gateways -- --nocapture
 
 unsafe: ## Count the unsafe code of all dependencies into docs/unsafe.md
 	@scripts/need cargo

@@ -59,12 +59,13 @@ fn totals(converted: &Converted) -> String {
     let lossy = converted.losses.iter().filter(|loss| loss.weight != Weight::Note);
     let touched: BTreeSet<_> = lossy.filter_map(|loss| loss.ingress.as_ref()).collect();
     format!(
-        "Ingresses: {}, {} of them with losses; objects: {}; closed for want of a guard: {}, lost: {}, a little otherwise: {}",
+        "Ingresses: {}, {} of them with losses; objects: {}; closed for want of a guard: {}, lost: {}, otherwise in form: {}, notes: {}",
         converted.ingresses,
         touched.len(),
         converted.objects.len(),
         of(&[Weight::Closed]),
         of(&[Weight::Lost, Weight::LostOverTls]),
+        of(&[Weight::Otherwise]),
         of(&[Weight::Note]),
     )
 }

@@ -18,6 +18,7 @@ mod leader;
 mod lies;
 mod load;
 mod login;
+mod many_gateways;
 mod monitoring;
 mod objects;
 mod outages;

@@ -153,9 +153,20 @@ impl Bed {
         method: &str,
         metadata: &[(&str, &str)],
     ) -> testkit::exchange::Answer {
+        self.call_with(host, method, metadata, None).await
+    }
+
+    /// The same with a message.
+    pub(crate) async fn call_with(
+        &self,
+        host: &str,
+        method: &str,
+        metadata: &[(&str, &str)],
+        message: Option<String>,
+    ) -> testkit::exchange::Answer {
         let client = Client::new(IpAddr::V4(Ipv4Addr::LOCALHOST), self.http, self.https);
         let metadata = metadata.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        let grpc = Grpc { method: method.to_owned(), metadata: metadata.collect(), message: None };
+        let grpc = Grpc { method: method.to_owned(), metadata: metadata.collect(), message };
         let url = format!("http://{host}/");
         client.send(&Request { url, grpc: Some(grpc), ..Request::default() }).await
     }

@@ -1,7 +1,8 @@
 //! GRPCRoutes over real sockets: calls by HTTP/2 in clear on both sides.
 
 use crate::gateway::bed::Bed;
-use testkit::exchange::Answer;
+use std::cell::RefCell;
+use testkit::exchange::{Answer, Seen};
 use testkit::upstreams::Upstreams;
 
 async fn start() -> (Bed, Upstreams) {
@@ -86,5 +87,53 @@ async fn backends_see_the_edits_and_what_they_answer_comes_back_whole() {
     assert_eq!(all(&fields, "x-set"), ["mine"]);
     assert_eq!(all(&fields, "x-add"), ["one", "two"]);
     assert_eq!(all(&fields, "x-gone"), [""; 0]);
+    bed.stop().await;
+}
+
+/// What an upstream was sent of a path once there is as much of it as there should be.
+async fn seen_of(bed: &Bed, upstreams: &Upstreams, path: &str, wanted: usize) -> Vec<Seen> {
+    let all = RefCell::new(Vec::new());
+    bed.until(async || {
+        all.borrow_mut().extend(upstreams.journal.drain());
+        let is_of = |seen: &&Seen| seen.uri.as_deref() == Some(path);
+        all.borrow().iter().filter(is_of).count() >= wanted
+    })
+    .await;
+    let mut all = all.into_inner();
+    all.retain(|seen| seen.uri.as_deref() == Some(path));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_of_calls_and_of_requests_reach_backends_that_speak_http2() {
+    let (bed, upstreams) = start().await;
+    // Short enough to come with its head, and long enough to come behind it.
+    for (method, size) in [("/shop.Copied/Short", 5), ("/shop.Copied/Long", 50_000)] {
+        let sent = [("x-set", "client")];
+        let answer = bed.call_with("a.test", method, &sent, Some("m".repeat(size))).await;
+        let found = (answer.status, one(&answer, "grpc-status"));
+        assert_eq!(found, (Some(200), "0".to_owned()), "{answer:?}");
+        let seen = seen_of(&bed, &upstreams, method, 2).await;
+        let [first, second] = &seen[..] else { panic!("a call and its copy: {seen:?}") };
+        assert_eq!(first.body, second.body, "a copy has the whole message");
+        for seen in [first, second] {
+            let fields = Answer { headers: seen.headers.clone(), ..Answer::default() };
+            assert_eq!(all(&fields, "x-set"), ["mine"], "edits count for copies, too");
+            assert_eq!(all(&fields, "te"), ["trailers"]);
+        }
+    }
+    // Too long to be kept for a copy: it goes on.
+    let long = Some("m".repeat(200_000));
+    let answer = bed.call_with("a.test", "/shop.Copied/Over", &[], long).await;
+    assert_eq!(one(&answer, "grpc-status"), "0");
+    // A mirror without endpoints keeps nobody waiting.
+    let answer = bed.call("a.test", "/shop.Aside/Say", &[]).await;
+    assert_eq!(one(&answer, "grpc-status"), "0");
+    // A request of HTTP/1.1 is copied to who speaks HTTP/2.
+    let length = [("Content-Length", "4")];
+    let answer = bed.send_with("POST", "a.test", "/copied?x=y", &length, "body").await;
+    assert_eq!((answer.status, answer.pod.as_str()), (200, "a"));
+    let seen = seen_of(&bed, &upstreams, "/copied?x=y", 1).await;
+    assert_eq!((seen.len(), seen[0].protocol.as_str()), (1, "HTTP/2"));
     bed.stop().await;
 }

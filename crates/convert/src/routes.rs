@@ -112,40 +112,44 @@ fn all_said<'s>(
 
 /// Expressions go before prefixes; where the longer path was the prefix, it is the other one's now.
 fn order(room: &mut Room<'_, '_>, all: &mut [(ObjectKey, &Location, Said)]) {
+    const SIGNS: [char; 10] = ['(', '[', '.', '*', '+', '?', '\\', '^', '$', '|'];
+    let expressions = all.iter().enumerate();
+    let expressions =
+        expressions.filter(|(_, (_, _, said))| matches!(said.path, Some(Path::Regex(_))));
+    let expressions: Vec<(usize, &str)> = expressions
+        .map(|(index, (_, location, _))| {
+            (index, location.path.split(SIGNS).next().unwrap_or_default())
+        })
+        .collect();
     for index in 0..all.len() {
         let (of, location, one) = &all[index];
         let Some(Path::Prefix(prefix)) = &one.path else { continue };
-        let goes_before = |(_, other, also): &(ObjectKey, &Location, Said)| {
-            let start =
-                other.path.split(['(', '[', '.', '*', '+', '?', '\\', '^', '$', '|']).next();
-            let start = start.unwrap_or_default();
-            matches!(also.path, Some(Path::Regex(_)))
-                && other.path.len() < location.path.len()
-                && (start.starts_with(prefix.as_str()) || prefix.starts_with(start))
+        let goes_before = |(other, start): &&(usize, &str)| {
+            all[*other].1.path.len() < location.path.len()
+                && (start.starts_with(prefix.as_str()) || prefix.starts_with(*start))
         };
-        let before: Vec<usize> = (0..all.len()).filter(|other| goes_before(&all[*other])).collect();
-        let (of, path, is_guarded) = (of.clone(), location.path.clone(), one.is_closed);
-        for other in before {
+        let before: Vec<usize> =
+            expressions.iter().filter(goes_before).map(|(other, _)| *other).collect();
+        let Some(first) = before.first().map(|other| &all[*other].1.path) else { continue };
+        let (of, path, is_guarded) = (of.clone(), &location.path, one.is_closed);
+        // One line for each path: as many as there are pairs would be too many to read, and to hold.
+        let more = match before.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let reason = format!("{first} goes before {path}, which was asked first{more}");
+        room.ledger.add(Some(&of), "use-regex", Weight::Lost, reason, "write both as expressions");
+        for other in before.into_iter().filter(|_| is_guarded) {
             let (theirs, location, said) = &mut all[other];
-            let reason = format!("{} goes before {path}, which was asked first", location.path);
-            if is_guarded && !said.is_closed {
+            if !said.is_closed {
                 said.close();
-                let key = format!("path {}", location.path);
-                room.ledger.add(
-                    Some(theirs),
-                    &key,
-                    Weight::Closed,
-                    format!("{reason} and is guarded"),
-                    GUARD_REMEDY,
+                let reason = format!(
+                    "{} goes before {path}, which was asked first and is guarded",
+                    location.path
                 );
+                let key = format!("path {}", location.path);
+                room.ledger.add(Some(theirs), &key, Weight::Closed, reason, GUARD_REMEDY);
             }
-            room.ledger.add(
-                Some(&of),
-                "use-regex",
-                Weight::Lost,
-                reason,
-                "write both as expressions",
-            );
         }
     }
 }

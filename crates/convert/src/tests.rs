@@ -201,3 +201,79 @@ fn every_loss_has_a_reason_and_a_remedy() {
     }
     assert!(made.losses.iter().all(|loss| !loss.reason.is_empty() && !loss.remedy.is_empty()));
 }
+
+/// What ends a line, a scalar or a document somewhere, or is no text to one reader of YAML or another.
+const HOSTILE: [&str; 12] = [
+    "x\n---\nkind: Secret",
+    "x\n...\nkind: Secret",
+    "---",
+    "- a: b",
+    "x: y # z",
+    "'\" }] {{",
+    "!!binary AA==",
+    "*anchor",
+    "yes",
+    "0x10",
+    "190:20:30",
+    "x\u{2028}---\u{85}kind: Secret\r--- \u{feff}",
+];
+
+#[test]
+fn no_text_of_an_ingress_makes_another_document_or_another_value() {
+    let texts =
+        ["custom-headers", "upstream-vhost", "permanent-redirect", "app-root", "cors-allow-origin"];
+    let more = [
+        "server-alias",
+        "canary-by-header-value",
+        "mirror-target",
+        "rewrite-target",
+        "nobody-knows-it",
+    ];
+    for hostile in HOSTILE {
+        for key in texts.iter().chain(&more) {
+            let keys = [("enable-cors", "true"), ("canary-by-header", "x"), (*key, hostile)];
+            let made = converted(&[
+                ingress("a", "a.test", &keys, &["/", hostile]),
+                ingress("b", "b.test", &[], &["/"]),
+            ]);
+            assert!(made.objects.len() > 2, "{key}: {hostile:?}");
+            for object in &made.objects {
+                let yaml = object.yaml();
+                let read: Value = serde_saphyr::from_str(&yaml).expect("one document");
+                assert_eq!(read, object.value, "{key}: {hostile:?}: {yaml}");
+                // kubectl looks for documents by lines before anything else is read.
+                let lines = yaml.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
+                assert_eq!(lines.filter(|line| line.starts_with("---")).count(), 1, "{yaml}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_paths_become_routes_that_the_api_server_takes() {
+    let paths: Vec<String> = (0..10_000).map(|number| format!("/p{number}")).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let made = converted(&[ingress("a", "a.test", &[], &paths)]);
+    let open = open(&made);
+    assert_eq!(open.len(), paths.len());
+    for object in &made.objects {
+        assert!(object.value["spec"]["rules"].as_array().is_none_or(|rules| rules.len() <= 16));
+    }
+}
+
+#[test]
+fn expressions_that_go_before_many_paths_are_told_once_for_each() {
+    let expressions: Vec<String> = (0..200).map(|number| format!("/.{number}")).collect();
+    let prefixes: Vec<String> =
+        (0..200).map(|number| format!("/prefix-{number}(/|$)(.*)")).collect();
+    let (first, second): (Vec<&str>, Vec<&str>) = (
+        expressions.iter().map(String::as_str).collect(),
+        prefixes.iter().map(String::as_str).collect(),
+    );
+    let made = converted(&[
+        ingress("a", "a.test", &[("use-regex", "true")], &first),
+        ingress("b", "a.test", &[("rewrite-target", "/$2")], &second),
+    ]);
+    let told = made.losses.iter().filter(|loss| loss.reason.contains("goes before")).count();
+    assert_eq!(told, prefixes.len(), "{:?}", made.losses.first());
+}

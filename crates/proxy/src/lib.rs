@@ -28,6 +28,7 @@ mod listen;
 mod load;
 mod log;
 mod mirrors;
+mod overheard;
 mod phases;
 mod pulse;
 mod recorder;

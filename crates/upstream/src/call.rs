@@ -2,7 +2,6 @@
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
 use crate::{Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
-use bytes::Bytes;
 use http::{Method, StatusCode};
 use imbl::OrdMap;
 use model::policy::{Policy, UpstreamTls};
@@ -31,13 +30,13 @@ pub struct Way {
     pub tls: Option<Arc<Profile>>,
 }
 
-/// A request of our own, HTTP/1.1.
+/// A request of our own.
 #[derive(Debug)]
 pub struct Call<'a> {
     /// The method, for what it says about the answer's body.
     pub method: &'a Method,
-    /// Request line and header section, the empty line included.
-    pub head: Bytes,
+    /// The head; every try gets one like it.
+    pub head: Head,
     /// The body; every try gets all of it.
     pub body: Option<&'a Spool>,
     /// Whose time-outs, retries and bounds count.
@@ -115,7 +114,7 @@ pub async fn call(
         let mut body = call.body.map_or_else(Body::empty, |spool| Body::spool(spool.again()));
         let mut outgoing = Outgoing {
             method: call.method,
-            head: Head::Http1(call.head.clone()),
+            head: call.head.clone(),
             body: &mut body,
             upgrade: false,
             interim: &|_| {},

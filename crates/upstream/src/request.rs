@@ -23,7 +23,7 @@ pub struct Outgoing<'a> {
 }
 
 /// The head of a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Head {
     /// All bytes of an HTTP/1 head.
     Http1(bytes::Bytes),

@@ -82,8 +82,10 @@ impl HeaderEdits {
 /// Who gets copies of some requests, with their bodies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RouteMirror {
-    /// Who it is, spoken to in HTTP/1.1 and in clear.
+    /// Who it is, spoken to in clear.
     pub upstream: UpstreamId,
+    /// Whether it is spoken to in HTTP/2; calls of gRPC are copied to no other one.
+    pub http2: bool,
     /// How many requests are copied,
     pub numerator: u32,
     /// of how many; never zero.

@@ -77,12 +77,12 @@ impl RawRule {
         let backends = backends.map(|(index, one)| {
             let at = format!("{at}.backendRefs[{index}]");
             let read = one.read(&at, unread)?;
-            of_headers(&read.filters, &at, unread);
+            of_calls(&read.filters, &at, unread);
             Ok(read)
         });
         let backends = backends.collect::<Result<_, String>>()?;
         let filters = filters(self.filters, at, unread)?;
-        of_headers(&filters, at, unread);
+        of_calls(&filters, at, unread);
         Ok(RouteRule {
             matches,
             filters,
@@ -94,14 +94,20 @@ impl RawRule {
     }
 }
 
-/// Notes a filter that is not one of header fields: what others do is not meant for streams of messages.
-fn of_headers(filters: &[RouteFilter], at: &str, unread: &mut Unsaid) {
+/// Notes a filter that is neither one of header fields nor a mirror: what others do is not meant for streams of
+/// messages.
+fn of_calls(filters: &[RouteFilter], at: &str, unread: &mut Unsaid) {
     let known = |filter: &RouteFilter| {
-        matches!(filter, RouteFilter::RequestHeaders(_) | RouteFilter::ResponseHeaders(_))
+        matches!(
+            filter,
+            RouteFilter::RequestHeaders(_)
+                | RouteFilter::ResponseHeaders(_)
+                | RouteFilter::Mirror(_)
+        )
     };
     unread.note(!filters.iter().all(known), || {
         format!(
-            "{at}.filters: a filter other than RequestHeaderModifier and ResponseHeaderModifier"
+            "{at}.filters: a filter other than RequestHeaderModifier, ResponseHeaderModifier and RequestMirror"
         )
     });
 }

@@ -12,7 +12,7 @@ use http::StatusCode;
 use model::Variable;
 use model::policy::Protocol;
 use std::sync::Arc;
-use upstream::{Call, Group, Way, call};
+use upstream::{Call, Group, Head, Way, call};
 use wire::http1::write;
 use wire::{Body, Field, Response, Source};
 
@@ -88,7 +88,7 @@ async fn ask(
     let method = exchange.request.method.clone();
     let request = Call {
         method: &method,
-        head,
+        head: Head::Http1(head),
         body: body.as_ref(),
         policy: &location.policy,
         turns: exchange.connection.turns(),

@@ -1,10 +1,11 @@
 //! `mirror-target`: copies of requests that are let in (ngx_http_mirror_module), and those that filters of a route ask
-//! for. A copy never delays or changes the
-//! answer: it has its own task, its own time, and is left out where there are too many.
+//! for. A copy never delays or changes the answer: it has its own task, its own time, and is left out where there are
+//! too many.
 
 use super::{client_fields, hops, read_body, request_headers};
 use crate::exchange::Exchange;
 use crate::generation::{Copies, Generation};
+use crate::overheard::{KEPT, Listener};
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -14,9 +15,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use upstream::{Call, Destination, Group, Way, call, host_of};
-use wire::Spool;
+use upstream::{Call, Destination, Group, Head, Way, call, host_of};
 use wire::http1::write;
+use wire::{Body, Spool};
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,7 +26,7 @@ const MIRRORS: usize = u32::BITS as usize;
 /// Bytes of an answer that are read before the connection is ended.
 const ANSWER: u64 = 1 << 20;
 
-/// Whether the body must be read whole for its copy. A gRPC stream never is: its copy has none.
+/// Whether the body must be read whole for its copy. A gRPC stream never is: its copy listens while it goes by.
 pub(super) fn wants_body(exchange: &Exchange) -> bool {
     let of_ingress = exchange.spot().mirror.as_ref().is_some_and(|copies| copies.mirror.body);
     (of_ingress || exchange.visit.mirrored > 0) && !read_body::streams(exchange)
@@ -44,7 +45,7 @@ pub(super) fn draw(exchange: &mut Exchange) {
 }
 
 /// Sends copies on their way.
-pub(super) fn copy(exchange: &Exchange) {
+pub(super) fn copy(exchange: &mut Exchange) {
     let spot = exchange.spot();
     if spot.mirror.is_none() && exchange.visit.mirrored == 0 {
         return;
@@ -58,26 +59,77 @@ pub(super) fn copy(exchange: &Exchange) {
         let authority = variables::text_of(&copies.destination.url.authority, exchange);
         let head = head(exchange, copies, &authority, body.map(Spool::size));
         let to = To::Url { destination: copies.destination.clone(), authority };
-        send(exchange, head, body, to);
+        send(exchange, Head::Http1(head), CopiedBody::of(body), to);
     }
-    let mirrors = spot.mirrors.iter().enumerate().take(MIRRORS);
-    for (_, group) in mirrors.filter(|(index, _)| exchange.visit.mirrored >> index & 1 == 1) {
-        let body = exchange.request.body.as_spool();
-        // A body that nobody keeps cannot be sent twice, and half a message is none.
-        if body.is_some() || exchange.request.body.is_empty() {
-            let head = request_headers::of_copy(exchange);
-            send(exchange, head, body, To::Group(group.clone()));
+    if exchange.visit.mirrored > 0 {
+        to_mirrors(exchange);
+    }
+}
+
+/// Sends the copies that filters of a route ask for.
+fn to_mirrors(exchange: &mut Exchange) {
+    for index in 0..MIRRORS {
+        if exchange.visit.mirrored >> index & 1 == 0 {
+            continue;
+        }
+        let spot = exchange.spot();
+        let filters = spot.location.policy.route.as_deref();
+        let mirror = filters.and_then(|filters| filters.mirrors.get(index));
+        let Some((mirror, group)) = mirror.zip(spot.mirrors.get(index)) else { continue };
+        // Calls are messages of HTTP/2, and nothing in HTTP/1.1.
+        if exchange.request.is_grpc() && !mirror.http2 {
+            continue;
+        }
+        let to = To::Group(group.clone());
+        let Some(head) = request_headers::of_copy(exchange, mirror.http2) else { continue };
+        let body = &exchange.request.body;
+        if body.is_empty() || body.as_spool().is_some() {
+            let body = CopiedBody::of(body.as_spool());
+            send(exchange, head, body, to);
+        } else if mirror.http2 {
+            let body = std::mem::replace(&mut exchange.request.body, Body::empty());
+            let (body, listener) = Listener::of(body);
+            exchange.request.body = body;
+            send(exchange, head, CopiedBody::Heard(listener), to);
         }
     }
 }
 
-fn send(exchange: &Exchange, head: Bytes, body: Option<&Spool>, to: To) {
+/// The body of a copy.
+enum CopiedBody {
+    None,
+    /// It was read whole.
+    Kept(Spool),
+    /// It goes by.
+    Heard(Listener),
+}
+
+impl CopiedBody {
+    fn of(spool: Option<&Spool>) -> Self {
+        spool.map_or(Self::None, |spool| Self::Kept(spool.again()))
+    }
+
+    /// All of it; none if it cannot be had whole: half a message is none.
+    async fn whole(self, worker: &Worker, whose: &Arc<str>) -> Option<Option<Spool>> {
+        let listener = match self {
+            Self::None => return Some(None),
+            Self::Kept(spool) => return Some(Some(spool)),
+            Self::Heard(listener) => listener,
+        };
+        let mut spool = Spool::default();
+        spool.push(listener.bytes().await?, KEPT, worker.scratch(), whose).await.ok()?;
+        spool.end(None);
+        Some(Some(spool))
+    }
+}
+
+fn send(exchange: &Exchange, head: Head, body: CopiedBody, to: To) {
     let location = &exchange.spot().location;
     let Some(entry) = exchange.worker.mirrors.enter(location.origin.as_ref()) else { return };
     let job = Copy {
         method: exchange.request.method.clone(),
         head,
-        body: body.map(Spool::again),
+        body,
         to,
         location: location.clone(),
         worker: exchange.worker.clone(),
@@ -161,8 +213,8 @@ impl To {
 /// A copy on its way. It keeps what it needs of the request alive.
 struct Copy {
     method: Method,
-    head: Bytes,
-    body: Option<Spool>,
+    head: Head,
+    body: CopiedBody,
     to: To,
     location: Arc<Location>,
     worker: Rc<Worker>,
@@ -172,12 +224,13 @@ struct Copy {
 impl Copy {
     async fn run(self) {
         let _generation = self.generation;
-        let way = self.to.way(&self.worker, &self.location.namespace()).await;
-        let Some(way) = way else { return };
+        let whose = self.location.namespace();
+        let Some(body) = self.body.whole(&self.worker, &whose).await else { return };
+        let Some(way) = self.to.way(&self.worker, &whose).await else { return };
         let request = Call {
             method: &self.method,
             head: self.head,
-            body: self.body.as_ref(),
+            body: body.as_ref(),
             policy: &self.location.policy,
             // What has come back is not copied.
             turns: 0,

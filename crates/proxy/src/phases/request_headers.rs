@@ -287,9 +287,12 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
     }
 }
 
-/// The head of a copy in HTTP/1.1, with all that the upstream is told; a copy never changes the protocol.
-pub(super) fn of_copy(exchange: &Exchange) -> Bytes {
-    written(exchange, None)
+/// The head of a copy, with all that the upstream is told; a copy never changes the protocol.
+pub(super) fn of_copy(exchange: &Exchange, over_http2: bool) -> Option<Head> {
+    if over_http2 {
+        return http2(exchange, false).map(|head| Head::Http2(Box::new(head)));
+    }
+    Some(Head::Http1(written(exchange, None)))
 }
 
 fn http1(exchange: &Exchange) -> Bytes {

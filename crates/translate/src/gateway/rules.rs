@@ -296,6 +296,11 @@ impl Reader<'_> {
         wanted.port(backend, self.snapshot, &mut self.draft.services)
     }
 
+    /// Whether its calls are those of gRPC, whose backends speak HTTP/2 whatever their Services say.
+    fn is_grpc(&self) -> bool {
+        self.route.kind == objects::Kind::GrpcRoute
+    }
+
     /// Whether the Service of a backend says that its port is spoken to in HTTP/2.
     fn speaks_http2(&self, backend: &BackendRef) -> bool {
         let key = key_of(&backend.object, &self.route.meta.key.namespace);
@@ -310,15 +315,16 @@ impl Reader<'_> {
         let (backend, own) = (self.backend(&mirror.backend), &self.route.meta.key.namespace);
         let mut policy = Policy::default();
         let backend = self.tls.secure((backend, &mirror.backend), own, self.snapshot, &mut policy);
-        let is_clear = policy.protocol == Protocol::Http && !self.speaks_http2(&mirror.backend);
         let Backend::Upstream(upstream) = backend else { return None };
-        if !is_clear {
-            let message = "copies are sent in HTTP/1.1 and in clear: mirror to a port without appProtocol kubernetes.io/h2c and without a BackendTLSPolicy";
+        if policy.protocol != Protocol::Http {
+            let message =
+                "copies are sent in clear: mirror to a Service port without a BackendTLSPolicy";
             self.draft.unresolved.get_or_insert(("UnsupportedProtocol", message.to_owned()));
             return None;
         }
         let RequestMirror { numerator, denominator, backend: _ } = *mirror;
-        (numerator > 0).then_some(RouteMirror { upstream, numerator, denominator })
+        let http2 = self.is_grpc() || self.speaks_http2(&mirror.backend);
+        (numerator > 0).then_some(RouteMirror { upstream, http2, numerator, denominator })
     }
 
     /// What all places of a rule have in common that lead to a backend.
@@ -336,8 +342,7 @@ impl Reader<'_> {
         };
         let mut does = RouteFilters::default();
         bound(&mut does, &mut policy, rule);
-        let is_grpc = self.route.kind == objects::Kind::GrpcRoute;
-        if is_grpc || named.is_some_and(|one| self.speaks_http2(one)) {
+        if self.is_grpc() || named.is_some_and(|one| self.speaks_http2(one)) {
             policy.protocol = Protocol::Grpc;
         }
         for filter in filters {

@@ -21,7 +21,7 @@ use model::hide_in_url;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use upstream::{Call, call};
+use upstream::{Call, Head, call};
 use wire::{Headers, Response};
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
@@ -97,7 +97,7 @@ async fn ask(
     let method = authenticator.policy.method.as_deref().unwrap_or("GET");
     let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
     let question = Call {
-        head: question::head(exchange, authenticator, told, &method),
+        head: Head::Http1(question::head(exchange, authenticator, told, &method)),
         method: &method,
         body: None,
         policy: &authenticator.towards,
