@@ -4,7 +4,7 @@
 use crate::judge::Decision;
 use crate::known::{Finding, Known};
 use crate::log::Record;
-use model::policy::Policy;
+use model::policy::{ClientCertificate, ClientDemand, Origins, Policy};
 use model::{Origin, Part, Printable};
 use serde::Serialize;
 
@@ -32,10 +32,6 @@ pub const ROWS: &[(&str, &str)] = &[
     ("ingress-nginx let it reach this Ingress", SHARED),
     ("a realm called off", "`auth-realm: \"off\"` switches the password off"),
     (
-        "an origin must match as a whole",
-        "`cors-allow-origin: https://a.example` also allows `https://a.example.evil`",
-    ),
-    (
         "means the same in lower case",
         "`backend-protocol: grpc` in lower case loses headers and time-outs",
     ),
@@ -44,15 +40,14 @@ pub const ROWS: &[(&str, &str)] = &[
         "`permanent-redirect-code` and `temporal-redirect-code` take 300, 304, 305 and 306 and answer without a Location",
     ),
     ("only 300 to 599 count", "`custom-http-errors` takes any number"),
-    (
-        "plain HTTP is answered with 403",
-        "a host that requires client certificates answers on plain HTTP",
-    ),
+    ("plain HTTP is answered with 403", CERTIFICATES),
     ("has an address as externalName", "an ExternalName that is an IP address answers 503"),
     ("had the certificate that Ingress", "the first Ingress with `spec.tls` gives the certificate"),
 ];
 
 const SHARED: &str = "canary, affinity, `load-balance`, `upstream-hash-by` and `service-upstream` hang on the Service port: every Ingress of the Service has them";
+const ORIGINS: &str = "`cors-allow-origin: https://a.example` also allows what only ends with it (`xhttps://a.example`), which no browser sends";
+const CERTIFICATES: &str = "a host that requires client certificates answers on plain HTTP";
 const BELIEVED: &str = "`X-Forwarded-Proto`, `-Host` and `-Port` are believed from every peer once `use-forwarded-headers` is on";
 const SSL_CLIENT: &str = "`ssl-client-*` fields of a client pass where no certificate is asked for";
 const SLASH: &str = "a rewrite target without a leading slash is sent as it is";
@@ -64,7 +59,8 @@ const USERINFO: &str = "userinfo in `Host` reaches the default server, a fragmen
 const METHODS: &str = "methods with lower-case letters or digits: 400";
 
 /// Rows that are known by the request, the policy or the settings.
-pub const OTHERS: &[&str] = &[SSL_CLIENT, SLASH, COPY, DOTS, ABSOLUTE, USERINFO, METHODS, BELIEVED];
+pub const OTHERS: &[&str] =
+    &[SSL_CLIENT, SLASH, COPY, DOTS, ABSOLUTE, USERINFO, METHODS, BELIEVED, ORIGINS];
 
 impl Cause {
     /// It cannot be told.
@@ -158,7 +154,17 @@ fn of_policy(policy: &Policy) -> Option<&'static str> {
     if slashless {
         return Some(SLASH);
     }
-    policy.mirror.as_ref().is_some_and(|mirror| !mirror.body).then_some(COPY)
+    if policy.mirror.as_ref().is_some_and(|mirror| !mirror.body) {
+        return Some(COPY);
+    }
+    let certificates = match &policy.client_certificate {
+        Some(ClientCertificate::Verified(asked)) => asked.demand == ClientDemand::Required,
+        Some(ClientCertificate::Closed(_)) | None => false,
+    };
+    if certificates {
+        return Some(CERTIFICATES);
+    }
+    policy.cors.as_ref().is_some_and(|cors| cors.origins != Origins::Any).then_some(ORIGINS)
 }
 
 /// What about the request itself is answered otherwise.

@@ -77,11 +77,36 @@ pub(super) struct Gateways {
     pub(super) addresses: watch::Receiver<Option<Arc<[Address]>>>,
 }
 
+/// What is to be looked at, by namespace.
+#[derive(Debug, Default)]
+struct Pending {
+    all: BTreeSet<(ObjectKey, Which)>,
+    /// Whose turn was the last one.
+    last: Arc<str>,
+}
+
+impl Pending {
+    fn insert(&mut self, (which, key): Id) {
+        self.all.insert((key, which));
+    }
+
+    /// Something of the namespace that follows the last one: who always has something keeps nobody else waiting.
+    fn take_turn(&mut self) -> Option<Id> {
+        // No text stands between `a` and `a\0`.
+        let following = (ObjectKey::new(format!("{}\0", self.last), ""), Which::Class);
+        let next = self.all.range(following..).next().or_else(|| self.all.first())?.clone();
+        self.all.remove(&next);
+        let (key, which) = next;
+        self.last = key.namespace.clone();
+        Some((which, key))
+    }
+}
+
 struct Keeper {
     own: Gateways,
     known: Arc<Known>,
     tracks: BTreeMap<Id, Track>,
-    pending: BTreeSet<Id>,
+    pending: Pending,
     writes: JoinSet<(Id, Wanted, Outcome)>,
     budget: Budget,
     pause: Duration,
@@ -104,7 +129,7 @@ impl Gateways {
             own: self,
             known: Arc::default(),
             tracks: BTreeMap::new(),
-            pending: BTreeSet::new(),
+            pending: Pending::default(),
             writes: JoinSet::new(),
             budget: Budget::new(RATE, f64::from(RATE), now),
             pause: FIRST_PAUSE,
@@ -116,7 +141,7 @@ impl Gateways {
             } else {
                 // Whoever leads next looks at everything.
                 (keeper.known, keeper.tracks) = (Arc::default(), BTreeMap::new());
-                keeper.pending.clear();
+                keeper.pending.all.clear();
             }
             let wait = keeper.send();
             tokio::select! {
@@ -193,15 +218,17 @@ impl Keeper {
             }
             is_there
         });
-        self.pending.extend(touched);
+        touched.into_iter().for_each(|id| self.pending.insert(id));
         self.known = known;
     }
 
     fn look_at_gateways(&mut self) {
-        let all = self.known.statuses.gateways.keys();
-        self.pending.extend(all.map(|key| (Which::Gateway, key.clone())));
-        let all = self.known.statuses.sets.keys();
-        self.pending.extend(all.map(|key| (Which::Set, key.clone())));
+        for key in self.known.statuses.gateways.keys() {
+            self.pending.insert((Which::Gateway, key.clone()));
+        }
+        for key in self.known.statuses.sets.keys() {
+            self.pending.insert((Which::Set, key.clone()));
+        }
     }
 
     /// What an object is to be told; none: nothing now.
@@ -240,38 +267,45 @@ impl Keeper {
             return None;
         }
         let mut wait: Option<Duration> = None;
-        for id in self.pending.clone() {
+        let mut later = Vec::new();
+        loop {
             let now = Moment::now();
             let pause = now.until(self.until);
             if self.writes.len() >= AT_A_TIME || !pause.is_zero() {
-                return Some(pause).filter(|pause| !pause.is_zero()).or(wait);
+                wait = Some(pause).filter(|pause| !pause.is_zero()).or(wait);
+                break;
             }
+            let Some(id) = self.pending.take_turn() else { break };
             let track = self.tracks.entry(id.clone()).or_default();
-            if track.busy {
-                continue;
-            }
-            if let Some(pause) =
-                track.until.map(|until| now.until(until)).filter(|left| !left.is_zero())
-            {
-                wait = Some(wait.map_or(pause, |least| least.min(pause)));
+            let left = track.until.map(|until| now.until(until)).filter(|left| !left.is_zero());
+            if track.busy || left.is_some() {
+                later.push(id);
+                wait = [wait, left].into_iter().flatten().min();
                 continue;
             }
             if let Err(pause) = self.budget.take(now) {
-                return Some(pause);
+                later.push(id);
+                wait = Some(pause);
+                break;
             }
-            self.pending.remove(&id);
-            let Some(wanted) = self.wanted(&id) else { continue };
-            if let Some(track) = self.tracks.get_mut(&id) {
-                track.busy = true;
-            }
-            let (client, leadership) = (self.own.client.clone(), self.own.leadership.clone());
-            let controller = self.own.controller.clone();
-            self.writes.spawn(async move {
-                let outcome = write(client, &leadership, &controller, &id, &wanted).await;
-                (id, wanted, outcome.unwrap_or_else(|outcome| outcome))
-            });
+            self.begin(id);
         }
+        later.into_iter().for_each(|id| self.pending.insert(id));
         wait
+    }
+
+    /// Begins to write what an object is to be told, if that is anything.
+    fn begin(&mut self, id: Id) {
+        let Some(wanted) = self.wanted(&id) else { return };
+        if let Some(track) = self.tracks.get_mut(&id) {
+            track.busy = true;
+        }
+        let (client, leadership) = (self.own.client.clone(), self.own.leadership.clone());
+        let controller = self.own.controller.clone();
+        self.writes.spawn(async move {
+            let outcome = write(client, &leadership, &controller, &id, &wanted).await;
+            (id, wanted, outcome.unwrap_or_else(|outcome| outcome))
+        });
     }
 
     fn done(&mut self, (id, wanted, outcome): (Id, Wanted, Outcome)) {
@@ -303,7 +337,7 @@ impl Keeper {
             }
             // It stands as it should, or a later version is on its way.
             Outcome::Gone => {}
-            Outcome::Conflict => drop(self.pending.insert(id)),
+            Outcome::Conflict => self.pending.insert(id),
             Outcome::Refused(reason) => tracing::error!(
                 kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
                 "this is not written: the API server does not take it, or it is somebody else's"
@@ -396,4 +430,24 @@ fn differing<K: Ord + Clone, V: PartialEq>(
         DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),
     });
     keys.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pending, Which};
+    use objects::ObjectKey;
+
+    #[test]
+    fn a_namespace_that_always_has_something_to_tell_keeps_no_other_one_waiting() {
+        let mut pending = Pending::default();
+        for number in 0..100 {
+            pending.insert((Which::Gateway, ObjectKey::new("a", format!("g{number:03}"))));
+        }
+        for namespace in ["", "a-b", "z"] {
+            pending.insert((Which::Class, ObjectKey::new(namespace, "one")));
+        }
+        let mut turns = (0..5).filter_map(|_| pending.take_turn()).map(|(_, key)| key.namespace);
+        assert!(turns.by_ref().take(5).eq(["a", "a-b", "z", "", "a"].map(Into::into)));
+        assert_eq!(std::iter::from_fn(|| pending.take_turn()).count(), 98);
+    }
 }
