@@ -80,7 +80,7 @@ async fn clear_one(writer: &Writer, key: ObjectKey, version: Arc<str>, ours: &[A
         match writer.write(&write).await {
             Outcome::Written => return true,
             // The loop has ended, so the latest version has to be asked for.
-            Outcome::Conflict | Outcome::Failed(_) => {}
+            Outcome::Conflict | Outcome::Failed(_) | Outcome::Silent(_) => {}
             Outcome::Gone | Outcome::Refused(_) | Outcome::NotLeader => return false,
         }
         match writer.version_with(&write.key, ours).await {

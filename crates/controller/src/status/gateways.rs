@@ -3,11 +3,12 @@
 
 use super::address::Address;
 use super::document::Wanted;
+use super::later::{Later, Naming, Silence, pause};
 use super::services;
-use super::write::{MANAGER, Outcome};
+use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::budget::Budget;
-use crate::call::{Called, ask};
+use crate::call::ask;
 use crate::clock::Moment;
 use crate::lease::Leadership;
 use crate::task::Stop;
@@ -30,7 +31,7 @@ const AT_A_TIME: usize = 10;
 const RATE: u32 = 200;
 /// How long the API server may take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// After a failure, and after what was written was undone as often as `QUARRELS`: doubled with each further time.
+/// After what was written was undone as often as `QUARRELS`: doubled with each further time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
@@ -60,9 +61,13 @@ struct Track {
     /// What was written last, and how often in a row that was undone.
     written: Option<Wanted>,
     times: u32,
+    /// How often in a row the API server had an error for it.
+    failures: u32,
     /// Nothing before.
     until: Option<Moment>,
     busy: bool,
+    /// There was something to look at while it was busy.
+    again: bool,
 }
 
 /// Keeps the status of the Gateway API's objects current.
@@ -109,8 +114,10 @@ struct Keeper {
     pending: Pending,
     writes: JoinSet<(Id, Wanted, Outcome)>,
     budget: Budget,
-    pause: Duration,
-    until: Moment,
+    silence: Silence,
+    /// Those that are left alone for a while.
+    later: Later<Id>,
+    naming: Naming,
 }
 
 impl Gateways {
@@ -132,8 +139,9 @@ impl Gateways {
             pending: Pending::default(),
             writes: JoinSet::new(),
             budget: Budget::new(RATE, f64::from(RATE), now),
-            pause: FIRST_PAUSE,
-            until: now,
+            silence: Silence::default(),
+            later: Later::default(),
+            naming: Naming::default(),
         };
         loop {
             if keeper.own.leadership.is_leader() {
@@ -142,6 +150,7 @@ impl Gateways {
                 // Whoever leads next looks at everything.
                 (keeper.known, keeper.tracks) = (Arc::default(), BTreeMap::new());
                 keeper.pending.all.clear();
+                keeper.later.clear();
             }
             let wait = keeper.send();
             tokio::select! {
@@ -266,32 +275,35 @@ impl Keeper {
         if !self.own.leadership.is_leader() {
             return None;
         }
-        let mut wait: Option<Duration> = None;
-        let mut later = Vec::new();
         loop {
             let now = Moment::now();
-            let pause = now.until(self.until);
-            if self.writes.len() >= AT_A_TIME || !pause.is_zero() {
-                wait = Some(pause).filter(|pause| !pause.is_zero()).or(wait);
-                break;
+            let pause = self.silence.left(now);
+            if !pause.is_zero() {
+                return Some(pause);
             }
-            let Some(id) = self.pending.take_turn() else { break };
+            while let Some(id) = self.later.take(now) {
+                self.pending.insert(id);
+            }
+            // Something else happens before there is room again.
+            if self.writes.len() >= AT_A_TIME {
+                return None;
+            }
+            let Some(id) = self.pending.take_turn() else { return self.later.wait(now) };
             let track = self.tracks.entry(id.clone()).or_default();
-            let left = track.until.map(|until| now.until(until)).filter(|left| !left.is_zero());
-            if track.busy || left.is_some() {
-                later.push(id);
-                wait = [wait, left].into_iter().flatten().min();
+            if track.busy {
+                track.again = true;
+                continue;
+            }
+            // It is among those that are looked at later.
+            if track.until.is_some_and(|until| !now.until(until).is_zero()) {
                 continue;
             }
             if let Err(pause) = self.budget.take(now) {
-                later.push(id);
-                wait = Some(pause);
-                break;
+                self.pending.insert(id);
+                return Some(pause);
             }
             self.begin(id);
         }
-        later.into_iter().for_each(|id| self.pending.insert(id));
-        wait
     }
 
     /// Begins to write what an object is to be told, if that is anything.
@@ -310,17 +322,24 @@ impl Keeper {
 
     fn done(&mut self, (id, wanted, outcome): (Id, Wanted, Outcome)) {
         let now = Moment::now();
+        if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
+            self.silence.end();
+        }
         let track = self.tracks.entry(id.clone()).or_default();
         track.busy = false;
+        if std::mem::take(&mut track.again) {
+            self.pending.insert(id.clone());
+        }
+        let failures = std::mem::take(&mut track.failures);
         match outcome {
             Outcome::Written => {
-                self.pause = FIRST_PAUSE;
                 track.times =
                     if track.written.as_ref() == Some(&wanted) { track.times + 1 } else { 0 };
                 if track.times >= QUARRELS {
                     let pause = FIRST_PAUSE * 2_u32.saturating_pow(track.times.min(12));
                     let pause = pause.min(LONGEST_PAUSE);
                     track.until = Some(now + pause);
+                    self.later.insert(now + pause, id.clone());
                     tracing::warn!(
                         kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name,
                         "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
@@ -343,14 +362,24 @@ impl Keeper {
                 "this is not written: the API server does not take it, or it is somebody else's"
             ),
             Outcome::Failed(reason) => {
-                if self.pause == FIRST_PAUSE {
+                if self.naming.is_due(now) {
+                    tracing::warn!(
+                        kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
+                        "cannot write this status, trying again; others do not wait for it"
+                    );
+                }
+                track.failures = failures.saturating_add(1);
+                let until = now + pause(track.failures);
+                track.until = Some(until);
+                self.later.insert(until, id);
+            }
+            Outcome::Silent(reason) => {
+                if self.silence.begin(now) {
                     tracing::warn!(
                         reason,
                         "cannot write the status of the Gateway API's objects, trying again"
                     );
                 }
-                self.until = now + self.pause;
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE / 10);
                 self.pending.insert(id);
             }
             Outcome::NotLeader => {}
@@ -386,16 +415,6 @@ async fn write(
     let update = api.replace_status(&key.name, &as_fairway, &found);
     outcome(ask(left.min(PATIENCE), update).await)?;
     Ok(Outcome::Written)
-}
-
-pub(super) fn outcome<T>(answer: Called<T>) -> Result<T, Outcome> {
-    match answer {
-        Called::Good(good) => Ok(good),
-        Called::Bad { code: Some(404), .. } => Err(Outcome::Gone),
-        Called::Bad { code: Some(409), .. } => Err(Outcome::Conflict),
-        Called::Bad { code: Some(400 | 422), reason } => Err(Outcome::Refused(reason)),
-        Called::Bad { reason, .. } => Err(Outcome::Failed(reason)),
-    }
 }
 
 /// Untyped, so that nothing is lost of what others have written.

@@ -5,6 +5,7 @@ mod address;
 mod document;
 mod farewell;
 mod gateways;
+mod later;
 mod plan;
 mod services;
 mod write;
@@ -21,6 +22,7 @@ use crate::task::{Stop, Task};
 use address::{Address, AtHand, Patience};
 use gateways::Gateways;
 use kube::Client;
+use later::{Naming, Silence};
 use objects::ObjectKey;
 use plan::{Plan, Quarrel};
 use std::sync::Arc;
@@ -34,10 +36,6 @@ use write::{Outcome, Writer};
 const AT_A_TIME: usize = 10;
 /// Writes each second: 5,000 Ingresses take 16 s.
 const RATE: u32 = 300;
-/// How long nothing is sent after a failure, doubled with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
 /// How long the end may take: writes that are under way, and those that take addresses away.
 const FAREWELL: Duration = Duration::from_secs(50);
 
@@ -93,8 +91,9 @@ impl StatusWriter {
             plan: Plan::default(),
             writes: JoinSet::new(),
             budget: Budget::new(RATE, f64::from(RATE), now),
-            pause: Pause { until: now, next: FIRST_PAUSE },
+            silence: Silence::default(),
             refused: None,
+            naming: Naming::default(),
             count: 0,
             unknown: None,
             patience: Patience::default(),
@@ -116,12 +115,6 @@ impl StatusWriter {
     }
 }
 
-/// No write before.
-struct Pause {
-    until: Moment,
-    next: Duration,
-}
-
 struct Keeper {
     /// The addresses, for whoever tells them besides.
     published: watch::Sender<Option<Arc<[Address]>>>,
@@ -132,9 +125,10 @@ struct Keeper {
     plan: Plan,
     writes: JoinSet<(ObjectKey, Outcome)>,
     budget: Budget,
-    pause: Pause,
+    silence: Silence,
     /// What the API server has said about addresses that it does not take, told once.
     refused: Option<String>,
+    naming: Naming,
     /// Written since it was told last.
     count: usize,
     /// Why the addresses are not known, which was told.
@@ -275,9 +269,9 @@ impl Keeper {
         if !self.leadership.is_leader() {
             return None;
         }
-        while self.writes.len() < AT_A_TIME && !self.plan.is_idle() {
+        while self.writes.len() < AT_A_TIME && !self.plan.is_idle(Moment::now()) {
             let now = Moment::now();
-            let pause = now.until(self.pause.until);
+            let pause = self.silence.left(now);
             if !pause.is_zero() {
                 return Some(pause);
             }
@@ -301,14 +295,14 @@ impl Keeper {
             );
             self.count = 0;
         }
-        None
+        // Where there is no room, the end of a write makes some.
+        self.plan.wait(Moment::now()).filter(|_| self.writes.len() < AT_A_TIME)
     }
 
     async fn done(&mut self, key: ObjectKey, outcome: &Outcome) {
         match outcome {
             Outcome::Written => {
                 self.count += 1;
-                self.pause.next = FIRST_PAUSE;
                 self.refused = None;
             }
             Outcome::Refused(reason) if self.refused.is_none() => {
@@ -320,13 +314,23 @@ impl Keeper {
                 self.refused = Some(reason.clone());
             }
             Outcome::Failed(reason) => {
-                if self.pause.next == FIRST_PAUSE {
-                    tracing::warn!(reason, "cannot write the status of an Ingress, trying again");
+                if self.naming.is_due(Moment::now()) {
+                    let (namespace, name) = (&key.namespace, &key.name);
+                    tracing::warn!(
+                        %namespace, %name, reason,
+                        "cannot write the status of this Ingress, trying again; others do not wait for it"
+                    );
                 }
-                self.pause.until = Moment::now() + self.pause.next;
-                self.pause.next = (self.pause.next * 2).min(LONGEST_PAUSE);
+            }
+            Outcome::Silent(reason) => {
+                if self.silence.begin(Moment::now()) {
+                    tracing::warn!(reason, "cannot write the status of Ingresses, trying again");
+                }
             }
             Outcome::Refused(_) | Outcome::Conflict | Outcome::Gone | Outcome::NotLeader => {}
+        }
+        if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
+            self.silence.end();
         }
         self.plan.done(key, outcome, Moment::now());
     }

@@ -1,6 +1,7 @@
 //! Which Ingress is to be written next, and which is better left alone; no network.
 
 use super::address::{Address, sorted};
+use super::later::{Later, pause};
 use super::write::Outcome;
 use crate::Known;
 use crate::clock::Moment;
@@ -52,6 +53,8 @@ enum State {
     Waiting,
     /// Others are given way until then.
     Left(Moment),
+    /// The API server had an error for it: tried again then.
+    Failed(Moment),
 }
 
 #[derive(Debug)]
@@ -62,6 +65,8 @@ struct Track {
     /// How often others have put their addresses over ours, and when the last time was.
     quarrels: u32,
     latest: Moment,
+    /// How often in a row the API server had an error for it.
+    failures: u32,
 }
 
 /// What there is to write.
@@ -71,6 +76,8 @@ pub(super) struct Plan {
     wanted: Option<Arc<[Address]>>,
     /// Ingresses to look at.
     pending: BTreeSet<ObjectKey>,
+    /// Those that failed.
+    later: Later<ObjectKey>,
     /// Whose turn was the last one.
     last: Arc<str>,
     tracks: HashMap<ObjectKey, Track>,
@@ -123,7 +130,11 @@ impl Plan {
             match track.state {
                 State::Waiting => track.state = State::Open,
                 State::Written(at) if !is_seen && at + DOUBT <= now => track.state = State::Open,
-                State::Open | State::Sent | State::Written(_) | State::Left(_) => {}
+                State::Open
+                | State::Sent
+                | State::Written(_)
+                | State::Left(_)
+                | State::Failed(_) => {}
             }
             if track.latest + FORGOTTEN <= now {
                 track.quarrels = 0;
@@ -135,6 +146,9 @@ impl Plan {
     /// The next thing to write.
     pub(super) fn next(&mut self, now: Moment) -> Option<Write> {
         let wanted = self.wanted.clone()?;
+        while let Some(key) = self.later.take(now) {
+            self.pending.insert(key);
+        }
         while let Some(key) = self.take_turn() {
             let Some(ingress) = self.served(&key) else {
                 self.tracks.remove(&key);
@@ -151,6 +165,7 @@ impl Plan {
                 state: State::Open,
                 quarrels: 0,
                 latest: now,
+                failures: 0,
             });
             track.addresses = wanted.clone();
             track.version = version.clone();
@@ -171,18 +186,31 @@ impl Plan {
         Some(key)
     }
 
-    /// Whether there is anything to look at.
-    pub(super) fn is_idle(&self) -> bool {
-        self.pending.is_empty() || self.wanted.is_none()
+    /// Whether there is nothing to look at now.
+    pub(super) fn is_idle(&self, now: Moment) -> bool {
+        let nothing = self.pending.is_empty() && self.wait(now).is_none_or(|wait| !wait.is_zero());
+        nothing || self.wanted.is_none()
+    }
+
+    /// How long until something that failed is tried again.
+    pub(super) fn wait(&self, now: Moment) -> Option<Duration> {
+        self.later.wait(now)
     }
 
     /// Takes what became of a write.
     pub(super) fn done(&mut self, key: ObjectKey, outcome: &Outcome, now: Moment) {
         let Some(track) = self.tracks.get_mut(&key) else { return };
+        let failures = std::mem::take(&mut track.failures);
         track.state = match outcome {
             Outcome::Written => State::Written(now),
             Outcome::Conflict | Outcome::Refused(_) => State::Waiting,
-            Outcome::Failed(_) | Outcome::NotLeader => State::Open,
+            Outcome::Silent(_) | Outcome::NotLeader => State::Open,
+            Outcome::Failed(_) => {
+                track.failures = failures.saturating_add(1);
+                let until = now + pause(track.failures);
+                self.later.insert(until, key.clone());
+                State::Failed(until)
+            }
             Outcome::Gone => return drop(self.tracks.remove(&key)),
         };
         // It may have changed in the meantime, and so may the addresses.
@@ -218,6 +246,7 @@ impl Plan {
         }
         match track.state {
             State::Open => true,
+            State::Failed(until) => now >= until,
             State::Sent => false,
             State::Waiting => track.version != *version,
             // The watch has not told of it yet.
@@ -317,8 +346,33 @@ mod tests {
         plan.done(key(), &Outcome::Conflict, now);
         plan.follow(known(2, "203.0.113.9"));
         assert_eq!(plan.next(now).map(|write| write.version), Some("2".into()));
-        plan.done(key(), &Outcome::Failed("no answer".to_owned()), now);
+        plan.done(key(), &Outcome::Silent("no answer".to_owned()), now);
         plan.next(now).expect("it is tried again");
+    }
+
+    #[test]
+    fn one_that_the_api_server_has_an_error_for_waits_alone_and_longer_each_time() {
+        let now = Moment::now();
+        let failed = Outcome::Failed("500: request is too large".to_owned());
+        let mut plan = Plan::default();
+        plan.follow(known(1, ""));
+        plan.want(address("192.0.2.1"));
+        plan.next(now).expect("it differs");
+        plan.done(key(), &failed, now);
+        // A new version of it is no reason to hurry: its owner makes as many as he likes.
+        plan.follow(known(2, ""));
+        assert_eq!(plan.next(now), None);
+        assert!(plan.is_idle(now));
+        let then = now + plan.wait(now).expect("its time comes");
+        assert!(!plan.is_idle(then));
+        assert_eq!(plan.next(then).map(|write| write.version), Some("2".into()));
+        assert_eq!(plan.wait(then), None, "it is under way");
+        plan.done(key(), &failed, then);
+        assert_eq!(plan.wait(then), Some(now.until(then) * 2));
+        let later = then + now.until(then) * 2;
+        plan.next(later).expect("its time has come");
+        plan.done(key(), &Outcome::Written, later);
+        assert_eq!(plan.wait(later), None);
     }
 
     #[test]
@@ -386,7 +440,7 @@ mod tests {
         assert_eq!(wrote(&mut plan, 7), "x b b a b a a");
         assert_eq!(plan.pending.len(), 495, "nothing is left out, and nobody else waits");
         assert_eq!(wrote(&mut plan, 1000).split(' ').count(), 495);
-        assert!(plan.is_idle());
+        assert!(plan.is_idle(now));
     }
 
     #[test]

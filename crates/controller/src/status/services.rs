@@ -1,8 +1,8 @@
 //! The Services of Gateways with addresses of their own: headless, with one EndpointSlice that has the address, so that
 //! the Gateway has a name in the cluster, and labels and annotations for whoever looks for them.
 
-use super::gateways::{PATIENCE, outcome};
-use super::write::{MANAGER, Outcome};
+use super::gateways::PATIENCE;
+use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::call::{Called, ask};
 use crate::lease::Leadership;

@@ -29,8 +29,10 @@ pub(super) enum Outcome {
     Gone,
     /// The API server does not take it, and will not.
     Refused(String),
-    /// It may do the next time.
+    /// The API server has an error for this one: it may do the next time, and says nothing of others.
     Failed(String),
+    /// The API server does not answer, or answers nobody.
+    Silent(String),
     /// This replica leads no more: nothing was sent.
     NotLeader,
 }
@@ -56,22 +58,19 @@ impl Writer {
         let answer = if self.by_update.load(Ordering::Relaxed) {
             self.update(write, patience).await
         } else {
-            self.patch(write, patience).await
-        };
-        match answer {
-            Called::Good(()) => Outcome::Written,
-            Called::Bad { code: Some(409), .. } => Outcome::Conflict,
-            Called::Bad { code: Some(404), .. } => Outcome::Gone,
-            Called::Bad { code: Some(400 | 422), reason } => Outcome::Refused(reason),
-            Called::Bad { code: Some(403), .. } if !self.by_update.load(Ordering::Relaxed) => {
-                tracing::info!(
-                    "patching ingresses/status is forbidden: it is read and updated instead"
-                );
-                self.by_update.store(true, Ordering::Relaxed);
-                Outcome::Failed("patching is forbidden".to_owned())
+            match self.patch(write, patience).await {
+                Called::Bad { code: Some(403), .. } => {
+                    tracing::info!(
+                        "patching ingresses/status is forbidden: it is read and updated instead"
+                    );
+                    self.by_update.store(true, Ordering::Relaxed);
+                    let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
+                    self.update(write, left.min(PATIENCE)).await
+                }
+                other => other,
             }
-            Called::Bad { reason, .. } => Outcome::Failed(reason),
-        }
+        };
+        outcome(answer).map_or_else(|bad| bad, |()| Outcome::Written)
     }
 
     async fn patch(&self, write: &Write, patience: Duration) -> Called<()> {
@@ -154,9 +153,44 @@ fn status(addresses: &[Address]) -> Value {
     json!({"loadBalancer": {"ingress": addresses.iter().map(item).collect::<Vec<_>>()}})
 }
 
+/// What was given back, or what became of it instead.
+pub(super) fn outcome<T>(answer: Called<T>) -> Result<T, Outcome> {
+    match answer {
+        Called::Good(good) => Ok(good),
+        Called::Bad { code: Some(404), .. } => Err(Outcome::Gone),
+        Called::Bad { code: Some(409), .. } => Err(Outcome::Conflict),
+        Called::Bad { code: Some(400 | 422), reason } => Err(Outcome::Refused(reason)),
+        // Too many requests, and what stands for no answer: of the API server, or of what is before it.
+        Called::Bad { code: None | Some(408 | 429 | 502 | 503 | 504), reason } => {
+            Err(Outcome::Silent(reason))
+        }
+        Called::Bad { reason, .. } => Err(Outcome::Failed(reason)),
+    }
+}
+
 fn done<T>(answer: Called<T>) -> Called<()> {
     match answer {
         Called::Good(_) => Called::Good(()),
         Called::Bad { code, reason } => Called::Bad { code, reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, outcome};
+    use crate::call::Called;
+
+    #[test]
+    fn an_error_for_one_object_is_told_from_silence_for_all() {
+        let of = |code| {
+            outcome(Called::<()>::Bad { code, reason: String::new() }).expect_err("it is bad")
+        };
+        // What etcd says of an object that is too large, what a policy of admission says, and a method that is not there.
+        for code in [500, 403, 405, 413] {
+            assert_eq!(of(Some(code)), Outcome::Failed(String::new()), "{code}");
+        }
+        for code in [None, Some(429), Some(503), Some(504)] {
+            assert_eq!(of(code), Outcome::Silent(String::new()), "{code:?}");
+        }
     }
 }
