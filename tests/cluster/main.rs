@@ -20,6 +20,7 @@ mod load;
 mod login;
 mod many_gateways;
 mod monitoring;
+mod noise;
 mod objects;
 mod outages;
 mod records;

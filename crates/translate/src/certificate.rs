@@ -17,6 +17,9 @@ const LONGEST_CHAIN: usize = 100 << 10;
 /// Bits of the smallest RSA keys that the TLS library signs with.
 const SMALLEST_RSA: usize = 2048;
 
+/// Bits of RSA keys beyond which a namespace has few handshakes a second: `EACH_SECOND` of the TLS crate.
+const COSTLY_RSA: usize = 4096;
+
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
 
@@ -78,6 +81,19 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<Arc<[u8]>>, String> {
         read(der, "ca.crt")?;
     }
     Ok(found.into_iter().map(Arc::from).collect())
+}
+
+/// What is said of a certificate with a key that is dear to sign with; completes the sentence "Secret x …".
+pub(crate) fn costly(certificate: &Certificate) -> Option<String> {
+    let leaf = read(certificate.chain.first()?, "tls.crt").ok()?;
+    let Ok(PublicKey::RSA(key)) = leaf.public_key().parsed() else { return None };
+    let bits = key.key_size();
+    (bits > COSTLY_RSA).then(|| {
+        format!(
+            "has an RSA key of {bits} bits: unless it is the default certificate, its namespace has 10 new handshakes a \
+             second with such keys, 20 at once; renew it with one of P-256, or of RSA up to {COSTLY_RSA} bits ({TOOK_IT})"
+        )
+    })
 }
 
 fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {

@@ -185,7 +185,7 @@ mod tests {
         let of = |code| {
             outcome(Called::<()>::Bad { code, reason: String::new() }).expect_err("it is bad")
         };
-        // What etcd says of an object that is too large, what a policy of admission says, and a method that is not there.
+        // What etcd says of an object that is too large, what a policy of admission says, a method that is not there.
         for code in [500, 403, 405, 413] {
             assert_eq!(of(Some(code)), Outcome::Failed(String::new()), "{code}");
         }

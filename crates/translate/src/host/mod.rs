@@ -12,6 +12,7 @@ pub(crate) use owners::{heard, not_heard, owner, unheard};
 use objects::{Ingress, ObjectKey};
 use owners::{Owners, is_foreign};
 
+use crate::certificate::costly;
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
@@ -438,6 +439,10 @@ impl Host<'_> {
         };
         let wrong = match surroundings.certificate(&secret) {
             Ok(certificate) if certificate.covers(self.name.as_str()) => {
+                if let Some(costly) = costly(&certificate) {
+                    let message = format!("Secret {}/{} {costly}", secret.namespace, secret.name);
+                    self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
+                }
                 return Some(certificate.id.clone());
             }
             Ok(certificate) => {

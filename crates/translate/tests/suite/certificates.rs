@@ -320,3 +320,36 @@ fn a_chain_that_no_client_would_take_is_told_and_not_sent() {
         "{problems}"
     );
 }
+
+#[test]
+fn a_key_that_is_dear_to_sign_with_is_served_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = |bits: usize| {
+        let name = format!("{bits}");
+        openssl(
+            folder.path(),
+            &format!(
+                "req -x509 -newkey rsa:{bits} -nodes -subj /CN=a.shop.test -keyout {name}.key -out {name}.crt"
+            ),
+        );
+        let read = |kind: &str| {
+            std::fs::read_to_string(folder.path().join(format!("{name}.{kind}"))).expect("a file")
+        };
+        let mut snapshot = cluster();
+        let (certificate, key) = (read("crt"), read("key"));
+        let data = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
+        put_secret(&mut snapshot, secret("demo", "long", &data));
+        put_ingress(
+            &mut snapshot,
+            with_tls("a", "a.shop.test", vec![tls(&["a.shop.test"], Some("long"))]),
+        );
+        let found = translate(&snapshot, &Options::default());
+        assert_eq!(of(&found.configuration, "a.shop.test").as_deref(), Some("demo/long"));
+        found.problems.to_string()
+    };
+    let usual = said(4096);
+    assert!(!usual.contains("RSA key"), "{usual}");
+    let told = said(4608);
+    assert!(told.contains("Secret demo/long has an RSA key of 4608 bits"), "{told}");
+    assert!(told.contains("renew it with one of P-256"), "{told}");
+}
