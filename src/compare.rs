@@ -5,13 +5,17 @@ use crate::say;
 use crate::say::{aside, note};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use verdict::compare::{
     Client, Options, Report, Requests, State, compare, html, json, junit, markdown,
 };
 use verdict::log::{DEFAULT, Escape, Format, Reading, Seen, is_too_much};
+
+/// Bytes of a HAR file, which is read as a whole, and of a line of a list of requests.
+const LONGEST_HAR: u64 = 512 << 20;
+const LONGEST_LINE: u64 = 4 << 20;
 
 /// Sends, compares, prints.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -96,7 +100,15 @@ fn requests(flags: &Flags) -> Result<(Requests, bool)> {
     let is_proof = !is_too_much(requests.left_out.unread_lines, read);
     for path in &flags.har {
         let cannot = || format!("cannot read {}", path.display());
-        let text = std::fs::read_to_string(path).with_context(cannot)?;
+        let mut text = String::new();
+        let mut file = File::open(path).with_context(cannot)?.take(LONGEST_HAR + 1);
+        file.read_to_string(&mut text).with_context(cannot)?;
+        ensure!(
+            text.len() as u64 <= LONGEST_HAR,
+            "{}: more than {} MiB: record the visit in several files",
+            path.display(),
+            LONGEST_HAR >> 20
+        );
         requests.har(&text).map_err(|error| anyhow!(error)).with_context(cannot)?;
     }
     for path in &flags.requests {
@@ -132,15 +144,26 @@ fn of_log(path: &Path, format: &Format, requests: &mut Requests) -> Result<u64> 
 
 fn of_list(path: &Path, requests: &mut Requests) -> Result<()> {
     let cannot = || format!("cannot read {}", path.display());
-    let from: Box<dyn BufRead> = if path == Path::new("-") {
+    let mut from: Box<dyn BufRead> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
         Box::new(BufReader::new(File::open(path).with_context(cannot)?))
     };
-    for (index, line) in from.lines().enumerate() {
-        let line = line.with_context(cannot)?;
-        let read = requests.line(&line).map_err(|error| anyhow!(error));
-        read.with_context(|| format!("{}:{}", path.display(), index + 1))?;
+    for number in 1_u64.. {
+        let place = || format!("{}:{number}", path.display());
+        let mut line = String::new();
+        let read = from.by_ref().take(LONGEST_LINE + 1).read_line(&mut line);
+        if read.with_context(cannot)? == 0 {
+            break;
+        }
+        ensure!(
+            line.len() as u64 <= LONGEST_LINE,
+            "{}: more than {} MiB: a line has one request",
+            place(),
+            LONGEST_LINE >> 20
+        );
+        let line = line.trim_end_matches(['\n', '\r']);
+        requests.line(line).map_err(|error| anyhow!(error)).with_context(place)?;
     }
     Ok(())
 }

@@ -4,8 +4,11 @@ use super::run::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+
+/// Bytes of a line at most; no outcome has as many.
+const LONGEST: u64 = 4 << 20;
 
 /// The first line: what the others are about.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +69,7 @@ impl State {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut reader = BufReader::new(&file);
         let mut text = Vec::new();
-        let mut whole = reader.read_until(b'\n', &mut text)?;
+        let mut whole = reader.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
         if whole == 0 {
             writeln!(file, "{}", serde_json::to_string(&head).map_err(io::Error::other)?)?;
             return Ok(Self { file, known: BTreeMap::new() });
@@ -78,7 +81,7 @@ impl State {
         let mut known = BTreeMap::new();
         loop {
             text.clear();
-            let read = reader.read_until(b'\n', &mut text)?;
+            let read = reader.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
             // A line that was being written when it was broken off is written again.
             let row: Option<Row> = serde_json::from_slice(&text).ok();
             match row.filter(|row| text.ends_with(b"\n") && row.number < head.requests) {

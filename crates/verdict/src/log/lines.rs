@@ -9,6 +9,9 @@ use std::path::Path;
 /// The longest line that is read; the rest of a longer one is passed over. nginx writes 4 bytes for one that cannot be
 /// printed, and reads 8k of each header field and of the request line.
 pub(super) const LONGEST: usize = 256 << 10;
+/// What is longer than that before its end is no line of a log: a picture, a disk, or a small file of gzip that is a
+/// hundred times as large when it is unpacked.
+const NO_LINE: u64 = 16 << 20;
 /// Docker begins a new part after so many bytes.
 const DOCKER: usize = 16 << 10;
 /// The first bytes of gzip.
@@ -78,7 +81,7 @@ impl Lines {
     /// The next line with its number, which is that of its last part.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or goes on for more than [`NO_LINE`] bytes without an end of line.
     pub(super) fn read(&mut self) -> io::Result<Option<(u64, Line)>> {
         loop {
             let mut bytes = Vec::new();
@@ -133,7 +136,15 @@ impl Lines {
     }
 
     fn pass_over(&mut self) -> io::Result<()> {
+        let mut passed = LONGEST as u64;
         loop {
+            if passed > NO_LINE {
+                return Err(io::Error::other(format!(
+                    "line {} has no end within {} MiB: this is no log, name another file",
+                    self.number,
+                    NO_LINE >> 20
+                )));
+            }
             let buffer = self.from.fill_buf()?;
             let Some(end) = buffer.iter().position(|&byte| byte == b'\n') else {
                 let length = buffer.len();
@@ -141,6 +152,7 @@ impl Lines {
                     return Ok(());
                 }
                 self.from.consume(length);
+                passed += length as u64;
                 continue;
             };
             self.from.consume(end + 1);
@@ -308,5 +320,22 @@ mod tests {
         let docker = |text: &str| format!("{{\"log\":\"{text}\",\"stream\":\"stdout\"}}\n");
         let log = [docker(&part), docker("y\\n"), docker("short")].concat();
         assert_eq!(lines(log.as_bytes()), [line(2, &format!("{part}y")), line(3, "short")]);
+    }
+
+    #[test]
+    fn what_has_no_end_of_line_is_no_log_and_soon_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.gz");
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        // A hundred times as much would be read no further than this.
+        for _ in 0..(NO_LINE >> 20) + 2 {
+            packed.write_all(&[b'a'; 1 << 20]).unwrap();
+        }
+        std::fs::write(&path, packed.finish().unwrap()).unwrap();
+        let error = open(&path).unwrap().read().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 1 has no end within 16 MiB: this is no log, name another file"
+        );
     }
 }
