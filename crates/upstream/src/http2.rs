@@ -18,7 +18,9 @@ use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
 use wire::{Body, Frame, Response, Source, TrailerRule};
 
 /// Requests that share one session at most, whatever the upstream allows.
-const STREAMS: usize = 100;
+const STREAMS: u32 = 100;
+/// Bytes of an answer that may come before its client takes any.
+const WINDOW: u32 = 64 << 10;
 /// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
 const KEPT: usize = 64 << 10;
 
@@ -56,7 +58,7 @@ impl Session {
     fn has_room(&self) -> bool {
         self.alive.get()
             && Rc::strong_count(&self.load)
-                <= STREAMS.min(self.sender.current_max_send_streams().max(1))
+                <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
             && self.requests.get() < u64::from(u32::MAX >> 2)
     }
 }
@@ -158,8 +160,9 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
     let Connection { io, own, .. } = Connection::open(target, limit).await?;
     let handshake = h2::client::Builder::new()
         .enable_push(false)
-        .initial_window_size(1 << 20)
-        .initial_connection_window_size(4 << 20)
+        .initial_window_size(WINDOW)
+        // All answers together: clients that do not take theirs leave the others of the session what is theirs.
+        .initial_connection_window_size(STREAMS * WINDOW)
         .max_header_list_size(64 << 10)
         .handshake(io);
     let handshake = tokio::time::timeout(limit, handshake).await;

@@ -158,6 +158,71 @@ async fn trailers_of_a_request_say_nothing_that_its_head_may_not() {
     assert_eq!(got.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-fine"]);
 }
 
+/// A gRPC service that answers POST with more than anybody keeps, and others with two bytes.
+async fn large_and_small() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut session = h2::server::handshake(tcp).await.expect("it speaks HTTP/2");
+                while let Some(Ok((request, mut respond))) = session.accept().await {
+                    let large = request.method() == Method::POST;
+                    let body = if large { vec![0; 8 << 20] } else { b"ok".to_vec() };
+                    let mut sent = respond.send_response(http::Response::new(()), false);
+                    let sent = sent.as_mut().expect("sent");
+                    // It waits in the library for the windows of the stream and of the session.
+                    sent.send_data(body.into(), true).expect("sent");
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_leave_the_others_of_their_session_room() {
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let upstream = large_and_small().await;
+    let native = start(&configuration(&[(MAIN, vec![upstream])], policy)).await;
+    let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
+    let tcp = TcpStream::connect(address).await.expect("listening");
+    let mut settings = h2::client::Builder::new();
+    let opened = settings.initial_window_size(0).handshake::<_, Bytes>(tcp).await;
+    let (mut greedy, connection) = opened.expect("it speaks HTTP/2");
+    tokio::spawn(connection);
+    let mut unread = Vec::new();
+    for _ in 0..20 {
+        greedy = greedy.ready().await.expect("a stream");
+        let (answer, _) = send(&mut greedy, Method::POST, &[], true);
+        unread.push(in_time(answer).await.expect("a head"));
+    }
+    let mut honest = client(&native).await;
+    for _ in 0..50 {
+        let (answer, _) = send(&mut honest, Method::GET, &[], true);
+        let mut body = in_time(answer).await.expect("an answer").into_body();
+        let data = in_time(body.data()).await.expect("there is some").expect("whole");
+        assert_eq!(data, "ok");
+    }
+    drop(unread);
+}
+
+#[tokio::test]
+async fn a_path_begins_with_a_slash() {
+    let (address, _seen) = answering(NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut frames = Frames::open(&native).await;
+    // GET http://a.test, with `?x` and `/?x` in place of a path.
+    for (stream, path, status) in
+        [(1, b"\x04\x02?x".as_slice(), b"\x8c"), (3, b"\x04\x03/?x", b"\x88")]
+    {
+        let head = [b"\x82\x86", path, b"\x01\x06a.test"].concat();
+        frames.send(HEADERS, END_STREAM | END_HEADERS, stream, &head).await;
+        let answer = frames.until(|seen| seen.0 == HEADERS).await.expect("an answer");
+        assert_eq!((answer.2, &answer.3[..1]), (stream, status.as_slice()), "{path:?}");
+    }
+}
+
 /// A client that sends what it likes and acknowledges nothing but SETTINGS.
 struct Frames {
     tcp: TcpStream,

@@ -38,7 +38,8 @@ pub fn judge(
     }
     let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let target = Bytes::copy_from_slice(target.as_bytes());
-    if target.as_ref() == b"*" || head.method == Method::CONNECT {
+    // Also `*`, and a query without a path (RFC 9113 section 8.3.1).
+    if !target.starts_with(b"/") || head.method == Method::CONNECT {
         return Err(BAD);
     }
     if head.method == Method::TRACE {
