@@ -16,6 +16,7 @@ use testkit::certificates::Certificates;
 use testkit::{eventually, namespace, ports};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_fairway");
+const UNTAKEN: &str = include_str!("untaken.yaml");
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The hash of a password, as `htpasswd` writes it.
 const HASH: &str = "$apr1$N0c2gtUj$KcT5A7m3Q4L5v6W7x8Y9z.";
@@ -536,6 +537,56 @@ fn who_is_turned_away_by_a_limit_is_told_once_a_minute_for_each_namespace() {
         assert!(told() <= 2, "{}", running.log());
     }
     assert!(running.log().contains("limit-rps or limit-rpm is exceeded"), "{}", running.log());
+}
+
+/// Without a bound a stranger writes a line with each connection.
+#[test]
+fn connections_that_nobody_takes_are_told_once_a_minute() {
+    let running = Running::start(
+        "fairway",
+        &["--enable-ssl-passthrough", "--tcp-services-configmap=demo/tcp"],
+    );
+    let port = ports::free();
+    let closed = ports::free().to_string();
+    let objects = UNTAKEN.replace("PORT", &port.to_string()).replace("CLOSED", &closed);
+    fs::write(running.folder.path().join("objects/untaken.yaml"), objects).expect("a file");
+    let told = |what: &str| running.log().lines().filter(|said| said.contains(what)).count();
+    let ends = |port: u16, opening: &[u8]| {
+        let Ok(mut tcp) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return false };
+        let sent = tcp.write_all(opening).is_ok();
+        sent && !matches!(tcp.read(&mut [0; 1]), Ok(1..))
+    };
+    let hello = client_hello();
+    for (what, port, opening) in [
+        ("nobody takes a connection", port, &b""[..]),
+        ("nobody takes a TLS connection", running.ports()[1], &hello),
+    ] {
+        running.until("it is told", || ends(port, opening) && told(what) > 0);
+        assert!((0..20).all(|_| ends(port, opening)));
+        // Should the test have taken longer than a minute, there may be one for each.
+        assert!((1..=2).contains(&told(what)), "{}", running.log());
+    }
+}
+
+/// A ClientHello for `untaken.test`, by openssl: a client that hears nothing more is as good as any.
+fn client_hello() -> Vec<u8> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-servername", "untaken.test", "-connect", &address])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl runs");
+    let (mut tcp, _) = listener.accept().expect("a connection");
+    let mut head = [0; 5];
+    tcp.read_exact(&mut head).expect("the head of a record");
+    let mut rest = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+    tcp.read_exact(&mut rest).expect("a record");
+    drop(tcp);
+    client.wait().expect("it ends");
+    [&head[..], &rest].concat()
 }
 
 /// What curl makes of the answer to an upload.

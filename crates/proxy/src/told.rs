@@ -20,13 +20,16 @@ pub(crate) enum About {
     Limit(&'static str),
     /// One that was turned away since the process has no more to give.
     Pressure,
+    /// A TLS connection that is not ended here, and cannot be carried on: why. There are no names of namespaces for
+    /// these, but of upstreams.
+    Carried(&'static str),
 }
 
 impl About {
     fn most(self) -> u64 {
         match self {
             Self::Failure => FAILURES,
-            Self::Limit(_) | Self::Pressure => 1,
+            Self::Limit(_) | Self::Pressure | Self::Carried(_) => 1,
         }
     }
 }
@@ -105,7 +108,8 @@ mod tests {
     fn each_way_to_be_turned_away_is_told_once_a_minute() {
         let (told, start) = (Told::default(), Instant::now());
         let a: Arc<str> = "a".into();
-        for about in [About::Limit("requests"), About::Limit("connections"), About::Pressure] {
+        let limits = [About::Limit("requests"), About::Limit("connections")];
+        for about in limits.into_iter().chain([About::Pressure, About::Carried("nobody")]) {
             let line = |now| told.line_at(Some(&a), about, now).map(|line| line.left_out);
             let then = start + SPAN;
             assert_eq!((line(start), line(start), line(start)), (Some(0), None, None));

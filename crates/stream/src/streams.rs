@@ -101,25 +101,57 @@ pub(crate) struct Port {
     /// Counts what came in, for who has shares.
     pub(crate) turn: AtomicU64,
     pub(crate) room: Arc<Room>,
-    /// Says, at times, that somebody was turned away.
-    pub(crate) refused: Refused,
+    /// What may be said of it.
+    pub(crate) lines: Lines,
 }
 
-/// When it was said last that a port is full, in seconds since the first time; and how often it was not.
+/// What the log says of a port: who comes to it could write there without end.
 #[derive(Debug, Default)]
-pub(crate) struct Refused(Mutex<Option<(Instant, u64)>>);
+pub(crate) struct Lines {
+    /// Somebody was turned away: there was no place.
+    pub(crate) full: Seldom,
+    /// No endpoint took a connection.
+    pub(crate) untaken: Seldom,
+    /// It came back to this process.
+    pub(crate) circles: Seldom,
+}
 
-impl Refused {
-    /// Says that there was no place, once a minute.
-    pub(crate) fn say(&self, port: &StreamPort, namespace: &str) {
+impl Port {
+    /// Tells that there was no place for somebody.
+    pub(crate) fn tell_full(&self, namespace: &str) {
+        if let Some(refused) = self.lines.full.due() {
+            let port = &self.port;
+            tracing::warn!(%port, namespace, refused, "turned away: as many as may be at a time (docs/limits.md)");
+        }
+    }
+
+    /// Tells that what comes to it comes back to this process.
+    pub(crate) fn tell_circle(&self, service: &str) {
+        if let Some(times) = self.lines.circles.due() {
+            let port = &self.port;
+            tracing::warn!(%port, service, times, "what comes here comes back time and again (told once a minute)");
+        }
+    }
+}
+
+/// A line that is written once a minute.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom(Mutex<Option<(Instant, u64)>>);
+
+impl Seldom {
+    /// How often there was reason for the line since it was written last, this time included; none if it is too soon.
+    pub(crate) fn due(&self) -> Option<u64> {
         const PAUSE: Duration = Duration::from_secs(60);
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match last.as_mut() {
-            Some((said, more)) if said.elapsed() < PAUSE => *more += 1,
+            Some((said, more)) if said.elapsed() < PAUSE => {
+                *more += 1;
+                None
+            }
             _ => {
-                let refused = last.map_or(1, |(_, more)| more + 1);
+                let times = last.map_or(1, |(_, more)| more + 1);
                 *last = Some((Instant::now(), 0));
-                tracing::warn!(%port, namespace, refused, "turned away: as many as may be at a time (docs/limits.md)");
+                Some(times)
             }
         }
     }
@@ -266,7 +298,7 @@ impl Streams {
             reach: Reach::default(),
             turn: AtomicU64::new(0),
             room,
-            refused: Refused::default(),
+            lines: Lines::default(),
         });
         let mut loops = JoinSet::new();
         for socket in sockets {

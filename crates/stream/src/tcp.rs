@@ -22,7 +22,7 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
         // Those that come meanwhile wait in the system's queue.
         let namespace = port.plan.borrow().stream.namespace.clone();
         let Some(place) = port.room.wait(&namespace).await else {
-            port.refused.say(&port.port, &namespace);
+            port.tell_full(&namespace);
             continue;
         };
         let port = port.clone();
@@ -52,13 +52,16 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
     let endpoints = endpoints(&stream, named, &port.turn);
     let connecting = port.reach.connect(endpoints, tries, &under_way);
     let mut upstream = connecting.await.inspect_err(|error| {
-        tracing::warn!(port = %port.port, service = %stream.service, %error, "nobody takes a connection");
+        if let Some(times) = port.lines.untaken.due() {
+            let (port, service) = (&port.port, &stream.service);
+            tracing::warn!(%port, %service, times, %error, "nobody takes a connection (told once a minute)");
+        }
     })?;
     let own = Own::of(&upstream);
     let carries = own.as_ref().is_none_or(|own| own.carries(turns));
     drop(under_way);
     if !carries {
-        tracing::warn!(port = %port.port, service = %stream.service, "a connection comes back time and again");
+        port.tell_circle(&stream.service);
         return Ok(());
     }
     if stream.gives_proxy {

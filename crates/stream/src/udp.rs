@@ -52,7 +52,7 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
         let namespace = port.plan.borrow().stream.namespace.clone();
         let Some(place) = port.room.now(&namespace) else {
             // This datagram is lost, as on the way; the session that was quiet for longest gives way to the next one.
-            port.refused.say(&port.port, &namespace);
+            port.tell_full(&namespace);
             sessions.pop_lru();
             continue;
         };
@@ -87,7 +87,7 @@ async fn session(
     upstream.connect(endpoint).await?;
     let own = Own::of_datagrams(upstream.local_addr()?, endpoint);
     if own.as_ref().is_some_and(|own| !own.carries(turns)) {
-        tracing::warn!(port = %port.port, service = %stream.service, "a datagram comes back time and again");
+        port.tell_circle(&stream.service);
         return Ok(());
     }
     let (mut asked, mut answered): (u64, u64) = (0, 0);

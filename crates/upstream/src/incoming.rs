@@ -51,6 +51,11 @@ impl Incoming {
         self.journal.received.set(self.journal.received.get() + count as u64);
     }
 
+    /// Notes what was written to the standard error of a FastCGI responder.
+    pub(crate) fn complains(&self, data: &[u8]) {
+        self.journal.complains(data);
+    }
+
     /// Reads more; zero at the end of the connection.
     pub(super) fn poll_read(
         &mut self,

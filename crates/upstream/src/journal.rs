@@ -1,6 +1,6 @@
 //! What is noted about each try, for logs and metrics.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -27,7 +27,12 @@ pub struct Try {
     pub ended: Cell<Option<Duration>>,
     /// Bytes of the body.
     pub received: Cell<u64>,
+    /// What a FastCGI responder wrote to its standard error, as much as is kept of one request.
+    pub stderr: RefCell<Vec<u8>>,
 }
+
+/// Bytes of a responder's standard error that are kept for each try.
+const STDERR: usize = 8 << 10;
 
 impl Try {
     /// A try that begins now.
@@ -42,6 +47,7 @@ impl Try {
             header: Cell::new(None),
             ended: Cell::new(None),
             received: Cell::new(0),
+            stderr: RefCell::default(),
         }
     }
 
@@ -55,6 +61,13 @@ impl Try {
     pub fn answered(&self, status: u16) {
         self.status.set(Some(status));
         self.header.set(Some(wire::since(self.since)));
+    }
+
+    /// Notes what a FastCGI responder writes to its standard error; a bound keeps one request from filling the log.
+    pub fn complains(&self, data: &[u8]) {
+        let mut stderr = self.stderr.borrow_mut();
+        let room = STDERR - stderr.len();
+        stderr.extend_from_slice(&data[..data.len().min(room)]);
     }
 
     /// Notes the end.

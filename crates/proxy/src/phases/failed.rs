@@ -22,6 +22,34 @@ pub(super) fn answer_error(exchange: &Exchange, error: &Error) -> Response {
     response
 }
 
+/// Lines about what FastCGI responders wrote to their standard error, out of the same share of the log.
+pub(super) fn tell_complaints(exchange: &Exchange) {
+    for tried in &exchange.log.tries {
+        let stderr = tried.stderr.take();
+        if !stderr.is_empty() && may_tell(exchange) {
+            let (text, upstream) = (String::from_utf8_lossy(&stderr), tried.address);
+            tracing::error!(%upstream, stderr = ?text.trim_end(), "FastCGI sent in stderr");
+        }
+    }
+}
+
+/// Whether the namespace may have one more line; one that says that some are left out goes before it.
+fn may_tell(exchange: &Exchange) -> bool {
+    let owner = exchange.place.as_ref().and_then(Place::owner);
+    let namespace = owner.map(|owner| &**owner).unwrap_or_default();
+    match exchange.worker.shared.told.line(owner, About::Failure) {
+        None => return false,
+        Some(Line { left_out: 0, is_last: false }) => {}
+        Some(Line { left_out, is_last }) => tracing::warn!(
+            namespace,
+            left_out,
+            paused = is_last,
+            "not all failed requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
+        ),
+    }
+    true
+}
+
 /// The error log's line: what went wrong for which request of whom. A namespace whose requests fail all the time has a
 /// share of the log.
 fn log_error(exchange: &Exchange, error: &Error) {
@@ -31,18 +59,9 @@ fn log_error(exchange: &Exchange, error: &Error) {
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     let level = error.level();
-    let owner = exchange.place.as_ref().and_then(Place::owner);
     if level <= tracing::Level::WARN {
-        let namespace = owner.map(|owner| &**owner).unwrap_or_default();
-        match exchange.worker.shared.told.line(owner, About::Failure) {
-            None => return,
-            Some(Line { left_out: 0, is_last: false }) => {}
-            Some(Line { left_out, is_last }) => tracing::warn!(
-                namespace,
-                left_out,
-                paused = is_last,
-                "not all failed requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
-            ),
+        if !may_tell(exchange) {
+            return;
         }
         if let Some(place) = &exchange.place {
             let (host, location) = (&place.site.server.name, &place.spot().location);

@@ -1,6 +1,6 @@
 //! The end of a request: it is measured, counted, logged and traced.
 
-use super::{access_log, choose_backend, opentelemetry};
+use super::{access_log, choose_backend, failed, opentelemetry};
 use crate::exchange::Exchange;
 use request_metrics::{Observed, Request};
 
@@ -10,6 +10,7 @@ pub(crate) fn finish(exchange: &mut Exchange, body_received: u64) {
     choose_backend::note_tries(exchange);
     count(exchange);
     access_log::write(exchange);
+    failed::tell_complaints(exchange);
     opentelemetry::end(exchange);
 }
 

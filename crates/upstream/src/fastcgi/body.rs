@@ -1,6 +1,6 @@
 //! The body of a FastCGI answer on its way in.
 
-use super::{Complaints, Records, Said};
+use super::{Records, Said};
 use crate::incoming::Incoming;
 use bytes::Bytes;
 use std::task::{Context, Poll, ready};
@@ -16,7 +16,6 @@ pub(super) struct FastCgiBody {
     pub(super) first: Bytes,
     /// What Content-Length leaves to come, if it was sent.
     pub(super) remaining: Option<u64>,
-    pub(super) complaints: Complaints,
 }
 
 impl BodySource for FastCgiBody {
@@ -44,7 +43,7 @@ impl BodySource for FastCgiBody {
                     None => continue,
                 },
                 Some(Said::Stderr(data)) => {
-                    self.complaints.hear(&data);
+                    incoming.complains(&data);
                     continue;
                 }
                 Some(Said::End) => return Poll::Ready(self.end()),

@@ -39,7 +39,7 @@ pub(super) async fn send(
         limit: request.policy.body.response_header,
         records: Records::default(),
         head: BytesMut::new(),
-        complaints: Complaints::of(target),
+        journal: journal.clone(),
     };
     let body = Some((&mut *request.body, Coding::Stdin));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -54,7 +54,7 @@ struct Heads {
     records: Records,
     /// What came of the head so far.
     head: BytesMut,
-    complaints: Complaints,
+    journal: Rc<Try>,
 }
 
 impl ReadHead for Heads {
@@ -71,7 +71,7 @@ impl ReadHead for Heads {
             while let Some(said) = self.records.next(buffer).map_err(|_| TryError::InvalidHeader)? {
                 match said {
                     Said::Stdout(data) => self.head.extend_from_slice(&data),
-                    Said::Stderr(data) => self.complaints.hear(&data),
+                    Said::Stderr(data) => self.journal.complains(&data),
                     Said::End => return Poll::Ready(Err(TryError::InvalidHeader)),
                 }
                 match head_end(&self.head) {
@@ -101,7 +101,7 @@ fn answered(
     timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
-    let (connection, Heads { records, complaints, .. }, rest) = talk.into_parts();
+    let (connection, Heads { records, .. }, rest) = talk.into_parts();
     let bodyless = *method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut response = Response {
@@ -122,35 +122,7 @@ fn answered(
         records,
         first,
         remaining: head.length,
-        complaints,
     };
     response.body = Body::from_source(body);
     response
-}
-
-/// What a responder writes to its standard error, on its way to the error log. A bound keeps one request from
-/// filling it.
-#[derive(Debug)]
-struct Complaints {
-    upstream: std::net::SocketAddr,
-    /// Bytes that may still be logged.
-    allowed: usize,
-}
-
-/// Bytes of complaints that are logged for one request.
-const COMPLAINTS: usize = 8 << 10;
-
-impl Complaints {
-    fn of(target: &Target) -> Self {
-        Self { upstream: target.address, allowed: COMPLAINTS }
-    }
-
-    fn hear(&mut self, data: &[u8]) {
-        let heard = &data[..data.len().min(self.allowed)];
-        self.allowed -= heard.len();
-        if !heard.is_empty() {
-            let text = String::from_utf8_lossy(heard);
-            tracing::error!(upstream = %self.upstream, stderr = ?text.trim_end(), "FastCGI sent in stderr");
-        }
-    }
 }
