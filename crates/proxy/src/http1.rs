@@ -244,7 +244,7 @@ async fn deliver(
         let written = writer.write(head.freeze()).await;
         return Box::pin(upgrade(client, exchange, body, written.is_ok(), head_size)).await;
     }
-    let written = writer.message(head.freeze(), framing, &mut body).await;
+    let written = writer.message(head, framing, &mut body).await;
     exchange.log.sent = writer.sent;
     exchange.log.body_sent = writer.body.min(writer.sent.saturating_sub(head_size));
     let whole = written.is_ok();
@@ -336,7 +336,7 @@ async fn refuse(
     let closing = Closing { framing: Framing::Length(length), keep_alive: false };
     response_head(&mut out, &response, &closing, &worker.clock);
     let mut writer = Writer::new(client, generation.global(), false);
-    let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
+    let _ = writer.message(out, closing.framing, &mut response.body).await;
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
         (response.status.as_u16(), writer.sent, writer.body);
     phases::finish(&mut exchange, 0);
@@ -377,16 +377,23 @@ impl<'a> Writer<'a> {
     /// Head and body; the head goes out with the first piece of the body if that is there already.
     async fn message(
         &mut self,
-        head: Bytes,
+        mut head: BytesMut,
         framing: Framing,
         body: &mut Body,
     ) -> Result<(), Broken> {
-        let mut outbox = Outbox::default();
-        outbox.push(head);
-        if framing == Framing::None {
-            self.write(outbox).await?;
+        let small = match framing {
+            Framing::None => Some(Bytes::new()),
+            Framing::Length(_) | Framing::Close => body.take_small(SMALL),
+            Framing::Chunked => None,
+        };
+        if let Some(data) = small {
+            self.body += data.len() as u64;
+            head.extend_from_slice(&data);
+            self.write(&head[..]).await?;
             return self.flush().await;
         }
+        let mut outbox = Outbox::default();
+        outbox.push(head);
         loop {
             let ready = poll_fn(|cx| Poll::Ready(body.poll_frame(cx))).await;
             let frame = match ready {
@@ -451,3 +458,5 @@ impl<'a> Writer<'a> {
 
 /// Bytes of a body gathered before they are written.
 const GATHERED: usize = 64 << 10;
+/// Bytes of a body that go out behind their head as one piece: to copy them costs less than to tell of two.
+const SMALL: usize = 2 << 10;

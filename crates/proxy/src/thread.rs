@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use stream::own;
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::watch;
-use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 /// Serves until the process ends. Blocks the thread.
@@ -22,17 +22,18 @@ pub(crate) fn run(
     mut stage: watch::Receiver<Stage>,
     pulse: &Pulse,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    // Its tasks are those of the event loop itself: a set of local ones inside of it would be woken before each of them.
+    let runtime = Builder::new_current_thread()
         .enable_all()
         .on_thread_unpark(wire::time_passes)
-        .build();
+        .build_local(LocalOptions::default());
     let Ok(runtime) = runtime else {
         tracing::error!("a traffic thread could not start its event loop");
         return;
     };
     wire::keep_time();
     let pulse = pulse.clone();
-    LocalSet::new().block_on(&runtime, async move {
+    runtime.block_on(async move {
         let worker = Rc::new(Worker::new(shared, log));
         let accepting = accept(&worker, sockets);
         // Ports of snippets and Gateways; none any more once the thread takes no connections.

@@ -17,7 +17,7 @@ use crate::retry_budgets::RetryBudgets;
 use crate::told::{About, Told};
 use crate::trace::Sampled;
 use crate::young::Youth;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use model::Outside;
 use request_metrics::{Connections, Metrics};
@@ -52,7 +52,7 @@ const HANDSHAKES: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The Configuration in force.
-    pub current: ArcSwap<Generation>,
+    pub current: Arc<ArcSwap<Generation>>,
     /// What is known about the listeners.
     pub listening: Listening,
     /// Connections of clients at most, each thread.
@@ -102,7 +102,7 @@ impl Shared {
         outside: &Outside,
     ) -> Self {
         Self {
-            current: ArcSwap::new(generation),
+            current: Arc::new(ArcSwap::new(generation)),
             listening,
             connections: AtomicUsize::new(connections),
             openings: Openings::default(),
@@ -126,6 +126,8 @@ impl Shared {
 /// One thread of traffic.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
+    /// The Configuration that was in force when somebody last asked, and where the next one will be.
+    current: RefCell<Cache<Arc<ArcSwap<Generation>>, Arc<Generation>>>,
     /// What is known about the listeners.
     pub listen: Listening,
     /// Connections to upstreams.
@@ -157,6 +159,8 @@ pub(crate) struct Worker {
     /// Where tries at endpoints are counted, and whether somebody looks.
     counts: Arc<Counts>,
     pub(crate) looked: Cell<bool>,
+    /// A number that was written in decimal: a thread has few ports.
+    decimal: RefCell<(u16, Bytes)>,
     random: RefCell<fastrand::Rng>,
     /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
     numbers: RefCell<[fastrand::Rng; 2]>,
@@ -180,6 +184,7 @@ impl Worker {
             recorder: shared.metrics.clone().map(Recorder::new),
             counts: shared.watched.join(),
             looked: Cell::new(false),
+            current: RefCell::new(Cache::new(shared.current.clone())),
             shared,
             pool,
             mirrors: Rc::default(),
@@ -194,6 +199,7 @@ impl Worker {
             guests: Rc::default(),
             freed: Cell::new(0),
             leaving: Cell::new(false),
+            decimal: RefCell::new((0, Bytes::from_static(b"0"))),
             random: RefCell::new(fastrand::Rng::new()),
             numbers: RefCell::new(seeded()),
         }
@@ -295,7 +301,7 @@ impl Worker {
 
     /// The Configuration in force.
     pub(crate) fn generation(&self) -> Arc<Generation> {
-        self.shared.current.load_full()
+        self.current.borrow_mut().load().clone()
     }
 
     /// Verifies passwords.
@@ -483,13 +489,12 @@ impl Worker {
 
     /// 32 random hexadecimal digits, as nginx's `$request_id`: a label, not a secret.
     pub(crate) fn random_id(&self) -> Bytes {
-        let mut id = vec![0; 32];
-        let mut random = self.random.borrow_mut().u128(..);
-        for digit in &mut id {
-            *digit = HEX[(random & 15) as usize];
-            random >>= 4;
+        let mut id = [[0; 2]; 16];
+        let random = self.random.borrow_mut().u128(..).to_ne_bytes();
+        for (digits, byte) in id.iter_mut().zip(random) {
+            *digits = [HEX[usize::from(byte & 15)], HEX[usize::from(byte >> 4)]];
         }
-        id.into()
+        Bytes::copy_from_slice(id.as_flattened())
     }
 
     /// A random number, for ids that must differ from those of all other processes: a label, not a secret.
@@ -508,7 +513,13 @@ impl Worker {
         match number {
             80 => Bytes::from_static(b"80"),
             443 => Bytes::from_static(b"443"),
-            other => other.to_string().into(),
+            other => {
+                let mut known = self.decimal.borrow_mut();
+                if known.0 != other {
+                    *known = (other, other.to_string().into());
+                }
+                known.1.clone()
+            }
         }
     }
 }

@@ -52,14 +52,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects within `limit`, which covers the TLS handshake, too.
-    pub(super) async fn open(target: &Target, limit: Duration) -> Result<Self, TryError> {
+    /// Connects within `limit`, which covers the TLS handshake, too. Boxed once, since it changes hands a few times for
+    /// each request.
+    pub(super) async fn open(target: &Target, limit: Duration) -> Result<Box<Self>, TryError> {
         let timer = Timer::new(limit);
         let connecting = connect(target);
         let io =
             timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
         let (io, own) = io.map_err(TryError::Connect)?;
-        Ok(Self {
+        Ok(Box::new(Self {
             io,
             own,
             buffer: BytesMut::new(),
@@ -67,7 +68,7 @@ impl Connection {
             since: Instant::now(),
             timer,
             key: target.key(),
-        })
+        }))
     }
 }
 

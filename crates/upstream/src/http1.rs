@@ -147,7 +147,7 @@ impl Heads<'_> {
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
     pool: &Rc<Pool>,
-    connection: Connection,
+    connection: Box<Connection>,
     head: ResponseHead,
     rest: Option<Upload>,
     timeouts: Timeouts,
@@ -163,7 +163,7 @@ fn answered(
         close: false,
     };
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
-        let Connection { io, buffer, .. } = connection;
+        let Connection { io, buffer, .. } = *connection;
         response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read });
         return response;
     }

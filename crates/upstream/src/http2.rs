@@ -157,7 +157,7 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
 
 /// Makes a session; its connection is driven by a task of this thread.
 async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease, TryError> {
-    let Connection { io, own, .. } = Connection::open(target, limit).await?;
+    let Connection { io, own, .. } = *Connection::open(target, limit).await?;
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(WINDOW)

@@ -7,12 +7,12 @@ use model::policy::Timeouts;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use wire::BodyError;
+use wire::{BodyError, Io};
 
 /// The connection of an answer whose body is on its way in.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    connection: Connection,
+    connection: Box<Connection>,
     /// What goes on sending the request.
     sending: Option<Sending>,
     /// Whether all of the request reached the upstream, as far as is known.
@@ -26,7 +26,7 @@ pub(super) struct Incoming {
 impl Incoming {
     /// What comes after a head; the rest of the request goes on beside it.
     pub(super) fn new(
-        connection: Connection,
+        connection: Box<Connection>,
         rest: Option<Upload>,
         timeouts: Timeouts,
         journal: Rc<Try>,
@@ -34,8 +34,10 @@ impl Incoming {
         let (connection, sending) = match rest {
             None => (connection, None),
             Some(rest) => {
+                let connection = *connection;
                 let (io, other) = connection.io.shared();
-                (Connection { io, ..connection }, Some(rest.go_on(other, timeouts.send)))
+                let connection = Box::new(Connection { io, ..connection });
+                (connection, Some(rest.go_on(other, timeouts.send)))
             }
         };
         Self { connection, sending, whole: true, read: timeouts.read, waiting: false, journal }
@@ -75,7 +77,7 @@ impl Incoming {
         expected: usize,
     ) -> Poll<Result<usize, BodyError>> {
         self.look_after_sending(cx)?;
-        let Connection { io, buffer, timer, .. } = &mut self.connection;
+        let Connection { io, buffer, timer, .. } = &mut *self.connection;
         match io.poll_read_body(cx, buffer, expected) {
             Poll::Ready(Ok(count)) => {
                 self.waiting = false;
@@ -121,9 +123,12 @@ impl Incoming {
         if ended.is_err() || self.sending.is_some() || !self.whole {
             return;
         }
-        let Connection { io, .. } = self.connection;
-        if let Some(io) = io.unshared() {
-            pool.put(Connection { io, ..self.connection });
+        if !matches!(self.connection.io, Io::Shared(_)) {
+            return pool.put(self.connection);
+        }
+        let connection = *self.connection;
+        if let Some(io) = connection.io.unshared() {
+            pool.put(Box::new(Connection { io, ..connection }));
         }
     }
 }

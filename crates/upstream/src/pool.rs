@@ -20,19 +20,19 @@ pub struct Pool {
 
 #[derive(Debug)]
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Instant,
 }
 
 impl Pool {
     /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice
     /// the system itself is asked, since the event loop may not have heard of the end yet.
-    pub(super) fn take(&self, target: &Target, once: bool) -> Option<Connection> {
+    pub(super) fn take(&self, target: &Target, once: bool) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(&target.key())?;
         while let Some(mut entry) = waiting.pop_back() {
             self.count.set(self.count.get() - 1);
-            let Connection { io, .. } = &mut entry.connection;
+            let Connection { io, .. } = &mut *entry.connection;
             let over = io.is_stale() || (once && io.is_closed());
             if !over {
                 return Some(entry.connection);
@@ -42,7 +42,7 @@ impl Pool {
     }
 
     /// Keeps a connection for later, unless it is worn out or there are enough.
-    pub(super) fn put(&self, connection: Connection) {
+    pub(super) fn put(&self, mut connection: Box<Connection>) {
         let Some(limits) = self.limits.get() else { return };
         let worn =
             connection.requests >= limits.requests || wire::since(connection.since) >= limits.age;
@@ -52,7 +52,6 @@ impl Pool {
         if self.count.get() >= limits.connections {
             self.drop_oldest();
         }
-        let mut connection = connection;
         connection.buffer = bytes::BytesMut::new();
         let entry = Idle { since: wire::now(), connection };
         self.idle.borrow_mut().entry(entry.connection.key.clone()).or_default().push_back(entry);

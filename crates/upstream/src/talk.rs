@@ -41,7 +41,7 @@ pub(super) trait ReadHead {
 
 /// A request on its way out while its answer may come in.
 pub(super) struct Talk<A> {
-    pub(super) connection: Connection,
+    pub(super) connection: Box<Connection>,
     pub(super) answer: A,
     upload: Option<Upload>,
     timeouts: Timeouts,
@@ -50,7 +50,7 @@ pub(super) struct Talk<A> {
 impl<A: ReadHead> Talk<A> {
     /// A request with this head. Its body is taken, if there is one to send.
     pub(super) fn new(
-        connection: Connection,
+        connection: Box<Connection>,
         head: Bytes,
         body: Option<(&mut Body, Coding)>,
         timeouts: Timeouts,
@@ -99,7 +99,7 @@ impl<A: ReadHead> Talk<A> {
     }
 
     /// Everything that is left once the head of the answer is there.
-    pub(super) fn into_parts(self) -> (Connection, A, Option<Upload>) {
+    pub(super) fn into_parts(self) -> (Box<Connection>, A, Option<Upload>) {
         (self.connection, self.answer, self.upload)
     }
 }

@@ -103,6 +103,15 @@ impl Body {
         }
     }
 
+    /// All of it, if that is there, may go at once and is no more than `most` bytes.
+    pub fn take_small(&mut self, most: usize) -> Option<Bytes> {
+        let is_plain = self.allowed.is_none() && self.sending.is_none() && self.returned.is_none();
+        match &mut self.kind {
+            Kind::Full(data) if is_plain => data.take_if(|data| data.len() <= most),
+            _ => None,
+        }
+    }
+
     /// The same body, sent at a pace, and holding on to its client's `slot` until it is at its end.
     pub fn pace(&mut self, pace: Option<Pace>, slot: Option<Box<dyn Debug>>) {
         if (pace.is_some() || slot.is_some()) && !self.is_empty() {

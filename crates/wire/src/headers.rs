@@ -375,6 +375,21 @@ impl Headers {
         fields.filter(move |field| field.is(name)).map(|field| field.value)
     }
 
+    /// The fields of a variable's name, `$http_…`: in lower case, and with `_` for `-`.
+    #[inline]
+    pub fn spelled<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Field<'a>> {
+        let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
+        let mut fields = self.iter();
+        // A bit goes by both ends of a name.
+        let is_plain = !name.starts_with('_') && !name.ends_with('_');
+        if is_plain && !self.may_have(bit(name.as_bytes())) {
+            fields.lines = [].iter();
+        }
+        fields.filter(move |field| {
+            field.name.len() == name.len() && field.name.iter().zip(name.bytes()).all(same)
+        })
+    }
+
     /// Whether a field is called `name`.
     #[inline]
     pub fn has(&self, name: &str) -> bool {
@@ -472,6 +487,19 @@ mod tests {
         headers.remove("one");
         assert!(!headers.has("one") && headers.get("on").is_none() && headers.has("two"));
         assert_eq!(headers.len(), 4);
+    }
+
+    #[test]
+    fn fields_are_found_by_the_names_of_their_variables() {
+        let mut headers = section();
+        headers.add("X-One-Two", "1");
+        headers.add("x_one-two", "2");
+        headers.add("-Odd-", "3");
+        let spelled = |name| headers.spelled(name).map(|field| field.value).collect::<Vec<_>>();
+        assert_eq!(spelled("x_one_two"), [b"1", b"2"]);
+        assert_eq!(spelled("_odd_"), [b"3"]);
+        assert_eq!(spelled("x-one-two"), [b"1"]);
+        assert!(spelled("x_one_too").is_empty());
     }
 
     #[test]

@@ -96,6 +96,14 @@ impl Io {
         data: &mut impl Buf,
     ) -> Poll<io::Result<()>> {
         while data.has_remaining() {
+            if data.chunk().len() == data.remaining() {
+                let written = ready!(Pin::new(&mut *self).poll_write(cx, data.chunk()))?;
+                if written == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                data.advance(written);
+                continue;
+            }
             let mut slices = [io::IoSlice::new(&[]); 16];
             let slices = match data.chunks_vectored(&mut slices) {
                 0 => &[],
@@ -150,6 +158,11 @@ impl Io {
     /// Whether the peer has closed, or sent what nobody asked for; never waits.
     pub fn is_stale(&mut self) -> bool {
         let mut buffer = [0; 1];
+        if let Self::Plain(tcp) = self {
+            // The event loop knows whether anything came; the system is not asked where nothing did.
+            let read = tcp.try_read(&mut buffer);
+            return !read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        }
         let mut read = ReadBuf::new(&mut buffer);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         Pin::new(self).poll_read(&mut cx, &mut read).is_ready()

@@ -8,6 +8,7 @@ use crate::answer::Watch;
 use crate::authenticator::{Authenticator, Tag, identity};
 use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
+use crate::log::Format;
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
@@ -15,8 +16,8 @@ use imbl::OrdMap;
 use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Mirror, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, RouteHost,
-    Server, ServerName, SetHeader, Severity, UpstreamId,
+    Backend, Changes, Configuration, Endpoints, Global, Location, LogFormat, Outside, Problem,
+    RouteHost, Server, ServerName, SetHeader, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
@@ -87,6 +88,7 @@ impl Compiler {
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
+            log_format: Format::new(&LogFormat::default()),
             tables: Arc::default(),
             own_servers: None,
             tracer: self.tracing.tracer(&Global::default().telemetry),
@@ -153,6 +155,7 @@ impl Compiler {
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
+            log_format: Format::new(&configuration.global.log_format),
             heads: heads(&configuration.global, own_servers.as_deref(), &own_heads),
             own_servers,
             tables: around.tables,

@@ -15,6 +15,7 @@ pub(crate) use routed::{Asked, Routed};
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
+use crate::log::Format;
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
@@ -57,6 +58,8 @@ pub struct Generation {
     pub request_headers: SetHeaders,
     /// Header sections of answers that variables ask for, whatever the location.
     pub watch: Watch,
+    /// Lines of the access log.
+    pub(crate) log_format: Format,
     /// Begins and sends spans, where locations ask for them.
     pub tracer: Arc<Tracer>,
     /// The servers of `http-snippet`; nearly always none.

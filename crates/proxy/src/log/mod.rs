@@ -1,10 +1,12 @@
 //! Logs on their way out: gathered by each thread of traffic, written by a thread of their own, so that a slow disk,
 //! reader or server never holds up traffic.
 
+mod format;
 mod sink;
 mod syslog;
 mod writer;
 
+pub(crate) use format::{Escape, Format, Piece};
 pub(crate) use writer::Writer;
 
 use std::cell::{Cell, RefCell};

@@ -28,13 +28,14 @@ impl Verdict {
     }
 }
 
-/// Asks the guards, in nginx's order.
-pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
-    let decided = decide(exchange).await;
+/// Asks the guards, in nginx's order, up to the first one that may have to wait for somebody: what was decided so far,
+/// if there is one.
+pub(super) fn begin(exchange: &mut Exchange) -> Result<Option<Decision>, Stop> {
+    let decided = at_once(exchange);
     decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
 }
 
-async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
+fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {
     // The rules of a server that is another namespace's: no guard here makes up for them, nor they for one.
     let of_server = exchange.level().map_or(&[][..], |level| &level.settings.access.besides);
     if lets_in(of_server, exchange.client) == Some(false) {
@@ -43,8 +44,29 @@ async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     let mut decision = Decision::of(satisfy(exchange));
     decision.hear(address(exchange))?;
     if decision.is_settled() {
-        return Ok(());
+        return Ok(None);
     }
+    if asks_somebody(exchange) {
+        return Ok(Some(decision));
+    }
+    decision.end().map(|()| None)
+}
+
+/// Whether the location asks for a password or asks an authenticator.
+fn asks_somebody(exchange: &Exchange) -> bool {
+    let spot = exchange.spot();
+    spot.location.policy.auth_basic.is_some()
+        || spot.authenticator.is_some()
+        || password(exchange).is_some()
+}
+
+/// Asks the guards that may have to wait.
+pub(super) async fn go_on(exchange: &mut Exchange, decision: Decision) -> Result<(), Stop> {
+    let decided = decide(exchange, decision).await;
+    decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
+}
+
+async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), Stop> {
     decision.hear(auth_basic::check(exchange).await?)?;
     if decision.is_settled() {
         return Ok(());
@@ -140,7 +162,7 @@ fn blocked(exchange: &Exchange) -> Verdict {
 
 /// What the guards that were heard make of a request.
 #[derive(Debug)]
-struct Decision {
+pub(super) struct Decision {
     satisfy: Satisfy,
     passed: bool,
     refusal: Option<Box<Response>>,

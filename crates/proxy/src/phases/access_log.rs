@@ -1,41 +1,37 @@
 //! The access log: one line for each request, when its last byte is gone (ngx_http_log_module).
 
 use crate::exchange::Exchange;
+use crate::log::{Escape, Format, Piece};
 use crate::variables::{self, logged};
-use model::{Backend, Global, LogFormat, Part, Pattern, Variable};
+use model::{Backend, Global, Pattern, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
     if !is_logged(exchange) {
         return;
     }
-    let format = &exchange.generation.global().log_format;
-    let escapes = !format.raw && !format.json;
+    let Format { pieces, escape, usual } = &exchange.generation.log_format;
     exchange.worker.log.line(|line| {
-        for part in format.template.parts() {
-            match part {
-                Part::Text(text) => line.extend_from_slice(text.as_bytes()),
-                Part::Capture(_) => {}
-                Part::Variable(variable) if escapes && logged::append(variable, exchange, line) => {
-                }
-                Part::Variable(variable) => at_length(variable, exchange, format, line),
+        line.reserve(*usual);
+        for Piece { text, value } in pieces {
+            line.extend_from_slice(text);
+            let Some(variable) = value else { continue };
+            if *escape != Escape::Usual || !logged::append(variable, exchange, line) {
+                at_length(variable, exchange, *escape, line);
             }
         }
     });
 }
 
 /// Appends any variable, by way of its text.
-fn at_length(variable: &Variable, exchange: &Exchange, format: &LogFormat, line: &mut Vec<u8>) {
+fn at_length(variable: &Variable, exchange: &Exchange, escape: Escape, line: &mut Vec<u8>) {
     let mut value = String::new();
     variables::push(variable, exchange, &mut value);
-    if format.raw {
-        line.extend_from_slice(value.as_bytes());
-    } else if format.json {
-        escape_json(&value, line);
-    } else if value.is_empty() && !exists(variable, exchange) {
-        line.push(b'-');
-    } else {
-        logged::escaped(value.as_bytes(), line);
+    match escape {
+        Escape::Nothing => line.extend_from_slice(value.as_bytes()),
+        Escape::Json => escape_json(&value, line),
+        Escape::Usual if value.is_empty() && !exists(variable, exchange) => line.push(b'-'),
+        Escape::Usual => logged::escaped(value.as_bytes(), line),
     }
 }
 

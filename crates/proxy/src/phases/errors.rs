@@ -29,6 +29,11 @@ const ABOUT: [&str; 7] = [
 /// Further ones that an error backend gets from the proxy.
 const OWN: [&str; 2] = ["x-original-uri", "x-forwarded-for"];
 
+/// Whether an answer is to be replaced.
+pub(super) fn has_page(exchange: &Exchange, response: &Response) -> bool {
+    exchange.place.as_ref().is_some_and(|place| pages(place.spot(), response).is_some())
+}
+
 /// The answer of the error backend, where this one is to be replaced.
 pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     let spot = exchange.place.as_ref().map(Place::spot);
@@ -41,8 +46,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     response.body = Body::empty();
     let (status, close) = (response.status, response.close);
     let mut page = match group {
-        // Boxed: hardly any request comes here.
-        Some(group) => Box::pin(ask(exchange, group, status, close)).await,
+        Some(group) => ask(exchange, group, status, close).await,
         // The built-in default backend (compat/behaviour.md section 6).
         None => Response::page(StatusCode::NOT_FOUND),
     };

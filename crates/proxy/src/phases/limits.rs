@@ -42,17 +42,14 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `limit_req` and `limit_conn` of snippets: counted once, too.
-pub(super) async fn of_snippets(exchange: &mut Exchange) -> Result<(), Stop> {
+/// The place whose snippets have limits that the request counts for.
+pub(super) fn place_of_snippets(exchange: &Exchange) -> Option<Place> {
     let has_limits = exchange.effects().is_some_and(|effects| !effects.limits.is_empty());
-    match exchange.place_with_effects().filter(|_| has_limits) {
-        // Boxed, so that requests without limits do not carry the room for it.
-        Some(place) => Box::pin(counted(exchange, place)).await,
-        None => Ok(()),
-    }
+    exchange.place_with_effects().filter(|_| has_limits)
 }
 
-async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
+/// `limit_req` and `limit_conn` of snippets: counted once, too.
+pub(super) async fn of_snippets(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
     let limits = &effects::of(&place).limits;
     let of_policy = &place.spot().location.policy.limits;
     let (requests, connections) = (

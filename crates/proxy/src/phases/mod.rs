@@ -52,7 +52,9 @@ pub(crate) use stop::Stop;
 pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
     client_address::find(exchange); // post-read
-    let mut response = match request(exchange).await {
+    // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
+    find_location::hear_host(exchange);
+    let mut response = match answer(exchange, Begin::Path).await {
         Ok(response) => response,
         Err(stop) => response_of(exchange, stop),
     };
@@ -63,41 +65,35 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
         }
         error_page::show(exchange, &mut response);
     }
-    errors::replace(exchange, &mut response).await;
-    grpc_status::tell(exchange, &mut response);
-    let watch = headers::watch(exchange);
-    let rate = headers::filter(exchange, &mut response, watch);
-    route_filters::answer(exchange, &mut response);
-    choose_backend::tell(exchange, &mut response);
-    effects::body(exchange, &mut response);
-    effects::keep_connection(exchange, &mut response);
-    compression::filter(exchange, &mut response);
-    trace::end(exchange, &mut response);
-    headers::keep(exchange, &response, watch);
-    let pace = limit_rate::pace(exchange, rate.as_deref());
-    limits::hold(exchange, &mut response, pace);
+    if errors::has_page(exchange, &response) {
+        // Boxed, too.
+        Box::pin(errors::replace(exchange, &mut response)).await;
+    }
+    filter(exchange, &mut response);
     response
 }
 
-async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
-    // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
-    find_location::hear_host(exchange);
-    let answer = located(exchange).await?;
-    onward(exchange, answer).await
+/// Makes the answer what the client gets.
+fn filter(exchange: &mut Exchange, response: &mut Response) {
+    grpc_status::tell(exchange, response);
+    let watch = headers::watch(exchange);
+    let rate = headers::filter(exchange, response, watch);
+    route_filters::answer(exchange, response);
+    choose_backend::tell(exchange, response);
+    effects::body(exchange, response);
+    effects::keep_connection(exchange, response);
+    compression::filter(exchange, response);
+    trace::end(exchange, response);
+    headers::keep(exchange, response, watch);
+    let pace = limit_rate::pace(exchange, rate.as_deref());
+    limits::hold(exchange, response, pace);
 }
 
 /// Follows `error_page`s of snippets, each through every guard of where it leads.
 async fn led_on(exchange: &mut Exchange, response: &mut Response, first: Begin) {
     let mut leads = Some(first);
     while let Some(begin) = leads {
-        let next = match begin {
-            Begin::Path => located(exchange).await,
-            Begin::Here => named(exchange).await,
-        };
-        let next = match next {
-            Ok(answer) => onward(exchange, answer).await,
-            stopped => stopped,
-        };
+        let next = answer(exchange, begin).await;
         let mut next = next.unwrap_or_else(|stop| response_of(exchange, stop));
         error_page::keep(response, &mut next);
         *response = next;
@@ -105,36 +101,50 @@ async fn led_on(exchange: &mut Exchange, response: &mut Response, first: Begin) 
     }
 }
 
-/// The life of a request that was led to a named location.
-async fn named(exchange: &mut Exchange) -> Result<Response, Stop> {
-    error_page::enter(exchange)?;
-    at_location(exchange).await
-}
-
-/// Follows an upstream that sends the request on.
-async fn onward(exchange: &mut Exchange, mut answer: Response) -> Result<Response, Stop> {
-    while let Some(begin) = x_accel::follow(exchange, &mut answer)? {
-        answer = match begin {
-            Begin::Path => located(exchange).await?,
-            Begin::Here => Box::pin(named(exchange)).await?,
-        };
+/// The answer, wherever upstreams send the request on to. Most phases never wait, and are plain functions.
+async fn answer(exchange: &mut Exchange, mut begin: Begin) -> Result<Response, Stop> {
+    loop {
+        match begin {
+            Begin::Path => find(exchange)?,
+            Begin::Here => error_page::enter(exchange)?,
+        }
+        arrive(exchange)?;
+        if let Some(place) = limits::place_of_snippets(exchange) {
+            Box::pin(limits::of_snippets(exchange, place)).await?;
+        }
+        exchange.enter(Phase::Access);
+        if let Some(decision) = access::begin(exchange)? {
+            Box::pin(access::go_on(exchange, decision)).await?; // access
+        }
+        forward::has_backend(exchange)?;
+        exchange.enter(Phase::Body);
+        mirror::draw(exchange);
+        if !exchange.request.body.is_empty() {
+            Box::pin(read_body::whole(exchange)).await?; // content
+        }
+        exchange.enter(Phase::Upstream);
+        mirror::copy(exchange);
+        choose_backend::decide(exchange)?;
+        let mut answer = forward::send(exchange).await?;
+        match x_accel::follow(exchange, &mut answer)? {
+            Some(next) => begin = next,
+            None => return Ok(answer),
+        }
     }
-    Ok(answer)
 }
 
-/// The life of a request from the choice of its location on; it may begin anew with another path.
-async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
+/// The choice of the location; it may begin anew with another path.
+fn find(exchange: &mut Exchange) -> Result<(), Stop> {
     exchange.enter(Phase::Blocks);
     block::headers(exchange)?; // server-rewrite
     exchange.enter(Phase::Location);
     let found = find_location::choose(exchange); // find-config
     opentelemetry::begin(exchange);
-    found?;
-    at_location(exchange).await
+    found
 }
 
-/// The life of a request at its location.
-async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
+/// The life of a request at its location, up to the first guard that may wait.
+fn arrive(exchange: &mut Exchange) -> Result<(), Stop> {
     loop {
         exchange.enter(Phase::Preflight);
         cors::preflight(exchange)?; // rewrite
@@ -160,18 +170,5 @@ async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
     effects::request(exchange)?;
     client_address::of_location(exchange);
     exchange.enter(Phase::Limits);
-    limits::check(exchange)?; // preaccess
-    limits::of_snippets(exchange).await?;
-    exchange.enter(Phase::Access);
-    access::control(exchange).await?; // access
-    forward::has_backend(exchange)?;
-    exchange.enter(Phase::Body);
-    mirror::draw(exchange);
-    if !exchange.request.body.is_empty() {
-        Box::pin(read_body::whole(exchange)).await?; // content
-    }
-    exchange.enter(Phase::Upstream);
-    mirror::copy(exchange);
-    choose_backend::decide(exchange)?;
-    forward::send(exchange).await
+    limits::check(exchange) // preaccess
 }

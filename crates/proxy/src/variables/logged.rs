@@ -52,14 +52,23 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
 
 /// One value of a header field, or `-`; several are for the long way.
 fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
-    let mut fields = exchange.request.headers.iter();
-    let mut values = fields.by_ref().filter(|field| super::is_spelled(field.name, name));
-    match (values.next(), values.next()) {
-        (None, _) => line.push(b'-'),
-        (Some(only), None) if std::str::from_utf8(only.value).is_ok() => escaped(only.value, line),
-        _ => return false,
+    let mut fields = exchange.request.headers.spelled(name);
+    let Some(only) = fields.next() else {
+        line.push(b'-');
+        return true;
+    };
+    if fields.next().is_some() {
+        return false;
     }
-    true
+    if is_plain(only.value) {
+        line.extend_from_slice(only.value);
+        return true;
+    }
+    let is_text = std::str::from_utf8(only.value).is_ok();
+    if is_text {
+        escaped(only.value, line);
+    }
+    is_text
 }
 
 /// Whether a snippet has set a variable that the controller sets.

@@ -401,7 +401,7 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
 /// The value of `$http_<name>`, if there is such a header.
 pub(crate) fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
     let headers = &exchange.request.headers;
-    headers.iter().any(|field| is_spelled(field.name, name)).then(|| {
+    headers.spelled(name).next().map(|_| {
         let mut value = String::new();
         header(headers, name, &mut value);
         value
@@ -413,12 +413,6 @@ pub(crate) fn cookie_of(headers: &Headers, name: &str) -> Option<String> {
     let mut value = String::new();
     text(find_cookie(headers, name)?, &mut value);
     Some(value)
-}
-
-/// Whether a field is the one that a variable names.
-fn is_spelled(field: &[u8], name: &str) -> bool {
-    let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
-    field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
 }
 
 /// What the template sets to the upstream's name in each location of its own.
@@ -434,7 +428,7 @@ fn proxy_host(exchange: &Exchange, out: &mut String) {
 fn header(headers: &Headers, name: &str, out: &mut String) {
     let separator = if name == "cookie" { "; " } else { ", " };
     let mut first = true;
-    for field in headers.iter().filter(|field| is_spelled(field.name, name)) {
+    for field in headers.spelled(name) {
         if !std::mem::take(&mut first) {
             out.push_str(separator);
         }

@@ -58,20 +58,68 @@ pub struct Bounds {
 
 /// Reads field lines up to the empty line that ends `section`. All of it is there.
 pub fn parse_fields(section: &Bytes, bounds: Bounds, names: Names) -> Result<Headers, BadLine> {
-    // Nearly all sections are clean, which is found out for all of their bytes at once. Others are read once more.
-    match read(section, bounds, names, true) {
-        Ok((headers, end)) if is_clean(&section[..end]) => Ok(headers),
-        _ => read(section, bounds, names, false).map(|(headers, _)| headers),
+    match usual_fields(section, bounds) {
+        Some(headers) => Ok(headers),
+        None => read(section, bounds, names),
     }
 }
 
-/// The fields, and where they end. `clean`: no value can have a CR or a NUL.
-fn read(
-    section: &Bytes,
-    bounds: Bounds,
-    names: Names,
-    clean: bool,
-) -> Result<(Headers, usize), BadLine> {
+/// The fields of a section in which there is nothing to judge, as in nearly all of them: names are plain, and values
+/// have no control bytes but tabs. Each byte is looked at once.
+pub(super) fn usual_fields(section: &Bytes, bounds: Bounds) -> Option<Headers> {
+    let mut headers = Headers::of(section.clone());
+    let mut start = 0;
+    for _ in 0..=bounds.count {
+        let line = section.get(start..)?;
+        if line.starts_with(b"\r\n") {
+            return Some(headers);
+        }
+        let colon = line.iter().position(|&byte| !PLAIN[usize::from(byte)])?;
+        if colon == 0 || line[colon] != b':' {
+            return None;
+        }
+        let end = end_of_value(line, colon + 1)?;
+        if end > bounds.line {
+            return None;
+        }
+        let value = trim_optional_space(&line[..end], colon + 1);
+        headers.found(start..start + colon, start + value.start..start + value.end);
+        start += end + 2;
+    }
+    None
+}
+
+/// Where the CR LF stands that ends a value, if it has no other control byte than tabs.
+fn end_of_value(line: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += before_control(line.get(at..)?);
+        match line.get(at..)? {
+            [b'\t', ..] => at += 1,
+            [b'\r', b'\n', ..] => return Some(at),
+            _ => return None,
+        }
+    }
+}
+
+/// How many bytes stand before the first one below the blank. Eight of them are looked at together.
+fn before_control(bytes: &[u8]) -> usize {
+    const BLANKS: u64 = u64::from_ne_bytes([b' '; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // What is borrowed reaches only bytes behind the first one that is found.
+        let below = word.wrapping_sub(BLANKS) & !word & HIGH;
+        if below != 0 {
+            return number * 8 + below.trailing_zeros() as usize / 8;
+        }
+    }
+    let start = bytes.len() - rest.len();
+    start + rest.iter().position(|&byte| byte < b' ').unwrap_or(rest.len())
+}
+
+/// The fields of any section, or the first thing that is wrong with it.
+fn read(section: &Bytes, bounds: Bounds, names: Names) -> Result<Headers, BadLine> {
     let mut headers = Headers::of(section.clone());
     let mut lines = 0;
     let mut start = 0;
@@ -90,23 +138,10 @@ fn read(
         if end - start > bounds.line {
             return Err(BadLine::TooLong);
         }
-        push_field(&mut headers, section, start..end, names, clean)?;
+        push_field(&mut headers, section, start..end, names)?;
         start = newline + 1;
     }
-    Ok((headers, start))
-}
-
-/// Whether lines that all end in CR LF have neither a CR nor a NUL besides: then there are as many of these two
-/// together as there are lines. Many bytes are looked at in one instruction.
-fn is_clean(lines: &[u8]) -> bool {
-    let count = |part: &[u8]| {
-        part.iter().fold(0_i8, |sum, &byte| {
-            sum + i8::from(byte == b'\n') - i8::from(byte == b'\r') - i8::from(byte == 0)
-        })
-    };
-    let parts = lines.chunks_exact(32);
-    let rest = i64::from(count(parts.remainder()));
-    parts.map(|part| i64::from(count(part))).sum::<i64>() + rest == 0
+    Ok(headers)
 }
 
 fn push_field(
@@ -114,19 +149,14 @@ fn push_field(
     section: &[u8],
     Range { start, end }: Range<usize>,
     names: Names,
-    clean: bool,
 ) -> Result<(), BadLine> {
     let line = &section[start..end];
-    let plain = line.iter().position(|&byte| !PLAIN[usize::from(byte)]).unwrap_or(line.len());
-    let (colon, keep) = match line.get(plain) {
-        Some(b':') if plain > 0 => (Some(plain), true),
-        _ => odd_name(line, names)?,
-    };
+    let (colon, keep) = name(line, names)?;
     let value = match colon {
         Some(colon) => trim_optional_space(line, colon + 1),
         None => line.len()..line.len(),
     };
-    if !clean && line[value.clone()].iter().any(|&byte| byte == b'\r' || byte == 0) {
+    if line[value.clone()].iter().any(|&byte| byte == b'\r' || byte == 0) {
         return Err(BadLine::Malformed);
     }
     if keep {
@@ -136,9 +166,8 @@ fn push_field(
     Ok(())
 }
 
-/// Where the colon of a line is that does not begin with a usual name, if it has one, and whether the field is passed
-/// on.
-fn odd_name(line: &[u8], names: Names) -> Result<(Option<usize>, bool), BadLine> {
+/// Where the colon of a line is, if it has one, and whether the field is passed on.
+fn name(line: &[u8], names: Names) -> Result<(Option<usize>, bool), BadLine> {
     let Some(colon) = memchr::memchr(b':', line) else {
         // nginx takes a lone word for a name without value (recording protocol/header-lines); the rest is refused.
         if !line.iter().all(|&byte| is_token_byte(byte)) {
@@ -201,7 +230,7 @@ pub(super) fn parse_trailers(section: &Bytes, bounds: Bounds) -> Result<Headers,
 
 #[cfg(test)]
 mod tests {
-    use super::{BadLine, Bounds, Names, parse_fields};
+    use super::{BadLine, Bounds, Names, parse_fields, read, usual_fields};
     use bytes::Bytes;
 
     fn judged(section: &[u8]) -> Result<usize, BadLine> {
@@ -219,6 +248,25 @@ mod tests {
                 assert_eq!(judged(&section), Err(BadLine::Malformed), "{section:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_read_at_once_is_what_is_read_line_by_line() {
+        let names = Names { underscores: false, drop_odd: true };
+        let bounds = Bounds { count: 3, line: 40 };
+        let parts =
+            ["A", "b-9_", ":", ": ", "\t", "\r\n", "\r", "\n", "\0", "1234567", "\u{e9}\u{7f}"];
+        let mut at_once = 0;
+        for number in 0..parts.len().pow(4) {
+            let pick = |power: u32| parts[number / parts.len().pow(power) % parts.len()];
+            let middle = [0, 1, 2, 3].map(pick).concat();
+            let section = Bytes::from(format!("X: 12345\r\nAb:{middle}\r\n\r\nZ: 1\r\n\r\n"));
+            if let Some(fields) = usual_fields(&section, bounds) {
+                at_once += 1;
+                assert_eq!(read(&section, bounds, names), Ok(fields), "{section:?}");
+            }
+        }
+        assert!(at_once > parts.len().pow(3), "{at_once}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads the head of an upstream's answer; whatever could be understood differently by somebody else makes it a 502.
 
 use super::framing::{Framing, number};
-use super::lines::{Bounds, Names, parse_fields};
+use super::lines::{Bounds, Names, parse_fields, usual_fields};
 use crate::{Headers, NameSet, Version};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -41,9 +41,12 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let is_odd = !reason.is_empty() && reason != crate::reason(status).as_bytes();
     let reason = is_odd.then(|| head.slice_ref(reason));
     let names = Names { underscores: true, drop_odd: false };
-    let section = unfolded(head.slice(line_end + 1..));
-    let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names)
-        .map_err(|_| BadResponse)?;
+    let section = head.slice(line_end + 1..);
+    let bounds = Bounds { count: LINES, line: usize::MAX };
+    let mut headers = match usual_fields(&section, bounds) {
+        Some(headers) => headers,
+        None => parse_fields(&unfolded(section), bounds, names).map_err(|_| BadResponse)?,
+    };
     let length = content_length_of(&headers)?;
     let bodyless = *method == Method::HEAD
         || status.is_informational()
