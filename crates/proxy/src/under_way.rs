@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use wire::{Bound, Control, Loan, Request, Room};
 
 /// The memory that the process is taken to have where nobody says.
-const UNSAID: u64 = 1536 << 20;
+const UNSAID: u64 = 8 << 30;
 /// Of it, streams may hold so many parts,
 const STREAMS: u64 = 3;
 /// and encoders so many, but no more than that.
@@ -18,12 +18,13 @@ const ENCODERS: u64 = 4;
 const MOST_ENCODERS: u64 = 256 << 20;
 /// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
 const OF_A_CONNECTION: u64 = 8;
-/// What a stream holds besides its head: its tasks, its upstream's connection, what is written to that.
-const STREAM: usize = 8 << 10;
+/// What a stream holds besides its head: its tasks, its upstream's connection with what is read from it.
+const STREAM: usize = 40 << 10;
 /// What a field of a head holds besides its text.
 const FIELD: usize = 24;
-/// What every connection may hold of streams, whatever others do.
-const LITTLE: usize = 64 << 10;
+/// What a connection may hold of streams where there is no more, as long as the reserve lasts: a part of what all may.
+const LITTLE: usize = 256 << 10;
+const RESERVE: u64 = 4;
 /// Less than this is not worth an end.
 const WORTH: usize = 16 << 10;
 /// Of the memory, what requests hold is left alone below so many parts, and so many are given back at a look.
@@ -133,7 +134,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Room for a stream with this request; none if there is no more, and its connection has some.
+    /// Room for a stream with this request; none if there is no more. A connection that has little gets a little longer.
     pub(crate) fn begin(
         all: &Arc<UnderWay>,
         connection: &Rc<Connection>,
@@ -142,12 +143,13 @@ impl Stream {
         let head = request.map_or(0, |one| one.head_size + FIELD * one.headers.len());
         let size = STREAM + head;
         let under_way = &connection.control.under_way;
-        if under_way.held() + size <= LITTLE {
-            all.streams.take_anyway(size as u64);
-        } else if !all.streams.take(size as u64) {
-            return None;
-        }
-        under_way.hold(size);
+        let is_little = under_way.held() + size <= LITTLE;
+        let fits = if is_little {
+            all.streams.take_of_reserve(size as u64, RESERVE)
+        } else {
+            all.streams.take(size as u64)
+        };
+        fits.then(|| under_way.hold(size))?;
         Some(Self { all: all.clone(), connection: connection.clone(), size })
     }
 }
@@ -199,7 +201,7 @@ impl Drop for Encoding {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, Stream, UnderWay, WORTH, heaviest};
+    use super::{Encoding, STREAM, Stream, UnderWay, WORTH, heaviest};
     use crate::connection::Connection;
     use std::cell::Cell;
     use std::net::{Ipv4Addr, SocketAddr};
@@ -259,7 +261,7 @@ mod tests {
         assert_eq!(under_way.excess(false, &refused), 3 << 10);
         assert_eq!(under_way.excess(false, &refused), 0, "nobody else was refused");
         assert_eq!(under_way.excess(true, &refused), 3 << 10, "of the memory");
-        under_way.streams.take_anyway(2 << 10);
+        assert!(under_way.streams.take_of_reserve(2 << 10, 4));
         under_way.share(5);
         assert_eq!(under_way.excess(false, &refused), 1 << 10, "each of five threads");
     }
@@ -269,13 +271,15 @@ mod tests {
         let all = Arc::new(UnderWay::default());
         all.bound(3 << 20);
         let (greedy, other) = (connection(), connection());
-        let begin = |whose| Stream::begin(&all, whose, None);
+        let begin = |whose: &Rc<Connection>| Stream::begin(&all, whose, None);
         let held: Vec<Stream> = std::iter::from_fn(|| begin(&greedy)).collect();
-        assert_eq!(held.len(), 128);
+        assert_eq!((held.len(), greedy.control.under_way.held()), (25, 25 * STREAM));
         let little: Vec<Stream> = std::iter::from_fn(|| begin(&other)).collect();
-        assert_eq!(little.len(), 8, "a little in any case");
-        assert_eq!(greedy.control.under_way.held(), 1 << 20);
-        drop((held, little));
+        assert_eq!(little.len(), 6, "a little of the reserve");
+        assert!(begin(&connection()).is_some());
+        let more: Vec<Stream> = (0..9).filter_map(|_| begin(&connection())).collect();
+        assert_eq!(more.len(), 1, "and no more than that");
+        drop((held, little, more));
         assert_eq!((all.streams.now().0, greedy.control.under_way.held()), (0, 0));
     }
 

@@ -26,22 +26,26 @@ impl Bound {
 
     /// Takes bytes if there are so many; who gets none is counted.
     pub fn take(&self, count: u64) -> bool {
-        let fits = self.fits(count);
+        self.take_beyond(count, 0)
+    }
+
+    /// The same for who may go beyond the bound by a part of it.
+    pub fn take_of_reserve(&self, count: u64, part: u64) -> bool {
+        self.take_beyond(count, self.most.load(Ordering::Relaxed) / part)
+    }
+
+    fn take_beyond(&self, count: u64, reserve: u64) -> bool {
+        let most = self.most.load(Ordering::Relaxed).saturating_add(reserve);
+        let fits = self.fits(count, most);
         if !fits {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         fits
     }
 
-    fn fits(&self, count: u64) -> bool {
-        let most = self.most.load(Ordering::Relaxed);
+    fn fits(&self, count: u64, most: u64) -> bool {
         let grown = |used: u64| used.checked_add(count).filter(|used| *used <= most);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
-    }
-
-    /// Takes bytes, whether there are so many or not.
-    pub fn take_anyway(&self, count: u64) {
-        self.used.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Gives bytes back.
@@ -114,7 +118,7 @@ impl Loan {
     /// Takes so many bytes more, of both bounds or of none; those before them.
     pub fn grow(&self, count: u64) -> Option<u64> {
         let fits = self.total.take(count) && {
-            let fits = self.share.fits(count);
+            let fits = self.share.fits(count, self.share.now().1);
             if !fits {
                 self.total.give_back(count);
                 self.total.refused.fetch_add(1, Ordering::Relaxed);
@@ -163,12 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_anyway_leaves_less_to_others() {
+    fn what_is_taken_of_the_reserve_leaves_less_to_others() {
         let bound = Bound::new(10);
         assert!(bound.take(6) && !bound.take(6));
-        bound.take_anyway(6);
+        assert!(bound.take_of_reserve(6, 4) && !bound.take_of_reserve(1, 4));
+        bound.give_back(2);
         assert!(!bound.take(1));
-        bound.give_back(12);
-        assert_eq!(bound.now(), (0, 10, 2));
+        bound.give_back(10);
+        assert_eq!(bound.now(), (0, 10, 3));
     }
 }

@@ -423,26 +423,31 @@ async fn requests_under_way_have_a_bound_and_who_holds_most_ends_for_others() {
 async fn under_full_pressure_who_holds_most_ends_whatever_it_waits_for() {
     let (address, mut hangs) = hanging().await;
     let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
-    native.bound_memory(256 << 10);
+    // 1/16 of it is left alone, and 1/32 given back at a time.
+    native.bound_memory(1 << 20);
     let streams = client(&native).await;
     let mut answers = Vec::new();
     for _ in 0..6 {
         answers.extend(hang(&streams, 100).await);
     }
-    let get = |more: &str| format!("GET /hang HTTP/1.1\r\nHost: a.test\r\n{more}\r\n");
-    let (mut large, mut small) = (connect(&native).await, connect(&native).await);
     let lines = format!("X: {}\r\n", "v".repeat(7000)).repeat(3);
-    large.write_all(get(&lines).as_bytes()).await.expect("written");
-    small.write_all(get("").as_bytes()).await.expect("written");
-    for _ in 0..8 {
+    let mut plain = Vec::new();
+    for lines in [&lines, &lines, &lines, &lines, &lines, ""] {
+        let mut tcp = connect(&native).await;
+        let get = format!("GET /hang HTTP/1.1\r\nHost: a.test\r\n{lines}\r\n");
+        tcp.write_all(get.as_bytes()).await.expect("written");
+        plain.push(tcp);
+    }
+    for _ in 0..12 {
         in_time(hangs.recv()).await.expect("it came");
     }
     native.press(Pressure::Full);
-    assert_eq!(read_to_end(&mut large).await, "");
     for answer in answers {
-        assert!(in_time(answer).await.is_err());
+        assert!(in_time(answer).await.is_err(), "the streams hold most");
     }
-    assert_eq!(native.shed().unread, 2);
+    let ended = async || (native.shed().unread == 3).then_some(());
+    eventually(PATIENCE, ended).await.expect("two that hold much over HTTP/1 end, too");
+    let small = plain.last().expect("the last one");
     assert!(small.try_read(&mut [0]).is_err(), "who holds little stays");
 }
 
