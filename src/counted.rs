@@ -179,13 +179,14 @@ fn within(native: &Native) -> Within {
         dropped_lines: native.dropped_lines(),
         spans: [("exported", exported), ("dropped", dropped), ("failed", failed)],
         most_connections: native.most_connections() as u64,
-        places: bodies(native),
+        places: room(native),
     }
 }
 
-/// Room for bodies of requests.
-fn bodies(native: &Native) -> Vec<Places> {
+/// Room for requests: their bodies, their heads over HTTP/2, and encoders of their answers.
+fn room(native: &Native) -> Vec<Places> {
     let scratch = native.scratch();
+    let [streams, encoders] = native.under_way();
     let places = |what, (now, most, refused), beyond| Places { what, now, most, beyond, refused };
     vec![
         places("bytes of request bodies in memory", scratch.memory(), "a file takes the body"),
@@ -193,6 +194,16 @@ fn bodies(native: &Native) -> Vec<Places> {
             "bytes of request bodies in files",
             scratch.files(),
             "503, half for one namespace: raise --body-files-limit",
+        ),
+        places(
+            "bytes of requests under way over HTTP/2",
+            streams,
+            "503, and who holds most ends: raise the memory limit",
+        ),
+        places(
+            "bytes of encoders of answers",
+            encoders,
+            "answers go uncompressed, half for one namespace: raise the memory limit",
         ),
     ]
 }

@@ -1,18 +1,25 @@
 //! Overload: what the process is short of decides what the engine takes on.
 
 use proxy::{Native, Pressure};
-use runtime::overload::{Level, Watched};
+use runtime::overload::{Level, Scarce, Watched};
 use std::sync::Arc;
 
 /// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`.
 pub(crate) fn follow(engine: &Arc<Native>, memory: Option<u64>, descriptors: Option<u64>) {
     let engine = engine.clone();
     let watched = Watched::of_this_process(memory, descriptors);
-    tokio::spawn(watched.watch(move |level| {
-        engine.press(match level {
+    if let Some(bytes) = watched.memory_bound() {
+        engine.bound_memory(bytes);
+    }
+    tokio::spawn(watched.watch(move |level, scarce| {
+        let pressure = match level {
             Level::Normal => Pressure::Normal,
             Level::High => Pressure::High,
             Level::Full => Pressure::Full,
-        });
+        };
+        match scarce {
+            Scarce::Memory => engine.press(pressure),
+            Scarce::Descriptors => engine.press_for_files(pressure),
+        }
     }));
 }

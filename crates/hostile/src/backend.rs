@@ -13,6 +13,10 @@ use tokio::time::timeout;
 pub const PROBE: &str = "/probe/";
 /// `GET /bytes/N` is answered with N bytes, for clients that do not read.
 const BYTES: &[u8] = b"/bytes/";
+/// An answer that begins and never ends.
+const DRIP: &[u8] = b"/drip";
+const BEGUN: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
 
 /// What the upstream does with requests that are no probes.
 #[derive(Clone, Debug, Default)]
@@ -179,6 +183,12 @@ impl Backend {
             return None;
         }
         match script {
+            _ if target == DRIP => {
+                stream.write_all(BEGUN).await.ok()?;
+                // Until it is given up.
+                let _ = stream.read_buf(bytes).await;
+                return None;
+            }
             Script::Raw(raw, fin) => {
                 stream.write_all(&raw).await.ok()?;
                 if fin {

@@ -54,17 +54,29 @@ pub(crate) struct Connection {
     named: RefCell<Option<(Bytes, Rc<str>)>>,
 }
 
+/// How long a guest has a place that others wait for.
+const TURN: Duration = Duration::from_secs(5);
+
 /// Who was let in under full pressure: one of a few, for one request.
 #[derive(Debug)]
 pub(crate) struct Guest {
     asked: Cell<bool>,
-    _place: Rc<()>,
+    since: Instant,
+    place: RefCell<Option<Rc<()>>>,
 }
 
 impl Guest {
     /// One more of them all.
     pub(crate) fn new(all: &Rc<()>) -> Self {
-        Self { asked: Cell::new(false), _place: all.clone() }
+        let place = RefCell::new(Some(all.clone()));
+        Self { asked: Cell::new(false), since: Instant::now(), place }
+    }
+
+    /// Leaves its place to others once it has had its turn; what it asked for goes on.
+    pub(crate) fn make_way(&self) {
+        if self.since.elapsed() >= TURN {
+            self.place.take();
+        }
     }
 
     /// Whether it may ask: once.

@@ -189,9 +189,25 @@ impl Native {
         self.shared.current.load_full()
     }
 
-    /// Says how hard the process is pressed: what is turned away follows within a tenth of a second.
+    /// Says how hard the process is pressed, since memory is scarce: what is turned away follows within a tenth of a
+    /// second, and who ends for others within half of one.
     pub fn press(&self, pressure: Pressure) {
-        self.shared.load.press(pressure);
+        self.shared.load.press(pressure, true);
+    }
+
+    /// The same where file descriptors are scarce: nobody ends for the memory that it holds.
+    pub fn press_for_files(&self, pressure: Pressure) {
+        self.shared.load.press(pressure, false);
+    }
+
+    /// The process may use so much memory: requests under way have their parts of it.
+    pub fn bound_memory(&self, bytes: u64) {
+        self.shared.under_way.bound(bytes);
+    }
+
+    /// What requests under way hold, over HTTP/2 and of encoders: bytes in use, bytes at most, refusals.
+    pub fn under_way(&self) -> [(u64, u64, u64); 2] {
+        [self.shared.under_way.streams.now(), self.shared.under_way.encoders.now()]
     }
 
     /// Somebody looks at endpoints: from now on it is counted for a minute how it goes at each.
@@ -324,6 +340,7 @@ impl Native {
         let most = global.listeners.connections.unwrap_or(usize::MAX);
         let connections = (self.connections / count).clamp(1, most.max(1));
         self.shared.connections.store(connections, Ordering::Relaxed);
+        self.shared.under_way.share(count);
         let waiting = std::mem::take(&mut threads.waiting);
         waiting.iter().try_for_each(Sockets::open)?;
         for sockets in waiting {

@@ -20,7 +20,9 @@ use wire::http1::write::{self, Closing, response_framing, response_head};
 use wire::http1::{
     BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, tunnel,
 };
-use wire::{Body, Frame, Io, Length, Outbox, Patience, Request, Response, Source, Version};
+use wire::{
+    Body, BodyError, Frame, Io, Length, Outbox, Patience, Request, Response, Source, Version,
+};
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
 const DISCARD: u64 = 1 << 20;
@@ -173,6 +175,7 @@ async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Clien
         head_size: head.len(),
     };
     let Seat { connection, generation, worker } = seat;
+    client.control.head.set(head.len());
     let mut exchange =
         Exchange::new(request, connection.clone(), worker.clone(), generation.clone());
     if version == Version::Http11 {
@@ -191,7 +194,7 @@ async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Clien
     deliver(client, &mut exchange, response, keep, global).await
 }
 
-/// The answer, unless the client goes away before it is there.
+/// The answer, unless the client goes away before it is there, or has to.
 async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response> {
     let mut serving = pin!(phases::serve(exchange));
     poll_fn(|cx| {
@@ -199,6 +202,9 @@ async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response
         client.pass_interims(cx);
         if let Poll::Ready(response) = response {
             return Poll::Ready(Some(response));
+        }
+        if client.control.poll_cut(cx) {
+            return Poll::Ready(None);
         }
         client.poll_gone(cx).map(|()| None)
     })
@@ -401,7 +407,7 @@ impl<'a> Writer<'a> {
                 Poll::Pending => {
                     self.write(std::mem::take(&mut outbox)).await?;
                     self.flush().await?;
-                    body.frame().await
+                    self.next(body).await
                 }
             };
             let ended = match frame {
@@ -426,6 +432,17 @@ impl<'a> Writer<'a> {
                 return self.flush().await;
             }
         }
+    }
+
+    /// The next piece of a body that has to be waited for, unless the connection must end.
+    async fn next(&self, body: &mut Body) -> Result<Option<Frame>, BodyError> {
+        poll_fn(|cx| match body.poll_frame(cx) {
+            Poll::Pending if self.client.control.poll_cut(cx) => {
+                Poll::Ready(Err(BodyError::Aborted))
+            }
+            frame => frame,
+        })
+        .await
     }
 
     /// Queues a piece of the body; whether it was the last.

@@ -40,6 +40,7 @@ mod telemetry;
 mod thread;
 mod told;
 mod trace;
+mod under_way;
 mod variables;
 mod worker;
 mod young;

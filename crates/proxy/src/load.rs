@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// How hard the process is pressed.
@@ -26,6 +26,28 @@ pub(crate) enum Refusal {
     Descriptors,
     /// [`Pressure::Full`].
     Pressure,
+}
+
+impl Refusal {
+    /// Says so, where a thread has so many places.
+    pub(crate) fn tell(self, places: usize) {
+        match self {
+            Self::Connections => tracing::warn!(
+                places,
+                "connections are refused: each thread has so many places, of which those before their first request \
+                 from one network have a quarter; raise the limit of open files (ulimit -n) or max-worker-connections \
+                 of the ConfigMap (told once a minute; fairway_connections_refused_total counts)"
+            ),
+            Self::Descriptors => tracing::warn!(
+                "connections are refused: file descriptors run out; raise the limit of open files (ulimit -n) (told \
+                 once a minute; fairway_connections_refused_total counts)"
+            ),
+            Self::Pressure => tracing::warn!(
+                "connections are refused: memory or file descriptors are used up, see docs/overload.md (told once a \
+                 minute; fairway_connections_refused_total counts)"
+            ),
+        }
+    }
 }
 
 /// What was turned away, and what broke, since the start.
@@ -57,6 +79,8 @@ const QUIET: u64 = 60;
 pub(crate) struct Load {
     start: Instant,
     pressure: AtomicU8,
+    /// Whether it is memory that is scarce.
+    of_memory: AtomicBool,
     refusals: [AtomicU64; 3],
     /// When refusals of each kind were told last, in seconds since the start and one; zero: never.
     told: [AtomicU64; 3],
@@ -71,6 +95,7 @@ impl Default for Load {
         Self {
             start: Instant::now(),
             pressure: AtomicU8::default(),
+            of_memory: AtomicBool::default(),
             refusals: Default::default(),
             told: Default::default(),
             requests: AtomicU64::default(),
@@ -90,8 +115,14 @@ impl Load {
         }
     }
 
-    pub(crate) fn press(&self, pressure: Pressure) {
+    pub(crate) fn press(&self, pressure: Pressure, of_memory: bool) {
+        self.of_memory.store(of_memory, Ordering::Relaxed);
         self.pressure.store(pressure as u8, Ordering::Relaxed);
+    }
+
+    /// Whether there is next to no memory.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.pressure() == Pressure::Full && self.of_memory.load(Ordering::Relaxed)
     }
 
     /// Counts a refusal; whether it is to be told: of each kind, one in a while is.
@@ -163,7 +194,7 @@ mod tests {
     #[test]
     fn what_is_turned_away_is_counted_by_its_reason() {
         let load = Load::default();
-        load.press(Pressure::Full);
+        load.press(Pressure::Full, true);
         let refused = [Refusal::Connections, Refusal::Pressure, Refusal::Pressure];
         let told = refused.map(|refusal| load.refused(refusal));
         assert_eq!(told, [true, true, false], "a line for each kind, not for each connection");

@@ -16,6 +16,7 @@ use crate::recorder::Recorder;
 use crate::retry_budgets::RetryBudgets;
 use crate::told::{About, Told};
 use crate::trace::Sampled;
+use crate::under_way::{Stream, UnderWay};
 use crate::young::Youth;
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
@@ -33,7 +34,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
-use wire::{Clock, Scratch, backlog, owed};
+use wire::{Clock, Request, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
 const TICK: Duration = Duration::from_millis(100);
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     pub scratch: Scratch,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
+    /// What requests under way hold.
+    pub(crate) under_way: Arc<UnderWay>,
     /// What the error log says of requests.
     pub(crate) told: Told,
     /// Where requests are counted, if they are.
@@ -114,6 +117,7 @@ impl Shared {
             geoip: Arc::default(),
             scratch: Scratch::default(),
             load: Arc::default(),
+            under_way: Arc::default(),
             told: Told::default(),
             metrics: None,
             watched: Watched::default(),
@@ -155,6 +159,8 @@ pub(crate) struct Worker {
     guests: Rc<()>,
     /// Connections that the last tick ended, and that nobody took the place of.
     freed: Cell<usize>,
+    /// Streams for which there was no room up to the last look.
+    no_room: Cell<u64>,
     leaving: Cell<bool>,
     /// Where tries at endpoints are counted, and whether somebody looks.
     counts: Arc<Counts>,
@@ -198,6 +204,7 @@ impl Worker {
             relieved: Cell::new(None),
             guests: Rc::default(),
             freed: Cell::new(0),
+            no_room: Cell::new(0),
             leaving: Cell::new(false),
             decimal: RefCell::new((0, Bytes::from_static(b"0"))),
             random: RefCell::new(fastrand::Rng::new()),
@@ -250,16 +257,13 @@ impl Worker {
                 ended = self.end_unread();
                 self.pool.shrink();
             }
+            if number % LOOK == 0 {
+                ended += self.look();
+            }
             self.freed.set(ended);
             let scarce = self.taken().saturating_mul(4) >= self.places().saturating_mul(3);
             if scarce || self.pressure() != Pressure::Normal {
                 self.young.borrow().hurry();
-            }
-            if number % LOOK == 0 {
-                for one in self.connections.borrow().values() {
-                    one.control.backlog.look();
-                    one.control.owed.look();
-                }
             }
             each();
             self.heed();
@@ -270,6 +274,20 @@ impl Worker {
                 self.tell();
             }
         }
+    }
+
+    /// Looks at what connections hold and owe, and ends those that hold most where there is no more; how many.
+    fn look(&self) -> usize {
+        for one in self.connections.borrow().values() {
+            one.control.backlog.look();
+            one.control.owed.look();
+            one.control.under_way.look();
+            one.guest.iter().for_each(Guest::make_way);
+        }
+        let is_short = self.shared.load.is_out_of_memory();
+        let all = self.connections.borrow();
+        let all = all.values().cloned();
+        self.end(&self.shared.under_way.heaviest(all, is_short, &self.no_room))
     }
 
     /// Counts what comes of tries from now on if somebody looks, and no more if nobody does.
@@ -329,6 +347,11 @@ impl Worker {
         &self.shared.scratch
     }
 
+    /// What requests under way hold.
+    pub(crate) fn under_way(&self) -> &UnderWay {
+        &self.shared.under_way
+    }
+
     /// Databases about addresses.
     pub(crate) fn geoip(&self) -> &GeoIp {
         &self.shared.geoip
@@ -355,16 +378,38 @@ impl Worker {
     pub(crate) fn refuses_request(&self, connection: &Connection) -> bool {
         let refuses = self.is_overloaded() && !connection.guest.as_ref().is_some_and(Guest::asks);
         if refuses {
-            self.shared.load.refused_request();
-            if let Some(line) = self.shared.told.line(None, About::Pressure) {
-                tracing::warn!(
-                    client = %connection.peer, before = line.left_out,
-                    "requests are answered 503: memory or file descriptors are used up, see docs/overload.md (told \
-                     once a minute; fairway_requests_refused_total counts)"
-                );
-            }
+            self.refused_request(connection);
         }
         refuses
+    }
+
+    /// Room for a stream of HTTP/2 with this request; none if it is turned away, and then one more was.
+    pub(crate) fn takes_up(
+        &self,
+        connection: &Rc<Connection>,
+        request: Option<&Request>,
+    ) -> Option<Stream> {
+        if self.refuses_request(connection) {
+            return None;
+        }
+        let stream = Stream::begin(&self.shared.under_way, connection, request);
+        if stream.is_none() {
+            self.refused_request(connection);
+        }
+        stream
+    }
+
+    /// Counts a request that is turned away, and tells of it now and then.
+    fn refused_request(&self, connection: &Connection) {
+        self.shared.load.refused_request();
+        if let Some(line) = self.shared.told.line(None, About::Pressure) {
+            tracing::warn!(
+                client = %connection.peer, before = line.left_out,
+                "requests are answered 503: memory or file descriptors are used up, or those under way over HTTP/2 \
+                 hold as much as they may, see docs/overload.md (told once a minute; \
+                 fairway_requests_refused_total counts)"
+            );
+        }
     }
 
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
@@ -390,25 +435,8 @@ impl Worker {
 
     /// Counts a connection that is turned away, and tells of it now and then.
     fn refused(&self, refusal: Refusal) {
-        if !self.shared.load.refused(refusal) {
-            return;
-        }
-        let places = self.places();
-        match refusal {
-            Refusal::Connections => tracing::warn!(
-                places,
-                "connections are refused: each thread has so many places, of which those before their first request \
-                 from one network have a quarter; raise the limit of open files (ulimit -n) or max-worker-connections \
-                 of the ConfigMap (told once a minute; fairway_connections_refused_total counts)"
-            ),
-            Refusal::Descriptors => tracing::warn!(
-                "connections are refused: file descriptors run out; raise the limit of open files (ulimit -n) (told \
-                 once a minute; fairway_connections_refused_total counts)"
-            ),
-            Refusal::Pressure => tracing::warn!(
-                "connections are refused: memory or file descriptors are used up, see docs/overload.md (told once a \
-                 minute; fairway_connections_refused_total counts)"
-            ),
+        if self.shared.load.refused(refusal) {
+            refusal.tell(self.places());
         }
     }
 
@@ -476,9 +504,14 @@ impl Worker {
     fn end_unread(&self) -> usize {
         let mut worst = backlog::worst(self.all().into_iter(), |one| &one.control.backlog);
         worst.extend(owed::worst(self.all().into_iter(), |one| &one.control.owed));
-        worst.iter().for_each(|connection| connection.control.cut());
-        self.shared.load.ended_unread(worst.len());
-        worst.len()
+        self.end(&worst)
+    }
+
+    /// Ends connections that hold what others need; how many.
+    fn end(&self, connections: &[Rc<Connection>]) -> usize {
+        connections.iter().for_each(|connection| connection.control.cut());
+        self.shared.load.ended_unread(connections.len());
+        connections.len()
     }
 
     /// Keeps a connection in the books until the guard is dropped.

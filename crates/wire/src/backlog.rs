@@ -9,7 +9,7 @@ const WORTH: usize = 16 << 10;
 /// Looks, of which there are two a second, in which an honest client takes what waits for it.
 const HONEST: u64 = 20;
 
-/// What waits for a client, and how much of it goes.
+/// What is held for a client, and how much of it goes.
 #[derive(Debug, Default)]
 pub struct Backlog {
     held: Cell<usize>,
@@ -42,6 +42,11 @@ impl Backlog {
     /// So many of them will never go.
     pub fn forget(&self, bytes: usize) {
         self.held.set(self.held.get().saturating_sub(bytes));
+    }
+
+    /// Bytes that went between the last two looks.
+    pub fn speed(&self) -> u64 {
+        self.speed.get()
     }
 
     /// Looks at it; twice a second.

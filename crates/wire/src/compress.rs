@@ -26,6 +26,59 @@ pub enum Coding {
     Brotli(u8),
 }
 
+const KIB: u64 = 1 << 10;
+
+impl Coding {
+    /// Bytes of memory that compressing a body of this length takes at most, as measured: what an encoder keeps to find
+    /// repetitions, and what it has of the body before it writes.
+    pub fn memory(self, length: Length) -> u64 {
+        let window = self.window(length);
+        match self {
+            Self::Gzip(_) => 276 * KIB + (4 << window),
+            Self::Brotli(_) => {
+                let finds = match self.level() {
+                    0 | 1 => return 200 * KIB,
+                    2 | 3 => 260,
+                    4 => 520,
+                    5 => 1060,
+                    6..=9 => 2090,
+                    10.. => 5090,
+                };
+                let keeps = match window {
+                    ..=16 => 1310,
+                    17 => 1740,
+                    18 => 3290,
+                    19.. => 5180,
+                };
+                (finds + keeps) * KIB
+            }
+        }
+    }
+
+    /// The level that is obeyed: tables of brotli's levels 7 to 9 take 8 to 33 MiB for each answer, and save a
+    /// hundredth of it.
+    fn level(self) -> u8 {
+        match self {
+            Self::Brotli(7..=9) => 6,
+            Self::Gzip(level) | Self::Brotli(level) => level,
+        }
+    }
+
+    /// The window for a body of this length, as a power of two. Who knows no length may stay for hours, and gets one of
+    /// brotli's smaller ones, with which answers are hardly longer, as do the levels from 10 on, whose encoders would grow
+    /// to 27 MiB. With one below 2^17 the levels from 5 to 9 have tables of 32 MiB.
+    fn window(self, length: Length) -> u8 {
+        let least = match self {
+            Self::Gzip(_) => return window(length, 9, 15),
+            Self::Brotli(5..=9) => 17,
+            Self::Brotli(_) => 10,
+        };
+        let small = length == Length::Unknown || matches!(self, Self::Brotli(10..));
+        let most = if small { least.max(16) } else { 19 };
+        window(length, least, most)
+    }
+}
+
 /// Bytes before and after compression.
 #[derive(Debug, Default)]
 pub struct Squeezed {
@@ -52,13 +105,21 @@ pub struct Compressed {
     unflushed: usize,
     trailers: Option<Headers>,
     count: Rc<Squeezed>,
+    /// Given back with the encoder, whose memory it stands for.
+    place: Option<Box<dyn fmt::Debug>>,
 }
 
 impl Compressed {
-    /// `body` in this coding. Memory: about 300 KiB for gzip, up to 2 MiB for brotli, less for short bodies.
-    pub fn new(body: Body, coding: Coding, count: Rc<Squeezed>) -> Self {
+    /// `body` in this coding; `place` stands for the memory that this takes ([`Coding::memory`]).
+    pub fn new(
+        body: Body,
+        coding: Coding,
+        count: Rc<Squeezed>,
+        place: impl fmt::Debug + 'static,
+    ) -> Self {
         let encoder = Some(Encoder::new(coding, body.length()));
-        Self { inner: body, encoder, unflushed: 0, trailers: None, count }
+        let place: Option<Box<dyn fmt::Debug>> = Some(Box::new(place));
+        Self { inner: body, encoder, unflushed: 0, trailers: None, count, place }
     }
 }
 
@@ -95,7 +156,9 @@ impl BodySource for Compressed {
                     if let Some(Frame::Trailers(trailers)) = end {
                         self.trailers = Some(trailers);
                     }
-                    self.encoder.take().map(Encoder::finish).unwrap_or_default()
+                    let rest = self.encoder.take().map(Encoder::finish).unwrap_or_default();
+                    self.place = None;
+                    rest
                 }
             };
             // A piece of no bytes would be a chunk that ends the message.
@@ -119,16 +182,15 @@ enum Encoder {
 
 impl Encoder {
     fn new(coding: Coding, length: Length) -> Self {
+        let (level, window) = (u32::from(coding.level()), coding.window(length));
         match coding {
-            Coding::Gzip(level) => {
-                let level = Compression::new(u32::from(level));
-                let state = Compress::new_gzip(level, window(length, 9, 15));
+            Coding::Gzip(_) => {
+                let state = Compress::new_gzip(Compression::new(level), window);
                 Self::Gzip(Box::new(state), Vec::new())
             }
-            Coding::Brotli(level) => {
-                let window = u32::from(window(length, 10, 19));
-                let writer =
-                    brotli::CompressorWriter::new(Vec::new(), ROOM, u32::from(level), window);
+            Coding::Brotli(_) => {
+                let window = u32::from(window);
+                let writer = brotli::CompressorWriter::new(Vec::new(), ROOM, level, window);
                 Self::Brotli(Box::new(writer))
             }
         }
@@ -211,7 +273,7 @@ fn window(length: Length, least: u8, most: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, BodySource, Coding, Compressed, Frame, Length, Squeezed, window};
+    use super::{Body, BodySource, Coding, Compressed, Frame, Length, Squeezed};
     use bytes::Bytes;
     use std::cell::Cell;
     use std::io::Read;
@@ -220,7 +282,7 @@ mod tests {
 
     fn drained(coding: Coding, body: &[u8]) -> Vec<u8> {
         let body = Body::full(Bytes::copy_from_slice(body));
-        let mut compressed = Compressed::new(body, coding, Rc::default());
+        let mut compressed = Compressed::new(body, coding, Rc::default(), ());
         let mut out = Vec::new();
         loop {
             match compressed.poll_frame(&mut Context::from_waker(Waker::noop())) {
@@ -254,7 +316,7 @@ mod tests {
                     let same = gunzip(&drained(Coding::Gzip(level), &body)) == body;
                     assert!(same, "gzip {level} of {size}");
                 }
-                for level in [0, 4] {
+                for level in [0, 4, 6, 9] {
                     let same = unbrotli(&drained(Coding::Brotli(level), &body)) == body;
                     assert!(same, "brotli {level} of {size}");
                 }
@@ -275,9 +337,88 @@ mod tests {
 
     #[test]
     fn short_bodies_get_small_windows() {
-        assert_eq!(window(Length::Known(200), 9, 15), 9);
-        assert_eq!(window(Length::Known(5000), 9, 15), 13);
-        assert_eq!(window(Length::Known(1 << 20), 9, 15), 15);
-        assert_eq!(window(Length::Unknown, 10, 19), 19);
+        let windows = |coding: Coding| {
+            let of = |length| coding.window(Length::Known(length));
+            [of(200), of(5000), of(1 << 20), coding.window(Length::Unknown)]
+        };
+        assert_eq!(windows(Coding::Gzip(1)), [9, 13, 15, 15]);
+        assert_eq!(windows(Coding::Brotli(4)), [10, 13, 19, 16]);
+        assert_eq!(windows(Coding::Brotli(9)), [17, 17, 19, 17]);
+        assert_eq!(windows(Coding::Brotli(11)), [10, 13, 16, 16]);
+    }
+
+    /// A body of unknown length that stops.
+    #[derive(Debug)]
+    struct Stops(Option<Bytes>);
+
+    impl BodySource for Stops {
+        fn length(&self) -> Length {
+            Length::Unknown
+        }
+
+        fn poll_frame(
+            &mut self,
+            _: &mut Context<'_>,
+        ) -> Poll<Result<Option<Frame>, crate::BodyError>> {
+            self.0.take().map_or(Poll::Pending, |data| Poll::Ready(Ok(Some(Frame::Data(data)))))
+        }
+    }
+
+    /// Bytes of memory that this process has written to.
+    fn written_to() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line");
+        let kibibytes: u64 = line.trim().trim_end_matches(" kB").trim().parse().expect("a number");
+        kibibytes << 10
+    }
+
+    /// Bytes that so many encoders take, each.
+    fn measured(coding: Coding, many: usize) -> u64 {
+        let mut random = fastrand::Rng::with_seed(1);
+        let words: Vec<String> = (0..6000).map(|_| format!("word{} ", random.u16(..))).collect();
+        let body = Bytes::from(words.concat());
+        let before = written_to();
+        let mut all = Vec::new();
+        for _ in 0..many {
+            let body = Body::from_source(Stops(Some(body.clone())));
+            let mut one = Compressed::new(body, coding, Rc::default(), ());
+            while one.poll_frame(&mut Context::from_waker(Waker::noop())).is_ready() {}
+            all.push(one);
+        }
+        written_to().saturating_sub(before) / many as u64
+    }
+
+    #[test]
+    fn an_encoder_takes_no_more_memory_than_it_is_counted_with() {
+        // In a process of its own: what other tests take is not an encoder's.
+        const ALONE: &str = "FAIRWAY_TEST_ALONE";
+        const NAME: &str =
+            "compress::tests::an_encoder_takes_no_more_memory_than_it_is_counted_with";
+        if std::env::var_os(ALONE).is_none() {
+            let this = std::env::current_exe().expect("a program");
+            let mut alone = std::process::Command::new(this);
+            let ended = alone.args(["--exact", NAME]).env(ALONE, "1").output().expect("it runs");
+            let said = String::from_utf8_lossy(&ended.stdout);
+            assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        for coding in [Coding::Gzip(9), Coding::Brotli(4), Coding::Brotli(5), Coding::Brotli(9)] {
+            let (each, counted) = (measured(coding, 32), coding.memory(Length::Unknown));
+            assert!(each <= counted, "{coding:?}: {each} bytes, counted with {counted}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_given_back_with_the_encoder() {
+        let place = Rc::new(());
+        let body = Body::full(Bytes::from_static(b"body"));
+        let mut whole = Compressed::new(body, Coding::Gzip(1), Rc::default(), place.clone());
+        let stops = Body::from_source(Stops(None));
+        let broken = Compressed::new(stops, Coding::Gzip(1), Rc::default(), place.clone());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(whole.poll_frame(&mut cx).is_ready());
+        assert_eq!(Rc::strong_count(&place), 2, "it is at its end");
+        drop(broken);
+        assert_eq!(Rc::strong_count(&place), 1);
     }
 }

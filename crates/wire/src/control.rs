@@ -16,6 +16,12 @@ pub struct Control {
     pub backlog: Backlog,
     /// What it waits for of requests.
     pub owed: Owed,
+    /// What its requests under way hold: heads over HTTP/2 with all that goes with a stream, and encoders.
+    pub under_way: Backlog,
+    /// Bytes of that which are encoders'.
+    pub encoders: Cell<u64>,
+    /// Bytes of its last head over HTTP/1, where there is one at a time.
+    pub head: Cell<usize>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -50,9 +56,9 @@ impl Control {
         self.poll_set(&self.closing, cx)
     }
 
-    /// Whether there is no more time; the task is woken when that is so.
-    pub fn poll_over(&self, cx: &Context<'_>) -> bool {
-        self.poll_set(&self.over, cx)
+    /// Whether there is no more time; who waits for [`Self::poll_cut`] is woken when that is so, too.
+    pub fn is_over(&self) -> bool {
+        self.over.get()
     }
 
     /// Whether it must end at once; the task is woken when that is so.

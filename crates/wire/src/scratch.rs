@@ -1,15 +1,14 @@
 //! Room for bodies that are too large for memory: files without names in the folder for temporary files, bounded for
 //! the process and for each namespace.
 
+use super::{Loan, Room};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 /// Bytes of all files together, where nothing else is said.
 const TOTAL: u64 = 1 << 30;
@@ -30,113 +29,11 @@ pub struct Scratch {
     lent: Room,
 }
 
-/// Bytes for everybody, and half of them at most for one namespace.
-#[derive(Debug)]
-struct Room {
-    total: Arc<Bound>,
-    shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
-}
-
 #[derive(Debug)]
 enum Place {
     Folder(PathBuf),
     /// Nothing can be written; this is why.
     Memory(String),
-}
-
-/// A number of bytes that may not grow beyond another one.
-#[derive(Debug)]
-struct Bound {
-    most: AtomicU64,
-    used: AtomicU64,
-    /// How often there was no room.
-    refused: AtomicU64,
-}
-
-impl Bound {
-    fn new(most: u64) -> Self {
-        Self { most: AtomicU64::new(most), used: AtomicU64::new(0), refused: AtomicU64::new(0) }
-    }
-
-    fn take(&self, count: u64) -> bool {
-        let most = self.most.load(Ordering::Relaxed);
-        let grown = |used: u64| used.checked_add(count).filter(|used| *used <= most);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
-    }
-
-    /// Bytes in use, bytes at most, refusals.
-    fn now(&self) -> (u64, u64, u64) {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (read(&self.used), read(&self.most), read(&self.refused))
-    }
-
-    fn give_back(&self, count: u64) {
-        self.used.fetch_sub(count, Ordering::Relaxed);
-    }
-}
-
-impl Room {
-    fn new(most: u64) -> Self {
-        Self { total: Arc::new(Bound::new(most)), shares: Mutex::default() }
-    }
-
-    /// The bounds that a body of this namespace has; that of a namespace is forgotten with its last body.
-    fn of(&self, namespace: &Arc<str>) -> [Arc<Bound>; 2] {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(namespace).and_then(Weak::upgrade) {
-            return [self.total.clone(), share];
-        }
-        shares.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Bound::new(self.total.most.load(Ordering::Relaxed) / 2));
-        shares.insert(namespace.clone(), Arc::downgrade(&share));
-        [self.total.clone(), share]
-    }
-}
-
-/// Takes bytes of both bounds, or of none.
-fn take(bounds: &[Arc<Bound>; 2], count: u64) -> bool {
-    let [total, share] = bounds;
-    let fits = total.take(count) && {
-        let fits = share.take(count);
-        if !fits {
-            total.give_back(count);
-        }
-        fits
-    };
-    if !fits {
-        total.refused.fetch_add(1, Ordering::Relaxed);
-    }
-    fits
-}
-
-/// Memory for one body, until this is dropped.
-#[derive(Debug)]
-pub(super) struct Loan {
-    bounds: [Arc<Bound>; 2],
-    size: AtomicU64,
-}
-
-impl Loan {
-    /// Bytes by which it grows.
-    pub(super) const STEP: u64 = 64 << 10;
-
-    /// Whether it is enough for so many bytes, or could be made so.
-    pub(super) fn is_enough(&self, bytes: u64) -> bool {
-        let size = self.size.load(Ordering::Relaxed);
-        let more = bytes.next_multiple_of(Self::STEP).saturating_sub(size);
-        let grown = more == 0 || take(&self.bounds, more);
-        if grown {
-            self.size.fetch_add(more, Ordering::Relaxed);
-        }
-        grown
-    }
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        let size = self.size.load(Ordering::Relaxed);
-        self.bounds.iter().for_each(|bound| bound.give_back(size));
-    }
 }
 
 /// Why bytes were not kept.
@@ -177,18 +74,18 @@ impl Scratch {
     /// Lets all files together hold so many bytes, and those of one namespace half of that.
     pub fn bound(&self, total: u64) {
         if matches!(self.place, Place::Folder(_)) {
-            self.room.total.most.store(total, Ordering::Relaxed);
+            self.room.set(total);
         }
     }
 
     /// Bytes of all files, how many there may be, and how often there was no room: for one namespace or for all.
     pub fn files(&self) -> (u64, u64, u64) {
-        self.room.total.now()
+        self.room.now()
     }
 
     /// The same of the memory that bodies are lent.
     pub fn memory(&self) -> (u64, u64, u64) {
-        self.lent.total.now()
+        self.lent.now()
     }
 
     /// An empty file for a body of this namespace.
@@ -200,12 +97,12 @@ impl Scratch {
                 .map_err(Into::into),
         };
         let file = file.map_err(NotKept::Refused)?;
-        Ok(Scrap { file, bounds: self.room.of(namespace), size: AtomicU64::new(0) })
+        Ok(Scrap { file, loan: self.room.lend(namespace) })
     }
 
     /// Memory for a body of this namespace, beyond what every body may have; nothing as yet.
     pub(super) fn lend(&self, namespace: &Arc<str>) -> Loan {
-        Loan { bounds: self.lent.of(namespace), size: AtomicU64::new(0) }
+        self.lent.lend(namespace)
     }
 }
 
@@ -219,18 +116,14 @@ impl Default for Scratch {
 #[derive(Debug)]
 pub(super) struct Scrap {
     file: File,
-    bounds: [Arc<Bound>; 2],
-    size: AtomicU64,
+    loan: Loan,
 }
 
 impl Scrap {
     /// Appends pieces. One writes at a time.
     pub(super) fn append(&self, pieces: &[bytes::Bytes]) -> Result<(), NotKept> {
         let count = pieces.iter().map(|piece| piece.len() as u64).sum();
-        if !take(&self.bounds, count) {
-            return Err(NotKept::Full);
-        }
-        let mut at = self.size.fetch_add(count, Ordering::Relaxed);
+        let mut at = self.loan.grow(count).ok_or(NotKept::Full)?;
         for piece in pieces {
             self.file.write_all_at(piece, at).map_err(NotKept::Refused)?;
             at += piece.len() as u64;
@@ -241,13 +134,6 @@ impl Scrap {
     /// Fills `data` from this place on.
     pub(super) fn read_exact_at(&self, data: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(data, offset)
-    }
-}
-
-impl Drop for Scrap {
-    fn drop(&mut self) {
-        let size = *self.size.get_mut();
-        self.bounds.iter().for_each(|bound| bound.give_back(size));
     }
 }
 
@@ -271,7 +157,7 @@ fn unnamed_file(folder: &std::path::Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LENT, Loan, NotKept, Scratch};
+    use super::{NotKept, Scratch};
     use bytes::Bytes;
     use std::path::PathBuf;
     use std::sync::Arc;
@@ -292,23 +178,7 @@ mod tests {
         drop(second);
         assert!(append(&first) && !append(&first));
         drop((first, other));
-        assert_eq!(scratch.room.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn memory_is_lent_to_a_namespace_up_to_half_of_it_and_comes_back() {
-        let scratch = Scratch::default();
-        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let half = (LENT / Loan::STEP / 2) as usize;
-        let lend = |whom| Some(scratch.lend(whom)).filter(|loan| loan.is_enough(1));
-        let mut lent: Vec<Loan> = std::iter::from_fn(|| lend(&a)).take(half + 1).collect();
-        assert_eq!(lent.len(), half);
-        let others: Vec<Loan> = std::iter::from_fn(|| lend(&b)).take(half + 1).collect();
-        assert_eq!(others.len(), half);
-        lent.pop();
-        assert!(lend(&a).is_some());
-        drop((lent, others));
-        assert_eq!(scratch.lent.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
+        assert_eq!(scratch.files().0, 0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A body that was read whole: in memory up to a bound as long as there is some to lend, or a little further; of what
 //! is larger, the beginning in a file without a name.
 
-use super::scratch::{Loan, NotKept, Scrap};
-use super::{BodyError, Frame, Headers, Scratch};
+use super::scratch::{NotKept, Scrap};
+use super::{BodyError, Frame, Headers, Loan, Scratch};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;

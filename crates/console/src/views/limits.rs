@@ -115,7 +115,7 @@ fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
         );
         add(
             "connections ended unread",
-            "their clients took or sent too little under pressure",
+            "they held most, or took or sent too little, under pressure",
             within.unread,
         );
         add("connections not accepted", "the system refused them", within.accept_failures);

@@ -118,7 +118,8 @@ async fn fast(arguments: &Arguments, program: &Program) -> Result<Vec<Row>> {
 const LOG: u64 = 20_000;
 
 async fn unread_answers(arguments: &Arguments, program: &Program, unread: Unread) -> Result<Row> {
-    let setup = Setup { flags: vec!["--memory-limit=128Mi"], ..Setup::default() };
+    let flags = vec!["--memory-limit=128Mi"];
+    let setup = Setup { flags, configuration: unread.configuration(), ..Setup::default() };
     let lane = Lane::start(program, &setup, 0).await?;
     let patience = Duration::from_secs(arguments.unread_patience);
     let honest = unread::run(unread, lane.subject().http, patience).await?;

@@ -52,15 +52,32 @@ pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
     frame::headers(stream, &block::get(path, &[]), frame::END_STREAM)
 }
 
+/// The same that asks for brotli.
+pub(super) fn compressed(stream: u32, path: &str) -> Vec<u8> {
+    let block = block::get(path, &[("accept-encoding", "br")]);
+    frame::headers(stream, &block, frame::END_STREAM)
+}
+
 /// A window opened by so much.
 pub(super) fn window(stream: u32, size: u32) -> Vec<u8> {
     frame::write(frame::WINDOW_UPDATE, 0, stream, &size.to_be_bytes())
 }
 
+/// A literal that enters the dynamic table, and the entry that did so last.
+const INDEXED: u8 = 0x40;
+const FIRST_DYNAMIC: u8 = 0x80 | 62;
+
+/// GETs on so many streams, whose heads are of 28 kB each, and but for the first one of 60 bytes on the wire.
+pub(super) fn large(streams: u32, path: &str) -> Vec<u8> {
+    let mut first = block::get(path, &[]);
+    block::literal(&mut first, INDEXED, b"x", &[b'v'; 4000]);
+    let next = [block::get(path, &[]), vec![FIRST_DYNAMIC; 7]].concat();
+    let of = |n| if n == 0 { &first } else { &next };
+    (0..streams).flat_map(|n| frame::headers(2 * n + 1, of(n), frame::END_STREAM)).collect()
+}
+
 /// One large entry for the dynamic table, then references to it: each byte decodes to four thousand.
 pub(super) fn bomb() -> Vec<u8> {
-    const INDEXED: u8 = 0x40;
-    const FIRST_DYNAMIC: u8 = 0x80 | 62;
     let mut fields = block::get("/", &[]);
     block::literal(&mut fields, INDEXED, b"x", &[b'a'; 4000]);
     fields.extend([FIRST_DYNAMIC; 16_000]);

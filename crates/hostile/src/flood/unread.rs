@@ -18,6 +18,10 @@ pub enum Unread {
     Http2,
     /// An answer on each of 400 connections.
     Http1,
+    /// Answers that never end to requests with large heads, of 128 streams of each of 40 connections.
+    UnderWay,
+    /// The same to small requests, compressed, of 12 connections that let nothing out.
+    Encoders,
 }
 
 /// How the honest client fared.
@@ -41,21 +45,31 @@ const CONNECT: Duration = Duration::from_millis(500);
 const WIDE: u32 = 0x7fff_ffff;
 
 impl Unread {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Http2, Self::Http1];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Http2, Self::Http1, Self::UnderWay, Self::Encoders];
 
     /// What is done, in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http2 => "HTTP/2 answers unread, 30 x 128",
             Self::Http1 => "HTTP/1 answers unread, 400",
+            Self::UnderWay => "HTTP/2 requests under way, 40 x 128",
+            Self::Encoders => "HTTP/2 answers compressed, 12 x 128",
         }
+    }
+
+    /// Keys of the ConfigMap that it needs.
+    pub fn configuration(self) -> Vec<(&'static str, String)> {
+        let keys: &[_] = if self == Self::Encoders { &["use-gzip", "enable-brotli"] } else { &[] };
+        keys.iter().map(|key| (*key, "true".to_owned())).collect()
     }
 
     fn connections(self) -> usize {
         match self {
             Self::Http2 => 30,
             Self::Http1 => 400,
+            Self::UnderWay => 40,
+            Self::Encoders => 12,
         }
     }
 
@@ -64,7 +78,16 @@ impl Unread {
             return b"GET /bytes/1048576 HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
         }
         // Setting 4: the initial window of each stream.
-        let mut opening = [frame::PREFACE, &frame::settings(&[(4, WIDE)])].concat();
+        let window = if self == Self::Encoders { 0 } else { WIDE };
+        let mut opening = [frame::PREFACE, &frame::settings(&[(4, window)])].concat();
+        if self == Self::UnderWay {
+            opening.extend(frames::large(128, "/drip"));
+            return opening;
+        }
+        if self == Self::Encoders {
+            opening.extend((0..128).flat_map(|n| frames::compressed(2 * n + 1, "/drip")));
+            return opening;
+        }
         opening.extend(frames::window(0, WIDE - 65_535));
         opening.extend((0..128).flat_map(|n| frames::get(2 * n + 1, "/bytes/262144")));
         opening

@@ -204,16 +204,17 @@ impl Streams {
                 return stream.refuse();
             }
         }
-        let refused = self.worker.refuses_request(&self.connection);
+        let under_way =
+            self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
         let keep_alive = global.keep_alive;
-        if refused
+        if under_way.is_none()
             || requests >= keep_alive.requests
             || self.connection.since.elapsed() >= keep_alive.age
         {
             self.end(session);
         }
         let request = request.and_then(|request| {
-            if refused { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(request) }
+            if under_way.is_none() { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(request) }
         });
         let load = self.load.clone();
         let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
@@ -226,7 +227,7 @@ impl Streams {
                 }
                 Err(status) => turn.turn_away(status).await,
             }
-            drop(load);
+            drop((load, under_way));
         });
     }
 }

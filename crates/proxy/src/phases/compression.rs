@@ -1,15 +1,16 @@
 //! Compression of answers, decided as nginx's filters decide: brotli first, then gzip (ngx_http_gzip_filter_module,
 //! ngx_brotli; compat/configmap.csv `use-gzip`, `enable-brotli`).
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
+use crate::load::Pressure;
 use crate::snippet::{Compressing, second_of};
+use crate::under_way::Encoding;
 use bytes::{BufMut, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
 use std::rc::Rc;
 use wire::{
-    Body, Coding, Compressed, Length, Response, Squeezed, Version, since_epoch, takes_brotli,
-    takes_gzip,
+    Body, Coding, Compressed, Length, Response, Version, since_epoch, takes_brotli, takes_gzip,
 };
 
 pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
@@ -43,11 +44,28 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
     if vary && of_snippets.map_or(gzip.is_some(), |own| own.vary) {
         response.headers.add("Vary", "Accept-Encoding");
     }
-    if let Some(coding) = coding {
-        let to_head = exchange.request.method == Method::HEAD;
-        let count = exchange.log.squeezed.insert(Rc::default()).clone();
-        compress(response, coding, to_head, count);
+    let Some(coding) = coding else { return };
+    if exchange.request.method == Method::HEAD {
+        return say(response, coding);
     }
+    // An answer that there is no memory to compress goes as it is.
+    if let Some(place) = place(exchange, coding.memory(response.body.length())) {
+        say(response, coding);
+        let count = exchange.log.squeezed.insert(Rc::default()).clone();
+        let plain = std::mem::replace(&mut response.body, Body::empty());
+        response.body = Body::from_source(Compressed::new(plain, coding, count, place));
+    }
+}
+
+/// A place for an encoder, among those of its connection, of whom the location belongs to, and of all; none where
+/// memory is scarce.
+fn place(exchange: &Exchange, size: u64) -> Option<Encoding> {
+    let Exchange { worker, connection, place, .. } = exchange;
+    if worker.pressure() != Pressure::Normal {
+        return None;
+    }
+    let owner = place.as_ref().and_then(Place::owner).cloned().unwrap_or_default();
+    Encoding::begin(worker.under_way(), connection, &owner, size)
 }
 
 /// Whether an answer may be compressed at all.
@@ -97,8 +115,8 @@ fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {
     exchange.request.headers.get("accept-encoding").is_some_and(takes)
 }
 
-/// The answer with its body compressed. The answer to HEAD has the same fields and no body.
-fn compress(response: &mut Response, coding: Coding, to_head: bool, count: Rc<Squeezed>) {
+/// The answer's fields say that its body is compressed; so do those of an answer to HEAD, which has none.
+fn say(response: &mut Response, coding: Coding) {
     let name = match coding {
         Coding::Gzip(_) => &b"gzip"[..],
         Coding::Brotli(_) => &b"br"[..],
@@ -108,10 +126,6 @@ fn compress(response: &mut Response, coding: Coding, to_head: bool, count: Rc<Sq
     response.headers.remove("accept-ranges");
     response.announced_length = None;
     weaken(response);
-    if !to_head {
-        let plain = std::mem::replace(&mut response.body, Body::empty());
-        response.body = Body::from_source(Compressed::new(plain, coding, count));
-    }
 }
 
 /// The entity is no longer the same byte for byte (ngx_http_weak_etag).

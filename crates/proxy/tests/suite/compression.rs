@@ -2,12 +2,13 @@
 
 use crate::bed;
 use model::{Brotli, Compression, Global, Gzip, Unwanted};
-use proxy::Native;
+use proxy::{Native, Pressure};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// An upstream that answers what the path says: `/<status>/<size>`, with what follows `?` as header lines, `&` between
 /// them; `/200/chunked` is of unknown length, `/200/cut` breaks off.
@@ -291,4 +292,57 @@ fn decodable(coding: &str, data: &[u8]) -> Vec<u8> {
         _ => brotli::Decompressor::new(data, 4096).read_to_end(&mut out),
     };
     out
+}
+
+/// An upstream whose answers stop in the middle until what comes with its address is dropped.
+async fn stopping() -> (SocketAddr, watch::Sender<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (stop, stopped) = watch::channel(());
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let mut stopped = stopped.clone();
+            tokio::spawn(async move {
+                head(&mut tcp).await;
+                let begin = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n";
+                let _ = tcp.write_all((begin.to_owned() + &chunked("1")).as_bytes()).await;
+                // That there is no sender any more is what is waited for.
+                let _ = stopped.changed().await;
+                let _ = tcp.write_all(b"0\r\n\r\n").await;
+            });
+        }
+    });
+    (address, stop)
+}
+
+#[tokio::test]
+async fn answers_go_as_they_are_where_encoders_hold_as_much_memory_as_they_may() {
+    let (address, stop) = stopping().await;
+    let native = start(address, gzip()).await;
+    // A quarter of it for encoders, half of that for a namespace: two of about 400 KiB.
+    native.bound_memory(8 << 20);
+    let (mut codings, mut open) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        let mut tcp = connect(&native).await;
+        let get =
+            b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n";
+        tcp.write_all(get).await.expect("written");
+        let head = head(&mut tcp).await.to_ascii_lowercase();
+        assert!(head.contains("vary: accept-encoding"), "{head}");
+        codings.push(head.contains("content-encoding: gzip"));
+        open.push(tcp);
+    }
+    assert_eq!(codings, [true, true, false, false]);
+    drop(stop);
+    for mut tcp in open {
+        tcp.read_to_end(&mut Vec::new()).await.expect("read");
+    }
+    assert_eq!(native.under_way()[1], (0, 2 << 20, 2), "all is given back");
+    let get = async || ask(&native, "GET / HTTP/1.1", "Accept-Encoding: gzip\r\n").await;
+    assert_eq!(get().await.coding(), "gzip");
+    native.press(Pressure::High);
+    let plain = get().await;
+    assert_eq!((plain.coding(), plain.decoded().len()), ("none", 400));
+    native.press(Pressure::Normal);
+    assert_eq!(get().await.coding(), "gzip");
 }

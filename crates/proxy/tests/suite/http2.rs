@@ -16,7 +16,7 @@ use testkit::eventually;
 use testkit::http2::{PREFACE, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const DATA: u8 = 0;
@@ -421,4 +421,123 @@ async fn under_pressure_who_announces_bodies_and_sends_nothing_is_ended() {
     eventually(PATIENCE, ended).await.expect("both are ended");
     let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     assert!(talk(&native, get).await.starts_with("HTTP/1.1 200 "));
+}
+
+/// An upstream that answers `ok`, but nothing to who asks for `/hang`; each of those is told of.
+async fn hanging() -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (hang, hangs) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let hang = hang.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n")
+                    && tcp.read_buf(&mut head).await.is_ok_and(|n| n > 0)
+                {}
+                if head.starts_with(b"GET /hang ") {
+                    let _ = hang.send(());
+                    // Until it is given up.
+                    let _ = tcp.read_u8().await;
+                } else {
+                    let _ = tcp.write_all(&crate::bed::answer("200 OK", "", "ok")).await;
+                }
+            });
+        }
+    });
+    (address, hangs)
+}
+
+/// Asks for `/hang` with a head of this size; none if the connection takes no more.
+async fn hang(client: &SendRequest<Bytes>, size: usize) -> Option<ResponseFuture> {
+    let request = Request::get("http://a.test/hang").header("x", "v".repeat(size));
+    let mut client = client.clone().ready().await.ok()?;
+    let sent = client.send_request(request.body(()).expect("a request"), true);
+    sent.ok().map(|(answer, _)| answer)
+}
+
+#[tokio::test]
+async fn requests_under_way_have_a_bound_and_who_holds_most_ends_for_others() {
+    let (address, mut hangs) = hanging().await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    // A third of it for requests.
+    native.bound_memory(6 << 20);
+    let mut honest = client(&native).await;
+    let quiet = hang(&honest, 100).await.expect("sent");
+    hangs.recv().await.expect("it came");
+    let greedy = client(&native).await;
+    let mut answers = Vec::new();
+    for _ in 0..100 {
+        answers.extend(hang(&greedy, 30_000).await);
+    }
+    let ended = async || {
+        let (used, most, _) = native.under_way()[0];
+        assert!(used <= most, "{used} of {most} bytes");
+        (native.shed().unread > 0 && used < 64 << 10).then_some(())
+    };
+    eventually(PATIENCE, ended).await.expect("who holds most is ended");
+    assert!(native.shed().requests > 0, "what found no room was answered 503");
+    let (answer, _) = send(&mut honest, Method::GET, &[], true);
+    assert_eq!(status(answer).await, StatusCode::OK, "who holds little is served");
+    assert_eq!(native.shed().unread, 1);
+    drop((quiet, answers));
+}
+
+#[tokio::test]
+async fn under_full_pressure_who_holds_most_ends_whatever_it_waits_for() {
+    let (address, mut hangs) = hanging().await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    // 1/16 of it is left alone, and 1/32 given back at a time.
+    native.bound_memory(1 << 20);
+    let streams = client(&native).await;
+    let mut answers = Vec::new();
+    for _ in 0..6 {
+        answers.extend(hang(&streams, 100).await);
+    }
+    let lines = format!("X: {}\r\n", "v".repeat(7000)).repeat(3);
+    let mut plain = Vec::new();
+    for lines in [&lines, &lines, &lines, &lines, &lines, ""] {
+        let mut tcp = connect(&native).await;
+        let get = format!("GET /hang HTTP/1.1\r\nHost: a.test\r\n{lines}\r\n");
+        tcp.write_all(get.as_bytes()).await.expect("written");
+        plain.push(tcp);
+    }
+    for _ in 0..12 {
+        in_time(hangs.recv()).await.expect("it came");
+    }
+    native.press(Pressure::Full);
+    for answer in answers {
+        assert!(in_time(answer).await.is_err(), "the streams hold most");
+    }
+    let ended = async || (native.shed().unread == 3).then_some(());
+    eventually(PATIENCE, ended).await.expect("two that hold much over HTTP/1 end, too");
+    let small = plain.last().expect("the last one");
+    assert!(small.try_read(&mut [0]).is_err(), "who holds little stays");
+}
+
+#[tokio::test]
+async fn guests_under_full_pressure_make_way_for_others_after_a_while() {
+    let (address, mut hangs) = hanging().await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        let mut tcp = connect(&native).await;
+        tcp.write_all(b"GET /hang HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+        held.push(tcp);
+    }
+    for _ in 0..8 {
+        in_time(hangs.recv()).await.expect("it came");
+    }
+    native.press(Pressure::Full);
+    // As many guests as there may be, each with a request that never ends.
+    for _ in 0..8 {
+        let mut tcp = connect(&native).await;
+        tcp.write_all(b"GET /hang HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+        in_time(hangs.recv()).await.expect("it came");
+        held.push(tcp);
+    }
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    in_time(async { while !talk(&native, get).await.ends_with("ok") {} }).await;
+    assert!(held.iter().all(|tcp| tcp.try_read(&mut [0]).is_err()), "what they asked for goes on");
 }

@@ -23,6 +23,24 @@ pub enum Level {
     Full,
 }
 
+/// What there is least of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scarce {
+    /// Memory.
+    Memory,
+    /// File descriptors.
+    Descriptors,
+}
+
+impl Scarce {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Descriptors => "file descriptors",
+        }
+    }
+}
+
 /// What is watched.
 #[derive(Debug)]
 pub struct Watched {
@@ -53,25 +71,38 @@ impl Watched {
         Self { memory, descriptors: descriptors.map(Descriptors::new) }
     }
 
-    /// The share of what is used most, and its name.
-    fn used(&self) -> (f64, &'static str) {
-        let memory = self.memory.as_ref().and_then(Memory::used).unwrap_or_default();
-        let descriptors = self.descriptors.as_ref().and_then(Descriptors::used).unwrap_or_default();
-        if memory >= descriptors { (memory, "memory") } else { (descriptors, "file descriptors") }
+    /// How much memory there may be.
+    pub fn memory_bound(&self) -> Option<u64> {
+        self.memory.as_ref().and_then(Memory::bound)
     }
 
-    /// Calls `tell` with the level whenever it changes. Never ends.
-    pub async fn watch(self, tell: impl Fn(Level)) {
+    /// The share of what is used most, and what that is.
+    fn used(&self) -> (f64, Scarce) {
+        let memory = self.memory.as_ref().and_then(Memory::used).unwrap_or_default();
+        let descriptors = self.descriptors.as_ref().and_then(Descriptors::used).unwrap_or_default();
+        if memory >= descriptors {
+            (memory, Scarce::Memory)
+        } else {
+            (descriptors, Scarce::Descriptors)
+        }
+    }
+
+    /// Calls `tell` with the level, and what it is reached by, whenever they change. Never ends.
+    pub async fn watch(self, tell: impl Fn(Level, Scarce)) {
         let mut level = Level::Normal;
+        let mut told = Scarce::Memory;
         let mut looks = interval(PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            let (used, what) = self.used();
+            let (used, scarce) = self.used();
             let next = level.next(used);
-            if next == level {
+            if next == level && (level == Level::Normal || scarce == told) {
                 continue;
             }
+            (level, told) = (next, scarce);
+            tell(level, scarce);
+            let what = scarce.name();
             let percent = (used * 100.0).round();
             match next {
                 Level::Normal => tracing::info!("{what}: {percent} % are used, enough again"),
@@ -82,15 +113,13 @@ impl Watched {
                     "{what}: {percent} % are used; new connections and requests are turned away"
                 ),
             }
-            level = next;
-            tell(level);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Descriptors, Level, Memory, Watched};
+    use super::{Descriptors, Level, Memory, Scarce, Watched};
     use std::sync::mpsc::sync_channel;
 
     #[test]
@@ -112,7 +141,7 @@ mod tests {
     async fn a_process_that_uses_more_than_it_may_is_told_so() {
         let watched = Watched::of_this_process(Some(1), None);
         let (tell, told) = sync_channel(8);
-        let watching = tokio::spawn(watched.watch(move |level| {
+        let watching = tokio::spawn(watched.watch(move |level, _| {
             let _ = tell.send(level);
         }));
         let first = tokio::task::spawn_blocking(move || told.recv()).await;
@@ -126,7 +155,7 @@ mod tests {
             memory: Some(Memory::own(memory)),
             descriptors: Some(Descriptors::new(descriptors)),
         };
-        assert_eq!(watched(1, u64::MAX).used().1, "memory");
-        assert_eq!(watched(u64::MAX, 1).used().1, "file descriptors");
+        assert_eq!(watched(1, u64::MAX).used().1, Scarce::Memory);
+        assert_eq!(watched(u64::MAX, 1).used().1, Scarce::Descriptors);
     }
 }

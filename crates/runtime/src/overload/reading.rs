@@ -74,6 +74,14 @@ impl Memory {
         (!groups.is_empty()).then_some(Self::Groups(groups))
     }
 
+    /// How many bytes there may be; the fewest where several groups have a bound.
+    pub fn bound(&self) -> Option<u64> {
+        match self {
+            Self::Own(bound) => Some(*bound),
+            Self::Groups(groups) => groups.iter().filter_map(Group::bound).min(),
+        }
+    }
+
     /// The share that is used; the largest one where several groups have a bound.
     pub fn used(&self) -> Option<f64> {
         match self {
@@ -187,6 +195,7 @@ mod tests {
 
     #[test]
     fn this_process_uses_something() {
+        assert_eq!(Memory::own(7).bound(), Some(7));
         let own = Memory::own(1 << 40).used().expect("Linux tells");
         assert!(own > 0.0 && own < 0.5, "{own}");
         let before = Descriptors::new(1000).used().expect("Linux tells");

@@ -40,7 +40,10 @@ pub async fn tunnel(
     let mut told = false;
     let (mut client, mut upstream) = (client, upgraded.io);
     poll_fn(|cx| {
-        if websocket && !told && control.poll_over(cx) {
+        if control.poll_cut(cx) {
+            return Poll::Ready(());
+        }
+        if websocket && !told && control.is_over() {
             told = true;
             (up.farewell, down.farewell) = (Some(GOING_AWAY_MASKED), Some(GOING_AWAY));
         }

@@ -1,0 +1,303 @@
+//! What requests under way hold of memory: streams of HTTP/2 and encoders count as they come, within bounds of all, and
+//! where there is no more, whoever holds most and moves least goes first (docs/overload.md).
+
+use crate::connection::Connection;
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use wire::{Bound, Control, Loan, Request, Room};
+
+/// The memory that the process is taken to have where nobody says.
+const UNSAID: u64 = 8 << 30;
+/// Of it, streams may hold so many parts,
+const STREAMS: u64 = 3;
+/// and encoders so many, but no more than that.
+const ENCODERS: u64 = 4;
+const MOST_ENCODERS: u64 = 256 << 20;
+/// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
+const OF_A_CONNECTION: u64 = 8;
+/// What a stream holds besides its head: its tasks, its upstream's connection with what is read from it.
+const STREAM: usize = 40 << 10;
+/// What a field of a head holds besides its text.
+const FIELD: usize = 24;
+/// What a connection may hold of streams where there is no more, as long as the reserve lasts: a part of what all may.
+const LITTLE: usize = 256 << 10;
+const RESERVE: u64 = 4;
+/// Less than this is not worth an end.
+const WORTH: usize = 16 << 10;
+/// Of the memory, what requests hold is left alone below so many parts, and so many are given back at a look.
+const LEFT_ALONE: u64 = 16;
+const GIVEN_BACK: u64 = 32;
+
+/// What all requests under way hold.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    memory: AtomicU64,
+    threads: AtomicUsize,
+    /// Of streams of HTTP/2.
+    pub(crate) streams: Bound,
+    /// Of encoders.
+    pub(crate) encoders: Room,
+}
+
+impl Default for UnderWay {
+    fn default() -> Self {
+        let all = Self {
+            memory: AtomicU64::new(UNSAID),
+            threads: AtomicUsize::new(1),
+            streams: Bound::new(0),
+            encoders: Room::new(0),
+        };
+        all.bound(UNSAID);
+        all
+    }
+}
+
+impl UnderWay {
+    /// The process may use so much memory.
+    pub(crate) fn bound(&self, memory: u64) {
+        self.memory.store(memory, Ordering::Relaxed);
+        self.streams.set(memory / STREAMS);
+        self.encoders.set((memory / ENCODERS).min(MOST_ENCODERS));
+    }
+
+    /// So many threads share it.
+    pub(crate) fn share(&self, threads: usize) {
+        self.threads.store(threads.max(1), Ordering::Relaxed);
+    }
+
+    /// Bytes that each thread gives back now: where memory is short, and where somebody found no room since `refused`
+    /// refusals.
+    fn excess(&self, is_short: bool, refused: &Cell<u64>) -> u64 {
+        let (used, most, now) = self.streams.now();
+        let is_full = refused.replace(now) != now || used > most;
+        let over = if is_full { used.saturating_sub(most - most / 8) } else { 0 };
+        let short = if is_short { self.part(GIVEN_BACK) } else { 0 };
+        over.div_ceil(self.threads.load(Ordering::Relaxed) as u64).max(short)
+    }
+
+    /// A part of the memory, for one thread.
+    fn part(&self, parts: u64) -> u64 {
+        let threads = self.threads.load(Ordering::Relaxed) as u64;
+        self.memory.load(Ordering::Relaxed) / parts / threads
+    }
+
+    /// Those of a thread's connections that end now: the heaviest, whatever they wait for.
+    pub(crate) fn heaviest(
+        &self,
+        all: impl Iterator<Item = Rc<Connection>>,
+        is_short: bool,
+        refused: &Cell<u64>,
+    ) -> Vec<Rc<Connection>> {
+        match self.excess(is_short, refused) {
+            0 => Vec::new(),
+            excess => heaviest(all, |one| &one.control, excess, self.part(LEFT_ALONE)),
+        }
+    }
+}
+
+/// What a connection holds, of which what moves counts half.
+fn weight(control: &Control) -> usize {
+    let held = control.under_way.held() + control.head.get();
+    let moved = usize::try_from(control.under_way.speed()).unwrap_or(usize::MAX);
+    held - moved.min(held / 2)
+}
+
+/// Those of `all` that weigh most, until they make up `excess`, or all together hold no more than is left alone.
+fn heaviest<T>(
+    all: impl Iterator<Item = T>,
+    control: impl Fn(&T) -> &Control,
+    excess: u64,
+    left_alone: u64,
+) -> Vec<T> {
+    let weighed = all.map(|one| (weight(control(&one)), one));
+    let mut heavy: Vec<(usize, T)> = weighed.filter(|(weight, _)| *weight >= WORTH).collect();
+    heavy.sort_by_key(|(weight, _)| Reverse(*weight));
+    let sum: u64 = heavy.iter().map(|(weight, _)| *weight as u64).sum();
+    let mut left = excess.min(sum.saturating_sub(left_alone));
+    let goes = heavy.into_iter().take_while(|(weight, _)| {
+        let goes = left > 0;
+        left = left.saturating_sub(*weight as u64);
+        goes
+    });
+    goes.map(|(_, one)| one).collect()
+}
+
+/// What a stream holds, until it ends.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    all: Arc<UnderWay>,
+    connection: Rc<Connection>,
+    size: usize,
+}
+
+impl Stream {
+    /// Room for a stream with this request; none if there is no more. A connection that has little gets a little longer.
+    pub(crate) fn begin(
+        all: &Arc<UnderWay>,
+        connection: &Rc<Connection>,
+        request: Option<&Request>,
+    ) -> Option<Self> {
+        let head = request.map_or(0, |one| one.head_size + FIELD * one.headers.len());
+        let size = STREAM + head;
+        let under_way = &connection.control.under_way;
+        let is_little = under_way.held() + size <= LITTLE;
+        let fits = if is_little {
+            all.streams.take_of_reserve(size as u64, RESERVE)
+        } else {
+            all.streams.take(size as u64)
+        };
+        fits.then(|| under_way.hold(size))?;
+        Some(Self { all: all.clone(), connection: connection.clone(), size })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.connection.control.under_way.release(self.size);
+        self.all.streams.give_back(self.size as u64);
+    }
+}
+
+/// What an encoder holds, until it ends.
+#[derive(Debug)]
+pub(crate) struct Encoding {
+    connection: Rc<Connection>,
+    loan: Loan,
+}
+
+impl Encoding {
+    /// Room for an encoder of this size and namespace; none if the connection or the namespace has its share, or there
+    /// is no more.
+    pub(crate) fn begin(
+        all: &UnderWay,
+        connection: &Rc<Connection>,
+        namespace: &Arc<str>,
+        size: u64,
+    ) -> Option<Self> {
+        let control = &connection.control;
+        let has = control.encoders.get();
+        let share = all.encoders.now().1 / OF_A_CONNECTION;
+        if has > 0 && has + size > share {
+            return None;
+        }
+        let loan = all.encoders.lend(namespace);
+        loan.grow(size)?;
+        control.encoders.set(has + size);
+        control.under_way.hold(usize::try_from(size).unwrap_or(usize::MAX));
+        Some(Self { connection: connection.clone(), loan })
+    }
+}
+
+impl Drop for Encoding {
+    fn drop(&mut self) {
+        let (control, size) = (&self.connection.control, self.loan.size());
+        control.encoders.set(control.encoders.get() - size);
+        control.under_way.release(usize::try_from(size).unwrap_or(usize::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Encoding, STREAM, Stream, UnderWay, WORTH, heaviest};
+    use crate::connection::Connection;
+    use std::cell::Cell;
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use wire::Control;
+
+    fn connection() -> Rc<Connection> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        Rc::new(Connection::new(1, address, address, None, None))
+    }
+
+    fn holding(held: usize, moved: usize, head: usize) -> Control {
+        let control = Control::default();
+        control.under_way.hold(held + moved);
+        control.under_way.release(moved);
+        control.under_way.look();
+        control.head.set(head);
+        control
+    }
+
+    fn gone(all: &[Control], excess: usize, left_alone: usize) -> Vec<usize> {
+        let gone = heaviest(all.iter(), |one| one, excess as u64, left_alone as u64);
+        gone.into_iter().map(|one| one.under_way.held() + one.head.get()).collect()
+    }
+
+    #[test]
+    fn who_holds_most_and_moves_least_goes_first_until_it_is_enough() {
+        let all = [
+            holding(3 * WORTH, 0, 0),
+            holding(8 * WORTH, 8 * WORTH, 0),
+            holding(5 * WORTH, 0, 0),
+            holding(0, 0, WORTH),
+            holding(WORTH - 1, 0, 0),
+        ];
+        assert_eq!(gone(&all, 1, 0), [5 * WORTH]);
+        assert_eq!(gone(&all, 5 * WORTH + 1, 0), [5 * WORTH, 8 * WORTH]);
+        let each = [5 * WORTH, 8 * WORTH, 3 * WORTH, WORTH];
+        assert_eq!(gone(&all, usize::MAX, 0), each, "who holds little stays");
+    }
+
+    #[test]
+    fn where_requests_hold_little_nobody_goes() {
+        let all = [holding(3 * WORTH, 0, 0), holding(2 * WORTH, 0, 0)];
+        assert_eq!(gone(&all, usize::MAX, 5 * WORTH), [0; 0]);
+        assert_eq!(gone(&all, usize::MAX, 3 * WORTH), [3 * WORTH]);
+    }
+
+    #[test]
+    fn what_is_given_back_is_what_somebody_found_no_room_for() {
+        let under_way = UnderWay::default();
+        under_way.bound(3 * 32 << 10);
+        let refused = Cell::new(0);
+        assert!(under_way.streams.take(31 << 10));
+        assert_eq!(under_way.excess(false, &refused), 0, "there is room");
+        assert!(!under_way.streams.take(2 << 10));
+        assert_eq!(under_way.excess(false, &refused), 3 << 10);
+        assert_eq!(under_way.excess(false, &refused), 0, "nobody else was refused");
+        assert_eq!(under_way.excess(true, &refused), 3 << 10, "of the memory");
+        assert!(under_way.streams.take_of_reserve(2 << 10, 4));
+        under_way.share(5);
+        assert_eq!(under_way.excess(false, &refused), 1 << 10, "each of five threads");
+    }
+
+    #[test]
+    fn streams_beyond_a_little_have_a_bound_of_all() {
+        let all = Arc::new(UnderWay::default());
+        all.bound(3 << 20);
+        let (greedy, other) = (connection(), connection());
+        let begin = |whose: &Rc<Connection>| Stream::begin(&all, whose, None);
+        let held: Vec<Stream> = std::iter::from_fn(|| begin(&greedy)).collect();
+        assert_eq!((held.len(), greedy.control.under_way.held()), (25, 25 * STREAM));
+        let little: Vec<Stream> = std::iter::from_fn(|| begin(&other)).collect();
+        assert_eq!(little.len(), 6, "a little of the reserve");
+        assert!(begin(&connection()).is_some());
+        let more: Vec<Stream> = (0..9).filter_map(|_| begin(&connection())).collect();
+        assert_eq!(more.len(), 1, "and no more than that");
+        drop((held, little, more));
+        assert_eq!((all.streams.now().0, greedy.control.under_way.held()), (0, 0));
+    }
+
+    #[test]
+    fn encoders_have_a_bound_for_a_connection_and_a_namespace() {
+        let all = UnderWay::default();
+        all.bound(4 << 20);
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let one = connection();
+        let begin =
+            |whose: &Rc<Connection>, namespace| Encoding::begin(&all, whose, namespace, 100 << 10);
+        let held = begin(&one, &a);
+        assert!(held.is_some() && begin(&one, &b).is_none(), "a connection has its share");
+        let others: Vec<Encoding> = (0..9).filter_map(|_| begin(&connection(), &a)).collect();
+        assert_eq!(others.len(), 4, "half of it for a namespace");
+        assert!(begin(&connection(), &b).is_some());
+        drop((held, others));
+        assert_eq!((all.encoders.now().0, one.control.encoders.get()), (0, 0));
+        assert!(begin(&one, &b).is_some());
+    }
+}

@@ -1,0 +1,179 @@
+//! Bytes of something that may not grow beyond a bound: of all together, and half of that for one namespace.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A number of bytes that may not grow beyond another one.
+#[derive(Debug)]
+pub struct Bound {
+    most: AtomicU64,
+    used: AtomicU64,
+    /// How often there was no room.
+    refused: AtomicU64,
+}
+
+impl Bound {
+    /// Nothing of so many bytes.
+    pub fn new(most: u64) -> Self {
+        Self { most: AtomicU64::new(most), used: AtomicU64::new(0), refused: AtomicU64::new(0) }
+    }
+
+    /// From now on there are so many.
+    pub fn set(&self, most: u64) {
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// Takes bytes if there are so many; who gets none is counted.
+    pub fn take(&self, count: u64) -> bool {
+        self.take_beyond(count, 0)
+    }
+
+    /// The same for who may go beyond the bound by a part of it.
+    pub fn take_of_reserve(&self, count: u64, part: u64) -> bool {
+        self.take_beyond(count, self.most.load(Ordering::Relaxed) / part)
+    }
+
+    fn take_beyond(&self, count: u64, reserve: u64) -> bool {
+        let most = self.most.load(Ordering::Relaxed).saturating_add(reserve);
+        let fits = self.fits(count, most);
+        if !fits {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    fn fits(&self, count: u64, most: u64) -> bool {
+        let grown = |used: u64| used.checked_add(count).filter(|used| *used <= most);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
+    }
+
+    /// Gives bytes back.
+    pub fn give_back(&self, count: u64) {
+        self.used.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Bytes in use, bytes at most, refusals.
+    pub fn now(&self) -> (u64, u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.used), read(&self.most), read(&self.refused))
+    }
+}
+
+/// Bytes for everybody, and half of them at most for one namespace.
+#[derive(Debug)]
+pub struct Room {
+    total: Arc<Bound>,
+    shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
+}
+
+impl Room {
+    /// Room for so many bytes.
+    pub fn new(most: u64) -> Self {
+        Self { total: Arc::new(Bound::new(most)), shares: Mutex::default() }
+    }
+
+    /// From now on there is room for so many; a namespace that has some keeps its half of what it was.
+    pub fn set(&self, most: u64) {
+        self.total.set(most);
+    }
+
+    /// Bytes in use, bytes at most, refusals: for one namespace or for all.
+    pub fn now(&self) -> (u64, u64, u64) {
+        self.total.now()
+    }
+
+    /// What somebody of this namespace may have; nothing as yet. The share of a namespace is forgotten with its last
+    /// loan.
+    pub fn lend(&self, namespace: &Arc<str>) -> Loan {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shares.get(namespace).and_then(Weak::upgrade);
+        let share = known.unwrap_or_else(|| {
+            shares.retain(|_, share| share.strong_count() > 0);
+            let share = Arc::new(Bound::new(self.total.now().1 / 2));
+            shares.insert(namespace.clone(), Arc::downgrade(&share));
+            share
+        });
+        Loan { total: self.total.clone(), share, size: AtomicU64::new(0) }
+    }
+}
+
+/// Bytes for one thing, until this is dropped.
+#[derive(Debug)]
+pub struct Loan {
+    total: Arc<Bound>,
+    share: Arc<Bound>,
+    size: AtomicU64,
+}
+
+impl Loan {
+    /// Bytes by which one grows that is asked again and again.
+    pub(super) const STEP: u64 = 64 << 10;
+
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Takes so many bytes more, of both bounds or of none; those before them.
+    pub fn grow(&self, count: u64) -> Option<u64> {
+        let fits = self.total.take(count) && {
+            let fits = self.share.fits(count, self.share.now().1);
+            if !fits {
+                self.total.give_back(count);
+                self.total.refused.fetch_add(1, Ordering::Relaxed);
+            }
+            fits
+        };
+        fits.then(|| self.size.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// Whether it is enough for so many bytes, or could be made so.
+    pub(super) fn is_enough(&self, bytes: u64) -> bool {
+        let more = bytes.next_multiple_of(Self::STEP).saturating_sub(self.size());
+        more == 0 || self.grow(more).is_some()
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let size = self.size();
+        self.total.give_back(size);
+        self.share.give_back(size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Loan, Room};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_namespace_gets_half_of_it_and_gives_it_back() {
+        let room = Room::new(16 * Loan::STEP);
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let lend = |whom| Some(room.lend(whom)).filter(|loan| loan.is_enough(1));
+        let mut lent: Vec<Loan> = std::iter::from_fn(|| lend(&a)).take(20).collect();
+        let others: Vec<Loan> = std::iter::from_fn(|| lend(&b)).take(20).collect();
+        assert_eq!((lent.len(), others.len()), (8, 8));
+        assert_eq!(room.now(), (16 * Loan::STEP, 16 * Loan::STEP, 2));
+        lent.pop();
+        assert!(lend(&a).is_some());
+        drop((lent, others));
+        assert_eq!(room.now().0, 0);
+        assert!(
+            room.shares.lock().expect("nobody panics").values().all(|one| one.strong_count() == 0)
+        );
+    }
+
+    #[test]
+    fn what_is_taken_of_the_reserve_leaves_less_to_others() {
+        let bound = Bound::new(10);
+        assert!(bound.take(6) && !bound.take(6));
+        assert!(bound.take_of_reserve(6, 4) && !bound.take_of_reserve(1, 4));
+        bound.give_back(2);
+        assert!(!bound.take(1));
+        bound.give_back(10);
+        assert_eq!(bound.now(), (0, 10, 3));
+    }
+}
