@@ -119,7 +119,7 @@ pub(crate) struct Around<'a> {
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
     pub(crate) config_maps: &'a BTreeSet<ObjectKey>,
-    /// Whether a Secret holds a certificate.
+    /// Whether a Secret holds a certificate, and what is said of it.
     pub(crate) certified: Certified<'a>,
 }
 
@@ -373,7 +373,9 @@ impl Gateways {
             work.tell(Kind::Gateway, &key, problems);
             let gateway = snapshot.gateways.get(&key);
             work.note(gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot)));
-            work.note(self.gateways.get(&key).and_then(State::unused_infrastructure));
+            let state = self.gateways.get(&key);
+            work.note(state.and_then(State::unused_infrastructure));
+            work.note(state.into_iter().flat_map(|state| state.warnings(None)));
             match status {
                 Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
                 None => self.statuses.gateways.remove(&key),

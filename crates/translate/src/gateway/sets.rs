@@ -137,6 +137,8 @@ impl Gateways {
             }
             work.tell(Kind::ListenerSet, &key, problems);
             work.note(set.into_iter().flat_map(|set| of_set(set, around.new, around.options)));
+            let warnings = state.zip(place).map(|(state, place)| state.warnings(Some(place)));
+            work.note(warnings.into_iter().flatten());
             let foreign = set.filter(|set| set.gateway().is_none());
             work.note(foreign.map(|_| {
                 let message = "only Gateways are known; name one".to_owned();
