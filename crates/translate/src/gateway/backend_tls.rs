@@ -2,6 +2,7 @@
 //! policy cannot be kept to is closed, and never spoken to in clear.
 
 use super::authorities::{Referring, config_maps};
+use super::index::{put, take_out};
 use super::listeners::key_of;
 use super::rules::Port;
 use super::status::Condition;
@@ -112,8 +113,8 @@ impl Policies {
     fn put(&mut self, read: &Read) {
         for (service, section) in read.services() {
             let at = (service.clone(), section.map(str::to_owned));
-            self.by_target.entry(at).or_default().insert(read.rank());
-            self.by_service.entry(service).or_default().insert(read.policy.meta.key.clone());
+            put(&mut self.by_target, &at, read.rank());
+            put(&mut self.by_service, &service, read.policy.meta.key.clone());
         }
     }
 
@@ -229,15 +230,6 @@ impl Policies {
             let message = format!("the older BackendTLSPolicy {name} has the same target; name another target, or remove one of them");
             ("Conflicted", message)
         })
-    }
-}
-
-fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, one: &V) {
-    if let Some(all) = index.get_mut(from) {
-        all.remove(one);
-        if all.is_empty() {
-            index.remove(from);
-        }
     }
 }
 

@@ -1,6 +1,11 @@
 //! What identifies a route.
 
-use objects::ObjectKey;
+use objects::{Kind, ObjectKey};
 
-/// An HTTPRoute or a GRPCRoute.
-pub(super) type RouteId = (objects::Kind, ObjectKey);
+/// A route of any kind.
+pub(super) type RouteId = (Kind, ObjectKey);
+
+/// Whether a route is one of streams: it leads bytes on, whatever is in them.
+pub(super) fn is_stream((kind, _): &RouteId) -> bool {
+    matches!(kind, Kind::TcpRoute | Kind::UdpRoute | Kind::TlsRoute)
+}

@@ -4,12 +4,14 @@ use super::added::{self, Set};
 use super::addresses::Given;
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
+use super::missing::note;
 use super::names::covers;
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use crate::Options;
 use model::policy::Identity;
 use model::{
-    CertificateId, Kind, ListenerId, Origin, Scheme, ServerName, Speaks, StreamPort, Transport,
+    CertificateId, Kind, ListenerId, Origin, Problem, Scheme, ServerName, Severity, Speaks,
+    StreamPort, Transport,
 };
 use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
 use objects::{ObjectKey, Snapshot};
@@ -80,6 +82,8 @@ pub(super) struct Listening {
     conflict: Option<&'static str>,
     /// Its certificate, or reason and message of what is wrong with it.
     pub(super) certificate: Option<Result<ObjectKey, (&'static str, String)>>,
+    /// What its owner is told of that certificate, though it is served.
+    warning: Option<String>,
     /// What its clients are asked.
     clients: Option<Asked>,
 }
@@ -104,8 +108,8 @@ impl Listening {
     }
 }
 
-/// What a Secret holds: nothing, or why it is no certificate.
-pub(super) type Certified<'a> = &'a mut dyn FnMut(&ObjectKey) -> Result<(), String>;
+/// Whether a Secret holds a certificate: what is said of it all the same, or why it is none.
+pub(super) type Certified<'a> = &'a mut dyn FnMut(&ObjectKey) -> Result<Option<String>, String>;
 
 impl State {
     /// Reads a Gateway with the ListenerSets that name it.
@@ -248,6 +252,18 @@ impl State {
         self.refused.is_some() || matches!(self.given, Some(Err(_)))
     }
 
+    /// What the owner of listeners, the Gateway or a ListenerSet of this number, is told of their certificates though
+    /// they are served.
+    pub(super) fn warnings(&self, set: Option<usize>) -> impl Iterator<Item = Problem> {
+        let own = self.each().filter(move |(_, read)| read.set == set && self.refused.is_none());
+        own.filter_map(|(listener, read)| {
+            let message = format!("listener {}: {}", listener.name, read.warning.as_ref()?);
+            let (kind, key) = self.owner(read);
+            let told = note(kind, key, "spec.listeners", message);
+            Some(Problem { severity: Severity::Warning, ..told })
+        })
+    }
+
     /// Its own listeners, without those of its sets.
     fn own_listeners(&self) -> impl Iterator<Item = (usize, (&Listener, &Listening))> {
         self.each().enumerate().take(self.gateway.listeners.len())
@@ -340,6 +356,13 @@ impl Listening {
             let mut named = listener.kinds.iter().filter(|named| known(named));
             listener.kinds.is_empty() || named.any(|(_, named)| named == **kind)
         };
+        let is_ended = protocol.is_some_and(Protocol::is_ended);
+        let found = is_ended.then(|| certificate(listener, from, snapshot, certified));
+        let (certificate, warning) = match found {
+            Some(Ok((secret, warning))) => (Some(Ok(secret)), warning),
+            Some(Err(why)) => (Some(Err(why)), None),
+            None => (None, None),
+        };
         Self {
             set: None,
             at: 0,
@@ -349,9 +372,8 @@ impl Listening {
             refused,
             clients,
             conflict: None,
-            certificate: protocol
-                .is_some_and(Protocol::is_ended)
-                .then(|| certificate(listener, from, snapshot, certified)),
+            certificate,
+            warning,
         }
     }
 }
@@ -512,7 +534,7 @@ fn certificate(
     (kind, own): (&'static str, &str),
     snapshot: &Snapshot,
     certified: Certified<'_>,
-) -> Result<ObjectKey, (&'static str, String)> {
+) -> Result<(ObjectKey, Option<String>), (&'static str, String)> {
     let wrong = |message: &str| ("InvalidCertificateRef", message.to_owned());
     let named = listener.tls.as_ref().and_then(|tls| tls.certificates.first());
     let named = named.ok_or_else(|| wrong("tls.certificateRefs is empty: name a Secret"))?;
@@ -528,7 +550,10 @@ fn certificate(
         return Err(("RefNotPermitted", message));
     }
     match certified(&key) {
-        Ok(()) => Ok(key),
+        Ok(warning) => {
+            let warning = warning.map(|why| format!("Secret {}/{} {why}", key.namespace, key.name));
+            Ok((key, warning))
+        }
         Err(why) => Err(wrong(&format!("Secret {}/{} {why}", key.namespace, key.name))),
     }
 }

@@ -1,13 +1,14 @@
 //! Names of what is nowhere: routes of Gateways, and Gateways of classes, that do not exist. What exists and is another
 //! controller's is nobody's mistake.
 
+use super::kinds::RouteId;
 use super::parents::{Parent, parents};
 use crate::Options;
 use crate::kinds::kind_of;
 use crate::settings::nearest;
 use imbl::OrdMap;
 use model::{Kind, Origin, Problem, Severity};
-use objects::gateway::{Gateway, HttpRoute, ListenerSet, StreamRoute};
+use objects::gateway::{Gateway, ListenerSet, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,22 +21,14 @@ const LONGEST: usize = 63;
 
 /// A note for each Gateway and ListenerSet that a route names and that is not there. Of namespaces that are not
 /// watched nothing is known.
-pub(super) fn of_route(route: &HttpRoute, snapshot: &Snapshot, options: &Options) -> Vec<Problem> {
-    let own = &route.meta.key;
-    let named = parents(&route.parents, &own.namespace);
-    of_parents((kind_of(route.kind), own, "spec.parentRefs"), named, snapshot, options)
-}
-
-/// The same of a route of streams.
-pub(super) fn of_stream(
-    kind: Kind,
-    route: &StreamRoute,
+pub(super) fn of_route(
+    (kind, own): &RouteId,
+    named: &[ParentRef],
     snapshot: &Snapshot,
     options: &Options,
 ) -> Vec<Problem> {
-    let own = &route.meta.key;
-    let named = parents(&route.parents, &own.namespace);
-    of_parents((kind, own, "spec.parentRefs"), named, snapshot, options)
+    let named = parents(named, &own.namespace);
+    of_parents((kind_of(*kind), own, "spec.parentRefs"), named, snapshot, options)
 }
 
 /// A note if a ListenerSet names a Gateway that is not there.

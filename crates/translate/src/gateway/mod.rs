@@ -13,7 +13,9 @@ mod expressions;
 mod filters;
 mod grants;
 mod hosts;
+mod index;
 mod kinds;
+mod links;
 mod listeners;
 mod missing;
 mod names;
@@ -43,18 +45,23 @@ use attach::{Attached, attach};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
 use hosts::host;
-use kinds::RouteId;
+use imbl::OrdMap;
+use index::{put, take_out};
+use kinds::{RouteId, is_stream};
+use links::{Links, Named};
 use listeners::{Certified, State};
-use model::{Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity};
-use objects::gateway::{Gateway, GatewayClass, HttpRoute, ListenerSet};
+use model::{
+    Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, StreamPort,
+};
+use objects::gateway::{Gateway, GatewayClass, ListenerSet, ParentRef};
 use objects::{ObjectKey, Snapshot};
-use parents::{Parent, ours, parents};
-use places::Places;
+use parents::{Parent, ours};
+use places::{Places, amounts};
 use rules::Port;
 use status::unserved;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use streams::Streams;
+use streams::{List, Streams};
 
 /// Secrets that a Gateway names, for whoever keeps their data.
 pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
@@ -78,22 +85,14 @@ pub(crate) struct Gateways {
     waiting_sets: BTreeSet<ObjectKey>,
     /// How many of them a namespace may have.
     most_listeners: u64,
-    /// Which routes name a Gateway or a ListenerSet, whosever it is.
-    by_parent: BTreeMap<Parent, BTreeSet<RouteId>>,
-    /// Which routes name a Service.
-    by_service: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
-    /// Which routes name backends of a namespace that is not theirs.
-    by_abroad: BTreeMap<Arc<str>, BTreeSet<RouteId>>,
+    /// What routes name, those of streams among them.
+    links: Links,
     /// Which routes answer for a host.
     by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
     given: BTreeMap<ObjectKey, Given>,
-    /// How many routes lead to a Service port.
-    ports: BTreeMap<Port, usize>,
-    /// Their lists of endpoints.
+    /// The lists of endpoints of the Service ports that routes lead to.
     lists: Lists<Port>,
-    /// How many routes are attached to a listener.
-    attached: BTreeMap<(ObjectKey, usize), u32>,
     /// What routes take, by namespace.
     places: Places,
     /// The Secrets of listeners that are served.
@@ -120,7 +119,7 @@ pub(crate) struct Around<'a> {
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
     pub(crate) config_maps: &'a BTreeSet<ObjectKey>,
-    /// Whether a Secret holds a certificate.
+    /// Whether a Secret holds a certificate, and what is said of it.
     pub(crate) certified: Certified<'a>,
 }
 
@@ -134,6 +133,12 @@ struct Work {
     /// Listeners that appeared, changed or went: what each is now.
     listeners: BTreeMap<ListenerId, Option<Listener>>,
     ports: BTreeSet<Port>,
+    /// Ports and hosts of listeners that may lead elsewhere, and lists of endpoints.
+    streams: BTreeSet<StreamPort>,
+    stream_hosts: BTreeSet<RouteKey>,
+    lists: BTreeSet<List>,
+    /// Services that have too many endpoints from now on, or have so no longer.
+    crowded: BTreeSet<ObjectKey>,
     /// Services whose policies, or the routes that lead to them, are others now.
     policed: BTreeSet<ObjectKey>,
     policies: BTreeSet<ObjectKey>,
@@ -164,11 +169,14 @@ impl Gateways {
         self.take_sets(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
         self.take_policies(&around, &mut work);
-        self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
         for id in std::mem::take(&mut work.routes) {
-            self.take_route(&id, &around, &mut work);
+            if is_stream(&id) {
+                self.take_stream(&id, &around, &mut work);
+            } else {
+                self.take_route(&id, &around, &mut work);
+            }
         }
         self.tell_gateways(new, &mut work);
         self.tell_sets(&around, &mut work);
@@ -191,6 +199,8 @@ impl Gateways {
             };
         }
         self.make_upstreams(&around, configuration, &mut work);
+        self.make_streams(&around, configuration, &mut work);
+        self.tell_services(&mut work);
         work.problems
     }
 
@@ -219,6 +229,7 @@ impl Gateways {
             // Whosever it is: that it is there answers routes that name it.
             if old.gateways.contains_key(key) != new.gateways.contains_key(key) {
                 self.touch_children(key, work);
+                work.routes.extend(self.links.astray(&Parent::Gateway(key.clone()), new));
             }
         }
         let granted = grants::touched(old, new);
@@ -263,59 +274,6 @@ impl Gateways {
         }
     }
 
-    /// Routes of streams: all of them again, if one may be another.
-    fn take_streams(
-        &mut self,
-        around: &Around<'_>,
-        configuration: &mut Configuration,
-        work: &mut Work,
-    ) {
-        let is_policed = work.policed.iter().any(|service| self.streams.names(service));
-        if work.gateways.is_empty() && !is_policed && !streams::touched(&self.streams, around) {
-            return;
-        }
-        let made = Streams::read(&self.gateways, &self.policies, around);
-        made.write(&self.streams, configuration);
-        let before = std::mem::replace(&mut self.streams, made);
-        let now = &self.streams;
-        work.policed.extend(before.differs(now));
-        let counts = before.attached.iter().chain(&now.attached);
-        let others = counts.filter(|(at, _)| before.attached.get(*at) != now.attached.get(*at));
-        work.gateways.extend(others.map(|((gateway, _), _)| gateway.clone()));
-        for port in before.upstreams.difference(&now.upstreams) {
-            if let Some(count) = self.ports.get_mut(port) {
-                *count -= 1;
-                if *count == 0 {
-                    self.ports.remove(port);
-                }
-            }
-            work.ports.insert(port.clone());
-        }
-        for port in now.upstreams.difference(&before.upstreams) {
-            *self.ports.entry(port.clone()).or_default() += 1;
-            work.ports.insert(port.clone());
-        }
-        let told = before.statuses.keys().chain(now.statuses.keys());
-        let routes: BTreeSet<_> = told.chain(before.notes.keys()).chain(now.notes.keys()).collect();
-        let is_same = |id| {
-            before.statuses.get(id) == now.statuses.get(id)
-                && before.notes.get(id) == now.notes.get(id)
-        };
-        for id in routes.into_iter().filter(|id| !is_same(id)) {
-            let status = now.statuses.get(id);
-            let conditions = status.into_iter().flat_map(|status| &status.parents);
-            let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
-            work.tell(kind_of(id.0), &id.1, failing(&conditions));
-            work.note(now.notes.get(id).into_iter().flatten().cloned());
-            match status {
-                Some(status) => {
-                    self.statuses.stream_routes.insert(id.clone(), Arc::new(status.clone()))
-                }
-                None => self.statuses.stream_routes.remove(id),
-            };
-        }
-    }
-
     /// Gives each Gateway its address, where there is a pool of them; notes those that get another one.
     fn give_addresses(&mut self, around: &Around<'_>, work: &mut Work) {
         let pool = &around.options.gateway_addresses;
@@ -333,129 +291,78 @@ impl Gateways {
     fn touch_routes(&self, around: &Around<'_>, work: &mut Work) {
         let (old, new) = (around.old, around.new);
         work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
+        work.routes.extend(differing(&old.stream_routes, &new.stream_routes).cloned());
         // Whoever grants something to a namespace touches those of its routes alone that ask for it.
         for (namespace, to) in grants::changed(old, new) {
-            let routes = self.by_abroad.get(&to).into_iter().flatten();
+            let routes = self.links.by_abroad.get(&to).into_iter().flatten();
             let routes = routes.filter(|(_, key)| key.namespace == namespace);
             work.routes.extend(routes.cloned());
         }
-        for namespace in differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone()) {
-            for kind in [objects::Kind::HttpRoute, objects::Kind::GrpcRoute] {
-                let from = (kind, ObjectKey::new(namespace.clone(), ""));
-                let within = new.http_routes.range(from..).map(|(id, _)| id);
-                let within =
-                    within.take_while(|(of, key)| *of == kind && key.namespace == namespace);
-                work.routes.extend(within.cloned());
-            }
+        for namespace in differing(&old.namespaces, &new.namespaces).map(|key| &key.name) {
+            work.routes.extend(within(&new.http_routes, namespace));
+            work.routes.extend(within(&new.stream_routes, namespace));
         }
         for service in around.services {
             // Endpoints alone change nothing that a route says.
             if old.services.get(service) != new.services.get(service) {
-                work.routes.extend(self.by_service.get(service).into_iter().flatten().cloned());
+                let routes = self.links.by_service.get(service).into_iter().flatten();
+                work.routes.extend(routes.cloned());
             }
         }
     }
 
     /// Weighs the touched routes that name a Gateway of ours; those whom that makes wait, or wait no more, are touched.
     fn weigh(&mut self, around: &Around<'_>, work: &mut Work) {
-        let Self { places, gateways, .. } = self;
-        let is_ours = |route: &&Arc<HttpRoute>| {
-            let own = &route.meta.key.namespace;
-            !ours(&route.parents, own, gateways, around.new).is_empty()
+        let Self { places, streams, gateways, .. } = self;
+        let is_ours = |named: &[ParentRef], own: &ObjectKey| {
+            !ours(named, &own.namespace, gateways, around.new).is_empty()
         };
-        let routes = work.routes.iter().map(|id| {
-            let route = around.new.http_routes.get(id).filter(is_ours);
-            (id, route.map(|route| &**route))
+        let (of_streams, others): (Vec<_>, Vec<_>) =
+            work.routes.iter().partition(|id| is_stream(id));
+        let others = others.into_iter().map(|id| {
+            let route = around.new.http_routes.get(id);
+            let route = route.filter(|route| is_ours(&route.parents, &route.meta.key));
+            (id, route.map(|route| (route.meta.created, amounts(route))))
         });
-        let news = places.weigh(routes, around.most);
+        let of_streams = of_streams.into_iter().map(|id| {
+            let route = around.new.stream_routes.get(id);
+            let route = route.filter(|route| is_ours(&route.parents, &route.meta.key));
+            (id, route.map(|route| (route.meta.created, streams::amounts(route))))
+        });
+        let mut news = places.weigh(others, around.most);
+        news.extend(streams.places.weigh(of_streams, around.most));
         work.routes.extend(news);
     }
 
     fn take_route(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
         let snapshot = around.new;
-        let route = snapshot.http_routes.get(id);
-        let before = self.routes.remove(id);
-        if let Some(before) = before {
-            self.forget(id, before, work);
+        if let Some(before) = self.routes.remove(id) {
+            self.links.take_out(id, &named(&before), work);
+            for spot in &before.spots {
+                take_out(&mut self.by_host, &spot.key, id);
+                work.hosts.insert(spot.key.clone());
+            }
         }
-        let Some(route) = route else {
-            self.statuses.routes.remove(id);
-            return work.tell(kind_of(id.0), &id.1, Vec::new());
+        let told = &mut self.statuses.routes;
+        let Some(route) = snapshot.http_routes.get(id) else {
+            return tell_route((id, None), Vec::new(), told, work);
         };
         let raw = around.options.raw.then(|| unserved("routes of Gateways"));
         let waits = raw.or_else(|| self.places.refused(id));
         let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
-        for parent in parents(&route.parents, &id.1.namespace) {
-            self.by_parent.entry(parent).or_default().insert(id.clone());
-        }
-        for service in &attached.draft.services {
-            work.policed.insert(service.clone());
-            self.by_service.entry(service.clone()).or_default().insert(id.clone());
-        }
-        for namespace in &attached.draft.abroad {
-            self.by_abroad.entry(namespace.clone()).or_default().insert(id.clone());
-        }
+        self.links.put(id, &named(&attached), work);
         for spot in &attached.spots {
-            self.by_host.entry(spot.key.clone()).or_default().insert(id.clone());
+            put(&mut self.by_host, &spot.key, id.clone());
             work.hosts.insert(spot.key.clone());
         }
-        for port in &attached.draft.ports {
-            *self.ports.entry(port.clone()).or_default() += 1;
-            work.ports.insert(port.clone());
-        }
-        for listener in &attached.listeners {
-            *self.attached.entry(listener.clone()).or_default() += 1;
-            work.gateways.insert(listener.0.clone());
-        }
-        let conditions = attached.status.iter().flat_map(|status| &status.parents);
-        let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
-        work.tell(kind_of(id.0), &id.1, failing(&conditions));
-        work.note(missing::of_route(route, snapshot, around.options));
-        match &attached.status {
-            Some(status) => self.statuses.routes.insert(id.clone(), Arc::new(status.clone())),
-            None => self.statuses.routes.remove(id),
-        };
+        let notes = missing::of_route(id, &route.parents, snapshot, around.options);
+        tell_route((id, attached.status.as_ref()), notes, told, work);
         self.routes.insert(id.clone(), attached);
-    }
-
-    fn forget(&mut self, id: &RouteId, before: Attached, work: &mut Work) {
-        for parent in parents(&before.route.parents, &id.1.namespace) {
-            take_out(&mut self.by_parent, &parent, id);
-        }
-        for service in &before.draft.services {
-            work.policed.insert(service.clone());
-            take_out(&mut self.by_service, service, id);
-        }
-        for namespace in &before.draft.abroad {
-            take_out(&mut self.by_abroad, namespace, id);
-        }
-        for spot in &before.spots {
-            take_out(&mut self.by_host, &spot.key, id);
-            work.hosts.insert(spot.key.clone());
-        }
-        for port in before.draft.ports {
-            if let Some(count) = self.ports.get_mut(&port) {
-                *count -= 1;
-                if *count == 0 {
-                    self.ports.remove(&port);
-                }
-            }
-            work.ports.insert(port);
-        }
-        for listener in before.listeners {
-            if let Some(count) = self.attached.get_mut(&listener) {
-                *count -= 1;
-                if *count == 0 {
-                    self.attached.remove(&listener);
-                }
-            }
-            work.gateways.insert(listener.0);
-        }
     }
 
     fn tell_gateways(&mut self, snapshot: &Snapshot, work: &mut Work) {
         for key in std::mem::take(&mut work.gateways) {
-            let attached = |index| self.attached_at(&key, index);
+            let attached = |index| self.links.attached_at(&key, index);
             let status = self.gateways.get(&key).map(|state| state.status(attached));
             work.sets.extend(self.sets.get(&key).into_iter().flatten().cloned());
             let mut problems = Vec::new();
@@ -466,7 +373,9 @@ impl Gateways {
             work.tell(Kind::Gateway, &key, problems);
             let gateway = snapshot.gateways.get(&key);
             work.note(gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot)));
-            work.note(self.gateways.get(&key).and_then(State::unused_infrastructure));
+            let state = self.gateways.get(&key);
+            work.note(state.and_then(State::unused_infrastructure));
+            work.note(state.into_iter().flat_map(|state| state.warnings(None)));
             match status {
                 Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
                 None => self.statuses.gateways.remove(&key),
@@ -474,20 +383,12 @@ impl Gateways {
         }
     }
 
-    /// How many routes are attached to a listener of a Gateway.
-    fn attached_at(&self, gateway: &ObjectKey, index: usize) -> u32 {
-        let at = (gateway.clone(), index);
-        let of = |all: &BTreeMap<_, u32>| all.get(&at).copied().unwrap_or_default();
-        of(&self.attached) + of(&self.streams.attached)
-    }
-
     /// What names a Gateway, or a ListenerSet that names it, is touched.
     fn touch_children(&self, gateway: &ObjectKey, work: &mut Work) {
         let sets = self.sets.get(gateway).into_iter().flatten().cloned();
         work.sets.extend(sets.clone());
         let parents = sets.map(Parent::Set).chain([Parent::Gateway(gateway.clone())]);
-        let routes = parents.filter_map(|parent| self.by_parent.get(&parent));
-        work.routes.extend(routes.flatten().cloned());
+        work.routes.extend(self.links.of_parents(parents));
     }
 }
 
@@ -534,13 +435,43 @@ fn listener_problems(listeners: &[ListenerStatus]) -> impl Iterator<Item = Strin
     })
 }
 
-fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, id: &V) {
-    if let Some(keys) = index.get_mut(from) {
-        keys.remove(id);
-        if keys.is_empty() {
-            index.remove(from);
-        }
-    }
+/// What an HTTPRoute or a GRPCRoute names.
+fn named(attached: &Attached) -> Named<'_> {
+    let Attached { route, draft, listeners, .. } = attached;
+    let (services, abroad, ports) = (&draft.services, &draft.abroad, &draft.ports);
+    Named { parents: &route.parents, services, abroad, ports, listeners }
+}
+
+/// The routes of a namespace.
+fn within<'r, V>(
+    all: &'r OrdMap<RouteId, V>,
+    namespace: &Arc<str>,
+) -> impl Iterator<Item = RouteId> + use<'r, V> {
+    let namespace = namespace.clone();
+    let kinds = objects::Kind::ALL.into_iter();
+    kinds.flat_map(move |kind| {
+        let from = (kind, ObjectKey::new(namespace.clone(), ""));
+        let namespace = namespace.clone();
+        let routes = all.range(from..).map(|(id, _)| id);
+        routes.take_while(move |(of, key)| *of == kind && key.namespace == namespace).cloned()
+    })
+}
+
+/// Tells a route what became of it, and what it should know.
+fn tell_route(
+    (id, status): (&RouteId, Option<&RouteStatus>),
+    notes: Vec<Problem>,
+    told: &mut OrdMap<RouteId, Arc<RouteStatus>>,
+    work: &mut Work,
+) {
+    let conditions = status.into_iter().flat_map(|status| &status.parents);
+    let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
+    work.tell(kind_of(id.0), &id.1, failing(&conditions));
+    work.note(notes);
+    match status {
+        Some(status) => told.insert(id.clone(), Arc::new(status.clone())),
+        None => told.remove(id),
+    };
 }
 
 fn is_ours(class: &GatewayClass, options: &Options) -> bool {

@@ -26,6 +26,25 @@ impl Parent {
         }
     }
 
+    /// The first one that may be of the same kind and in the same namespace.
+    pub(super) fn first_beside(&self) -> Self {
+        let first = |key: &ObjectKey| ObjectKey::new(key.namespace.clone(), "");
+        match self {
+            Self::Gateway(key) => Self::Gateway(first(key)),
+            Self::Set(key) => Self::Set(first(key)),
+        }
+    }
+
+    /// Whether it is of the same kind and in the same namespace.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Gateway(own), Self::Gateway(other)) | (Self::Set(own), Self::Set(other)) => {
+                own.namespace == other.namespace
+            }
+            (Self::Gateway(_), Self::Set(_)) | (Self::Set(_), Self::Gateway(_)) => false,
+        }
+    }
+
     /// Whose listeners are meant: a Gateway of ours, and the number of its ListenerSet.
     fn find<'a>(
         &self,

@@ -11,7 +11,15 @@ use std::sync::Arc;
 /// What is counted, with how much of it there may be.
 type Most = [(&'static str, u64); 3];
 /// Places, regular expressions, and bytes of their text.
-type Amounts = [u64; 3];
+pub(super) type Amounts = [u64; 3];
+/// Reason and message.
+pub(super) type Why = (&'static str, String);
+
+/// What an HTTPRoute or a GRPCRoute takes.
+pub(super) fn amounts(route: &HttpRoute) -> Amounts {
+    let (number, bytes) = expressions(route);
+    [places(route), number, bytes].map(|amount| u64::try_from(amount).unwrap_or(u64::MAX))
+}
 
 /// What routes take by namespace; costs time by what changes, unless a namespace has too much.
 #[derive(Debug, Default)]
@@ -33,11 +41,11 @@ struct Namespace {
 type Name = (Kind, Arc<str>);
 
 impl Places {
-    /// Weighs routes again, or forgets those that are gone or nobody's; gives back those who wait from now on, and
-    /// those who need not any longer.
+    /// Weighs routes again by their age and what they take, or forgets those that are gone or nobody's; gives back
+    /// those who wait from now on, and those who need not any longer.
     pub(super) fn weigh<'r>(
         &mut self,
-        routes: impl Iterator<Item = (&'r RouteId, Option<&'r HttpRoute>)>,
+        routes: impl Iterator<Item = (&'r RouteId, Option<(i64, Amounts)>)>,
         most: Most,
     ) -> BTreeSet<RouteId> {
         let mut touched = BTreeSet::new();
@@ -68,14 +76,14 @@ impl Places {
     }
 
     /// Why a route waits.
-    pub(super) fn refused(&self, (kind, key): &RouteId) -> Option<(&'static str, String)> {
+    pub(super) fn refused(&self, (kind, key): &RouteId) -> Option<Why> {
         let name = self.namespaces.get(&key.namespace)?.waiting.get(&(*kind, key.name.clone()))?;
         Some(over_budget(name))
     }
 }
 
 /// Reason and message for a route that waits.
-pub(super) fn over_budget(name: &str) -> (&'static str, String) {
+fn over_budget(name: &str) -> Why {
     let message = format!(
         "the older routes of its namespace leave too little of the {name} that they may have; remove some, or raise \
          {name} in {} of the ConfigMap",
@@ -85,16 +93,13 @@ pub(super) fn over_budget(name: &str) -> (&'static str, String) {
 }
 
 impl Namespace {
-    fn put(&mut self, name: Name, route: Option<&HttpRoute>) {
+    fn put(&mut self, name: Name, route: Option<(i64, Amounts)>) {
         if let Some((_, amounts)) = self.routes.remove(&name) {
             self.total = with(self.total, amounts, u64::saturating_sub);
         }
-        if let Some(route) = route {
-            let (number, bytes) = expressions(route);
-            let amounts = [places(route), number, bytes];
-            let amounts = amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX));
+        if let Some((created, amounts)) = route {
             self.total = with(self.total, amounts, u64::saturating_add);
-            self.routes.insert(name, (route.meta.created, amounts));
+            self.routes.insert(name, (created, amounts));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What BackendTLSPolicies touch, and what they are told.
 
 use super::backend_tls::{Read, Touched};
+use super::kinds::RouteId;
 use super::missing::note;
 use super::status::PolicyStatus;
 use super::{Around, Gateways, Work, differing, failing};
@@ -17,7 +18,7 @@ impl Gateways {
             self.policies.follow(touched.collect(), around.config_maps, around.new)
         };
         for service in &services {
-            work.routes.extend(self.by_service.get(service).into_iter().flatten().cloned());
+            work.routes.extend(self.links.by_service.get(service).into_iter().flatten().cloned());
         }
         // Of a Service whose ports have other names another policy may count.
         let changed = around.services.iter().filter(|service| self.policies.targets(service));
@@ -77,10 +78,19 @@ impl Gateways {
     }
 
     fn gateways_of(&self, service: &ObjectKey) -> BTreeSet<ObjectKey> {
-        let routes = self.by_service.get(service).into_iter().flatten();
-        let routes = routes.filter_map(|key| self.routes.get(key));
-        let listeners = routes.flat_map(|attached| &attached.listeners);
-        let gateways: BTreeSet<_> = listeners.map(|(gateway, _)| gateway).collect();
-        gateways.into_iter().chain(self.streams.gateways_of(service)).cloned().collect()
+        let routes = self.links.by_service.get(service).into_iter().flatten();
+        let gateways: BTreeSet<_> =
+            routes.flat_map(|id| self.gateways_between(id, service)).collect();
+        gateways.into_iter().cloned().collect()
+    }
+
+    /// The Gateways through which a route leads to a Service.
+    fn gateways_between<'s>(
+        &'s self,
+        id: &RouteId,
+        service: &ObjectKey,
+    ) -> impl Iterator<Item = &'s ObjectKey> {
+        let listeners = self.routes.get(id).into_iter().flat_map(|attached| &attached.listeners);
+        listeners.map(|(gateway, _)| gateway).chain(self.streams.gateways_of(id, service))
     }
 }

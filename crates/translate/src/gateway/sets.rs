@@ -1,11 +1,12 @@
 //! ListenerSets: whose listeners are added to a Gateway, and what they are told.
 
 use super::added::Set;
+use super::index::{put, take_out};
 use super::listeners::State;
 use super::missing::{note, of_set};
 use super::parents::Parent;
 use super::status::{Condition, ListenerStatus, SetStatus};
-use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems, take_out};
+use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems};
 use crate::budget;
 use model::Kind;
 use objects::gateway::{FromNamespaces, Gateway, ListenerSet};
@@ -32,14 +33,17 @@ impl Gateways {
         let (old, new) = (&around.old.listener_sets, &around.new.listener_sets);
         for key in differing(old, new) {
             work.sets.insert(key.clone());
-            let named = self.by_parent.get(&Parent::Set(key.clone()));
-            work.routes.extend(named.into_iter().flatten().cloned());
+            let parent = Parent::Set(key.clone());
+            if old.contains_key(key) != new.contains_key(key) {
+                work.routes.extend(self.links.astray(&parent, around.new));
+            }
+            work.routes.extend(self.links.of_parents([parent]));
             if let Some(before) = old.get(key).and_then(|set| set.gateway()) {
                 take_out(&mut self.sets, &before, key);
                 work.gateways.insert(before);
             }
             if let Some(now) = new.get(key).and_then(|set| set.gateway()) {
-                self.sets.entry(now.clone()).or_default().insert(key.clone());
+                put(&mut self.sets, &now, key.clone());
                 work.gateways.insert(now);
             }
         }
@@ -122,7 +126,9 @@ impl Gateways {
             let place = state
                 .and_then(|state| state.sets.iter().position(|set| set.object.meta.key == key));
             let status = state.zip(place).map(|(state, place)| {
-                state.set_status(place, |index| self.attached_at(&state.gateway.meta.key, index))
+                state.set_status(place, |index| {
+                    self.links.attached_at(&state.gateway.meta.key, index)
+                })
             });
             let mut problems = Vec::new();
             if let Some(status) = &status {
@@ -131,6 +137,8 @@ impl Gateways {
             }
             work.tell(Kind::ListenerSet, &key, problems);
             work.note(set.into_iter().flat_map(|set| of_set(set, around.new, around.options)));
+            let warnings = state.zip(place).map(|(state, place)| state.warnings(Some(place)));
+            work.note(warnings.into_iter().flatten());
             let foreign = set.filter(|set| set.gateway().is_none());
             work.note(foreign.map(|_| {
                 let message = "only Gateways are known; name one".to_owned();

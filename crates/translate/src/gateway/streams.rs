@@ -1,377 +1,417 @@
-//! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them,
-//! so all are read again as soon as something touches one.
+//! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. Of several routes that
+//! want a port, or a host of a listener, one has it; the others stand behind it.
 
-use super::Around;
 use super::attach::{Wish, hosts, listeners};
 use super::backend_tls::Policies;
-use super::grants;
-use super::listeners::{Protocol, State};
-use super::missing;
+use super::index::{put, take_out};
+use super::kinds::RouteId;
+use super::links::Named;
+use super::listeners::{Protocol, State, key_of};
 use super::parents::ours;
-use super::places::over_budget;
+use super::places::{Amounts, Places, Why};
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus, unserved};
-use crate::endpoint_budget::too_many;
-use crate::kinds::kind_of;
-use crate::translator::differing;
+use super::{Around, Gateways, Work, missing, tell_route};
+use crate::endpoint_budget::{Lists, Weight};
 use crate::upstream;
 use model::policy::UpstreamTls;
 use model::{
-    Configuration, Endpoints, Kind, Origin, Problem, RouteKey, Severity, Speaks, Stream,
-    StreamPort, StreamShare, TlsRoute, TlsShare, Transport,
+    Configuration, Endpoints, Kind, Origin, RouteKey, Speaks, Stream, StreamPort, StreamShare,
+    TlsRoute, TlsShare,
 };
 use objects::gateway::StreamRoute;
-use objects::{ObjectKey, Snapshot};
+use objects::{ObjectKey, Service, ServicePort, Snapshot};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
 use std::sync::Arc;
 
-/// Weights and Service ports; without a port nobody is there.
-type Shares = Vec<(u32, Option<Port>)>;
+/// A list of endpoints that ports lead to: a Service port and its protocol.
+pub(super) type List = (Port, &'static str);
+
+/// Where a route stands among those that want the same: how long the host is by which it does, its age, and its name.
+type Claim = (Reverse<usize>, i64, ObjectKey, objects::Kind);
 
 /// What was made of these routes.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    /// Where ports lead.
-    ports: BTreeMap<StreamPort, Stream>,
-    /// Where hosts of listeners lead.
-    hosts: BTreeMap<RouteKey, TlsRoute>,
-    /// How long the host is that led there, as its route says it: the longer one goes before.
-    ranks: BTreeMap<RouteKey, usize>,
-    /// The Service ports that hosts lead to.
-    pub(super) upstreams: BTreeSet<Port>,
-    /// The Services that routes name, whether or not they are there.
+    routes: BTreeMap<RouteId, Draft>,
+    /// Which routes want a port. The first one has it.
+    ports: BTreeMap<StreamPort, BTreeSet<Claim>>,
+    /// Which routes want a host of a listener.
+    hosts: BTreeMap<RouteKey, BTreeSet<Claim>>,
+    /// Which routes lead to a list of endpoints.
+    by_list: BTreeMap<List, BTreeSet<RouteId>>,
+    /// These lists, which all share that lead there.
+    endpoints: BTreeMap<List, Arc<Endpoints>>,
+    /// Which of them have to stay empty.
+    pub(super) lists: Lists<List>,
+    /// What routes take, by namespace: backends times host names.
+    pub(super) places: Places,
+}
+
+/// What one route asks for, before it meets the others.
+#[derive(Debug)]
+struct Draft {
+    /// The object.
+    route: Arc<StreamRoute>,
+    /// Weights and Service ports; without a port nobody is there.
+    shares: Vec<(u32, Option<Port>)>,
+    /// The Services that it names, whether or not they are there.
     services: BTreeSet<ObjectKey>,
-    /// Services that are reached where TLS ended, and the Gateways where it did.
-    ended: BTreeSet<(ObjectKey, ObjectKey)>,
-    /// How many routes are attached to a listener.
-    pub(super) attached: BTreeMap<(ObjectKey, usize), u32>,
-    /// What the routes of each namespace take: backends times host names.
-    taken: BTreeMap<Arc<str>, u64>,
-    /// What they may take.
-    most: u64,
-    /// The lists of endpoints of Service ports; none for those that have to wait.
-    lists: BTreeMap<(Port, &'static str), Option<Arc<Endpoints>>>,
-    /// How many endpoints these have by namespace, and how many they may have.
-    listed: BTreeMap<Arc<str>, u64>,
-    most_listed: u64,
-    /// The status of each route that names a Gateway of ours.
-    pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
-    /// Gateways that routes name and that are not there.
-    pub(super) notes: BTreeMap<(objects::Kind, ObjectKey), Vec<Problem>>,
+    /// Other namespaces in which it names backends, whether or not it may.
+    abroad: BTreeSet<Arc<str>>,
+    /// The upstreams that it leads to.
+    upstreams: BTreeSet<Port>,
+    /// The listeners that it counts for: Gateway and number.
+    listeners: BTreeSet<(ObjectKey, usize)>,
+    /// The ports that it wants.
+    ports: BTreeSet<StreamPort>,
+    /// The hosts that it wants, how long each is as the route says it, and where it would lead.
+    hosts: BTreeMap<RouteKey, (usize, Arc<TlsRoute>)>,
+    /// The Gateways where TLS ends before its backends are reached.
+    ended: BTreeSet<ObjectKey>,
+    /// What its parents say; none if none of them is ours.
+    status: Option<RouteStatus>,
 }
 
-/// Whether something of the cluster touches routes, Gateways aside.
-pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
-    let (old, new) = (around.old, around.new);
-    let has_routes = |namespace: &Arc<str>| {
-        let mut routes = new.stream_routes.values();
-        routes.any(|route| route.meta.key.namespace == *namespace)
-    };
-    differing(&old.stream_routes, &new.stream_routes).next().is_some()
-        || (known.most, known.most_listed) != (around.most[0].1, around.endpoints)
-        || differing(&old.namespaces, &new.namespaces).any(|key| has_routes(&key.name))
-        || grants::touched(old, new).iter().any(has_routes)
-        || around.services.iter().any(|service| known.is_touched(service, around))
+/// What a route takes of the budget of its namespace: places alone.
+pub(super) fn amounts(route: &StreamRoute) -> Amounts {
+    let places = route.backends.len().max(1).saturating_mul(route.hostnames.len().max(1));
+    [u64::try_from(places).unwrap_or(u64::MAX), 0, 0]
 }
 
-impl Streams {
-    /// Reads all routes; older ones first, then by name.
-    pub(super) fn read(
-        gateways: &BTreeMap<ObjectKey, State>,
-        policies: &Policies,
-        around: &Around<'_>,
-    ) -> Self {
-        let (most, most_listed) = (around.most[0].1, around.endpoints);
-        let mut made = Self { most, most_listed, ..Self::default() };
-        let mut routes: Vec<_> = around.new.stream_routes.values().collect();
-        routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
-        for route in routes {
-            made.add(route, gateways, policies, around);
-        }
-        made
-    }
-
-    fn add(
-        &mut self,
+impl Draft {
+    /// Reads a route, unless it waits for the reason given.
+    fn read(
         route: &Arc<StreamRoute>,
+        waits: Option<Why>,
         gateways: &BTreeMap<ObjectKey, State>,
-        policies: &Policies,
-        around: &Around<'_>,
-    ) {
-        let key = &route.meta.key;
-        let kind = kind_of(route.kind);
-        let notes = missing::of_stream(kind, route, around.new, around.options);
-        if !notes.is_empty() {
-            self.notes.insert((route.kind, key.clone()), notes);
-        }
-        let ours = ours(&route.parents, &key.namespace, gateways, around.new);
-        if ours.is_empty() {
-            return;
-        }
-        let waits = self.waits(route, around);
-        // Of one that waits nothing is looked up, as with other routes.
-        let (shares, unresolved) = match waits {
-            Some(_) => Default::default(),
-            None => self.shares(route, around.new),
+        (snapshot, policies): (&Snapshot, &Policies),
+    ) -> Self {
+        let mut draft = Self {
+            route: route.clone(),
+            shares: Vec::new(),
+            services: BTreeSet::new(),
+            abroad: BTreeSet::new(),
+            upstreams: BTreeSet::new(),
+            listeners: BTreeSet::new(),
+            ports: BTreeSet::new(),
+            hosts: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            status: None,
         };
+        let own = &route.meta.key.namespace;
+        let ours = ours(&route.parents, own, gateways, snapshot);
+        if ours.is_empty() {
+            return draft;
+        }
+        // Of one that waits nothing is looked up, as with other routes.
+        let unresolved = if waits.is_none() { draft.resolve(snapshot) } else { None };
         let resolved = match unresolved {
             Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message),
             None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
         };
-        let wish = Wish {
-            kind: route.kind.name(),
-            namespace: &key.namespace,
-            hostnames: &route.hostnames,
-        };
+        let unread = route
+            .unread
+            .as_ref()
+            .map(|field| ("UnsupportedValue", format!("{field} is not supported: take it out")));
+        let refused = waits.or(unread);
+        let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
         let mut told = Vec::with_capacity(ours.len());
-        let mut counted = BTreeSet::new();
         for (parent, (state, set)) in ours {
-            let found = listeners(&wish, parent, (state, set), around.new);
-            let accepted = match (&route.unread, found) {
+            let found = listeners(&wish, parent, (state, set), snapshot);
+            let accepted = match (&refused, found) {
                 (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
-                (_, Ok(_)) if waits.is_some() => {
-                    let (reason, message) = waits.clone().unwrap_or_default();
-                    Condition::fails("Accepted", reason, message)
-                }
-                (Some(field), Ok(_)) => {
-                    let message = format!("{field} is not supported: take it out");
-                    Condition::fails("Accepted", "UnsupportedValue", message)
+                (Some((reason, message)), Ok(_)) => {
+                    Condition::fails("Accepted", reason, message.clone())
                 }
                 (None, Ok(found)) => {
                     for index in found {
-                        let listener = (state.gateway.meta.key.clone(), index);
-                        if counted.insert(listener.clone()) {
-                            *self.attached.entry(listener).or_default() += 1;
-                        }
-                        self.lead(route, (state, index), &shares, policies, around);
+                        draft.lead((state, index), policies, snapshot);
                     }
                     Condition::holds("Accepted", "Accepted")
                 }
             };
             told.push((parent.clone(), vec![accepted, resolved.clone()]));
         }
-        let status = RouteStatus { generation: route.meta.generation, parents: told };
-        self.statuses.insert((route.kind, key.clone()), status);
+        draft.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
+        draft
     }
 
-    /// Why a route has to wait, if the older ones of its namespace leave too little.
-    fn waits(
-        &mut self,
-        route: &StreamRoute,
-        around: &Around<'_>,
-    ) -> Option<(&'static str, String)> {
-        if around.options.raw {
-            return Some(unserved("routes of Gateways"));
+    /// Looks up the backends; gives back the first reference that leads nowhere.
+    fn resolve(&mut self, snapshot: &Snapshot) -> Option<Why> {
+        let route = self.route.clone();
+        let own = &route.meta.key.namespace;
+        let wanted = Wanted { kind: route.kind.name(), namespace: own, protocol: protocol(&route) };
+        let mut unresolved = None;
+        for backend in &route.backends {
+            let namespace = key_of(&backend.object, own).namespace;
+            if namespace != *own {
+                self.abroad.insert(namespace);
+            }
+            let port = wanted.port(backend, snapshot, &mut self.services);
+            let port = port.map_err(|why| unresolved.get_or_insert(why).0).ok();
+            if route.kind == objects::Kind::TlsRoute {
+                self.upstreams.extend(port.clone());
+            }
+            self.shares.push((backend.weight, port));
         }
-        let (name, most) = around.most[0];
-        let takes = route.backends.len().max(1) * route.hostnames.len().max(1);
-        let taken = self.taken.entry(route.meta.key.namespace.clone()).or_default();
-        let then = taken.saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
-        if then > most {
-            return Some(over_budget(name));
-        }
-        *taken = then;
-        None
+        unresolved
     }
 
-    /// Leads a listener where a route says, unless an older one does already.
-    fn lead(
-        &mut self,
-        route: &StreamRoute,
-        (state, index): (&State, usize),
-        shares: &Shares,
-        policies: &Policies,
-        around: &Around<'_>,
-    ) {
-        let key = &route.meta.key;
-        if let Some(port) = state.stream(index).filter(|port| !self.ports.contains_key(port)) {
-            let shares = shares.iter().map(|(weight, to)| StreamShare {
-                weight: *weight,
-                endpoints: self.endpoints(to.as_ref(), port.transport, route, around),
-            });
-            let stream = Stream {
-                service: format!("{} {}/{}", route.kind.name(), key.namespace, key.name).into(),
-                namespace: key.namespace.clone(),
-                endpoints: Arc::default(),
-                external: None,
-                takes_proxy: false,
-                gives_proxy: false,
-                shares: shares.collect(),
-            };
-            self.ports.insert(port, stream);
-        }
-        let listener = state.listener(index);
+    /// Wants what comes in at a listener.
+    fn lead(&mut self, (state, index): (&State, usize), policies: &Policies, snapshot: &Snapshot) {
+        let (route, gateway) = (&self.route, &state.gateway.meta.key);
+        self.listeners.insert((gateway.clone(), index));
+        self.ports.extend(state.stream(index));
         let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
         if route.kind != objects::Kind::TlsRoute {
             return;
         }
-        let listens = listener.hostname.as_deref();
+        let is_ended = state.listeners[index].protocol == Some(Protocol::Spoken(Speaks::TlsEnded));
+        if is_ended {
+            self.ended.insert(gateway.clone());
+        }
+        let ended = is_ended.then_some((state, policies));
+        let shares = self.shares.iter().map(|share| tls_share(share, ended, snapshot));
+        let key = &route.meta.key;
+        let origin = Origin::new(Kind::TlsRoute, key.namespace.clone(), key.name.clone());
+        let made = Arc::new(TlsRoute { shares: shares.collect(), origin });
+        let listens = state.listener(index).hostname.as_deref();
         for host in hosts(&route.hostnames, listens) {
             // Of its host names those count that lead here.
             let written = route.hostnames.iter();
             let written = written.filter(|name| hosts(from_ref(*name), listens).contains(&host));
             let rank = written.map(String::len).max().unwrap_or_default();
             let at = RouteKey { listener: Some(own.clone()), host };
-            if self.ranks.get(&at).is_some_and(|known| *known >= rank) {
+            self.hosts.insert(at, (rank, made.clone()));
+        }
+    }
+
+    /// The lists of endpoints that its ports lead to.
+    fn lists(&self) -> impl Iterator<Item = List> {
+        let is_listed = self.route.kind != objects::Kind::TlsRoute;
+        let ports = self.shares.iter().filter_map(|(_, port)| port.clone());
+        ports.filter(move |_| is_listed).map(|port| (port, protocol(&self.route)))
+    }
+
+    fn named(&self) -> Named<'_> {
+        Named {
+            parents: &self.route.parents,
+            services: &self.services,
+            abroad: &self.abroad,
+            ports: &self.upstreams,
+            listeners: &self.listeners,
+        }
+    }
+
+    fn claim(&self, rank: usize) -> Claim {
+        let meta = &self.route.meta;
+        (Reverse(rank), meta.created, meta.key.clone(), self.route.kind)
+    }
+}
+
+fn protocol(route: &StreamRoute) -> &'static str {
+    if route.kind == objects::Kind::UdpRoute { "UDP" } else { "TCP" }
+}
+
+/// A part of the connections to a host. Where TLS ended a policy may ask for it again; what cannot be kept to ends
+/// them.
+fn tls_share(
+    (weight, port): &(u32, Option<Port>),
+    ended: Option<(&State, &Policies)>,
+    snapshot: &Snapshot,
+) -> TlsShare {
+    let mut made = TlsShare { weight: *weight, upstream: None, tls: None };
+    let Some(port) = port else { return made };
+    let asked = ended.and_then(|(state, policies)| {
+        let identity = state.identity.as_ref().map(|found| found.as_ref().ok().cloned());
+        Some((policies.of_port(port, snapshot)?.ok(), identity))
+    });
+    let tls = match asked {
+        None => None,
+        Some((None, _) | (_, Some(None))) => return made,
+        Some((Some(tls), None)) => Some(tls),
+        Some((Some(tls), Some(identity))) => {
+            Some(Arc::new(UpstreamTls { identity, ..UpstreamTls::clone(&tls) }))
+        }
+    };
+    (made.upstream, made.tls) = (Some(upstream_id(port)), tls);
+    made
+}
+
+/// The port of a Service that a list has the endpoints of, if it is there.
+fn listed<'s>(
+    ((key, number), protocol): &List,
+    snapshot: &'s Snapshot,
+) -> Option<(&'s Service, &'s ServicePort)> {
+    let service = snapshot.services.get(key)?;
+    let is_it = |port: &&ServicePort| port.port == *number && port.protocol == *protocol;
+    Some((service, service.ports.iter().find(is_it)?))
+}
+
+impl Streams {
+    fn put(&mut self, id: &RouteId, draft: Draft, work: &mut Work) {
+        draft.ports.iter().for_each(|port| put(&mut self.ports, port, draft.claim(0)));
+        for (at, (rank, _)) in &draft.hosts {
+            put(&mut self.hosts, at, draft.claim(*rank));
+        }
+        draft.lists().for_each(|list| put(&mut self.by_list, &list, id.clone()));
+        work.touch_streams(&draft);
+        self.routes.insert(id.clone(), draft);
+    }
+
+    fn take_out(&mut self, id: &RouteId, draft: &Draft, work: &mut Work) {
+        draft.ports.iter().for_each(|port| take_out(&mut self.ports, port, &draft.claim(0)));
+        for (at, (rank, _)) in &draft.hosts {
+            take_out(&mut self.hosts, at, &draft.claim(*rank));
+        }
+        draft.lists().for_each(|list| take_out(&mut self.by_list, &list, id));
+        work.touch_streams(draft);
+    }
+
+    /// Whoever goes before all others that want the same.
+    fn first(&self, claims: Option<&BTreeSet<Claim>>) -> Option<&Draft> {
+        let (_, _, key, kind) = claims?.first()?;
+        self.routes.get(&(*kind, key.clone()))
+    }
+
+    /// Where a port leads.
+    fn stream(&self, port: &StreamPort) -> Option<Stream> {
+        let draft = self.first(self.ports.get(port))?;
+        let shares = draft.shares.iter().map(|(weight, to)| {
+            let list = to.as_ref().map(|to| (to.clone(), protocol(&draft.route)));
+            let endpoints = list.and_then(|list| self.endpoints.get(&list).cloned());
+            StreamShare { weight: *weight, endpoints: endpoints.unwrap_or_default() }
+        });
+        let (kind, key) = (draft.route.kind.name(), &draft.route.meta.key);
+        Some(Stream {
+            service: format!("{kind} {}/{}", key.namespace, key.name).into(),
+            namespace: key.namespace.clone(),
+            endpoints: Arc::default(),
+            external: None,
+            takes_proxy: false,
+            gives_proxy: false,
+            shares: shares.collect(),
+        })
+    }
+
+    /// Where a host of a listener leads.
+    fn tls_route(&self, at: &RouteKey) -> Option<&Arc<TlsRoute>> {
+        let (_, made) = self.first(self.hosts.get(at))?.hosts.get(at)?;
+        Some(made)
+    }
+
+    /// Looks again who is behind the touched lists, and which of them have to stay empty.
+    fn list(&mut self, around: &Around<'_>, work: &mut Work) {
+        let mut touched = std::mem::take(&mut work.lists);
+        for service in around.services {
+            let lists = self.by_list.range(((service.clone(), 0), "")..).map(|(list, _)| list);
+            let lists = lists.take_while(|((key, _), _)| key == service);
+            touched.extend(lists.cloned());
+        }
+        for list @ ((key, _), protocol) in &touched {
+            let found = listed(list, around.new).filter(|_| self.by_list.contains_key(list));
+            let weight = found.map(|(service, port)| Weight {
+                created: service.meta.created,
+                endpoints: upstream::count(service, port, protocol, around.new),
+            });
+            self.lists.weigh(&key.namespace, list, weight);
+        }
+        let news = self.lists.admit(around.endpoints);
+        work.crowded.extend(news.iter().map(|((service, _), _)| service.clone()));
+        touched.extend(news);
+        for list in touched {
+            let Some(users) = self.by_list.get(&list) else {
+                self.endpoints.remove(&list);
                 continue;
+            };
+            let waits = self.lists.waits(&list.0.0.namespace, &list);
+            let found = listed(&list, around.new).filter(|_| !waits);
+            let made = found.map(|(service, port)| {
+                upstream::endpoints(service, port, list.1, around.new, around.options)
+            });
+            let made = made.unwrap_or_default();
+            if self.endpoints.get(&list).is_none_or(|known| **known != made) {
+                let users = users.iter().filter_map(|id| self.routes.get(id));
+                work.streams.extend(users.flat_map(|draft| &draft.ports));
+                self.endpoints.insert(list, Arc::new(made));
             }
-            let ended = (state.listeners[index].protocol
-                == Some(Protocol::Spoken(Speaks::TlsEnded)))
-            .then_some((state, policies));
-            let shares = shares.iter().map(|share| self.share(share, ended, around));
-            let shares = shares.collect();
-            let origin = Origin::new(Kind::TlsRoute, key.namespace.clone(), key.name.clone());
-            self.ranks.insert(at.clone(), rank);
-            self.hosts.insert(at, TlsRoute { shares, origin });
         }
     }
 
-    /// The endpoints of a Service port, which all that lead there share. Those of the oldest routes go first; where
-    /// they leave too little, there are none.
-    fn endpoints(
+    /// Whether the endpoints of a Service stay unused, as there are too many.
+    pub(super) fn is_crowded(&self, service: &ObjectKey) -> bool {
+        let lists = self.by_list.range(((service.clone(), 0), "")..).map(|(list, _)| list);
+        let mut lists = lists.take_while(|((key, _), _)| key == service);
+        lists.any(|list| self.lists.waits(&service.namespace, list))
+    }
+
+    /// The Gateways where TLS ends before a route leads to a Service.
+    pub(super) fn gateways_of<'s>(
+        &'s self,
+        id: &RouteId,
+        service: &ObjectKey,
+    ) -> impl Iterator<Item = &'s ObjectKey> {
+        let leads = |draft: &&Draft| draft.upstreams.iter().any(|(found, _)| found == service);
+        self.routes.get(id).filter(leads).into_iter().flat_map(|draft| &draft.ended)
+    }
+}
+
+impl Work {
+    fn touch_streams(&mut self, draft: &Draft) {
+        self.streams.extend(&draft.ports);
+        self.stream_hosts.extend(draft.hosts.keys().cloned());
+        self.lists.extend(draft.lists());
+    }
+}
+
+impl Gateways {
+    /// Reads a route of streams again.
+    pub(super) fn take_stream(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
+        if let Some(before) = self.streams.routes.remove(id) {
+            self.links.take_out(id, &before.named(), work);
+            self.streams.take_out(id, &before, work);
+        }
+        let told = &mut self.statuses.stream_routes;
+        let Some(route) = around.new.stream_routes.get(id) else {
+            return tell_route((id, None), Vec::new(), told, work);
+        };
+        let raw = around.options.raw.then(|| unserved("routes of Gateways"));
+        let waits = raw.or_else(|| self.streams.places.refused(id));
+        let draft = Draft::read(route, waits, &self.gateways, (around.new, &self.policies));
+        let notes = missing::of_route(id, &route.parents, around.new, around.options);
+        tell_route((id, draft.status.as_ref()), notes, told, work);
+        self.links.put(id, &draft.named(), work);
+        self.streams.put(id, draft, work);
+    }
+
+    /// Writes where the touched ports and hosts lead into the configuration.
+    pub(super) fn make_streams(
         &mut self,
-        to: Option<&Port>,
-        transport: Transport,
-        route: &StreamRoute,
         around: &Around<'_>,
-    ) -> Arc<Endpoints> {
-        let Some(to) = to else { return Arc::default() };
-        let protocol = match transport {
-            Transport::Tcp => "TCP",
-            Transport::Udp => "UDP",
-        };
-        if !self.lists.contains_key(&(to.clone(), protocol)) {
-            let made = self.list(to, protocol, around);
-            self.lists.insert((to.clone(), protocol), made);
-        }
-        let Some(list) = &self.lists[&(to.clone(), protocol)] else {
-            let message = format!("{}; connections there end", too_many(&to.0));
-            let note = missing::note(kind_of(route.kind), &route.meta.key, "spec.rules", message);
-            let note = Problem { severity: Severity::Error, ..note };
-            let notes = self.notes.entry((route.kind, route.meta.key.clone())).or_default();
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-            return Arc::default();
-        };
-        list.clone()
-    }
-
-    fn list(
-        &mut self,
-        (key, number): &Port,
-        protocol: &str,
-        around: &Around<'_>,
-    ) -> Option<Arc<Endpoints>> {
-        let service = around.new.services.get(key);
-        let ports = service.into_iter().flat_map(|service| service.ports.iter());
-        let mut ports = ports.filter(|port| port.port == *number && port.protocol == protocol);
-        let Some((service, port)) = service.zip(ports.next()) else {
-            return Some(Arc::default());
-        };
-        let listed = self.listed.entry(key.namespace.clone()).or_default();
-        let then = listed.saturating_add(upstream::count(service, port, protocol, around.new));
-        if then > self.most_listed {
-            return None;
-        }
-        *listed = then;
-        let found = upstream::endpoints(service, port, protocol, around.new, around.options);
-        Some(Arc::new(found))
-    }
-
-    /// A part of the connections to a host. Where TLS ended a policy may ask for it again; what cannot be kept to ends
-    /// them.
-    fn share(
-        &mut self,
-        (weight, port): &(u32, Option<Port>),
-        ended: Option<(&State, &Policies)>,
-        around: &Around<'_>,
-    ) -> TlsShare {
-        let mut made = TlsShare { weight: *weight, upstream: None, tls: None };
-        let Some(port) = port else { return made };
-        let asked = ended.and_then(|(state, policies)| {
-            self.ended.insert((port.0.clone(), state.gateway.meta.key.clone()));
-            let identity = state.identity.as_ref().map(|found| found.as_ref().ok().cloned());
-            Some((policies.of_port(port, around.new)?.ok(), identity))
-        });
-        let tls = match asked {
-            None => None,
-            Some((None, _) | (_, Some(None))) => return made,
-            Some((Some(tls), None)) => Some(tls),
-            Some((Some(tls), Some(identity))) => {
-                Some(Arc::new(UpstreamTls { identity, ..UpstreamTls::clone(&tls) }))
-            }
-        };
-        (made.upstream, made.tls) = (Some(upstream_id(port)), tls);
-        made
-    }
-
-    /// Whether a Service that changed, or whose endpoints did, makes routes another thing. Endpoints alone do so where
-    /// they are listed here; those of hosts are an upstream's.
-    fn is_touched(&self, service: &ObjectKey, around: &Around<'_>) -> bool {
-        let (old, new) = (&around.old.services, &around.new.services);
-        let mut lists = self.lists.range(((service.clone(), 0), "")..);
-        let is_listed = lists.next().is_some_and(|(((listed, _), _), _)| listed == service);
-        self.services.contains(service) && (is_listed || old.get(service) != new.get(service))
-    }
-
-    /// Whether a route names a Service.
-    pub(super) fn names(&self, service: &ObjectKey) -> bool {
-        self.services.contains(service)
-    }
-
-    /// The Gateways where TLS ends before a Service is reached.
-    pub(super) fn gateways_of(&self, service: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        let from = (service.clone(), ObjectKey::new("", ""));
-        let all = self.ended.range(from..).take_while(move |(found, _)| found == service);
-        all.map(|(_, gateway)| gateway)
-    }
-
-    /// The Services that are reached through other Gateways than before.
-    pub(super) fn differs(&self, now: &Self) -> Vec<ObjectKey> {
-        let differ = self.ended.symmetric_difference(&now.ended);
-        differ.map(|(service, _)| service.clone()).collect()
-    }
-
-    /// Weights and Service ports of a route, and the first reference that leads nowhere.
-    fn shares(
-        &mut self,
-        route: &StreamRoute,
-        snapshot: &Snapshot,
-    ) -> (Shares, Option<(&'static str, String)>) {
-        let protocol = if route.kind == objects::Kind::UdpRoute { "UDP" } else { "TCP" };
-        let namespace = &route.meta.key.namespace;
-        let wanted = Wanted { kind: route.kind.name(), namespace, protocol };
-        let mut unresolved = None;
-        let shares = route.backends.iter().map(|backend| {
-            let port = wanted.port(backend, snapshot, &mut self.services);
-            let port = port.map_err(|why| unresolved.get_or_insert(why).0).ok();
-            if route.kind == objects::Kind::TlsRoute {
-                self.upstreams.extend(port.clone());
-            }
-            (backend.weight, port)
-        });
-        let shares = shares.collect();
-        (shares, unresolved)
-    }
-
-    /// Writes what differs from `before` into the configuration.
-    pub(super) fn write(&self, before: &Self, configuration: &mut Configuration) {
-        for port in before.ports.keys().filter(|port| !self.ports.contains_key(port)) {
-            configuration.streams.remove(port);
-        }
-        for (port, stream) in &self.ports {
-            if before.ports.get(port) != Some(stream) {
-                configuration.streams.insert(*port, Arc::new(stream.clone()));
+        configuration: &mut Configuration,
+        work: &mut Work,
+    ) {
+        self.streams.list(around, work);
+        for port in std::mem::take(&mut work.streams) {
+            let made = self.streams.stream(&port);
+            let known = configuration.streams.get(&port).map(|known| &**known);
+            if known != made.as_ref() {
+                match made {
+                    Some(made) => configuration.streams.insert(port, Arc::new(made)),
+                    None => configuration.streams.remove(&port),
+                };
             }
         }
-        for key in before.hosts.keys().filter(|key| !self.hosts.contains_key(key)) {
-            configuration.tls_routes.remove(key);
-        }
-        for (key, route) in &self.hosts {
-            if before.hosts.get(key) != Some(route) {
-                configuration.tls_routes.insert(key.clone(), Arc::new(route.clone()));
+        for at in std::mem::take(&mut work.stream_hosts) {
+            let made = self.streams.tls_route(&at);
+            if configuration.tls_routes.get(&at) != made {
+                match made {
+                    Some(made) => configuration.tls_routes.insert(at, made.clone()),
+                    None => configuration.tls_routes.remove(&at),
+                };
             }
         }
     }

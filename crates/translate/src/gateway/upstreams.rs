@@ -7,7 +7,6 @@ use crate::ingress::{Role, Target};
 use crate::upstream::{self, Behind};
 use model::{Configuration, Kind, Upstream};
 use objects::{ObjectKey, PortRef};
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -20,33 +19,39 @@ impl Gateways {
         work: &mut Work,
     ) {
         let mut touched = std::mem::take(&mut work.ports);
-        touched.extend(
-            around.services.iter().flat_map(|service| {
-                self.ports.range(ports_of(service)).map(|(port, _)| port.clone())
-            }),
-        );
+        let ports = &self.links.ports;
+        for service in around.services {
+            touched.extend(ports.range(ports_of(service)).map(|(port, _)| port.clone()));
+        }
         for port in &touched {
             let weight = upstream::weight(&target_of(port), around.new);
-            let weight = weight.filter(|_| self.ports.contains_key(port));
+            let weight = weight.filter(|_| ports.contains_key(port));
             self.lists.weigh(&port.0.namespace, port, weight);
         }
         let news = self.lists.admit(around.endpoints);
-        let services: BTreeSet<_> = news.iter().map(|(service, _)| service).collect();
-        for service in services {
-            let mut ports = self.ports.range(ports_of(service));
-            let waits = ports.any(|(port, _)| self.lists.waits(&service.namespace, port));
-            let message = || format!("{}; what leads there answers 503", too_many(service));
-            work.tell(Kind::Service, service, waits.then(message).into_iter().collect());
-        }
+        work.crowded.extend(news.iter().map(|(service, _)| service.clone()));
         touched.extend(news);
         for port in &touched {
             self.make_upstream(port, around, configuration);
         }
     }
 
+    /// Tells Services that there are too many endpoints of theirs, and what becomes of what leads there.
+    pub(super) fn tell_services(&self, work: &mut Work) {
+        for service in std::mem::take(&mut work.crowded) {
+            let mut ports = self.links.ports.range(ports_of(&service));
+            let waits = ports.any(|(port, _)| self.lists.waits(&service.namespace, port));
+            let ends = self.streams.is_crowded(&service);
+            let told = [(waits, "what leads there answers 503"), (ends, "connections there end")];
+            let told = told.into_iter().filter(|(holds, _)| *holds);
+            let told = told.map(|(_, what)| format!("{}; {what}", too_many(&service)));
+            work.tell(Kind::Service, &service, told.collect());
+        }
+    }
+
     fn make_upstream(&self, port: &Port, around: &Around<'_>, configuration: &mut Configuration) {
         let id = upstream_id(port);
-        if !self.ports.contains_key(port) {
+        if !self.links.ports.contains_key(port) {
             configuration.upstreams.remove(&id);
             return;
         }

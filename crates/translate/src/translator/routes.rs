@@ -2,6 +2,7 @@
 
 use super::{Finder, Translator, Work};
 use crate::budget::Budget;
+use crate::certificate;
 use crate::gateway::Around;
 use objects::{ObjectKey, Reference, Snapshot};
 use std::collections::BTreeSet;
@@ -24,7 +25,10 @@ impl Translator {
         }
         let before = self.gateway.secrets.clone();
         let Self { certificates, snapshot, options, gateway, configuration, .. } = self;
-        let mut certified = |secret: &ObjectKey| certificates.get(secret, snapshot).map(drop);
+        let mut certified = |secret: &ObjectKey| {
+            let found = certificates.get(secret, snapshot)?;
+            Ok(certificate::costly(&found))
+        };
         let around = Around {
             old,
             new: snapshot,

@@ -321,24 +321,62 @@ fn a_chain_that_no_client_would_take_is_told_and_not_sent() {
     );
 }
 
+/// A Secret with a key of RSA.
+fn rsa(bits: usize) -> objects::Secret {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = "req -x509 -nodes -subj /CN=a.shop.test -keyout a.key -out a.crt -newkey";
+    openssl(folder.path(), &format!("{command} rsa:{bits}"));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a file");
+    let (certificate, key) = (read("a.crt"), read("a.key"));
+    secret("demo", "long", &[("tls.crt", &certificate), ("tls.key", &key)])
+}
+
+const LISTENERS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: demo, name: web}
+spec:
+  gatewayClassName: fairway
+  allowedListeners: {namespaces: {from: Same}}
+  listeners: [{name: own, protocol: HTTPS, port: 443, hostname: a.shop.test, tls: {certificateRefs: [{name: long}]}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {namespace: demo, name: more}
+spec:
+  parentRef: {name: web}
+  listeners: [{name: added, protocol: HTTPS, port: 443, hostname: b.shop.test, tls: {certificateRefs: [{name: long}]}}]
+";
+
+#[test]
+fn a_key_that_is_dear_to_sign_with_is_served_and_told_to_whoever_shows_it_at_a_listener() {
+    let mut snapshot = objects::snapshot_of([(std::path::Path::new("in.yaml"), LISTENERS)]);
+    let mut translator = Translator::new(Options::default());
+    for (bits, is_told) in [(2048, false), (4608, true), (2048, false)] {
+        put_secret(&mut snapshot, rsa(bits));
+        let found = translator.update(&snapshot);
+        assert_eq!(found.problems, translate(&snapshot, &Options::default()).problems);
+        assert!(found.configuration.certificates.contains_key(&CertificateId::new("demo/long")));
+        let told = found.problems.to_string();
+        for (owner, listener) in [("Gateway demo/web", "own"), ("ListenerSet demo/more", "added")] {
+            let wanted = format!(
+                "Warning: {owner}: spec.listeners: listener {listener}: Secret demo/long has an RSA key of 4608 bits"
+            );
+            assert_eq!(told.contains(&wanted), is_told, "{bits}: {told}");
+        }
+    }
+}
+
 #[test]
 fn a_key_that_is_dear_to_sign_with_is_served_and_told() {
-    let folder = tempfile::tempdir().expect("a folder");
     let said = |bits: usize| {
-        let name = format!("{bits}");
-        openssl(
-            folder.path(),
-            &format!(
-                "req -x509 -newkey rsa:{bits} -nodes -subj /CN=a.shop.test -keyout {name}.key -out {name}.crt"
-            ),
-        );
-        let read = |kind: &str| {
-            std::fs::read_to_string(folder.path().join(format!("{name}.{kind}"))).expect("a file")
-        };
         let mut snapshot = cluster();
-        let (certificate, key) = (read("crt"), read("key"));
-        let data = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
-        put_secret(&mut snapshot, secret("demo", "long", &data));
+        put_secret(&mut snapshot, rsa(bits));
         put_ingress(
             &mut snapshot,
             with_tls("a", "a.shop.test", vec![tls(&["a.shop.test"], Some("long"))]),

@@ -1,6 +1,7 @@
 //! Objects of the Gateway API come and go in any order: following them means the same as translating anew, whatever a
 //! change is thought to touch.
 
+use crate::builders::*;
 use imbl::OrdMap;
 use objects::{Snapshot, snapshot_of};
 use std::path::Path;
@@ -100,6 +101,206 @@ spec:
   targetRefs: [{group: '', kind: Service, name: b, sectionName: web}, {group: '', kind: Service, name: c}]
   validation: {wellKnownCACertificates: System, hostname: port.example}
 ";
+
+/// Routes of streams that want the same ports and hosts, at listeners that end TLS and others, of a Gateway and of a
+/// ListenerSet.
+const STREAMS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: shop, name: wires}
+spec:
+  gatewayClassName: fairway
+  addresses: [{type: IPAddress, value: 192.0.2.1}]
+  allowedListeners: {namespaces: {from: All}}
+  listeners:
+  - {name: db, protocol: TCP, port: 5432, allowedRoutes: {namespaces: {from: All}}}
+  - {name: dns, protocol: UDP, port: 53, allowedRoutes: {namespaces: {from: All}}}
+  - {name: passed, protocol: TLS, port: 8443, hostname: '*.example', tls: {mode: Passthrough},
+     allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {let: in}}}}}
+  - {name: ended, protocol: TLS, port: 8444, tls: {mode: Terminate, certificateRefs: [{name: cert}]}, allowedRoutes: {namespaces: {from: All}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: shop, name: waves}
+spec:
+  gatewayClassName: fairway
+  addresses: [{type: IPAddress, value: 192.0.2.2}]
+  listeners: [{name: db, protocol: TCP, port: 5432}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {namespace: news, name: more}
+spec:
+  parentRef: {name: wires, namespace: shop}
+  listeners: [{name: db, protocol: TCP, port: 5433}]
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: a, creationTimestamp: '2026-01-02T00:00:00Z'}
+spec: {ports: [{name: tcp, port: 80}, {name: udp, port: 53, protocol: UDP}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: c, creationTimestamp: '2026-01-01T00:00:00Z'}
+spec: {ports: [{name: tcp, port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: news, name: b}
+spec: {ports: [{name: tcp, port: 80}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {namespace: news, name: of-news}
+spec:
+  from:
+  - {group: gateway.networking.k8s.io, kind: TCPRoute, namespace: shop}
+  - {group: gateway.networking.k8s.io, kind: TLSRoute, namespace: shop}
+  to: [{group: '', kind: Service}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {namespace: shop, name: of-a}
+spec:
+  targetRefs: [{group: '', kind: Service, name: a}]
+  validation: {wellKnownCACertificates: System, hostname: a.example}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {namespace: news, name: of-b}
+spec:
+  targetRefs: [{group: '', kind: Service, name: b, sectionName: tcp}]
+  validation: {hostname: b.example}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {let: in}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: news, labels: {let: in}}
+";
+
+/// Kind, namespace, name, age in days, parents, host names and backends of routes.
+const WANTED: [[&str; 6]; 12] = [
+    ["TCPRoute", "shop", "old", "1", "{name: wires}", "{name: a, port: 80}"],
+    ["TCPRoute", "shop", "young", "3", "{name: wires}", "{name: c, port: 80}"],
+    ["TCPRoute", "shop", "abroad", "2", "{name: wires}", "{name: b, namespace: news, port: 80}"],
+    ["TCPRoute", "news", "added", "1", "{name: more, kind: ListenerSet}", "{name: b, port: 80}"],
+    [
+        "TCPRoute",
+        "shop",
+        "both",
+        "4",
+        "{name: waves}, {name: wires}",
+        "{name: a, port: 80}, {name: c, port: 80}",
+    ],
+    ["TCPRoute", "shop", "astray", "5", "{name: wire}", "{name: a, port: 80}"],
+    ["UDPRoute", "shop", "dns", "1", "{name: wires}", "{name: a, port: 53}"],
+    ["UDPRoute", "news", "dns", "2", "{name: wires, namespace: shop}", "{name: b, port: 53}"],
+    ["TLSRoute", "shop", "wide", "1", "{name: wires}", "{name: a, port: 80}"],
+    ["TLSRoute", "shop", "narrow", "2", "{name: wires}", "{name: c, port: 80}"],
+    ["TLSRoute", "shop", "same", "3", "{name: wires}", "{name: b, namespace: news, port: 80}"],
+    ["TLSRoute", "news", "other", "4", "{name: wires, namespace: shop}", "{name: b, port: 80}"],
+];
+
+fn streams() -> String {
+    let route = |[kind, namespace, name, day, parents, backends]: [&str; 6]| {
+        let hosts = match name {
+            _ if kind != "TLSRoute" => "",
+            "wide" => "hostnames: ['*.example', '*.shop.example']",
+            "other" => "hostnames: [a.shop.example, b.example]",
+            _ => "hostnames: ['*.shop.example', a.shop.example]",
+        };
+        format!(
+            "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: {kind}
+metadata: {{namespace: {namespace}, name: {name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'}}
+spec:
+  parentRefs: [{parents}]
+  {hosts}
+  rules: [{{backendRefs: [{backends}]}}]
+"
+        )
+    };
+    WANTED.map(route).concat()
+}
+
+#[test]
+fn following_routes_of_streams_means_the_same_as_translating_anew() {
+    let text = [STREAMS, &streams()].concat();
+    let mut all = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let (certificate, key_of_it) = certificate(&["a.example"]);
+    put_secret(
+        &mut all,
+        secret("shop", "cert", &[("tls.crt", &certificate), ("tls.key", &key_of_it)]),
+    );
+    assert_eq!((all.stream_routes.len(), all.gateways.len(), all.backend_tls.len()), (12, 2, 2));
+    let budgets = ["endpoints=3", "route-places=3", "endpoints=100"];
+    let options = Options {
+        config_map: Some(key("x", "settings")),
+        gateway_addresses: vec!["192.0.2.0/30".parse().expect("a network")],
+        ..Options::default()
+    };
+    let mut seed = 11_u64;
+    let mut below = |most: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).expect("it is small") % most
+    };
+    let (mut translator, mut now) = (Translator::new(options.clone()), all.clone());
+    let (mut ports, mut hosts, mut crowded) = (0, 0, 0);
+    for step in 0..800 {
+        for _ in 0..1 + below(2) {
+            match below(32) {
+                0..12 => toggle(&all.stream_routes, &mut now.stream_routes, below(12)),
+                12..15 => toggle(&all.services, &mut now.services, below(3)),
+                15..18 => toggle(&all.backend_tls, &mut now.backend_tls, below(2)),
+                18..20 => {
+                    let (key, grant) = all.grants.iter().next().expect("a grant");
+                    if now.grants.remove(key).is_none() {
+                        now.grants.insert(key.clone(), grant.clone());
+                    }
+                }
+                20..22 => toggle(&all.gateways, &mut now.gateways, below(2)),
+                22 => toggle(&all.listener_sets, &mut now.listener_sets, 0),
+                23 => toggle(&all.namespaces, &mut now.namespaces, below(2)),
+                24 => toggle(&all.secrets, &mut now.secrets, 0),
+                25..30 => {
+                    let service = [("shop", "a"), ("shop", "c"), ("news", "b")][below(3)];
+                    let addresses = (0..below(4)).map(|at| endpoint(&format!("10.0.0.{at}")));
+                    let (namespace, name) = service;
+                    let mut made =
+                        slice(namespace, &format!("{name}-1"), name, addresses.collect());
+                    made.ports[0].name = Some("tcp".to_owned());
+                    put_slice(&mut now, made);
+                }
+                _ => {
+                    let budget = budgets[below(3)];
+                    let made = config_map("x", "settings", &[("namespace-budget", budget)]);
+                    put_config_map(&mut now, made);
+                }
+            }
+        }
+        let followed = translator.update(&now);
+        let anew = translate(&now, &options);
+        assert_eq!(followed.configuration, anew.configuration, "step {step}");
+        assert_eq!(followed.statuses, anew.statuses, "step {step}");
+        let problems = anew.problems.to_string();
+        assert_eq!(followed.problems.to_string(), problems, "step {step}");
+        ports += anew.configuration.streams.len();
+        hosts += anew.configuration.tls_routes.len();
+        crowded += problems.matches("connections there end").count();
+        assert!(translator.update(&now).changes.is_empty(), "step {step}");
+    }
+    let enough = ports > 400 && hosts > 400 && crowded > 20;
+    assert!(enough, "hardly anything was served or refused: {ports} {hosts} {crowded}");
+}
 
 /// Puts an object back that was taken away, or takes it away.
 fn toggle<K: Ord + Clone, V: Clone>(all: &OrdMap<K, V>, now: &mut OrdMap<K, V>, number: usize) {

@@ -103,6 +103,84 @@ fn what_differs_in_its_status_and_version_alone_is_not_looked_at_again() {
     assert_eq!(looked_at(&translator), ["b"]);
 }
 
+const WIRES: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: b}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: wires, namespace: a}
+spec:
+  gatewayClassName: fairway
+  listeners:
+  - {name: tls, protocol: TLS, port: 8443, tls: {mode: Passthrough}, allowedRoutes: {namespaces: {from: All}}}
+  - {name: tcp, protocol: TCP, port: 5432, allowedRoutes: {namespaces: {from: All}}}
+";
+
+/// A route of streams and the Service that it leads to, which another one leads to as well.
+const WIRE: &str = "
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: KIND
+metadata: {name: NAME, namespace: NAMESPACE}
+spec:
+  parentRefs: [{name: wires, namespace: a}]
+  rules: [{backendRefs: [{name: NAME, port: 80}]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: NAME, namespace: NAMESPACE}
+spec: {ports: [{port: 80}]}
+";
+
+#[test]
+fn a_route_of_streams_is_read_again_only_where_something_touches_it() {
+    let routes = [("TLSRoute", "a", "r"), ("TLSRoute", "a", "s"), ("TCPRoute", "b", "t")];
+    let text = routes.map(|(kind, namespace, name)| {
+        let text = WIRE.replace("KIND", kind).replace("NAMESPACE", namespace);
+        text.replace("NAME", name)
+    });
+    let text = [WIRES, &text.concat()].concat();
+    let mut now = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let pool = vec!["192.0.2.1/32".parse().expect("a network")];
+    let mut translator = Translator::new(Options { gateway_addresses: pool, ..Options::default() });
+    let first = translator.update(&now);
+    assert_eq!((first.statuses.stream_routes.len(), first.configuration.streams.len()), (3, 1));
+    let tls = (objects::Kind::TlsRoute, ObjectKey::new("a", "r"));
+    let mut again = |now: &Snapshot| {
+        let told = &mut translator.gateway.statuses.stream_routes;
+        let ids: Vec<_> = told.keys().cloned().collect();
+        for id in &ids {
+            let status = RouteStatus { generation: -1, parents: Vec::new() };
+            told.insert(id.clone(), Arc::new(status));
+        }
+        translator.update(now);
+        let told = &translator.gateway.statuses.stream_routes;
+        let marked = |id: &&_| told.get(*id).is_some_and(|told| told.generation == -1);
+        let read = ids.iter().filter(|id| !marked(id)).map(|(_, key)| key.name.to_string());
+        read.collect::<Vec<_>>()
+    };
+    let changed = now.stream_routes.get_mut(&tls).expect("a route");
+    Arc::make_mut(changed).hostnames = vec!["a.example".to_owned()];
+    assert_eq!(again(&now), ["r"]);
+    let service = now.services.get_mut(&ObjectKey::new("a", "s")).expect("a Service");
+    Arc::make_mut(service).ports.clear();
+    assert_eq!(again(&now), ["s"]);
+    now.stream_routes.remove(&tls);
+    assert_eq!(again(&now), ["r"], "it went, and what it was told with it");
+    now.namespaces.remove(&ObjectKey::new("", "b"));
+    assert_eq!(again(&now), ["t"]);
+    let gateway = now.gateways.get_mut(&ObjectKey::new("a", "wires")).expect("a Gateway");
+    Arc::make_mut(gateway).listeners.pop();
+    assert_eq!(again(&now), ["t", "s"]);
+}
+
 #[test]
 fn a_grant_touches_the_routes_of_the_namespaces_that_it_names() {
     let mut translator = Translator::new(Options::default());
