@@ -171,6 +171,14 @@ impl Bed {
         client.send(&Request { url, grpc: Some(grpc), ..Request::default() }).await
     }
 
+    /// Puts another text into a file of objects.
+    pub(crate) async fn replace(&self, name: &str, text: &str) {
+        let path = self.folder.path().join("manifests").join(format!("{name}.yaml"));
+        let beside = self.folder.path().join(name);
+        std::fs::write(&beside, text).expect("a file");
+        std::fs::rename(beside, path).expect("it stands in its place");
+    }
+
     /// Takes a file of objects away.
     pub(crate) async fn remove(&self, name: &str) {
         let path = self.folder.path().join("manifests").join(format!("{name}.yaml"));

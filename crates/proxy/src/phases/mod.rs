@@ -35,6 +35,7 @@ mod request_headers;
 mod rewrite;
 mod route_filters;
 mod routes;
+pub(crate) mod sessions;
 mod stop;
 mod way_in;
 pub(crate) mod x_accel;
@@ -68,7 +69,7 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, &mut response, watch);
     route_filters::answer(exchange, &mut response);
-    choose_backend::tell(exchange, &mut response);
+    sessions::tell(exchange, &mut response);
     effects::body(exchange, &mut response);
     effects::keep_connection(exchange, &mut response);
     compression::filter(exchange, &mut response);
