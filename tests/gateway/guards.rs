@@ -88,6 +88,14 @@ async fn where_nobody_can_be_asked_nobody_is_let_in() {
     {
         assert_eq!(bed.get("a.test", path).await.status, expected, "{path}");
     }
+    // Whoever would be asked is told, and not asked.
+    for (path, said) in [
+        ("/in?X", "gateway:demo/c:80 is asked  [ExternalAuth of HTTPRoute demo/guarded]"),
+        ("/missing", "broken, 500: external authentication: Service demo/missing does not exist"),
+    ] {
+        let told = bed.explain(&format!("http://a.test{path}"));
+        assert!(told.contains(said), "{told}");
+    }
     // Two of them: one could be judged, and the other one believed.
     let asks = [("Authorization", "Bearer x"), ("Authorization", "Bearer y")];
     assert_eq!(bed.send("GET", "a.test", "/in", &asks).await.status, 400);

@@ -37,6 +37,10 @@ async fn clients_stay_with_the_endpoint_that_they_were_given() {
         assert_eq!(said, attributes, "{path}");
         assert_eq!(kept(&bed, path, &cookie).await, answer.pod, "{path}");
     }
+    for (path, said) in [("/one", "by the session cookie"), ("/field", "by the session field")] {
+        let told = bed.explain(&format!("http://a.test{path}"));
+        assert!(told.contains(said), "{told}");
+    }
     // Without a cookie there is a session for each request, and all endpoints and shares have some.
     for (path, all) in [("/one", "abc"), ("/shares", "ab")] {
         let mut pods = std::collections::BTreeSet::new();

@@ -25,7 +25,7 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
     auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
         let whom = &guard.policy.upstream;
-        trace.asked.borrow_mut().push(format!("{whom} is asked (ExternalAuth)"));
+        trace.asked.borrow_mut().push(format!("{whom} is asked"));
         if trace.dry {
             return Ok(Verdict::Pass);
         }
