@@ -14,13 +14,26 @@ use testkit::runner::{self, Options, Report, Verdict};
 
 /// Of a hundred steps that can be said, so many have to be as recorded.
 const ENOUGH: usize = 95;
+/// Steps that no object of the Gateway API can say, which note says so, and what the specification has in its place.
+/// They are played all the same, and leave this list when they are as recorded.
+const UNSAYABLE: &[(&str, &[usize], &str, &str)] = &[
+    ("body/body-size-default-is-1m", &[2], "proxy-body-size", NO_BOUND),
+    ("body/body-size-suffixes", &[2], "proxy-body-size", NO_BOUND),
+    ("body/expect-continue-and-large-bodies", &[3], "proxy-body-size", NO_BOUND),
+    ("host-and-path/longest-wildcard-wins", &[4], "spec.rules.host", ANY_DEPTH),
+    ("host-and-path/wildcard-host", &[3], "spec.rules.host", ANY_DEPTH),
+    ("response-headers/proxy-redirect-default", &[1], "proxy-redirect-from", NO_VALUES),
+    ("response-headers/x-accel", &[3], "proxy-redirect-from", NO_VALUES),
+];
+const NO_BOUND: &str = "HTTPRouteRule and Listener have no field that bounds a body";
+const ANY_DEPTH: &str =
+    "Hostname: a wildcard stands for any number of labels, and no name for exactly one";
+const NO_VALUES: &str =
+    "HTTPHeaderFilter sets, adds and removes; no filter reads what a backend says";
 /// Steps that are otherwise, and which note says so.
 const OTHERWISE: &[(&str, &[usize], &str)] = &[
-    ("body/body-size-default-is-1m", &[2], "proxy-body-size"),
-    ("body/body-size-suffixes", &[2], "proxy-body-size"),
-    ("body/expect-continue-and-large-bodies", &[3], "proxy-body-size"),
     ("canary/canary-without-endpoints", &[1], "canary"),
-    ("charts/harbor", &[1, 5], "path"),
+    ("charts/harbor", &[1], "ssl-redirect"),
     ("charts/sonarqube-and-jenkins", &[4], "app-root"),
     ("errors/upstream-too-slow", &[1], "proxy-next-upstream"),
     (
@@ -28,17 +41,10 @@ const OTHERWISE: &[(&str, &[usize], &str)] = &[
         &[2],
         "spec.rules.host",
     ),
-    ("host-and-path/longest-wildcard-wins", &[4], "spec.rules.host"),
-    ("host-and-path/wildcard-host", &[3], "spec.rules.host"),
     ("mirror/what-is-refused-is-not-mirrored", &[6], "mirror-target"),
     ("redirect/ssl-redirect-when-tls-is-set", &[4], "ssl-redirect"),
     ("redirect/temporal-redirect", &[2], "permanent-redirect"),
-    ("redirect/the-first-of-several-answers", &[2], "path"),
-    ("response-headers/proxy-redirect-default", &[1], "proxy-redirect-from"),
-    ("response-headers/x-accel", &[3], "proxy-redirect-from"),
     ("rewrite/app-root", &[2], "app-root"),
-    ("server-alias/redirects-of-an-alias", &[2], "path"),
-    ("tls/a-host-without-tls-under-a-wildcard-host", &[2], "spec.tls"),
     ("upstream-protocol/http-clients-of-a-grpc-service", &[1], "backend-protocol"),
     ("upstream-protocol/the-wrong-protocol-is-502", &[3], "backend-protocol"),
 ];
@@ -72,13 +78,16 @@ fn played(test: &str, alter: fn(&mut Case, &[Value])) -> Option<Report> {
     Some(report.unwrap_or_else(|error| panic!("the cases do not run: {error:#}")))
 }
 
-/// Every step that is otherwise is in the list, whose notes say why, and the list has no others.
+/// Every step that is otherwise is in a list, whose notes say why, and the lists have no others. An address in other
+/// letters is not as recorded, though it needs no note.
 fn judge(report: &Report) {
     let failed = || report.steps.iter().filter(|result| result.verdict == Verdict::Failed);
     let (same, others): (Vec<_>, Vec<_>) =
         failed().partition(|result| result.differences.iter().all(|one| is_the_same_address(one)));
+    let unsayable = UNSAYABLE.iter().map(|(case, steps, key, _)| (*case, *steps, *key));
+    let listed: Vec<_> = unsayable.chain(OTHERWISE.iter().copied()).collect();
     let told = |case: &str, number: usize| {
-        OTHERWISE.iter().any(|(name, steps, _)| *name == case && steps.contains(&number))
+        listed.iter().any(|(name, steps, _)| *name == case && steps.contains(&number))
     };
     let mut wrong = Vec::new();
     for result in &others {
@@ -91,8 +100,8 @@ fn judge(report: &Report) {
         others.iter().any(|one| one.case == case && one.number == number)
     };
     let notes = NOTES.lock().expect("nobody panics with it");
-    for (case, steps, key) in OTHERWISE {
-        let is_noted = notes.get(*case).is_some_and(|notes| notes.contains(*key));
+    for (case, steps, key) in listed {
+        let is_noted = notes.get(case).is_some_and(|notes| notes.contains(key));
         wrong.extend((!is_noted).then(|| format!("{case}: nothing is noted of {key}")));
         let gone = steps.iter().filter(|number| !is_otherwise(case, **number));
         wrong.extend(gone.map(|number| {
@@ -100,12 +109,15 @@ fn judge(report: &Report) {
         }));
     }
     let total = report.total();
-    let (said, equal) = (total.passed + total.failed, total.passed + same.len());
+    let unsaid: usize = UNSAYABLE.iter().map(|(_, steps, ..)| steps.len()).sum();
+    let (said, equal) = (total.passed + total.failed - unsaid, total.passed);
     println!(
-        "{said} steps can be said, {} are as recorded, {} name the same address in other letters",
-        total.passed,
+        "{said} steps can be said, {equal} are as recorded, {} name the same address in other letters; {unsaid} cannot:",
         same.len()
     );
+    for (case, steps, _, why) in UNSAYABLE {
+        println!("    {case} {steps:?}: {why}");
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(said > 500, "only {said} steps can be said");
     assert!(

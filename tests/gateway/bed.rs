@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -169,6 +170,22 @@ impl Bed {
         let grpc = Grpc { method: method.to_owned(), metadata: metadata.collect(), message };
         let url = format!("http://{host}/");
         client.send(&Request { url, grpc: Some(grpc), ..Request::default() }).await
+    }
+
+    /// What would become of a request, and why.
+    pub(crate) fn explain(&self, url: &str) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+        command.args(["explain", "--manifests"]).arg(self.folder.path().join("manifests"));
+        let output = command.arg(url).output().expect("the program runs");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Puts another text into a file of objects.
+    pub(crate) async fn replace(&self, name: &str, text: &str) {
+        let path = self.folder.path().join("manifests").join(format!("{name}.yaml"));
+        let beside = self.folder.path().join(name);
+        std::fs::write(&beside, text).expect("a file");
+        std::fs::rename(beside, path).expect("it stands in its place");
     }
 
     /// Takes a file of objects away.

@@ -3,8 +3,10 @@
 mod bed;
 mod certificates;
 mod grpc;
+mod guards;
 mod origins_and_copies;
 mod own_addresses;
+mod sessions;
 mod streams;
 
 use bed::{Bed, header};

@@ -10,8 +10,10 @@ use std::net::SocketAddr;
 const DRAWS: usize = 20;
 /// Draws at most, however many endpoints are about to end.
 const MOST_DRAWS: usize = 1000;
-/// Between the two parts of a cookie's value.
+/// Between the parts of a cookie's value.
 const BAR: char = '|';
+/// Between the two times of its third part.
+const DASH: char = '-';
 
 /// 32 hexadecimal digits.
 type Key = [u8; 32];
@@ -21,20 +23,35 @@ type Key = [u8; 32];
 pub struct Cookie<'a> {
     /// The endpoint, in the words of [`AffinityMode`].
     pub endpoint: &'a str,
-    /// The upstream ([`upstream_key`]): it tells the main side from the canary.
+    /// The upstream ([`upstream_key`]): it tells the main side from the canary, and a share of a route from others.
     pub upstream: Option<&'a str>,
+    /// When it began and when it was used last, in seconds since 1970: sessions of routes that end say so.
+    pub times: Option<(u64, u64)>,
 }
 
 impl<'a> Cookie<'a> {
     /// Reads a value; none if there is nothing in it.
     pub fn read(value: &'a str) -> Option<Self> {
         let mut parts = value.split(BAR).filter(|part| !part.is_empty());
-        Some(Self { endpoint: parts.next()?, upstream: parts.next() })
+        let (endpoint, upstream) = (parts.next()?, parts.next());
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let times = parts.next().and_then(|times| times.split_once(DASH));
+        let times = times.and_then(|(began, used)| number(began).zip(number(used)));
+        Some(Self { endpoint, upstream, times })
     }
 
     /// The value as it is written.
     pub fn written(endpoint: &str, upstream: &str) -> String {
         format!("{endpoint}{BAR}{upstream}")
+    }
+
+    /// The value of this one.
+    pub fn value(&self) -> String {
+        let value = Self::written(self.endpoint, self.upstream.unwrap_or_default());
+        match self.times {
+            Some((began, used)) => format!("{value}{BAR}{began:x}{DASH}{used:x}"),
+            None => value,
+        }
     }
 }
 
@@ -126,7 +143,8 @@ impl Sessions {
         }
     }
 
-    fn find(&self, mode: AffinityMode, session: &str) -> Option<SocketAddr> {
+    /// The endpoint that a session names, while it is there.
+    pub fn find(&self, mode: AffinityMode, session: &str) -> Option<SocketAddr> {
         let at = match mode {
             AffinityMode::Balanced => self.ring.find(session.as_bytes())?,
             AffinityMode::Persistent => {
@@ -203,13 +221,15 @@ mod tests {
 
     #[test]
     fn a_cookie_has_two_parts_and_the_second_may_be_missing() {
-        assert_eq!(Cookie::read("a|b"), Some(Cookie { endpoint: "a", upstream: Some("b") }));
-        assert_eq!(Cookie::read("a"), Some(Cookie { endpoint: "a", upstream: None }));
+        let both = Cookie { endpoint: "a", upstream: Some("b"), times: None };
+        assert_eq!((Cookie::read("a|b"), both.value().as_str()), (Some(both), "a|b"));
+        assert_eq!(Cookie::read("a"), Some(Cookie { upstream: None, ..both }));
         assert_eq!(Cookie::read("|"), None);
-        assert_eq!(
-            Cookie::read(&Cookie::written("x", "y")),
-            Some(Cookie { endpoint: "x", upstream: Some("y") })
-        );
+        let timed = Cookie { times: Some((10, 255)), ..both };
+        assert_eq!((Cookie::read("a|b|a-ff"), timed.value().as_str()), (Some(timed), "a|b|a-ff"));
+        for untold in ["a|b|", "a|b|a", "a|b|-", "a|b|a-x", "a|b|a-fffffffffffffffff"] {
+            assert_eq!(Cookie::read(untold), Some(both), "{untold}");
+        }
     }
 
     #[test]

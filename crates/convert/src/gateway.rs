@@ -3,7 +3,7 @@
 use crate::lost::{Ledger, Weight};
 use crate::made::{API, Made};
 use crate::names;
-use model::{Alias, Configuration, Server};
+use model::{Alias, CertificateId, Configuration, Server};
 use objects::{ObjectKey, Snapshot};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +80,7 @@ pub(crate) fn listeners(
         let tls = if server.passthrough.is_some() {
             Some(Tls::Passthrough)
         } else {
-            certificate(server, options).map(Tls::Terminate)
+            certificate(configuration, server, options).map(Tls::Terminate)
         };
         match tls {
             Some(tls) => by_host.extend(hosts.into_iter().map(|host| (host, tls.clone()))),
@@ -99,9 +99,26 @@ pub(crate) fn listeners(
     Listeners { gateway: target.gateway.clone(), by_host }
 }
 
+/// The certificate that is shown for a server: its own, or that of the wildcard above it.
+pub(crate) fn certificate_of<'c>(
+    configuration: &'c Configuration,
+    server: &'c Server,
+) -> Option<&'c CertificateId> {
+    let above = || {
+        let (_, parent) = server.name.as_str().split_once('.')?;
+        configuration.servers.get(format!("*.{parent}").as_str())?.certificate.as_ref()
+    };
+    server.certificate.as_ref().or_else(above)
+}
+
 /// The Secret with the certificate of a server.
-fn certificate(server: &Server, options: &Options) -> Option<ObjectKey> {
-    let named = server.certificate.as_ref().and_then(|named| named.as_str().split_once('/'));
+fn certificate(
+    configuration: &Configuration,
+    server: &Server,
+    options: &Options,
+) -> Option<ObjectKey> {
+    let named = certificate_of(configuration, server);
+    let named = named.and_then(|named| named.as_str().split_once('/'));
     let named = named.map(|(namespace, name)| ObjectKey::new(namespace, name));
     named.or_else(|| options.default_ssl_certificate.clone())
 }

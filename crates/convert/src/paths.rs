@@ -33,11 +33,6 @@ impl Path {
         })
     }
 
-    /// Whether a prefix ends at a slash that nginx would redirect to.
-    pub(crate) fn ends_at_a_slash(&self) -> bool {
-        matches!(self, Self::Prefix(text) if text.len() > 1 && text.ends_with('/'))
-    }
-
     pub(crate) fn value(&self) -> Value {
         let (kind, value) = match self {
             Self::Exact(value) => ("Exact", value),

@@ -1,7 +1,8 @@
 //! Redirects: to an address, to HTTPS.
 
+use crate::gateway;
 use model::policy::{Policy, TlsRedirect};
-use model::{Part, Server, Template, Variable};
+use model::{Configuration, Part, Server, Template, Variable};
 use serde_json::{Value, json};
 
 /// A redirect to what a template says, or why it cannot be said.
@@ -57,14 +58,20 @@ pub(crate) fn to(target: &Template, status: u16) -> Result<Value, &'static str> 
 }
 
 /// Whether requests over HTTP are sent to HTTPS.
-pub(crate) fn is_to_tls(server: &Server, policy: &Policy) -> bool {
+pub(crate) fn is_to_tls(configuration: &Configuration, server: &Server, policy: &Policy) -> bool {
     let TlsRedirect { with_certificate, always, .. } = policy.tls_redirect;
-    always || with_certificate && server.certificate.is_some()
+    always || with_certificate && gateway::certificate_of(configuration, server).is_some()
 }
 
 /// The redirect to HTTPS.
 pub(crate) fn to_tls(status: u16) -> Value {
     filter(json!({"scheme": "https", "statusCode": status}))
+}
+
+/// The redirect to another path of the same.
+pub(crate) fn to_path(path: &str, status: u16) -> Value {
+    let path = json!({"type": "ReplaceFullPath", "replaceFullPath": path});
+    filter(json!({"path": path, "statusCode": status}))
 }
 
 /// The redirect to another name of the same.

@@ -107,6 +107,10 @@ fn all_said<'s>(
             said.close();
         }
     }
+    let taken = server.locations.iter().map(|location| location.path.as_str()).collect();
+    for (_, location, said) in &mut all {
+        said.slash = rules::to_slash(&taken, location, said);
+    }
     all
 }
 
@@ -231,12 +235,17 @@ impl Place<'_> {
         for is_grpc in [false, true] {
             let own = || said.iter().filter(move |(_, said)| said.is_grpc == is_grpc);
             let over_tls: Vec<Value> = own()
-                .flat_map(|(_, said)| with_hsts(&said.rules, global.hsts.as_deref()))
+                .flat_map(|(_, said)| {
+                    let all: Vec<_> = said.slash.iter().chain(&said.rules).cloned().collect();
+                    with_hsts(&all, global.hsts.as_deref())
+                })
                 .collect();
             let plain: Vec<Value> = own()
                 .flat_map(|(location, said)| {
-                    let is_sent = is_sent(server, location, global) && !is_redirect(said);
-                    if is_sent { sent(said, global) } else { said.rules.clone() }
+                    let is_sent =
+                        is_sent(room.configuration, server, location) && !is_redirect(said);
+                    let rules = if is_sent { sent(said, global) } else { said.rules.clone() };
+                    said.slash.iter().cloned().chain(rules)
                 })
                 .collect();
             let kind = if is_grpc { "GRPCRoute" } else { "HTTPRoute" };
@@ -276,8 +285,8 @@ impl Place<'_> {
         }
         if let Some(filter) = self.app_root(room, server, is_open) {
             let rule = json!({"matches": [{"path": {"type": "Exact", "value": "/"}}], "filters": [filter]});
-            let global = &configuration.global;
-            let is_sent = server.locations.iter().any(|location| is_sent(server, location, global));
+            let mut locations = server.locations.iter();
+            let is_sent = locations.any(|location| is_sent(configuration, server, location));
             let parents =
                 if is_secure && is_sent { self.listeners.secure(&self.hosts) } else { all.clone() };
             out.extend(self.route("HTTPRoute", &format!("{}-root", self.name), &parents, &[rule]));
@@ -393,9 +402,10 @@ fn is_redirect(said: &Said) -> bool {
 }
 
 /// Whether requests over HTTP for a location are sent to HTTPS.
-fn is_sent(server: &Server, location: &Location, global: &Global) -> bool {
-    let is_spared = global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix));
-    redirects::is_to_tls(server, &location.policy) && !is_spared
+fn is_sent(configuration: &Configuration, server: &Server, location: &Location) -> bool {
+    let spared = &configuration.global.no_tls_redirect;
+    let is_spared = spared.iter().any(|prefix| location.path.starts_with(prefix));
+    redirects::is_to_tls(configuration, server, &location.policy) && !is_spared
 }
 
 /// The rule over HTTP that sends requests to HTTPS.

@@ -9,6 +9,7 @@ use model::policy::{Policy, Protocol, Rewrite};
 use model::{Backend, Configuration, Location, Server, ServiceRef, Template};
 use objects::{ObjectKey, Snapshot};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// What a location needs besides itself.
 pub(crate) struct Room<'a, 'l> {
@@ -28,6 +29,8 @@ pub(crate) struct Said {
     pub(crate) is_grpc: bool,
     pub(crate) path: Option<Path>,
     pub(crate) rules: Vec<Value>,
+    /// The rule that adds a slash, before anything else.
+    pub(crate) slash: Option<Value>,
 }
 
 impl Said {
@@ -67,10 +70,6 @@ pub(crate) fn said(
         lost(room, of, &format!("path {}", location.path), Weight::Lost, why);
         let is_closed = draft.is_closed || is_guarded(server, location);
         return Said { is_closed, path: Some(draft.path), ..Said::default() };
-    }
-    if draft.path == Path::Prefix(location.path.clone()) && draft.path.ends_at_a_slash() {
-        let reason = "without its slash it is served, too, instead of redirected to it";
-        note(room, of, &format!("path {}", location.path), reason);
     }
     upstream_host(room, policy, of, &mut draft);
     let Draft { path, mut own, url, mut is_closed } = draft;
@@ -331,7 +330,21 @@ fn backed(
     let kept: Vec<Value> = own.into_iter().filter(is_kept).collect();
     let limit = limit(policy).filter(|_| !is_grpc);
     let rules = shares.into_iter().map(|share| rule(test.as_ref(), share, &kept, limit.as_deref()));
-    Said { is_closed, is_nobodys: false, is_grpc, path: Some(path), rules: rules.collect() }
+    Said { is_closed, is_grpc, path: Some(path), rules: rules.collect(), ..Said::default() }
+}
+
+/// The redirect of a folder's name to the folder, unless somebody else has the name: a prefix of a route has both.
+pub(crate) fn to_slash(taken: &HashSet<&str>, location: &Location, said: &Said) -> Option<Value> {
+    let Some(Path::Prefix(path)) = &said.path else { return None };
+    let is_open = !said.is_closed && !said.is_grpc && !said.rules.is_empty();
+    let name = path.strip_suffix('/').filter(|name| !name.is_empty())?;
+    let is_as_written = *path == location.path && !taken.contains(name);
+    (is_open && is_as_written).then(|| {
+        json!({
+            "matches": [{"path": Path::Exact(name.to_owned()).value()}],
+            "filters": [redirects::to_path(path, 301)],
+        })
+    })
 }
 
 /// How backends are spoken to: whether by gRPC, and whether a route can say it.

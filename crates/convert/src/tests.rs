@@ -156,6 +156,26 @@ fn what_a_host_does_not_have_is_not_taken_from_a_wider_one() {
 }
 
 #[test]
+fn the_name_of_a_folder_leads_to_the_folder_unless_somebody_has_it() {
+    let slashes = |made: &Converted| -> Vec<String> {
+        let rules = made.objects.iter().map(|object| &object.value["spec"]["rules"]);
+        let rules = rules.filter_map(Value::as_array).flatten();
+        let found = rules.filter_map(|rule| {
+            let to = rule["filters"][0]["requestRedirect"]["path"]["replaceFullPath"].as_str()?;
+            let found = &rule["matches"][0]["path"];
+            assert_eq!(found["type"], "Exact");
+            Some(format!("{} {to}", found["value"].as_str()?))
+        });
+        found.collect()
+    };
+    let made = converted(&[ingress("shop", "a.test", &[], &["/", "/app/", "/b/", "/b"])]);
+    assert_eq!(slashes(&made), ["/app /app/"]);
+    // Where nothing gets through, nobody is told what there is.
+    let guard = [("allowlist-source-range", "10.0.0.0/8")];
+    assert!(slashes(&converted(&[ingress("shop", "a.test", &guard, &["/app/"])])).is_empty());
+}
+
+#[test]
 fn objects_of_different_ingresses_never_have_one_name() {
     let two = "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, namespace: demo}\nspec:\n  \
                ingressClassName: nginx\n  rules:\n  - {host: x.test, http: {paths: [{path: /, pathType: Prefix, backend: \

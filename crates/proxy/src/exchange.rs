@@ -47,8 +47,8 @@ pub(crate) struct Exchange {
     pub place: Option<Place>,
     /// What was decided at that location.
     pub visit: Visit,
-    /// `Set-Cookie` of a new session.
-    pub session_cookie: Option<Bytes>,
+    /// The field and its value that tell the client of its session.
+    pub told_session: Option<(Bytes, Bytes)>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
     /// What upstreams that sent the request on left behind.
@@ -161,6 +161,10 @@ pub(crate) struct Authenticated {
     pub information: Option<Bytes>,
     /// What the authenticator says about the client, for the application.
     pub headers: Vec<(Bytes, Bytes)>,
+    /// Fields of the request that the application does not get, in lower case.
+    pub removed: Vec<String>,
+    /// What else is added to the answer.
+    pub answer: Vec<(Bytes, Bytes)>,
     /// Cookies of the authenticator, for the client.
     pub cookies: Option<Bytes>,
     /// Whether they are set with every answer.
@@ -203,7 +207,7 @@ impl Exchange {
             dotted: false,
             place: None,
             visit: Visit::default(),
-            session_cookie: None,
+            told_session: None,
             request_id: Bytes::new(),
             onward: Onward::default(),
             answer: Answer::default(),

@@ -1,6 +1,6 @@
 //! Parsers of what comes from outside, by themselves, so that fuzz targets and benches can call them.
 
-use crate::phases::{choose_backend, client_address};
+use crate::phases::{client_address, sessions};
 use crate::telemetry::{Context, propagation};
 use crate::{credentials, variables};
 use base64::Engine;
@@ -131,7 +131,7 @@ pub fn is_password(known: &model::policy::Password, password: &[u8]) -> bool {
 
 /// The session that the Cookie fields `lines` tell, where the session's cookie is called `name`.
 pub fn session_cookie(lines: &[&[u8]], name: &str) -> Option<String> {
-    choose_backend::session_cookie(&fields("Cookie", lines), name)
+    sessions::cookie(&fields("Cookie", lines), name)
 }
 
 /// The value of `$cookie_<name>` for the Cookie fields `lines`, if there is such a cookie: what `canary-by-cookie`

@@ -40,10 +40,15 @@ impl Rule {
         if *balance == Balance::default() {
             return None;
         }
-        let session = balance
-            .affinity
-            .clone()
-            .map(|affinity| Session { affinity, upstream_key: upstream_key(group.id.as_str()) });
+        let session = balance.affinity.clone().map(|affinity| {
+            let id = group.id.as_str();
+            // Rules do not share sessions, though they lead to the same upstream.
+            let upstream_key = match &affinity.of_rule {
+                Some(of_rule) => upstream_key(&format!("{} {id}", of_rule.rule)),
+                None => upstream_key(id),
+            };
+            Session { affinity, upstream_key }
+        });
         let rule = Self { algorithm: balance.algorithm.clone(), session };
         group.prepare(&rule);
         Some(Box::new(rule))

@@ -5,6 +5,7 @@ use crate::Template;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How requests of a location are spread over the endpoints of one upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,6 +55,22 @@ pub struct Affinity {
     pub conditional_same_site_none: bool,
     /// A try after a failed one goes elsewhere, whatever the client's cookie says, and the client learns of it.
     pub change_on_failure: bool,
+    /// What else holds for a rule of the Gateway API (`sessionPersistence`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_rule: Option<RuleSession>,
+}
+
+/// What sessions of a rule of the Gateway API are besides: nobody else's, and not for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleSession {
+    /// Which rule it is: another one knows nothing of its sessions.
+    pub rule: String,
+    /// A field of the name says it in both directions in place of a cookie.
+    pub in_header: bool,
+    /// How long one lasts (`absoluteTimeout`).
+    pub lasts: Option<Duration>,
+    /// How long one lasts after the last request (`idleTimeout`).
+    pub idle: Option<Duration>,
 }
 
 /// What an affinity cookie means.

@@ -34,7 +34,7 @@ pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
 pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
-pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, RuleSession, SameSite};
 pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use ciphers::Ciphers;
@@ -56,7 +56,9 @@ pub use raw::{ModSecurity, Raw, RawGlobal};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
-pub use route_filters::{HeaderEdits, PathChange, RouteFilters, RouteMirror, RouteRedirect};
+pub use route_filters::{
+    GuardAsked, HeaderEdits, PathChange, RouteFilters, RouteGuard, RouteMirror, RouteRedirect,
+};
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, SubjectName, UpstreamTls};
 

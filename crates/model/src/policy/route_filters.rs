@@ -1,7 +1,9 @@
 //! What filters of the Gateway API do at a location.
 
+use super::UpstreamTls;
 use crate::{Secret, UpstreamId};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Filters of a route; what has any is of the Gateway API, and nothing that is said of Ingresses counts there.
@@ -19,6 +21,9 @@ pub struct RouteFilters {
     /// Another path towards the upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathChange>,
+    /// Who is asked whether a request may pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Arc<RouteGuard>>,
     /// Who gets copies of requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<RouteMirror>,
@@ -31,6 +36,39 @@ pub struct RouteFilters {
     /// What lies between two tries at least.
     #[serde(skip_serializing_if = "Duration::is_zero")]
     pub pause: Duration,
+}
+
+/// Somebody who is asked whether a request may pass (`ExternalAuth`). With a body it is sent whole: the location's
+/// bound holds for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteGuard {
+    /// Who it is.
+    pub upstream: UpstreamId,
+    /// TLS towards them; none: in clear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<UpstreamTls>,
+    /// How they are asked.
+    pub asked: GuardAsked,
+    /// Fields of the request that they get, in lower case.
+    pub headers: Vec<String>,
+    /// Whether they get its body.
+    pub body: bool,
+}
+
+/// How somebody is asked whether a request may pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum GuardAsked {
+    /// With the method and the path of the request itself.
+    Http {
+        /// What stands before the path.
+        prefix: String,
+        /// Whether they are spoken to in HTTP/2.
+        http2: bool,
+        /// Fields of their answer that the backend gets and clients cannot say, in lower case; none: all.
+        said: Vec<String>,
+    },
+    /// With a call of Envoy's `ext_authz`; without `headers` they get all fields.
+    Grpc,
 }
 
 /// Changes of header fields: `set`, then `add`, then `remove`. Names are in lower case.

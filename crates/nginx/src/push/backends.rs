@@ -227,6 +227,8 @@ impl Session {
             same_site,
             conditional_same_site_none,
             change_on_failure,
+            // It serves no Gateways.
+            of_rule: _,
         } = affinity;
         let hosts = hosts(server).map(|host| (host, [location.path.clone()]));
         let cookie = Cookie {
@@ -319,6 +321,7 @@ mod tests {
             same_site: Some(SameSite::None),
             conditional_same_site_none: true,
             change_on_failure: false,
+            of_rule: None,
         }
     }
 

@@ -3,8 +3,8 @@
 use super::parse::RawRef;
 use super::parse_rules::{RawNamed, Unsaid};
 use super::route::{
-    BackendRef, CorsFilter, HeaderChange, HeaderChanges, PathModifier, Redirect, RequestMirror,
-    Rewrite, RouteFilter,
+    BackendRef, CorsFilter, ExternalAuth, HeaderChange, HeaderChanges, PathModifier, Redirect,
+    RequestMirror, Rewrite, RouteFilter,
 };
 use crate::trim::port_number;
 use serde::Deserialize;
@@ -19,6 +19,7 @@ pub(super) struct RawFilter {
     url_rewrite: Option<RawRewrite>,
     request_mirror: Option<RawMirror>,
     cors: Option<RawCors>,
+    external_auth: Option<RawAuth>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -87,6 +88,30 @@ struct RawCors {
     max_age: Option<u32>,
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawAuth {
+    protocol: String,
+    backend_ref: RawTarget,
+    http: RawAsked,
+    grpc: RawAsked,
+    forward_body: RawBody,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawAsked {
+    path: String,
+    allowed_headers: Vec<String>,
+    allowed_response_headers: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawBody {
+    max_size: u32,
+}
+
 /// Reads filters; what is not known among them is noted.
 pub(super) fn filters(
     raw: Vec<RawFilter>,
@@ -104,6 +129,7 @@ pub(super) fn filters(
             url_rewrite,
             request_mirror,
             cors,
+            external_auth,
         } = filter;
         let read = match kind.as_str() {
             "RequestHeaderModifier" => {
@@ -125,6 +151,10 @@ pub(super) fn filters(
                 None => None,
             },
             "CORS" => cors.map(|raw| RouteFilter::Cors(raw.read())),
+            "ExternalAuth" => match external_auth {
+                Some(raw) => raw.read(&at)?.map(RouteFilter::Auth),
+                None => None,
+            },
             _ => None,
         };
         match read {
@@ -168,13 +198,37 @@ impl RawModifier {
     }
 }
 
+impl RawTarget {
+    fn read(self, at: &str) -> Result<BackendRef, String> {
+        let field = || format!("{at}.backendRef.port");
+        let port = self.port.map(|port| port_number(port, field)).transpose()?;
+        let object = self.object.read("", "Service");
+        Ok(BackendRef { object, port, weight: 1, filters: Vec::new() })
+    }
+}
+
+impl RawAuth {
+    /// None of a protocol that is not known.
+    fn read(self, at: &str) -> Result<Option<ExternalAuth>, String> {
+        let (is_grpc, asked) = match self.protocol.as_str() {
+            "HTTP" => (false, self.http),
+            "GRPC" => (true, self.grpc),
+            _ => return Ok(None),
+        };
+        Ok(Some(ExternalAuth {
+            backend: self.backend_ref.read(&format!("{at}.externalAuth"))?,
+            is_grpc,
+            path: asked.path,
+            headers: asked.allowed_headers,
+            said: asked.allowed_response_headers,
+            max_body: u64::from(self.forward_body.max_size),
+        }))
+    }
+}
+
 impl RawMirror {
     fn read(self, at: &str) -> Result<RequestMirror, String> {
-        let RawTarget { object, port } = self.backend_ref;
-        let field = || format!("{at}.requestMirror.backendRef.port");
-        let port = port.map(|port| port_number(port, field)).transpose()?;
-        let object = object.read("", "Service");
-        let backend = BackendRef { object, port, weight: 1, filters: Vec::new() };
+        let backend = self.backend_ref.read(&format!("{at}.requestMirror"))?;
         let (numerator, denominator) = match (self.percent, self.fraction) {
             (Some(_), Some(_)) => {
                 return Err(format!("{at}.requestMirror: percent and fraction; leave one of them"));

@@ -4,6 +4,7 @@ use super::filters::{RawFilter, filters};
 use super::parse::{RawParent, RouteTold, parents};
 use super::parse_rules::{RawBackend, RawNamed, Unread, Unsaid, named};
 use super::route::{HttpRoute, MethodMatch, PathMatch, RouteFilter, RouteMatch, RouteRule};
+use super::session::RawSession;
 use crate::trim::{Annotations, meta};
 use crate::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -26,7 +27,7 @@ struct RawRule {
     matches: Vec<RawMatch>,
     filters: Vec<RawFilter>,
     backend_refs: Vec<RawBackend>,
-    session_persistence: Unread,
+    session_persistence: Option<RawSession>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -65,7 +66,7 @@ impl GrpcSpec {
 
 impl RawRule {
     fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        unread.note(self.session_persistence.is_some(), || format!("{at}.sessionPersistence"));
+        let session = self.session_persistence.map(|raw| raw.read(at, unread)).transpose()?;
         let matches = self.matches.into_iter().enumerate();
         let mut matches: Vec<_> = matches
             .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
@@ -90,6 +91,7 @@ impl RawRule {
             request_timeout: None,
             backend_timeout: None,
             retry: None,
+            session,
         })
     }
 }

@@ -10,6 +10,7 @@ mod parse;
 mod parse_rules;
 mod route;
 mod selector;
+mod session;
 mod sets;
 mod streams;
 mod tls;
@@ -17,9 +18,9 @@ mod tls;
 pub use backend_tls::RawBackendTlsPolicy;
 pub use grants::Grants;
 pub use route::{
-    BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, MethodMatch, NameMatch,
-    ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter,
-    RouteMatch, RouteRule, StreamRoute, ValueMatch,
+    BackendRef, CorsFilter, ExternalAuth, HeaderChange, HeaderChanges, HttpRoute, MethodMatch,
+    NameMatch, ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite,
+    RouteFilter, RouteMatch, RouteRule, SessionPersistence, StreamRoute, ValueMatch,
 };
 
 pub use selector::Selector;

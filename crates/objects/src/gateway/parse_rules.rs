@@ -4,6 +4,7 @@ use super::duration::duration;
 use super::filters::{RawFilter, filters};
 use super::parse::RawRef;
 use super::route::{BackendRef, NameMatch, PathMatch, Retry, RouteMatch, RouteRule, ValueMatch};
+use super::session::RawSession;
 use crate::trim::port_number;
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,7 +24,7 @@ pub(super) struct RawRule {
     backend_refs: Vec<RawBackend>,
     timeouts: RawTimeouts,
     retry: Option<RawRetry>,
-    session_persistence: Unread,
+    session_persistence: Option<RawSession>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -89,7 +90,7 @@ impl Unsaid {
 
 impl RawRule {
     pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        unread.note(self.session_persistence.is_some(), || format!("{at}.sessionPersistence"));
+        let session = self.session_persistence.map(|raw| raw.read(at, unread)).transpose()?;
         let matches = self.matches.into_iter().enumerate();
         let mut matches: Vec<_> = matches
             .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
@@ -124,6 +125,7 @@ impl RawRule {
             request_timeout: bound(time(request, "timeouts.request")?),
             backend_timeout: bound(time(backend_request, "timeouts.backendRequest")?),
             retry: retry.transpose().map_err(|error: String| error)?,
+            session,
         })
     }
 }

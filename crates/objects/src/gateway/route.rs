@@ -67,6 +67,25 @@ pub struct RouteRule {
     pub backend_timeout: Option<Duration>,
     /// `retry`.
     pub retry: Option<Retry>,
+    /// `sessionPersistence`.
+    pub session: Option<SessionPersistence>,
+}
+
+/// `sessionPersistence` of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionPersistence {
+    /// `sessionName`, or `name` of `cookie` or `header`.
+    pub name: Option<String>,
+    /// Whether `type` is `Header`; else it is `Cookie`.
+    pub in_header: bool,
+    /// Whether `lifetimeType` of the cookie is `Permanent`.
+    pub is_permanent: bool,
+    /// `path` of the cookie.
+    pub path: Option<String>,
+    /// `absoluteTimeout`.
+    pub lasts: Option<Duration>,
+    /// `idleTimeout`.
+    pub idle: Option<Duration>,
 }
 
 /// `retry` of a rule.
@@ -161,6 +180,25 @@ pub enum RouteFilter {
     Mirror(RequestMirror),
     /// `CORS`.
     Cors(CorsFilter),
+    /// `ExternalAuth`.
+    Auth(ExternalAuth),
+}
+
+/// `externalAuth`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalAuth {
+    /// `backendRef`.
+    pub backend: BackendRef,
+    /// Whether `protocol` is `GRPC`; else it is `HTTP`.
+    pub is_grpc: bool,
+    /// `path` of `http`.
+    pub path: String,
+    /// `allowedHeaders` of `http` or `grpc`.
+    pub headers: Vec<String>,
+    /// `allowedResponseHeaders` of `http`.
+    pub said: Vec<String>,
+    /// `forwardBody.maxSize`; zero is none.
+    pub max_body: u64,
 }
 
 /// `requestMirror`.

@@ -1,8 +1,10 @@
 //! Authenticators, compiled, and what they said.
 
 mod answers;
+mod guard;
 
 pub(crate) use answers::{Answers, Tag};
+pub(crate) use guard::Guard;
 
 use crate::snippet::{Towards, transferred};
 use aws_lc_rs::digest::{SHA256, digest};

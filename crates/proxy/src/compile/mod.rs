@@ -21,14 +21,14 @@ use model::{
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
-use routes::RouteProfiles;
+use routes::{Outgoing, RouteProfiles};
 use shared::Shared;
 use snippet::run::Tables;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use stream::Resolver;
-use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
+use tls::{Certificates, Clients, Profiles, TlsFront, Verifier, Verifiers};
 use upstream::{Addresses, Alternative, Destination, Group, Rule};
 
 /// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
@@ -189,7 +189,7 @@ impl Compiler {
         let mut profiles = RouteProfiles::default();
         let (mut spots, mut locations) = (Vec::new(), Vec::new());
         for location in &host.locations {
-            let (location, outgoing) = profiles.outgoing(&self.profiles, location);
+            let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
             spots.push(self.spot(&location, None, outgoing, Watch::default(), groups));
             locations.push(location);
         }
@@ -298,6 +298,7 @@ impl Compiler {
         }
         Ok(Outgoing {
             upstream_tls,
+            guard: None,
             mirror: mirror.transpose()?.map(Box::new),
             authenticator: Authenticator::new(location, groups, &self.profiles, |policy| {
                 (server.clone(), self.asked.get(policy, identity))
@@ -362,7 +363,7 @@ impl Compiler {
         let gate = self.zones.gate(location);
         let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
         let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
-        let Outgoing { upstream_tls, mirror, authenticator } = outgoing;
+        let Outgoing { upstream_tls, mirror, authenticator, guard } = outgoing;
         Spot {
             location: location.clone(),
             group,
@@ -371,6 +372,7 @@ impl Compiler {
             canary,
             upstream_tls,
             authenticator,
+            guard,
             cors,
             errors,
             stand_in,
@@ -514,14 +516,6 @@ impl<'g> Around<'g> {
             || now.proxy_protocol != before.proxy_protocol
             || now.compression != before.compression
     }
-}
-
-/// Where a location leads besides its upstream, and how TLS is spoken there.
-#[derive(Debug, Default)]
-struct Outgoing {
-    upstream_tls: Option<Arc<Profile>>,
-    mirror: Option<Box<Copies>>,
-    authenticator: Option<Arc<Authenticator>>,
 }
 
 /// The sites before, of those that change without their other names: one may move from one server to another, so first

@@ -1,19 +1,37 @@
-//! Locations of routes that are spoken to under TLS (BackendTLSPolicy).
+//! What locations of routes speak to besides their backends, and how: TLS (BackendTLSPolicy), and guards
+//! (`ExternalAuth`).
 
-use super::Outgoing;
-use model::policy::{Policy, Protocol};
-use model::{Backend, Location};
+use super::group;
+use crate::authenticator::{Authenticator, Guard};
+use crate::generation::Copies;
+use imbl::OrdMap;
+use model::policy::{GuardAsked, Policy, Protocol, RouteGuard, UpstreamTls};
+use model::{Backend, Location, UpstreamId};
 use std::sync::Arc;
 use tls::{Profile, Profiles};
+use upstream::{Group, Way};
 
-/// A profile, or why there is none.
-type Made = Result<Arc<Profile>, String>;
+/// Where a location leads besides its upstream, and how TLS is spoken there.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    pub(super) upstream_tls: Option<Arc<Profile>>,
+    pub(super) mirror: Option<Box<Copies>>,
+    pub(super) authenticator: Option<Arc<Authenticator>>,
+    pub(super) guard: Option<Arc<Guard>>,
+}
 
-/// The profiles of a host's policies: those of many locations are one, and to look one up costs time by the authorities
-/// that it has.
+/// The groups of a generation.
+type Groups = OrdMap<UpstreamId, Arc<Group>>;
+
+/// What a policy asks for, or why that cannot be.
+type Made = Result<(Option<Arc<Profile>>, Option<Arc<Guard>>), String>;
+
+/// What a host's policies ask for: that of many locations is one, and to look up a profile costs time by the
+/// authorities that it has.
 #[derive(Default)]
 pub(super) struct RouteProfiles {
     known: Vec<(Arc<Policy>, Made)>,
+    towards: Arc<Policy>,
 }
 
 impl RouteProfiles {
@@ -23,17 +41,16 @@ impl RouteProfiles {
         &mut self,
         profiles: &Profiles,
         location: &Arc<Location>,
+        groups: &mut Groups,
     ) -> (Arc<Location>, Outgoing) {
-        let http2 = match location.policy.protocol {
-            Protocol::Https | Protocol::AutoHttp => false,
-            Protocol::Grpcs => true,
-            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => {
-                return (location.clone(), Outgoing::default());
-            }
-        };
-        match self.profile(profiles, &location.policy, http2) {
-            Ok(profile) => {
-                let outgoing = Outgoing { upstream_tls: Some(profile), ..Outgoing::default() };
+        let policy = &location.policy;
+        let is_guarded = policy.route.as_ref().is_some_and(|filters| filters.guard.is_some());
+        if http2(policy).is_none() && !is_guarded {
+            return (location.clone(), Outgoing::default());
+        }
+        match self.made(profiles, policy, groups) {
+            Ok((upstream_tls, guard)) => {
+                let outgoing = Outgoing { upstream_tls, guard, ..Outgoing::default() };
                 (location.clone(), outgoing)
             }
             Err(reason) => {
@@ -44,15 +61,47 @@ impl RouteProfiles {
         }
     }
 
-    fn profile(&mut self, profiles: &Profiles, policy: &Arc<Policy>, http2: bool) -> Made {
+    fn made(&mut self, profiles: &Profiles, policy: &Arc<Policy>, groups: &mut Groups) -> Made {
         if let Some((_, found)) = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, policy)) {
             return found.clone();
         }
-        let made = profiles.profile(&policy.upstream_tls, http2).map_err(|error| {
-            tracing::error!(%error, "TLS towards a backend cannot be spoken as it is asked for; it is closed");
-            format!("TLS towards the backend cannot be spoken as asked: {error}")
-        });
+        let tls = http2(policy).map(|http2| profile(profiles, &policy.upstream_tls, http2));
+        let asked = policy.route.as_ref().and_then(|filters| filters.guard.as_ref());
+        let guard = asked.map(|asked| self.guard(profiles, asked, groups));
+        let both = || Ok((tls.transpose()?, guard.transpose()?));
+        let made: Made = both();
         self.known.push((policy.clone(), made.clone()));
         made
     }
+
+    fn guard(
+        &self,
+        profiles: &Profiles,
+        asked: &Arc<RouteGuard>,
+        groups: &mut Groups,
+    ) -> Result<Arc<Guard>, String> {
+        let http2 = match asked.asked {
+            GuardAsked::Http { http2, .. } => http2,
+            GuardAsked::Grpc => true,
+        };
+        let tls = asked.tls.as_ref().map(|tls| profile(profiles, tls, http2)).transpose()?;
+        let way = Way { group: group(groups, &asked.upstream), tls };
+        Ok(Arc::new(Guard { policy: asked.clone(), way, towards: self.towards.clone() }))
+    }
+}
+
+/// Whether an upstream is spoken to in HTTP/2, where it is under TLS.
+fn http2(policy: &Policy) -> Option<bool> {
+    match policy.protocol {
+        Protocol::Https | Protocol::AutoHttp => Some(false),
+        Protocol::Grpcs => Some(true),
+        Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
+    }
+}
+
+fn profile(profiles: &Profiles, tls: &UpstreamTls, http2: bool) -> Result<Arc<Profile>, String> {
+    profiles.profile(tls, http2).map_err(|error| {
+        tracing::error!(%error, "TLS towards a backend cannot be spoken as it is asked for; it is closed");
+        format!("TLS towards the backend cannot be spoken as asked: {error}")
+    })
 }

@@ -13,7 +13,7 @@ pub(crate) use error_pages::ErrorPages;
 pub(crate) use routed::{Asked, Routed};
 
 use crate::answer::Watch;
-use crate::authenticator::Authenticator;
+use crate::authenticator::{Authenticator, Guard};
 use crate::limits::Gate;
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
@@ -137,6 +137,8 @@ pub struct Spot {
     pub mirrors: Vec<Arc<Group>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
+    /// The same of a route.
+    pub(crate) guard: Option<Arc<Guard>>,
     /// What its limits count with; none if it has none.
     pub gate: Option<Arc<Gate>>,
     /// What allowed origins are told.

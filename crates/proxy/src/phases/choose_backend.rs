@@ -1,22 +1,19 @@
 //! Main side or canary, and which endpoint of it: sessions, hashes and scores (compat/behaviour.md sections 8 to 10;
 //! ingress-nginx: balancer.lua and its algorithms).
 
-use super::Stop;
+use super::{Stop, sessions};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::generation::Spot;
+use crate::generation::{Site, Spot};
 use crate::variables;
 use balance::{Asked, Claim, Cookie, Kept, Side, side};
-use bytes::Bytes;
 use http::StatusCode;
-use model::Alias;
-use model::policy::{Algorithm, SameSite};
-use std::fmt::Write;
+use model::policy::Algorithm;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use upstream::{Group, Rule, Session};
-use wire::{Headers, Response, cookie_date, since_epoch};
+use wire::{Response, since_epoch};
 
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -30,7 +27,7 @@ pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     let of_session = || {
         let main = spot.rule.as_ref()?.session.as_ref()?;
-        let value = session_cookie(&exchange.request.headers, &main.affinity.name)?;
+        let value = sessions::cookie(&exchange.request.headers, &main.affinity.name)?;
         let key = Cookie::read(&value)?.upstream?;
         let shared = canary.rule.as_ref().and_then(|rule| rule.session.as_ref());
         match key {
@@ -67,11 +64,15 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
     }
     match by_session(exchange, group, session) {
         None => Err(Error::NoPeerLeft(group.id.clone()).into()),
-        Some(Kept::Same(endpoint)) => Ok(endpoint),
+        Some(Kept::Same(endpoint)) => {
+            let told = sessions::again(exchange, session);
+            exchange.told_session = told.or(exchange.told_session.take());
+            Ok(endpoint)
+        }
         Some(Kept::New(endpoint, key)) => {
-            let cookie = has_cookie(exchange).then(|| written(exchange, session, &key));
+            let told = sessions::new(exchange, session, &key);
             // One cookie, naming the last endpoint (compat/decisions.md row 24).
-            exchange.session_cookie = cookie.or(exchange.session_cookie.take());
+            exchange.told_session = told.or(exchange.told_session.take());
             Ok(endpoint)
         }
     }
@@ -116,8 +117,9 @@ fn by_algorithm(exchange: &Exchange, group: &Arc<Group>, rule: &Rule) -> Option<
 
 fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<Kept> {
     let affinity = &session.affinity;
-    let value = session_cookie(&exchange.request.headers, &affinity.name);
-    let known = value.as_deref().and_then(Cookie::read).map(|cookie| cookie.endpoint);
+    let value = sessions::claimed(exchange, affinity);
+    let known = value.as_deref().and_then(|value| sessions::valid(session, value));
+    let known = known.map(|cookie| cookie.endpoint);
     let draw = |number: usize| {
         let now = since_epoch() + Duration::from_secs(number as u64 + 1);
         let random = exchange.worker.below(999_999) + 1;
@@ -132,77 +134,24 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
     group.roster().sessions().choose(claim, draw, |below| exchange.worker.below(below))
 }
 
+/// The share of a rule that the client's session is with, while its endpoint is there: weights are for new ones.
+pub(super) fn share_of_session(
+    exchange: &Exchange,
+    site: &Site,
+    mut shares: impl Iterator<Item = usize>,
+) -> Option<usize> {
+    let is_with = |index: usize| {
+        let spot = &site.spots[index];
+        let session = spot.rule.as_ref()?.session.as_ref()?;
+        let value = sessions::claimed(exchange, &session.affinity)?;
+        let endpoint = sessions::valid(session, &value)?.endpoint;
+        spot.group.as_ref()?.roster().sessions().find(session.affinity.mode, endpoint)
+    };
+    shares.find(|index| is_with(*index).is_some())
+}
+
 fn tried(exchange: &Exchange) -> Vec<SocketAddr> {
     exchange.tries().iter().map(|attempt| attempt.address).collect()
-}
-
-/// The value of a session cookie; of several with the name the last counts (lua-resty-cookie).
-pub(crate) fn session_cookie(headers: &Headers, name: &str) -> Option<String> {
-    let lines = headers.all("cookie");
-    let pairs = lines.flat_map(|line| line.split(|&byte| byte == b';'));
-    let value = pairs.map(<[u8]>::trim_ascii).filter_map(|pair| {
-        let (key, value) = pair.split_at(pair.iter().position(|&byte| byte == b'=')?);
-        (key == name.as_bytes()).then_some(&value[1..])
-    });
-    let value = value.last()?;
-    let value = value.split(|&byte| byte == b' ' || byte == b'\t').next()?;
-    std::str::from_utf8(value).ok().map(str::to_owned)
-}
-
-/// Whether a client is told its session: by the host itself or one label below a wildcard, as ingress-nginx.
-fn has_cookie(exchange: &Exchange) -> bool {
-    let Some(place) = &exchange.place else { return false };
-    let server = &place.site.server;
-    let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
-    let own = server.name.as_str();
-    own == "_"
-        || *own == *exchange.host
-        || parent.is_some_and(|parent| own.strip_prefix("*.") == Some(parent))
-        || server.aliases.iter().any(|alias| match alias {
-            Alias::Name(name) => *name.as_str() == *exchange.host,
-            Alias::Below(below) => parent == Some(&**below),
-            Alias::Beginning(_) | Alias::Pattern(_) => false,
-        })
-}
-
-/// `Set-Cookie` of a new session.
-fn written(exchange: &Exchange, session: &Session, key: &str) -> Bytes {
-    let affinity = &session.affinity;
-    let mut line = format!("{}={}", affinity.name, Cookie::written(key, &session.upstream_key));
-    if let Some(seconds) = affinity.expires {
-        let moment = since_epoch().as_secs().saturating_add_signed(seconds);
-        let _ = write!(line, "; Expires={}", cookie_date(moment));
-    }
-    if let Some(seconds) = affinity.max_age {
-        let _ = write!(line, "; Max-Age={seconds}");
-    }
-    if let Some(domain) = &affinity.domain {
-        let _ = write!(line, "; Domain={domain}");
-    }
-    let path = affinity.path.as_ref().unwrap_or(&exchange.spot().location.path);
-    let _ = write!(line, "; Path={path}");
-    if affinity.secure || exchange.connection.tls.is_some() {
-        line.push_str("; Secure");
-    }
-    line.push_str("; HttpOnly");
-    let understood = |same_site: &SameSite| {
-        *same_site != SameSite::None
-            || !affinity.conditional_same_site_none
-            || balance::takes_same_site_none(
-                exchange.request.headers.text("user-agent").unwrap_or_default(),
-            )
-    };
-    if let Some(same_site) = affinity.same_site.filter(understood) {
-        let _ = write!(line, "; SameSite={}", same_site.as_str());
-    }
-    line.into()
-}
-
-/// The session's cookie goes to the client with whatever answer there is, before those of the upstream.
-pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
-    if let Some(cookie) = &exchange.session_cookie {
-        response.headers.add_first("Set-Cookie", cookie);
-    }
 }
 
 /// Notes over what kind of connection each try went, what came of it while somebody looks at endpoints, and how long

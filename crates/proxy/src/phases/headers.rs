@@ -126,6 +126,9 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
     if let Some(information) = &notes.information {
         response.headers.set("Authentication-Info", information);
     }
+    for (name, value) in &notes.answer {
+        response.headers.push(name, value);
+    }
     if let Some(cookies) = &notes.cookies {
         let usual =
             matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);

@@ -35,6 +35,7 @@ mod request_headers;
 mod rewrite;
 mod route_filters;
 mod routes;
+pub(crate) mod sessions;
 mod stop;
 mod way_in;
 pub(crate) mod x_accel;
@@ -79,7 +80,7 @@ fn filter(exchange: &mut Exchange, response: &mut Response) {
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, response, watch);
     route_filters::answer(exchange, response);
-    choose_backend::tell(exchange, response);
+    sessions::tell(exchange, response);
     effects::body(exchange, response);
     effects::keep_connection(exchange, response);
     compression::filter(exchange, response);

@@ -3,12 +3,12 @@
 
 use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::connection::Connection;
-use crate::exchange::{Exchange, Forwarded};
+use crate::exchange::{Authenticated, Exchange, Forwarded};
 use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, Request, StatusCode, Uri};
-use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
+use model::policy::{ConnectionHeader, GuardAsked, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
@@ -58,6 +58,7 @@ fn travelling<'a>(
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
+            || is_decided(&exchange.visit.authenticated, field)
             || span.is_some_and(|span| span.replaces(field.name))
             || (exchange.visit.stands_in && errors::is_about(field))
             || hops::is_replaced(hops, field)
@@ -71,7 +72,19 @@ fn travelling<'a>(
 pub(super) fn is_said(policy: &Policy, field: &Field<'_>) -> bool {
     let is_it = |name: &String| client_fields::is_alike(field.name, name.as_bytes());
     let asked = policy.auth_external.as_ref();
-    asked.is_some_and(|asked| asked.response_headers.iter().any(is_it))
+    let guard = policy.route.as_ref().and_then(|filters| filters.guard.as_ref());
+    let of_route = guard.is_some_and(|guard| match &guard.asked {
+        GuardAsked::Http { said, .. } => said.iter().any(is_it),
+        GuardAsked::Grpc => false,
+    });
+    of_route || asked.is_some_and(|asked| asked.response_headers.iter().any(is_it))
+}
+
+/// Whether a guard of a route said of this request what becomes of a field.
+fn is_decided(notes: &Authenticated, field: &Field<'_>) -> bool {
+    let is_it = |name: &[u8]| client_fields::is_alike(field.name, name);
+    notes.headers.iter().any(|(name, _)| is_it(name))
+        || notes.removed.iter().any(|name| is_it(name.as_bytes()))
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).

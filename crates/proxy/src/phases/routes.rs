@@ -1,7 +1,7 @@
 //! Which rule of a Gateway has a request, if none of an Ingress is more special: then all that is said of Ingresses and
 //! their hosts counts for nothing.
 
-use super::{Stop, client_certificate, find_location};
+use super::{Stop, choose_backend, client_certificate, find_location};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Asked, Routed, Site};
@@ -36,7 +36,7 @@ pub(super) fn choose(
     if routed.host.name.as_str() == "_" && find_location::is_health(exchange, &canonical.path) {
         return Ok(None);
     }
-    let index = drawn(exchange, &rule.shares);
+    let index = share(exchange, &routed.site, &rule.shares);
     Ok(index.map(|index| Place { site: routed.site.clone(), index }))
 }
 
@@ -84,7 +84,7 @@ pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<
     }
     let hosts = listener.routes.find(&exchange.host);
     let (routed, rule) = first(exchange, hosts, canonical, |_, _| true)?.ok_or_else(nobody)?;
-    let index = drawn(exchange, &rule.shares).ok_or_else(nobody)?;
+    let index = share(exchange, &routed.site, &rule.shares).ok_or_else(nobody)?;
     Ok(Place { site: routed.site.clone(), index })
 }
 
@@ -103,11 +103,17 @@ fn stands_before(exchange: &Exchange, site: &Site, found: Found, own: Rank) -> b
     if is_nobodys { site.snippet.is_some() && rank.host > own.host } else { rank >= own }
 }
 
-/// One of the shares, as often as their weights say.
-fn drawn(exchange: &Exchange, shares: &[Share]) -> Option<usize> {
+/// The share of the client's session, or one of them.
+fn share(exchange: &Exchange, site: &Site, shares: &[Share]) -> Option<usize> {
     if let [only] = shares {
         return Some(only.location);
     }
+    let all = shares.iter().map(|share| share.location);
+    choose_backend::share_of_session(exchange, site, all).or_else(|| drawn(exchange, shares))
+}
+
+/// One of the shares, as often as their weights say.
+fn drawn(exchange: &Exchange, shares: &[Share]) -> Option<usize> {
     let total = shares.iter().map(|share| share.weight as usize).sum();
     let mut at = exchange.worker.below(total);
     shares.iter().find_map(|share| match at.checked_sub(share.weight as usize) {

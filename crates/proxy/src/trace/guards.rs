@@ -81,7 +81,8 @@ fn access(story: &mut Story<'_>, status: u16) {
     }
     if let Some(trace) = &exchange.trace {
         for asked in trace.asked.borrow().iter() {
-            story.say_by("access", asked.as_str(), "auth-url");
+            let by = if policy.route.is_some() { "ExternalAuth" } else { "auth-url" };
+            story.say_by("access", asked.as_str(), by);
         }
     }
     if policy.access.satisfy == Satisfy::Any {

@@ -62,6 +62,9 @@ fn endpoints(story: &mut Story<'_>) {
         if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
     let policy = &spot.location.policy;
     let rule = match (&policy.balance.affinity, &policy.balance.algorithm) {
+        (Some(affinity), _) if affinity.of_rule.as_ref().is_some_and(|rule| rule.in_header) => {
+            "by the session field"
+        }
         (Some(_), _) => "by the session cookie",
         (None, Algorithm::RoundRobin) => "in turn",
         (None, Algorithm::Ewma) => "by response times (ewma)",

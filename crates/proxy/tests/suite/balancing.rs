@@ -67,6 +67,7 @@ fn affinity(mode: AffinityMode) -> Affinity {
         same_site: None,
         conditional_same_site_none: false,
         change_on_failure: false,
+        of_rule: None,
     }
 }
 

@@ -111,6 +111,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         same_site,
         conditional_same_site_none: settings.get_or(&CONDITIONAL, false),
         change_on_failure: settings.get_or(&CHANGE_ON_FAILURE, false),
+        of_rule: None,
     };
     policy.balance.affinity = Some(affinity.into());
 }

@@ -6,7 +6,7 @@ use model::policy::{HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect
 use model::{Part, Template};
 use objects::gateway::{HeaderChange, HeaderChanges, PathModifier, RouteFilter};
 
-/// Adds what a filter does; mirrors are whoever's who knows backends.
+/// Adds what a filter does; mirrors and guards are whoever's who knows backends.
 pub(super) fn add(
     does: &mut RouteFilters,
     policy: &mut Policy,
@@ -60,7 +60,7 @@ pub(super) fn add(
             return Err(incompatible("only one CORS filter can count; leave one"));
         }
         RouteFilter::Cors(filter) => policy.cors = Some(cors::read(filter).map_err(unfit)?.into()),
-        RouteFilter::Mirror(_) => {}
+        RouteFilter::Mirror(_) | RouteFilter::Auth(_) => {}
     }
     Ok(())
 }
@@ -87,6 +87,7 @@ pub(super) fn bytes(filter: &RouteFilter) -> usize {
         RouteFilter::Cors(cors) => {
             all(&cors.origins) + all(&cors.methods) + all(&cors.headers) + all(&cors.expose)
         }
+        RouteFilter::Auth(auth) => auth.path.len() + all(&auth.headers) + all(&auth.said),
         RouteFilter::Redirect(_) | RouteFilter::Rewrite(_) | RouteFilter::Mirror(_) => 0,
     }
 }
@@ -109,22 +110,24 @@ const UNTOUCHABLE: [&str; 10] = [
     "upgrade",
 ];
 
+/// The name of a field that may be changed, in lower case.
+pub(super) fn changeable(name: &str) -> Result<String, (&'static str, String)> {
+    let lower = name.to_ascii_lowercase();
+    if !is_token(&lower) {
+        return Err(("UnsupportedValue", format!("{name:?} is no name of a header")));
+    }
+    if UNTOUCHABLE.contains(&lower.as_str()) {
+        Err(("UnsupportedValue", format!("header {name} cannot be changed")))
+    } else {
+        Ok(lower)
+    }
+}
+
 fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)> {
-    let name = |name: &str| {
-        let lower = name.to_ascii_lowercase();
-        if !is_token(&lower) {
-            return Err(("UnsupportedValue", format!("{name:?} is no name of a header")));
-        }
-        if UNTOUCHABLE.contains(&lower.as_str()) {
-            Err(("UnsupportedValue", format!("header {name} cannot be changed")))
-        } else {
-            Ok(lower)
-        }
-    };
     let pair = |change: &HeaderChange| {
         let printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80;
         if change.value.bytes().all(printable) {
-            Ok((name(&change.name)?, change.value.clone().into()))
+            Ok((changeable(&change.name)?, change.value.clone().into()))
         } else {
             let message = format!("the value of header {} has control characters", change.name);
             Err(("UnsupportedValue", message))
@@ -133,6 +136,6 @@ fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)>
     Ok(HeaderEdits {
         set: changes.set.iter().map(pair).collect::<Result<_, _>>()?,
         add: changes.add.iter().map(pair).collect::<Result<_, _>>()?,
-        remove: changes.remove.iter().map(|one| name(one)).collect::<Result<_, _>>()?,
+        remove: changes.remove.iter().map(|one| changeable(one)).collect::<Result<_, _>>()?,
     })
 }

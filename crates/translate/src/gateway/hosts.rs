@@ -111,7 +111,9 @@ impl<'a> Adapted<'a> {
         state: Option<&'a State>,
     ) -> Arc<Location> {
         let location = self.for_port(location, port);
-        let is_tls = matches!(location.policy.protocol, Protocol::Https | Protocol::Grpcs);
+        let guard = location.policy.route.as_ref().and_then(|filters| filters.guard.as_ref());
+        let is_tls = matches!(location.policy.protocol, Protocol::Https | Protocol::Grpcs)
+            || guard.is_some_and(|guard| guard.tls.is_some());
         let Some(identity) = state.and_then(|state| state.identity.as_ref()).filter(|_| is_tls)
         else {
             return location;
@@ -129,6 +131,10 @@ impl<'a> Adapted<'a> {
         let policy = known.or_insert_with(|| {
             let mut policy = Policy::clone(&location.policy);
             policy.upstream_tls.identity = Some(identity.clone());
+            let guard = policy.route.as_mut().and_then(|filters| filters.guard.as_mut());
+            if let Some(tls) = guard.and_then(|guard| Arc::make_mut(guard).tls.as_mut()) {
+                tls.identity = Some(identity.clone());
+            }
             Arc::new(policy)
         });
         Arc::new(Location { policy: policy.clone(), ..Location::clone(&location) })

@@ -4,15 +4,16 @@ use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::listeners::key_of;
 use super::paths::path_of;
-use super::{filters, status, texts};
+use super::{filters, guards, sessions, status, texts};
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
-    Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
+    Affinity, Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
 };
 use model::{Backend, Location, Origin, PathKind, RuleMatch, ServiceRef, UpstreamId};
 use objects::gateway::{
-    BackendRef, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch, RouteRule, ValueMatch,
+    BackendRef, ExternalAuth, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch,
+    RouteRule, ValueMatch,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::collections::BTreeSet;
@@ -63,7 +64,8 @@ impl Draft {
     pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot, tls: &Policies) -> Self {
         let expressions = Expressions::default();
         let (draft, policies) = (Self::default(), Vec::new());
-        let mut reader = Reader { route, snapshot, tls, draft, policies, expressions };
+        let session = None;
+        let mut reader = Reader { route, snapshot, tls, draft, policies, session, expressions };
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
@@ -216,6 +218,8 @@ struct Reader<'a> {
     draft: Draft,
     /// What places of the rule at hand ask for: those that agree share it.
     policies: Vec<Arc<Policy>>,
+    /// What the rule at hand says of sessions.
+    session: Option<Arc<Affinity>>,
     expressions: Expressions,
 }
 
@@ -227,6 +231,14 @@ impl Reader<'_> {
     fn rule(&mut self, index: usize, rule: &RouteRule) {
         let at = format!("spec.rules[{index}]");
         self.policies.clear();
+        self.session = None;
+        match rule.session.as_ref().map(|said| sessions::read(said, self.route, index)) {
+            Some(Ok(affinity)) => self.session = Some(affinity.into()),
+            Some(Err(why)) => {
+                self.refuse("UnsupportedValue", format!("{at}.sessionPersistence.{why}"));
+            }
+            None => {}
+        }
         let backends: Vec<_> = rule.backends.iter().map(|one| (one, self.backend(one))).collect();
         let matches: Result<Vec<_>, _> =
             rule.matches.iter().map(|found| self.expressions.read(found)).collect();
@@ -237,7 +249,10 @@ impl Reader<'_> {
             }
             Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
         };
-        let weighty: Vec<_> = backends.iter().filter(|(one, _)| one.weight > 0).collect();
+        // Sessions go on with a backend that gets no new ones any more.
+        let counts = |one: &BackendRef| one.weight > 0 || self.session.is_some();
+        let has_weight = backends.iter().any(|(one, _)| one.weight > 0);
+        let weighty: Vec<_> = backends.iter().filter(|(one, _)| counts(one)).collect();
         let mut ways = Vec::with_capacity(weighty.len());
         for (one, backend) in &weighty {
             if one.filters.iter().any(|filter| matches!(filter, RouteFilter::Cors(_))) {
@@ -247,14 +262,14 @@ impl Reader<'_> {
             let filters = rule.filters.iter().chain(&one.filters);
             ways.push((one.weight, self.way((&at, rule), filters, backend.clone(), Some(one))));
         }
-        if ways.is_empty() || has_redirect(&rule.filters) {
-            let reason = "the rule has no backend with a weight".to_owned();
+        if !has_weight || has_redirect(&rule.filters) {
             let backend = if has_redirect(&rule.filters) {
+                ways.clear();
                 Backend::NotFound
             } else {
-                Backend::Broken(reason)
+                Backend::Broken("the rule has no backend with a weight".to_owned())
             };
-            ways = vec![(1, self.way((&at, rule), rule.filters.iter(), backend, None))];
+            ways.push((1, self.way((&at, rule), rule.filters.iter(), backend, None)));
         }
         let mut all = weighty.iter().flat_map(|(one, _)| &one.filters).chain(&rule.filters);
         let needs_prefix = all.any(filters::needs_prefix);
@@ -327,6 +342,37 @@ impl Reader<'_> {
         (numerator > 0).then_some(RouteMirror { upstream, http2, numerator, denominator })
     }
 
+    /// Adds who is asked whether requests may pass; why nobody can be.
+    fn guard(
+        &mut self,
+        at: &str,
+        auth: &ExternalAuth,
+        does: &mut RouteFilters,
+    ) -> Result<(), String> {
+        let mut towards = Policy::default();
+        let (backend, own) = (self.backend(&auth.backend), &self.route.meta.key.namespace);
+        let named = (backend, &auth.backend);
+        match self.tls.secure(named, own, self.snapshot, &mut towards) {
+            Backend::Upstream(upstream) => {
+                let http2 = self.speaks_http2(&auth.backend);
+                match guards::read(auth, (upstream, towards, http2)) {
+                    Ok(_) if does.guard.is_some() => {
+                        let message = "only one ExternalAuth filter can count; leave one";
+                        self.refuse("IncompatibleFilters", format!("{at}.filters: {message}"));
+                    }
+                    Ok(guard) => does.guard = Some(guard.into()),
+                    Err(why) => {
+                        let why = format!("{at}.filters: externalAuth.{why}");
+                        self.refuse("UnsupportedValue", why);
+                    }
+                }
+                Ok(())
+            }
+            Backend::Broken(why) => Err(why),
+            Backend::NotFound | Backend::Denied(_) => Err("nobody can be asked".to_owned()),
+        }
+    }
+
     /// What all places of a rule have in common that lead to a backend.
     fn way<'f>(
         &mut self,
@@ -345,12 +391,25 @@ impl Reader<'_> {
         if self.is_grpc() || named.is_some_and(|one| self.speaks_http2(one)) {
             policy.protocol = Protocol::Grpc;
         }
+        let mut fault = None;
         for filter in filters {
-            if let RouteFilter::Mirror(mirror) = filter {
-                does.mirrors.extend(self.mirror(mirror));
-            } else if let Err(why) = filters::add(&mut does, &mut policy, filter) {
-                self.refuse(why.0, format!("{at}.filters: {}", why.1));
+            match filter {
+                RouteFilter::Mirror(mirror) => does.mirrors.extend(self.mirror(mirror)),
+                RouteFilter::Auth(auth) => {
+                    fault = self.guard(at, auth, &mut does).err().or(fault);
+                    // Whoever is asked gets all of a body.
+                    policy.body.max_size = Some(auth.max_body).filter(|most| *most > 0);
+                }
+                filter => {
+                    if let Err(why) = filters::add(&mut does, &mut policy, filter) {
+                        self.refuse(why.0, format!("{at}.filters: {}", why.1));
+                    }
+                }
             }
+        }
+        if does.guard.is_some() && does.redirect.is_some() {
+            let message = "a redirect answers before anybody is asked; leave ExternalAuth out";
+            self.refuse("IncompatibleFilters", format!("{at}.filters: {message}"));
         }
         if does.mirrors.len() > MIRRORS {
             let message = format!("{at}.filters: at most {MIRRORS} mirrors can count; leave fewer");
@@ -363,7 +422,9 @@ impl Reader<'_> {
             }
             None => backend,
         };
+        let backend = guards::behind(backend, fault);
         policy.route = Some(Box::new(does));
+        policy.balance.affinity.clone_from(&self.session);
         let policy = self.shared(policy);
         let service = named.map(|one| {
             let key = key_of(&one.object, &own.namespace);

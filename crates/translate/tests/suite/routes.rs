@@ -47,6 +47,17 @@ spec:
     backendRefs: [{name: b, port: 80}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: shop, name: guarded}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [d.test]
+  rules:
+  - filters: [{type: ExternalAuth, externalAuth: {protocol: GRPC, backendRef: {name: b, namespace: news, port: 80}}}]
+    sessionPersistence: {sessionName: s}
+    backendRefs: [{name: a, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
 kind: GRPCRoute
 metadata: {namespace: shop, name: abroad}
 spec:
@@ -320,7 +331,7 @@ fn following_routes_grants_and_policies_means_the_same_as_translating_anew() {
         all.services.len(),
         all.gateways.len(),
     ];
-    assert_eq!(counts, [4, 2, 3, 2, 1]);
+    assert_eq!(counts, [5, 2, 3, 2, 1]);
     let mut seed = 7_u64;
     let mut below = |most: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

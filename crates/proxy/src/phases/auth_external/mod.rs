@@ -2,6 +2,8 @@
 //! compat/behaviour.md section 16). Its answer may be remembered; its body is of no interest.
 
 mod caching;
+mod ext_authz;
+mod of_route;
 mod question;
 mod sign_in;
 mod snippet;
@@ -30,7 +32,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks, where the location has somebody to ask.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
+    if let Some(guard) = exchange.spot().guard.clone() {
+        // Boxed, so that other requests do not carry the room for it.
+        return Box::pin(of_route::check(exchange, &guard)).await;
+    }
     let Some(authenticator) = exchange.spot().authenticator.clone() else {
+        let route = exchange.spot().location.policy.route.as_ref();
+        if route.is_some_and(|filters| filters.guard.is_some()) {
+            return Err(Error::Authenticator("nobody can be asked".to_owned()).into());
+        }
         return Ok(Verdict::Silent);
     };
     if access::asks_nobody(exchange) {

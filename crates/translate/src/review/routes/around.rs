@@ -118,7 +118,7 @@ impl Around<'_> {
     }
 }
 
-/// The backends of a route, those of its mirrors among them.
+/// The backends of a route, those of its mirrors and guards among them.
 fn backends(route: &Route) -> Vec<&BackendRef> {
     match route {
         Route::Stream(route) => route.backends.iter().collect(),
@@ -129,11 +129,12 @@ fn backends(route: &Route) -> Vec<&BackendRef> {
                 let inner = rule.backends.iter().flat_map(|backend| &backend.filters);
                 rule.filters.iter().chain(inner)
             });
-            let mirrors = filters.filter_map(|filter| match filter {
+            let of_filters = filters.filter_map(|filter| match filter {
                 RouteFilter::Mirror(mirror) => Some(&mirror.backend),
+                RouteFilter::Auth(auth) => Some(&auth.backend),
                 _ => None,
             });
-            of_rules.chain(mirrors).collect()
+            of_rules.chain(of_filters).collect()
         }
     }
 }
@@ -204,7 +205,8 @@ spec: {controllerName: fairway/gateway-controller}
             "parentRefs": [{"name": "o1", "namespace": "n1"}, {"kind": "ListenerSet", "name": "o2", "namespace": "n2"}],
             "rules": [{"backendRefs": [{"name": "o3", "namespace": "n3", "port": 80}, {"name": "o0", "port": 80}],
                 "filters": [{"type": "RequestMirror", "requestMirror": {"backendRef":
-                    {"name": "o4", "namespace": "n4", "port": 80}}}]}]}}"#;
+                    {"name": "o4", "namespace": "n4", "port": 80}}}, {"type": "ExternalAuth", "externalAuth":
+                    {"protocol": "HTTP", "backendRef": {"name": "o5", "namespace": "n5", "port": 80}}}]}]}}"#;
         let Ok(Object::HttpRoute(route)) = parse_route(Kind::HttpRoute, json) else {
             panic!("it is a route")
         };
@@ -214,10 +216,10 @@ spec: {controllerName: fairway/gateway-controller}
         };
         assert_eq!(names(small.gateways.keys().collect()), ["o1", "o2"]);
         assert_eq!(names(small.listener_sets.keys().collect()), ["o2"]);
-        assert_eq!(names(small.services.keys().collect()), ["o0", "o3", "o4"]);
+        assert_eq!(names(small.services.keys().collect()), ["o0", "o3", "o4", "o5"]);
         assert_eq!(names(small.secrets.keys().collect()), ["o0"]);
         assert_eq!(names(small.namespaces.keys().collect()), ["n0", "n1", "n2"]);
-        assert_eq!(small.grants.len(), 2, "one for each backend of another namespace");
+        assert_eq!(small.grants.len(), 3, "one for each backend of another namespace");
         assert_eq!(small.gateway_classes.len(), 1);
     }
 }

@@ -134,6 +134,7 @@ fn sessions(world: &mut World) {
                     same_site: None,
                     conditional_same_site_none: false,
                     change_on_failure: world.rng.bool(),
+                    of_rule: None,
                 }
                 .into(),
             ),
