@@ -1,4 +1,4 @@
-//! The pictures of docs/ui.md, of a small shop with traffic: `cargo test --test suite pictures -- --ignored` takes them.
+//! The pictures of docs/ui.md, of a shop with traffic: `cargo test --test suite pictures -- --ignored` takes them.
 
 use crate::console::bed::{Browser, CLASS, Fairway, ask, ingress, services};
 use serde_json::{Value, json};

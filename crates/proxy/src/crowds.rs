@@ -1,4 +1,4 @@
-//! How full is what requests come to and what has a bound, and how often there was no room: for the page and `/metrics`.
+//! How full is what requests come to, and how often there was no room: for the page and `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -87,6 +87,7 @@ impl Budget {
 mod tests {
     use super::{KEPT, MOST, RetryBudgets, SHARE, Whose};
     use model::UpstreamId;
+    use std::sync::Arc;
     use std::time::Duration;
     use tokio::time::advance;
 
@@ -100,8 +101,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn tries_are_a_share_of_requests_and_some_each_second() {
-        let (budgets, own) = (RetryBudgets::new(Arc::default()), whose("a", "shop"));
-        assert_eq!(taken(&budgets, &own), MOST);
+        let threads = crate::crowds::Threads::default();
+        let (budgets, own) = (RetryBudgets::new(threads.join()), whose("a", "shop"));
+        assert_eq!(
+            (taken(&budgets, &own), threads.sum(0).1),
+            (MOST, 1),
+            "who gets none is counted"
+        );
         for requests in [SHARE - 1, 1, 10 * SHARE] {
             (0..requests).for_each(|_| budgets.ask(&own));
         }
@@ -123,6 +129,6 @@ mod tests {
         }
         assert_eq!(taken(&budgets, &own), 0);
         (0..2 * KEPT.get()).for_each(|name| budgets.ask(&whose(&name.to_string(), "shop")));
-        assert_eq!(budgets.0.borrow().len(), KEPT.get());
+        assert_eq!(budgets.budgets.borrow().len(), KEPT.get());
     }
 }

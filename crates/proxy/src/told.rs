@@ -133,8 +133,8 @@ mod tests {
         let line = |name: String, now| told.line_at(Some(&name.into()), About::Pressure, now);
         let told_of = (0..KEPT * 2).filter_map(|number| line(format!("n{number}"), start)).count();
         assert_eq!(told_of, KEPT + 1, "the rest shares one");
-        assert!(told.0.lock().expect("nobody panics").len() <= KEPT + 1);
+        assert!(told.spans.lock().expect("nobody panics").len() <= KEPT + 1);
         line("late".to_owned(), start + SPAN);
-        assert_eq!(told.0.lock().expect("nobody panics").len(), 1, "whose time is over goes");
+        assert_eq!(told.spans.lock().expect("nobody panics").len(), 1, "whose time is over goes");
     }
 }

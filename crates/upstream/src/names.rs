@@ -140,6 +140,7 @@ mod tests {
         }
         assert!(has(&known, "first.of-b") && !has(&known, "0.of-a"));
         assert_eq!((known.counts["a"], known.counts["b"]), (OF_ONE, 1));
+        assert_eq!(known.forgotten, 2 * OF_ONE as u64);
         for namespace in 0..20 {
             for number in 0..OF_ONE / 2 {
                 keep(&mut known, &format!("{number}.of-{namespace}"), &namespace.to_string());

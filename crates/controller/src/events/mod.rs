@@ -191,3 +191,26 @@ impl Events {
         tokio::join!(self.telling.end(FAREWELL), self.writing.end(FAREWELL));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Kind, Object, Recorder, Speaker, dropped};
+    use objects::ObjectKey;
+    use std::sync::Arc;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn an_event_that_finds_no_room_is_counted() {
+        let (sender, _queue) = mpsc::channel(1);
+        let recorder = Recorder { queue: Some(sender), dropped: Arc::default() };
+        let key = ObjectKey::new("demo", "shop");
+        let object = Object { api_version: "v1", kind: "Service", key, uid: "1".into() };
+        let (kind, speaker, message) = (Kind::Normal, Speaker::Leader, String::new());
+        let event = Event { object, kind, reason: "TEST", message, speaker };
+        let [before, now] = [1, 3].map(|times| {
+            (0..times).for_each(|_| recorder.record(event.clone()));
+            dropped()[0]
+        });
+        assert_eq!((before.1 + 3, before.0), (now.1, "queue"), "the first one had the only place");
+    }
+}

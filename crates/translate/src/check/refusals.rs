@@ -1,4 +1,4 @@
-//! Whether ingress-nginx refused, too, what is refused here (compat/annotations.csv; a test holds it against recordings).
+//! Whether ingress-nginx refused, too, what is refused here (compat/annotations.csv); a test asks the recordings.
 
 use crate::settings::NOT_TAKEN;
 use crate::snippets;
@@ -37,7 +37,7 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("server-alias", "is too much: "),
 ];
 
-/// Who refuses what a Problem is about; none where both leave out the same part. `annotation` is its key without prefix,
+/// Who refuses what a Problem is about; none where both leave out the same part. `annotation` is its key, unprefixed,
 /// where it is one; that of a canary counts with ingress-nginx only where it refuses the object.
 pub(super) fn of(
     problem: &Problem,
