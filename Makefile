@@ -22,7 +22,7 @@ $(error The path $(CURDIR) has a space in it: move the work tree to one without)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover ecosystem conformance bench bench-cluster bench-admission bench-instructions soak fuzz unsafe
+.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover versions ecosystem conformance bench bench-cluster bench-admission bench-instructions soak fuzz unsafe
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,11 @@ rollout: ## Roll Pods and Fairway itself under load: no request may fail [ROLLS=
 takeover: ## Take over from ingress-nginx, upgrade, and go back, again and again under load [REQUESTS=1000000]
 	@scripts/need cargo cc go ip unshare nginx
 	@FAIRWAY_SHOW=1 FAIRWAY_TEST_SECONDS=7200 FAIRWAY_REQUESTS=$(or $(REQUESTS),1000000) $(CARGO) test --quiet -p fairway --test deploy takeover -- --nocapture --test-threads=1
+
+versions: ## Ask another version and this one the same, by `fairway compare`: OLD=path of the other program
+	@scripts/need cargo cc
+	@test -x "$(OLD)" || { echo "say which program: make versions OLD=path"; exit 1; }
+	@FAIRWAY_OLD=$(abspath $(OLD)) $(CARGO) test --quiet -p fairway --test suite two_versions
 
 ecosystem: ## Run Fairway beside programs of others, built from the Go module proxy: docs/ecosystem.md
 	@scripts/need cargo cc go ip unshare nginx

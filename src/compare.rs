@@ -67,7 +67,9 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     Ok(match () {
         () if compared.different > 0 || compared.is_harm() => ExitCode::from(2),
         () if !compared.is_whole() => {
-            note!("not everything was compared: of {} requests nothing", compared.not_compared);
+            let Report { alike, different, not_compared, .. } = &compared;
+            let all = alike + different + not_compared;
+            note!("{not_compared} of {all} requests were not compared; the report says why");
             ExitCode::FAILURE
         }
         () if !is_proof => {

@@ -2,12 +2,12 @@
 
 use crate::http_engine::HttpEngine;
 use exposition::{
-    AtEndpoint, AtEndpoints, Copied, Copies, Places, Sampled, Source, Step, Supervised, Traffic,
-    Within,
+    AtEndpoint, AtEndpoints, Copied, Copies, Lost, Places, Sampled, Source, Step, Supervised,
+    Traffic, Within,
 };
 use model::PathKind;
 use nginx::Nginx;
-use proxy::{Decision, End, Native, Pressure, Sample, Shadowed, Shed, Spans};
+use proxy::{Crowd, Crowds, Decision, End, Native, Pressure, Sample, Shadowed, Shed, Spans};
 use request_metrics::Metrics;
 use runtime::Usage;
 use std::pin::Pin;
@@ -157,6 +157,7 @@ fn within(native: &Native) -> Within {
     let reuse = generation.reuse().map(|(upstream, reuse)| {
         (upstream.to_owned(), [("opened", reuse.opened), ("reused", reuse.reused)])
     });
+    let crowds = native.crowds();
     let copies = native.shadowed().map(|all| all.sums);
     let Spans { exported, dropped, failed } = native.spans();
     Within {
@@ -176,34 +177,102 @@ fn within(native: &Native) -> Within {
         panics,
         reuse: reuse.collect(),
         copies,
-        dropped_lines: native.dropped_lines(),
+        dropped_lines: dropped_lines(native),
         spans: [("exported", exported), ("dropped", dropped), ("failed", failed)],
         most_connections: native.most_connections() as u64,
-        places: room(native),
+        places: places(native, &crowds),
+        lost: lost(&crowds),
     }
 }
 
-/// Room for requests: their bodies, their heads over HTTP/2, and encoders of their answers.
-fn room(native: &Native) -> Vec<Places> {
-    let scratch = native.scratch();
-    let [streams, encoders] = native.under_way();
-    let places = |what, (now, most, refused), beyond| Places { what, now, most, beyond, refused };
-    vec![
-        places("bytes of request bodies in memory", scratch.memory(), "a file takes the body"),
-        places(
+/// Lines of each log that were dropped.
+fn dropped_lines(native: &Native) -> [(&'static str, u64); 3] {
+    let [access, error] = native.dropped_lines();
+    [access, error, ("messages", runtime::lost_messages())]
+}
+
+/// What requests come to and what has a bound, in the order of the page.
+fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
+    let (scratch, [streams, encoders]) = (native.scratch(), native.under_way());
+    let bodies = |(now, most, refused)| Crowd { now, most, refused };
+    let all = [
+        (
+            "body_memory",
+            "bytes of request bodies in memory",
+            bodies(scratch.memory()),
+            "a file takes the body",
+        ),
+        (
+            "body_files",
             "bytes of request bodies in files",
-            scratch.files(),
+            bodies(scratch.files()),
             "503, half for one namespace: raise --body-files-limit",
         ),
-        places(
+        (
+            "requests",
             "bytes of requests under way over HTTP/2",
-            streams,
+            bodies(streams),
             "503, and who holds most ends: raise the memory limit",
         ),
-        places(
+        (
+            "encoders",
             "bytes of encoders of answers",
-            encoders,
+            bodies(encoders),
             "answers go uncompressed, half for one namespace: raise the memory limit",
+        ),
+        (
+            "copies",
+            "copies for mirrors in flight",
+            crowds.copies,
+            "the copy is left out, half for one namespace: make the mirror faster",
+        ),
+        (
+            "passwords",
+            "passwords that wait to be computed, in the fullest queue",
+            crowds.passwords,
+            "503: hashes that cost less, or more processors",
+        ),
+        (
+            "authenticator_answers",
+            "bytes of answers of authenticators",
+            crowds.answers,
+            "the oldest are forgotten, and asked for again: fewer values of auth-cache-key",
+        ),
+        (
+            "looked_up_hosts",
+            "hosts of URLs with variables",
+            crowds.hosts,
+            "the oldest is asked for again, a quarter for one namespace: fewer hosts in auth-url and mirror-target",
+        ),
+    ];
+    let place = |(name, what, crowd, beyond): (_, _, Crowd, _)| {
+        let Crowd { now, most, refused } = crowd;
+        Places { name, what, now, most, beyond, refused }
+    };
+    all.map(place).into()
+}
+
+/// What a namespace had no share left of.
+fn lost(crowds: &Crowds) -> Vec<Lost> {
+    let lost = |name, what, why, count| Lost { name, what, why, count };
+    vec![
+        lost(
+            "route_retries",
+            "tries of routes left out",
+            "a namespace has one for each 5 requests to a Service port: mend the Service",
+            crowds.tries,
+        ),
+        lost(
+            "long_key_handshakes",
+            "handshakes with long RSA keys refused",
+            "10 a second for a namespace: keys of P-256, or RSA up to 4096 bits",
+            crowds.handshakes,
+        ),
+        lost(
+            "failure_lines",
+            "lines about failed requests left out",
+            "600 a minute for a namespace: the error log says how many",
+            crowds.lines,
         ),
     ]
 }

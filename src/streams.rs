@@ -49,26 +49,7 @@ pub(crate) fn sessions(streams: &Arc<Streams>) -> console::Sessions {
     Box::new(move || {
         let all = streams.traffic().into_iter();
         let sessions = all.map(|(port, _, traffic)| (port, traffic.sessions)).collect();
-        let [connections, udp] = streams.places();
-        let places = |what, (now, most, refused): (usize, usize, u64), beyond| Places {
-            what,
-            now: now as u64,
-            most: most as u64,
-            beyond,
-            refused,
-        };
-        let places = vec![
-            places(
-                "connections of TCP services",
-                connections,
-                "they wait 5 s and end, half for one namespace: raise the limit of open files",
-            ),
-            places(
-                "sessions of UDP services",
-                udp,
-                "the quietest of the port ends, half for one namespace: raise the limit of open files",
-            ),
-        ];
+        let places = Places::of_ports(&streams).to_vec();
         console::Ports { sessions, places }
     })
 }

@@ -129,11 +129,12 @@ fn meaning(
     }
     let findings = check.ingresses.into_iter().filter(|it| it.standing != OfIngress::Identical);
     let findings = findings.map(|finding| {
+        let is_closed = finding.standing > OfIngress::Differs;
+        let closed = is_closed.then(|| super::words(super::group_of(&finding)));
         let reasons = finding.reasons.into_iter().map(|remark| match remark.key {
             Some(key) => format!("{key}: {}", remark.message),
             None => remark.message,
         });
-        let closed = finding.standing > OfIngress::Differs;
         (finding.ingress, Finding { closed, reasons: reasons.collect() })
     });
     let findings = findings.collect();

@@ -13,8 +13,8 @@ macro_rules! line {
 /// A table of sums, then a section for each standing that has something to say.
 pub(super) fn page(check: &Check, all: bool) -> String {
     let mut page = "# From ingress-nginx to Fairway\n\n| Ingresses | |\n|---:|---|\n".to_owned();
-    for standing in ORDER {
-        line!(page, "| {} | {} |", of(check, standing).count(), words(standing));
+    for group in ORDER {
+        line!(page, "| {} | {} |", of(check, group).count(), words(group));
     }
     if !check.others.is_empty() {
         line!(page, "| {} | not ours, not looked at |", check.others.len());
@@ -24,15 +24,11 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         line!(page, "\n## Not read\n");
         check.unread.iter().for_each(|remark| line!(page, "- {}", text(remark)));
     }
-    for standing in ORDER {
+    for group in ORDER {
         let mut findings =
-            of(check, standing).filter(|finding| is_worth_a_line(finding, all)).peekable();
+            of(check, group).filter(|finding| is_worth_a_line(finding, all)).peekable();
         if findings.peek().is_some() {
-            line!(
-                page,
-                "\n## {}\n\n| Ingress | Why | Notes |\n|---|---|---|",
-                title(words(standing))
-            );
+            line!(page, "\n## {}\n\n| Ingress | Why | Notes |\n|---|---|---|", title(words(group)));
         }
         for finding in findings {
             let (shared, own): (Vec<_>, Vec<_>) =

@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use translate::{Check, Finding, Other, Remark, Standing};
+use translate::{Check, Finding, Other, RefusedBy, Remark, Standing};
 
 /// Checks, prints, and says by the exit code what was found.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -108,22 +108,38 @@ fn of_gateway_api(check: &Check) -> [(&'static str, &[Remark]); 2] {
     [("refused", &check.gateway.refused), ("note", &check.gateway.notes)]
 }
 
-/// The order of pages: the worst first.
-const ORDER: [Standing; 4] =
-    [Standing::Refused, Standing::NeedsNginx, Standing::Differs, Standing::Identical];
+/// A standing, and who refuses.
+type Group = (Standing, Option<RefusedBy>);
+
+/// The order of pages: first what a move loses.
+const ORDER: [Group; 6] = [
+    (Standing::Refused, Some(RefusedBy::Fairway)),
+    (Standing::Refused, Some(RefusedBy::Unknown)),
+    (Standing::Refused, Some(RefusedBy::Both)),
+    (Standing::NeedsNginx, None),
+    (Standing::Differs, None),
+    (Standing::Identical, None),
+];
 
 /// A standing in words.
-fn words(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Identical => "served identically",
-        Standing::Differs => "differs on purpose",
-        Standing::NeedsNginx => "needs the nginx engine",
-        Standing::Refused => "refused",
+fn words((standing, by): Group) -> &'static str {
+    match (standing, by) {
+        (Standing::Identical, _) => "served identically",
+        (Standing::Differs, _) => "differs on purpose",
+        (Standing::NeedsNginx, _) => "needs the nginx engine",
+        (Standing::Refused, Some(RefusedBy::Fairway)) => "refused by Fairway only",
+        (Standing::Refused, Some(RefusedBy::Both)) => "refused by both",
+        (Standing::Refused, Some(RefusedBy::Unknown) | None) => "refused, maybe by both",
     }
 }
 
-fn of(check: &Check, standing: Standing) -> impl Iterator<Item = &Finding> {
-    check.ingresses.iter().filter(move |finding| finding.standing == standing)
+/// The group of an Ingress.
+fn group_of(finding: &Finding) -> Group {
+    (finding.standing, finding.refused_by)
+}
+
+fn of(check: &Check, group: Group) -> impl Iterator<Item = &Finding> {
+    check.ingresses.iter().filter(move |finding| group_of(finding) == group)
 }
 
 /// Whether a page has something to say of an Ingress.

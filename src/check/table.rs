@@ -12,9 +12,9 @@ macro_rules! line {
 /// All findings, the worst first, and the sums.
 pub(super) fn page(check: &Check, all: bool) -> String {
     let mut page = String::new();
-    for standing in ORDER {
-        for finding in of(check, standing).filter(|finding| is_worth_a_line(finding, all)) {
-            line!(page, "{:<24}{}", words(standing), finding.ingress);
+    for group in ORDER {
+        for finding in of(check, group).filter(|finding| is_worth_a_line(finding, all)) {
+            line!(page, "{:<24}{}", words(group), finding.ingress);
             let (shared, own): (Vec<_>, Vec<_>) =
                 finding.reasons.iter().partition(|remark| check.objects.contains(remark));
             own.into_iter().for_each(|remark| push(&mut page, "because", remark));
@@ -43,8 +43,8 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         line!(page, "    {:<9}{reason}", "because");
     }
     line!(page, "");
-    for standing in ORDER {
-        line!(page, "{:>6}  {}", of(check, standing).count(), words(standing));
+    for group in ORDER {
+        line!(page, "{:>6}  {}", of(check, group).count(), words(group));
     }
     if !check.others.is_empty() {
         line!(page, "{:>6}  not ours, not looked at", check.others.len());

@@ -1,8 +1,10 @@
 //! The API as programs ask it: who may, how often, and what never leaves.
 
-use crate::console::bed::{CLASS, Fairway, ask, ingress, services};
+use crate::console::bed::{CLASS, Fairway, ask, ingress, services, until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::TcpListener;
+use testkit::ports;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
@@ -48,9 +50,7 @@ fn no_password_leaves_by_any_path() {
     let changed = guarded().replace("hunter2-of-the-shop@", "hunter2-of-the-shop-too@");
     let changed = changed.replace("10.0.0.9/check?", "10.0.0.8/check?");
     fairway.write("objects.yaml", &changed);
-    crate::console::bed::until("the change is in force", || {
-        fairway.api("/api/v1/changes")["total"].as_u64() >= Some(2)
-    });
+    until("the change is in force", || fairway.api("/api/v1/changes")["total"].as_u64() >= Some(2));
     for path in ALL {
         let text = fairway.api(path).to_string();
         assert!(!text.contains("hunter2"), "{path}: {text}");
@@ -208,9 +208,81 @@ fn what_is_full_and_what_was_turned_away_is_told() {
     };
     assert_eq!(refused(), 0);
     assert!((0..400).any(|_| fairway.get("/api/v1/problems").expect("an answer").0 == 429));
-    crate::console::bed::until("who was refused is counted", || {
+    until("who was refused is counted", || {
         let (status, text) = fairway.get("/api/v1/limits").expect("an answer");
         let none = r#""why":"429: more than 30 a second","count":0"#;
         status == 200 && text.contains("429: more than 30 a second") && !text.contains(none)
     });
+}
+
+const COPIES: &str = "copies for mirrors in flight";
+
+/// An application that takes a connection and never says anything.
+fn silent() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        let held: Vec<_> = listener.incoming().collect();
+        drop(held);
+    });
+    port
+}
+
+#[test]
+fn what_requests_come_to_has_a_row_and_a_metric_and_what_was_left_out_is_counted() {
+    let mirror = format!("http://127.0.0.1:{}/", silent());
+    let annotations = json!({
+        "nginx.ingress.kubernetes.io/mirror-target": mirror,
+        "nginx.ingress.kubernetes.io/proxy-connect-timeout": "1",
+    });
+    let shop = ingress("shop", "front", &annotations, &["shop.test".to_owned()]);
+    // Nobody listens there: the answer is 502 at once, and a copy is sent all the same.
+    let nobody = services(&["shop"]).replace("10.0.0.1", "127.0.0.1");
+    let nobody = nobody.replace("8080", &ports::free().to_string());
+    let objects = format!("{CLASS}{nobody}{shop}");
+    let flags = ["--allow-target-networks=127.0.0.0/8", "--worker-threads=1"];
+    let fairway = Fairway::start(&objects, &flags);
+    let limits = || fairway.api("/api/v1/limits");
+    let of = |list: &str, what: &str| {
+        let all = limits()[list].clone();
+        let one = all.as_array().expect("a list").iter().find(|one| one["what"] == what).cloned();
+        one.unwrap_or_else(|| panic!("{what:?} is not in {all:#}"))
+    };
+    for what in [
+        "passwords that wait to be computed, in the fullest queue",
+        "bytes of answers of authenticators",
+        "hosts of URLs with variables",
+    ] {
+        assert_eq!(of("rooms", what)["now"], 0, "{what}");
+        assert_eq!(of("shed", what)["count"], 0, "{what}");
+    }
+    for what in [
+        "tries of routes left out",
+        "handshakes with long RSA keys refused",
+        "lines about failed requests left out",
+        "messages of the process dropped",
+        "Events dropped",
+    ] {
+        assert_eq!(of("shed", what)["count"], 0, "{what}");
+    }
+    // Half of the places are for one namespace.
+    for _ in 0..70 {
+        ask(fairway.http, "/", "Host: shop.test\r\n").expect("an answer");
+    }
+    // A sample is taken every other second.
+    until("copies are counted", || of("shed", COPIES)["count"] == 6);
+    let room = of("rooms", COPIES);
+    assert_eq!((&room["now"], &room["most"]), (&json!(64), &json!(128)));
+    let (_, metrics) = fairway.get("/metrics").expect("a page");
+    for line in [
+        "fairway_room_used{of=\"copies\"} 64",
+        "fairway_room{of=\"copies\"} 128",
+        "fairway_room_refused_total{of=\"copies\"} 6",
+        "fairway_room{of=\"passwords\"} 256",
+        "fairway_room_refused_total{of=\"route_retries\"} 0",
+        "fairway_events_dropped_total{reason=\"queue\"} 0",
+        "fairway_log_lines_dropped_total{log=\"messages\"} 0",
+    ] {
+        assert!(metrics.lines().any(|other| other == line), "{line} is not in {metrics}");
+    }
 }

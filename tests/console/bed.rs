@@ -295,11 +295,8 @@ impl Browser {
         found.as_array().expect("a list").iter().map(line).collect()
     }
 
-    /// Keeps a picture for the documentation, if it is being written.
+    /// Keeps a picture for the documentation.
     pub(crate) async fn picture(&self, name: &str) {
-        if std::env::var_os("UPDATE").is_none() {
-            return;
-        }
         let picture = self.page.screenshot().await.expect("a picture");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pictures");
         fs::create_dir_all(&folder).expect("a folder");

@@ -6,6 +6,7 @@ mod bed;
 mod faults;
 mod gateways;
 mod page;
+mod pictures;
 mod secrets;
 mod shadow;
 mod top;

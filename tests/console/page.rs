@@ -46,9 +46,8 @@ async fn every_view_is_shown_fits_and_is_for_everybody_and_no_name_becomes_marku
             let wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
             browser.until(wide).await;
             assert_eq!(browser.inaccessible().await, [""; 0], "{view}, {width} px");
-            if !dark && name == "overview" {
+            if name == "overview" {
                 browser.until_text("this process is in no Pod of a cluster").await;
-                browser.picture("console-overview").await;
             }
         }
         let harm = "return window.harmed !== undefined || document.querySelector('main img, main script, main b') !== null";
@@ -76,7 +75,6 @@ async fn details(browser: &Browser) {
     let text = text.as_str().expect("a text");
     assert!(text.contains("10.0.0.1:8080") && text.contains("timeouts.connect"), "{text}");
     assert_eq!(browser.inaccessible().await, [""; 0], "the details");
-    browser.picture("console-route").await;
     browser.run("document.querySelector('dialog[open] button').click()").await;
 }
 
@@ -176,7 +174,6 @@ async fn a_change_appears_while_somebody_looks() {
     let slow = json!({"nginx.ingress.kubernetes.io/proxy-connect-timeout": "9"});
     fairway.write("new.yaml", &ingress("shop", "new", &slow, &["new.test".to_owned()]));
     browser.until_text("timeouts.connect").await;
-    browser.picture("console-changes").await;
     browser.view("routes").await;
     browser.until_text("new.test").await;
     browser.view("problems").await;

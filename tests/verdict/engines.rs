@@ -1,4 +1,4 @@
-//! `fairway compare` between running controllers: both engines, and planted differences.
+//! `fairway compare` between running controllers: both engines, two versions, and planted differences.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -40,8 +40,14 @@ fn ingress(name: &str, path: &str, annotations: Value) -> Value {
     })
 }
 
+/// The program that these tests were built with.
+fn this() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_fairway"))
+}
+
 impl Side {
     async fn start(
+        binary: &Path,
         upstreams: &Upstreams,
         folder: &Path,
         name: &str,
@@ -72,7 +78,6 @@ impl Side {
             flags.extend(["--engine=nginx".to_owned(), "--sync-rate-limit=0".to_owned()]);
             flags.push(format!("--nginx-directory={}", nginx.display()));
         }
-        let binary = Path::new(env!("CARGO_BIN_EXE_fairway"));
         let log = folder.join(format!("{name}.log"));
         let fairway = Started::on_folder(binary, manifests.folder(), &flags, &log)?;
         let client = Client::new(IpAddr::V4(Ipv4Addr::LOCALHOST), http, https);
@@ -92,7 +97,7 @@ impl Side {
 fn compared(old: &str, new: &str, folder: &Path, more: &[&str]) -> Output {
     let list = folder.join("list.txt");
     std::fs::write(&list, LIST).expect("a list");
-    Command::new(env!("CARGO_BIN_EXE_fairway"))
+    Command::new(this())
         .args(["compare", "--old", old, "--new", new, "--rate", "1000", "--requests"])
         .arg(list)
         .args(more)
@@ -109,7 +114,8 @@ fn report(output: &Output) -> Value {
 async fn both_engines_answer_alike() {
     let folder = TempDir::new().expect("a folder");
     let upstreams = Upstreams::local().await.expect("fixtures");
-    let start = |name, nginx| Side::start(&upstreams, folder.path(), name, nginx, json!({}));
+    let start =
+        |name, nginx| Side::start(this(), &upstreams, folder.path(), name, nginx, json!({}));
     let (native, nginx) =
         tokio::try_join!(start("native", false), start("nginx", true)).expect("both serve");
     let output = compared(&nginx.url, &native.url, folder.path(), &["--report", "json"]);
@@ -124,18 +130,36 @@ async fn both_engines_answer_alike() {
     over_tls_and_http2(&nginx, &native, folder.path());
 }
 
+/// The other version is the program that `FAIRWAY_OLD` names (`make versions OLD=…`); without it, one more of this one.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_versions_answer_alike() {
+    let other = std::env::var_os("FAIRWAY_OLD").map(std::path::PathBuf::from);
+    let (folder, other) = (TempDir::new().expect("a folder"), other.as_deref().unwrap_or(this()));
+    let upstreams = Upstreams::local().await.expect("fixtures");
+    let start =
+        |binary, name| Side::start(binary, &upstreams, folder.path(), name, false, json!({}));
+    let (old, new) =
+        tokio::try_join!(start(other, "old"), start(this(), "new")).expect("both serve");
+    let output = compared(&old.url, &new.url, folder.path(), &["--report", "json"]);
+    let report = report(&output);
+    let counts = ["alike", "different", "not-compared"].map(|key| report[key].as_u64());
+    assert_eq!(counts, [Some(6), Some(0), Some(0)], "{report:#}");
+    assert_eq!(output.status.code(), Some(0));
+    over_tls_and_http2(&old, &new, folder.path());
+}
+
 /// The same over TLS, by HTTP/1.1 and by HTTP/2; what does not agree to that is not compared.
-fn over_tls_and_http2(nginx: &Side, native: &Side, folder: &Path) {
+fn over_tls_and_http2(old: &Side, new: &Side, folder: &Path) {
     for flags in [&["--insecure"][..], &["--insecure", "--http2"]] {
         let flags = [flags, &["--report", "json"]].concat();
-        let output = compared(&nginx.secure, &native.secure, folder, &flags);
+        let output = compared(&old.secure, &new.secure, folder, &flags);
         let report = report(&output);
         let counts = ["alike", "different", "not-compared"].map(|key| report[key].as_u64());
         assert_eq!(counts, [Some(6), Some(0), Some(0)], "{flags:?}: {report:#}");
         assert_eq!(output.status.code(), Some(0), "{flags:?}");
     }
     // Certificates are looked at unless that is not wanted, and nothing is proven then.
-    let output = compared(&nginx.secure, &native.secure, folder, &["--report", "json"]);
+    let output = compared(&old.secure, &new.secure, folder, &["--report", "json"]);
     let refused = report(&output);
     assert_eq!(
         (output.status.code(), refused["not-compared"].as_u64()),
@@ -151,7 +175,8 @@ async fn planted_differences_are_found_told_and_end_a_comparison() {
     let folder = TempDir::new().expect("a folder");
     let upstreams = Upstreams::local().await.expect("fixtures");
     let planted = json!({"nginx.ingress.kubernetes.io/temporal-redirect": "http://elsewhere.test/?token=secret"});
-    let start = |name, planted| Side::start(&upstreams, folder.path(), name, false, planted);
+    let start =
+        |name, planted| Side::start(this(), &upstreams, folder.path(), name, false, planted);
     let (old, new) =
         tokio::try_join!(start("old", json!({})), start("new", planted)).expect("both serve");
     let state = folder.path().join("state.jsonl");
@@ -241,11 +266,7 @@ fn mistakes_are_said_in_one_line() {
         ),
         (&["--old", "http://a", "--new", "http://b"], "--log"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_fairway"))
-            .arg("compare")
-            .args(arguments)
-            .output()
-            .expect("it runs");
+        let output = Command::new(this()).arg("compare").args(arguments).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains(words), "{arguments:?}: {said}");
     }

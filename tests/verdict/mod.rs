@@ -5,4 +5,5 @@ mod engines;
 mod formats;
 mod logs;
 mod recorded;
+mod refusals;
 mod rows;

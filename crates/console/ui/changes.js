@@ -1,7 +1,7 @@
 // What the last generations changed.
 
 import { ask } from "/ui/api.js";
-import { count, make, name, time } from "/ui/dom.js";
+import { make, name, several, time } from "/ui/dom.js";
 
 const WORDS = {
   "host-added": "host is served", "host-removed": "host is gone", "path-added": "path is served", "path-removed": "path is gone",
@@ -17,8 +17,8 @@ function line(one) {
 }
 
 function generation(one) {
-  const touched = [[one.hosts, "hosts"], [one.upstreams, "upstreams"], [one.certificates, "certificates"]]
-    .filter(([times]) => times > 0).map(([times, what]) => `${count(times)} ${what}`).join(", ");
+  const touched = [[one.hosts, "host"], [one.upstreams, "upstream"], [one.certificates, "certificate"]]
+    .filter(([times]) => times > 0).map(([times, what]) => several(times, what)).join(", ");
   return make("li", { "data-generation": one.generation },
     make("h2", {}, one.refused ? "Refused" : `Generation ${one.generation}`, " ", make("small", { class: "quiet" }, time(one.at), touched ? ` ${touched}` : "")),
     one.refused ? make("p", { class: "bad" }, name(one.refused)) : "",

@@ -13,7 +13,9 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-export const name = (text) => make("span", { class: "name-of" }, text ?? "–");
+// A name is broken behind a slash, before it is broken anywhere.
+export const name = (text) => make("span", { class: "name-of" }, String(text ?? "–").split(/(?<=\/)/).flatMap((part, at) => (at > 0 ? [make("wbr"), part] : [part])));
+export const several = (times, what) => `${count(times)} ${what}${times === 1 ? "" : "s"}`;
 export const count = (number) => (number === null || number === undefined ? "–" : number.toLocaleString("en"));
 
 export function rate(number) {
@@ -45,10 +47,12 @@ export function facts(list) {
   return make("dl", { class: "facts" }, rows);
 }
 
+// Where it is narrow, each row is a card and each cell has its head beside it; the roles stay, whatever the style says.
 export function table(caption, heads, rows) {
-  const head = make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)));
-  const body = rows.map((cells) => make("tr", {}, cells.map((cell) => make("td", {}, cell))));
-  const all = make("table", { "aria-label": caption }, make("thead", {}, head), make("tbody", {}, body));
+  const group = { role: "rowgroup" };
+  const head = make("tr", { role: "row" }, heads.map((text) => make("th", { role: "columnheader", scope: "col" }, text)));
+  const body = rows.map((cells) => make("tr", { role: "row" }, cells.map((cell, at) => make("td", { role: "cell", "data-head": heads[at] }, make("div", {}, cell)))));
+  const all = make("table", { role: "table", "aria-label": caption }, make("thead", group, head), make("tbody", group, body));
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, all);
 }
 

@@ -12,6 +12,7 @@ export function open(place, query) {
   const header = make("textarea", { name: "header", rows: "2", placeholder: "Cookie: a=b", spellcheck: "false" });
   const body = make("div", { "aria-live": "polite" });
   const explain = async () => {
+    if (!body.firstChild) body.append(make("p", { class: "quiet" }, "Looking …"));
     try {
       const headers = header.value.split("\n").map((text) => text.trim());
       const all = await ask("explain", { url: url.value, method: method.value, client: client.value, header: headers });

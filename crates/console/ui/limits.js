@@ -9,6 +9,8 @@ export function open(place) {
   return {
     async refresh() {
       const all = await ask("limits");
+      // What was lost comes before all that could be.
+      const lost = (one) => Number(one.count === 0);
       const full = (room) => room.most !== null && room.now >= room.most * 0.9;
       body.replaceChildren(
         make("p", {}, "Pressure: ", make("strong", { class: { normal: "good", high: "bad", full: "bad" }[all.pressure] }, all.pressure ?? "not known with --engine=nginx")),
@@ -16,7 +18,7 @@ export function open(place) {
           room.what, make("span", { class: full(room) ? "bad" : "" }, count(room.now)), count(room.most), room.beyond,
         ])),
         make("h2", {}, "Turned away or lost since the start"),
-        table("Turned away", ["What", "How often", "Why, and the remedy"], all.shed.map((one) => [
+        table("Turned away", ["What", "How often", "Why, and the remedy"], [...all.shed].sort((one, other) => lost(one) - lost(other)).map((one) => [
           one.what, make("span", { class: one.count > 0 ? "bad" : "" }, count(one.count)), one.why,
         ])),
       );

@@ -1,9 +1,8 @@
 // What serves, how it goes, and what wants a look.
 
 import { ask } from "/ui/api.js";
-import { bytes, count, facts, latency, make, name, rate, table, time } from "/ui/dom.js";
+import { bytes, count, facts, latency, make, name, rate, several, table, time } from "/ui/dom.js";
 
-const several = (times, what) => `${count(times)} ${what}${times === 1 ? "" : "s"}`;
 const link = (view, text) => make("a", { href: `#${view}` }, text);
 
 function trouble(all) {

@@ -55,7 +55,7 @@ async function details(dialog, row) {
     endpointsNow.replaceChildren(eachEndpoint(next));
   };
   dialog.replaceChildren(
-    make("h2", { id: "details-title" }, name(`${all.route.host}${all.route.path}`)),
+    make("h2", { id: "details-title", tabindex: "-1", autofocus: true }, name(`${all.route.host}${all.route.path}`)),
     facts([
       all.route.route ? ["Route", name(all.route.route)] : ["Ingress", name(all.route.ingress)],
       ...(all.route.asks ? [["Asks for", name(all.route.asks)]] : []),
@@ -75,7 +75,7 @@ async function details(dialog, row) {
     all.settings.length ? table("Settings", ["Setting", "Value"], all.settings.map((one) => [name(one.name), name(one.value)])) : "",
     all.annotations.length ? make("h2", {}, "Annotations of its Ingress") : "",
     make("ul", { class: "tight" }, all.annotations.map((text) => make("li", {}, name(text)))),
-    all.route.protocol === "HTTP" ? make("p", {}, make("a", { href: `#explain?url=${encodeURIComponent(`http://${all.route.host}${all.route.path}`)}`, click: () => dialog.close() }, "Explain a request to it")) : "",
+    all.route.protocol === "HTTP" ? make("p", {}, make("a", { href: `#explain?url=${encodeURIComponent(`${all.certificate ? "https" : "http"}://${all.route.host}${all.route.path}`)}`, click: () => dialog.close() }, "Explain a request to it")) : "",
     make("button", { type: "button", click: () => dialog.close() }, "Close"),
   );
 }

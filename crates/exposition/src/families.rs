@@ -130,6 +130,14 @@ families! {
         "Connections and streams that ended with a panic.";
     COPIES = Counter false "fairway_shadow_copies_total" ["decision"]
         "With --shadow: copies of requests, by what would have become of the originals: sent to an upstream, redirect, refusal (400 and more), or another answer of its own.";
+    ROOM = Gauge false "fairway_room" ["of"]
+        "How much there may be of something that has a bound: bytes or numbers, of the whole process.";
+    ROOM_USED = Gauge false "fairway_room_used" ["of"]
+        "How much of it there is; of passwords, how many wait in the queue where most do.";
+    ROOM_REFUSED = Counter false "fairway_room_refused_total" ["of"]
+        "How often there was no room, or nothing left of a namespace's share.";
+    EVENTS_DROPPED = Counter false "fairway_events_dropped_total" ["reason"]
+        "Events that were not written: too many waited (queue), too many of one object (object) or of one namespace (namespace), or the API server did not take them (refused).";
     STREAM_SESSIONS = Counter false "fairway_stream_sessions_total" ["port", "protocol", "service"]
         "Connections of a TCP service or sessions of a UDP service that began.";
     STREAM_ACTIVE = Gauge false "fairway_stream_active_sessions" ["port", "protocol", "service"]
@@ -139,7 +147,7 @@ families! {
     STREAM_SENT = Counter false "fairway_stream_sent_bytes_total" ["port", "protocol", "service"]
         "Bytes that went to clients of the service.";
     LOG_DROPPED = Counter false "fairway_log_lines_dropped_total" ["log"]
-        "Lines of the access log and of the error log that were dropped since what takes them is too slow.";
+        "Lines of the access log and of the error log, and messages of the process, that were dropped since what takes them is too slow.";
     SPANS = Counter false "fairway_spans_total" ["outcome"]
         "Spans of traced requests: exported; dropped since too many waited; failed, since the collector refused them or was away at the end.";
     SERIES = Gauge false "fairway_metrics_request_series" []

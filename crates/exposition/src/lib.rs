@@ -13,8 +13,8 @@ mod source;
 
 pub use page::Identity;
 pub use source::{
-    AtEndpoint, AtEndpoints, Copied, Copies, Places, Sampled, Source, Step, Supervised, Traffic,
-    Within,
+    AtEndpoint, AtEndpoints, Copied, Copies, Lost, Places, Sampled, Source, Step, Supervised,
+    Traffic, Within,
 };
 
 use bytes::Bytes;

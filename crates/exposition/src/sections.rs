@@ -2,7 +2,7 @@
 
 use super::families as f;
 use super::page::Writer;
-use super::{Scrape, Supervised, about};
+use super::{Places, Scrape, Supervised, about};
 use model::Transport;
 use runtime::Usage;
 use std::sync::PoisonError;
@@ -17,6 +17,7 @@ pub(super) const ALL: &[fn(&Scrape, &mut Writer<'_>)] = &[
     connections,
     supervised,
     shed,
+    rooms,
     ingresses,
     certificates,
     admission,
@@ -218,6 +219,24 @@ pub(super) fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
     if let Some(copies) = within.copies {
         page.family(&f::COPIES, copies.map(|(decision, count)| ([decision], count as f64)));
     }
+}
+
+/// What has a bound, and how full it is.
+fn rooms(scrape: &Scrape, page: &mut Writer<'_>) {
+    let within = scrape.metrics.engine.within();
+    let (mut places, lost) = within.map(|it| (it.places, it.lost)).unwrap_or_default();
+    if let Some(controller) = scrape.metrics.controller.get() {
+        places.extend(Places::of_ports(&controller.streams));
+    }
+    page.family(&f::ROOM, places.iter().map(|one| ([one.name], one.most as f64)));
+    page.family(&f::ROOM_USED, places.iter().map(|one| ([one.name], one.now as f64)));
+    let refused = places.iter().map(|one| ([one.name], one.refused as f64));
+    let lost = lost.iter().map(|one| ([one.name], one.count as f64));
+    page.family(&f::ROOM_REFUSED, refused.chain(lost));
+    page.family(
+        &f::EVENTS_DROPPED,
+        controller::events::dropped().map(|(reason, count)| ([reason], count as f64)),
+    );
 }
 
 /// What ingress-nginx does not tell.

@@ -6,6 +6,7 @@ use runtime::Usage;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use stream::Streams;
 
 /// The engine that carries HTTP, as far as it is counted.
 pub trait Source: Send + Sync + 'static {
@@ -172,7 +173,7 @@ pub struct Within {
     /// Connections to upstreams that were opened and that were used again, by upstream.
     pub reuse: Vec<(String, [(&'static str, u64); 2])>,
     /// Lines of logs that were dropped, by log.
-    pub dropped_lines: [(&'static str, u64); 2],
+    pub dropped_lines: [(&'static str, u64); 3],
     /// Copies of requests, by what was decided about them; none where requests are real.
     pub copies: Option<[(&'static str, u64); 4]>,
     /// What became of spans.
@@ -181,11 +182,15 @@ pub struct Within {
     pub most_connections: u64,
     /// What else has room for so much.
     pub places: Vec<Places>,
+    /// What else there was nothing left for.
+    pub lost: Vec<Lost>,
 }
 
 /// What has room for so much.
 #[derive(Clone, Debug)]
 pub struct Places {
+    /// Its name in `/metrics`.
+    pub name: &'static str,
     /// What.
     pub what: &'static str,
     /// How much there is.
@@ -196,4 +201,46 @@ pub struct Places {
     pub beyond: &'static str,
     /// How often there was no room.
     pub refused: u64,
+}
+
+impl Places {
+    /// What layer 4 has room for.
+    pub fn of_ports(streams: &Streams) -> [Self; 2] {
+        let places = |name, what, (now, most, refused): (usize, usize, u64), beyond| Self {
+            name,
+            what,
+            now: now as u64,
+            most: most as u64,
+            beyond,
+            refused,
+        };
+        let [connections, sessions] = streams.places();
+        [
+            places(
+                "tcp_connections",
+                "connections of TCP services",
+                connections,
+                "they wait 5 s and end, half for one namespace: raise the limit of open files",
+            ),
+            places(
+                "udp_sessions",
+                "sessions of UDP services",
+                sessions,
+                "the quietest of the port ends, half for one namespace: raise the limit of open files",
+            ),
+        ]
+    }
+}
+
+/// What there was nothing left for, where each namespace has its share.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    /// Its name in `/metrics`.
+    pub name: &'static str,
+    /// What.
+    pub what: &'static str,
+    /// Why, and the remedy.
+    pub why: &'static str,
+    /// How often.
+    pub count: u64,
 }

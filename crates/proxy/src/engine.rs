@@ -1,6 +1,7 @@
 //! The native engine: compiles, swaps one pointer, and ends politely.
 
 use crate::compile::Compiler;
+use crate::crowds::Crowds;
 use crate::endpoints::AtEndpoints;
 use crate::generation::Generation;
 use crate::geoip::{GeoFiles, GeoIp};
@@ -244,6 +245,11 @@ impl Native {
     pub fn most_connections(&self) -> usize {
         let threads = self.threads().running.len();
         self.shared.connections.load(Ordering::Relaxed).saturating_mul(threads)
+    }
+
+    /// How full is what requests come to.
+    pub fn crowds(&self) -> Crowds {
+        self.shared.crowds()
     }
 
     /// What was turned away since the start.

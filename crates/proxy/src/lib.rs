@@ -11,6 +11,7 @@ mod authenticator;
 mod compile;
 mod connection;
 mod credentials;
+mod crowds;
 mod dry;
 mod end;
 mod endpoints;
@@ -45,6 +46,7 @@ mod variables;
 mod worker;
 mod young;
 
+pub use crowds::{Crowd, Crowds};
 pub use dry::{DryRun, Outcome};
 pub use end::End;
 pub use endpoints::{AtEndpoint, AtEndpoints};

@@ -1,6 +1,7 @@
 //! How often requests may be tried again where a route says so: a share of the requests that its namespace sends to an
 //! upstream, so that nobody multiplies the load of a Service that others have in common with them.
 
+use crate::crowds::{OfThread, add};
 use lru::LruCache;
 use model::UpstreamId;
 use std::cell::RefCell;
@@ -23,15 +24,17 @@ pub(crate) type Whose = (UpstreamId, Arc<str>);
 
 /// The budgets of one thread.
 #[derive(Debug)]
-pub(crate) struct RetryBudgets(RefCell<LruCache<Whose, Budget>>);
-
-impl Default for RetryBudgets {
-    fn default() -> Self {
-        Self(RefCell::new(LruCache::new(KEPT)))
-    }
+pub(crate) struct RetryBudgets {
+    budgets: RefCell<LruCache<Whose, Budget>>,
+    counts: Arc<OfThread>,
 }
 
 impl RetryBudgets {
+    /// Those of a thread that counts there.
+    pub(crate) fn new(counts: Arc<OfThread>) -> Self {
+        Self { budgets: RefCell::new(LruCache::new(KEPT)), counts }
+    }
+
     /// Counts a request, which brings a part of a try.
     pub(crate) fn ask(&self, whose: &Whose) {
         self.with(whose, |budget| budget.parts = (budget.parts + 1).min(MOST * SHARE));
@@ -39,16 +42,20 @@ impl RetryBudgets {
 
     /// Takes a try more, if there is one left.
     pub(crate) fn take(&self, whose: &Whose) -> bool {
-        self.with(whose, |budget| {
+        let taken = self.with(whose, |budget| {
             let left = budget.parts.checked_sub(SHARE);
             budget.parts = left.unwrap_or(budget.parts);
             left.is_some()
-        })
+        });
+        if !taken {
+            add(&self.counts.tries);
+        }
+        taken
     }
 
     fn with<T>(&self, whose: &Whose, does: impl FnOnce(&mut Budget) -> T) -> T {
         let now = wire::now();
-        let mut budgets = self.0.borrow_mut();
+        let mut budgets = self.budgets.borrow_mut();
         let full = || Budget { parts: MOST * SHARE, since: now };
         let budget = budgets.get_or_insert_mut_ref(whose, full);
         budget.follow(now);
@@ -80,6 +87,7 @@ impl Budget {
 mod tests {
     use super::{KEPT, MOST, RetryBudgets, SHARE, Whose};
     use model::UpstreamId;
+    use std::sync::Arc;
     use std::time::Duration;
     use tokio::time::advance;
 
@@ -93,8 +101,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn tries_are_a_share_of_requests_and_some_each_second() {
-        let (budgets, own) = (RetryBudgets::default(), whose("a", "shop"));
-        assert_eq!(taken(&budgets, &own), MOST);
+        let threads = crate::crowds::Threads::default();
+        let (budgets, own) = (RetryBudgets::new(threads.join()), whose("a", "shop"));
+        assert_eq!(
+            (taken(&budgets, &own), threads.sum(0).1),
+            (MOST, 1),
+            "who gets none is counted"
+        );
         for requests in [SHARE - 1, 1, 10 * SHARE] {
             (0..requests).for_each(|_| budgets.ask(&own));
         }
@@ -109,13 +122,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_used_up_tries_takes_nobody_elses_and_little_is_remembered() {
-        let (budgets, own) = (RetryBudgets::default(), whose("a", "shop"));
+        let (budgets, own) = (RetryBudgets::new(Arc::default()), whose("a", "shop"));
         assert_eq!(taken(&budgets, &own), MOST);
         for other in [whose("a", "news"), whose("b", "shop")] {
             assert_eq!(taken(&budgets, &other), MOST, "{other:?}");
         }
         assert_eq!(taken(&budgets, &own), 0);
         (0..2 * KEPT.get()).for_each(|name| budgets.ask(&whose(&name.to_string(), "shop")));
-        assert_eq!(budgets.0.borrow().len(), KEPT.get());
+        assert_eq!(budgets.budgets.borrow().len(), KEPT.get());
     }
 }

@@ -2,6 +2,7 @@
 //! whoever else fails. What was left out is counted, and told with the first line of the next minute.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,11 @@ pub(crate) struct Line {
 
 /// What was told, of all threads.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<HashMap<(Arc<str>, About), Span>>);
+pub(crate) struct Told {
+    spans: Mutex<HashMap<(Arc<str>, About), Span>>,
+    /// Lines about failed requests that were left out since the start.
+    failures: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Span {
@@ -60,8 +65,13 @@ impl Told {
         self.line_at(namespace, about, Instant::now())
     }
 
+    /// Lines about failed requests that were left out since the start.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
     fn line_at(&self, namespace: Option<&Arc<str>>, about: About, now: Instant) -> Option<Line> {
-        let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = (namespace.cloned().unwrap_or_default(), about);
         if !spans.contains_key(&key) && spans.len() >= KEPT {
             spans.retain(|_, span| now < span.began + SPAN);
@@ -75,6 +85,9 @@ impl Told {
         }
         if span.lines >= about.most() {
             span.left_out += 1;
+            if about == About::Failure {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
             return None;
         }
         span.lines += 1;
@@ -100,6 +113,7 @@ mod tests {
         let last = Some(Line { left_out: 0, is_last: true });
         assert_eq!(told.line_at(Some(&a), About::Failure, start), last);
         assert_eq!((count(&a, 1000, start), count(&b, 2, start)), (0, 2));
+        assert_eq!(told.left_out(), 1000);
         let next = told.line_at(Some(&a), About::Failure, start + SPAN);
         assert_eq!(next, Some(Line { left_out: 1000, is_last: false }));
     }
@@ -123,8 +137,8 @@ mod tests {
         let line = |name: String, now| told.line_at(Some(&name.into()), About::Pressure, now);
         let told_of = (0..KEPT * 2).filter_map(|number| line(format!("n{number}"), start)).count();
         assert_eq!(told_of, KEPT + 1, "the rest shares one");
-        assert!(told.0.lock().expect("nobody panics").len() <= KEPT + 1);
+        assert!(told.spans.lock().expect("nobody panics").len() <= KEPT + 1);
         line("late".to_owned(), start + SPAN);
-        assert_eq!(told.0.lock().expect("nobody panics").len(), 1, "whose time is over goes");
+        assert_eq!(told.spans.lock().expect("nobody panics").len(), 1, "whose time is over goes");
     }
 }

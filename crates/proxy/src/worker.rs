@@ -3,6 +3,7 @@
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
+use crate::crowds::{Crowd, Crowds, Threads};
 use crate::endpoints::{Counts, Watched};
 use crate::forwarded::Lines;
 use crate::generation::Generation;
@@ -10,7 +11,7 @@ use crate::geoip::GeoIp;
 use crate::listen::{Listening, Openings};
 use crate::load::{Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
-use crate::mirrors::Mirrors;
+use crate::mirrors::{IN_FLIGHT, Mirrors};
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::retry_budgets::RetryBudgets;
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) told: Told,
     /// Where requests are counted, if they are.
     pub metrics: Option<Arc<Metrics>>,
+    /// What threads count of what is full.
+    pub(crate) crowds: Threads,
     /// How it goes at each endpoint.
     pub(crate) watched: Watched,
     /// Which endpoints there are.
@@ -120,9 +123,25 @@ impl Shared {
             under_way: Arc::default(),
             told: Told::default(),
             metrics: None,
+            crowds: Threads::default(),
             watched: Watched::default(),
             addresses: Arc::default(),
             sampled: Sampled::default(),
+        }
+    }
+
+    /// How full is what requests come to.
+    pub(crate) fn crowds(&self) -> Crowds {
+        let (copies, tries) = self.crowds.sum(IN_FLIGHT);
+        let (now, most, refused) = self.names.kept_hosts();
+        Crowds {
+            copies,
+            passwords: self.verifier.crowd(),
+            answers: self.answers.crowd(),
+            hosts: Crowd { now, most, refused },
+            tries,
+            handshakes: self.current.load().certificates.refused_handshakes(),
+            lines: self.told.left_out(),
         }
     }
 }
@@ -185,6 +204,7 @@ impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
         let pool = Rc::new(Pool::default());
         pool.follow(shared.current.load().global().upstream_keep_alive);
+        let crowds = shared.crowds.join();
         Self {
             listen: shared.listening.clone(),
             recorder: shared.metrics.clone().map(Recorder::new),
@@ -193,8 +213,8 @@ impl Worker {
             current: RefCell::new(Cache::new(shared.current.clone())),
             shared,
             pool,
-            mirrors: Rc::default(),
-            retries: RetryBudgets::default(),
+            mirrors: Mirrors::new(crowds.clone()),
+            retries: RetryBudgets::new(crowds),
             lines: Lines::default(),
             clock: Clock::default(),
             log,

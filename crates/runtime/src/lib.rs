@@ -21,4 +21,5 @@ pub use content::Content;
 pub use guard::{TOKEN, Token, TokenError};
 pub use ready::{Block, Ready};
 pub use shutdown::{Shutdown, Stage};
+pub use stderr::lost_messages;
 pub use usage::Usage;

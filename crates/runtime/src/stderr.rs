@@ -10,6 +10,14 @@ use std::time::{Duration, Instant};
 /// Lines that may wait for a slow reader.
 const WAITING: usize = 4096;
 
+/// Lines of this process that nobody took in time.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Messages of the process that were dropped since the start.
+pub fn lost_messages() -> u64 {
+    LOST.load(Ordering::Relaxed)
+}
+
 /// A handle on the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Stderr {
@@ -71,7 +79,10 @@ fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, format: Format, mut out: i
         }
         match dropped.swap(0, Ordering::Relaxed) {
             0 => {}
-            lost => drop(out.write_all(loss(lost, format).as_bytes())),
+            lost => {
+                LOST.fetch_add(lost, Ordering::Relaxed);
+                drop(out.write_all(loss(lost, format).as_bytes()));
+            }
         }
     }
 }

@@ -70,6 +70,11 @@ impl Certificates {
         next
     }
 
+    /// Handshakes that failed since their namespace had none left with long keys, since the start.
+    pub fn refused_handshakes(&self) -> u64 {
+        self.long_keys.refused()
+    }
+
     fn load(&mut self, id: &CertificateId, configuration: &Configuration) {
         let key = configuration.certificates.get(id).and_then(|certificate| {
             load(&certificate.chain, &certificate.key.0)

@@ -112,6 +112,8 @@ fn a_namespace_has_few_handshakes_with_long_keys_and_others_have_theirs() {
     assert!(uses_up(&served, "a.two"));
     let renewed = served.follow(&made, &changes);
     assert!(is_refused(&renewed, "a.two", "a.one", &TLS13), "nor is a renewed one");
+    let counted = renewed.refused_handshakes();
+    assert!(counted >= 8 && served.refused_handshakes() == counted, "all are counted together");
 }
 
 #[test]

@@ -26,7 +26,11 @@ const LONGEST: usize = 560;
 
 /// The budgets of namespaces that have long keys, by the certificates whose they are.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LongKeys(OrdMap<CertificateId, Arc<Budget>>);
+pub(super) struct LongKeys {
+    budgets: OrdMap<CertificateId, Arc<Budget>>,
+    /// Handshakes that there was nothing left for, since the start.
+    refused: Arc<AtomicU64>,
+}
 
 impl LongKeys {
     /// The same certificate, but that each signature is paid for if its key is long.
@@ -37,25 +41,31 @@ impl LongKeys {
     ) -> CertifiedKey {
         let length = certified.key.public_key().map_or(0, |key| key.len());
         if length <= LONGEST {
-            self.0.remove(id);
+            self.budgets.remove(id);
             return certified;
         }
         let budget = self.of_namespace(id).unwrap_or_default();
-        self.0.insert(id.clone(), budget.clone());
-        certified.key = Arc::new(LongKey { key: certified.key, budget });
+        self.budgets.insert(id.clone(), budget.clone());
+        let refused = self.refused.clone();
+        certified.key = Arc::new(LongKey { key: certified.key, budget, refused });
         certified
     }
 
     /// There is no such certificate any more, or it is not bounded.
     pub(super) fn forget(&mut self, id: &CertificateId) {
-        self.0.remove(id);
+        self.budgets.remove(id);
+    }
+
+    /// Handshakes that there was nothing left for, since the start.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// What the namespace of a certificate has already, so that neither more keys nor a renewed one are worth anything.
     fn of_namespace(&self, id: &CertificateId) -> Option<Arc<Budget>> {
         let namespace = namespace(id);
         let first = CertificateId::new(format!("{namespace}/"));
-        let (other, budget) = self.0.range(first..).next()?;
+        let (other, budget) = self.budgets.range(first..).next()?;
         (self::namespace(other) == namespace).then(|| budget.clone())
     }
 }
@@ -97,13 +107,18 @@ impl Budget {
 struct LongKey {
     key: Arc<dyn SigningKey>,
     budget: Arc<Budget>,
+    refused: Arc<AtomicU64>,
 }
 
 impl SigningKey for LongKey {
     /// Is asked once for each signature that will be made.
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
         let signer = self.key.choose_scheme(offered)?;
-        self.budget.takes(self.budget.start.elapsed()).then_some(signer)
+        if self.budget.takes(self.budget.start.elapsed()) {
+            return Some(signer);
+        }
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        None
     }
 
     fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {

@@ -33,8 +33,8 @@ mod upstream;
 pub use annotations::cache_durations;
 pub use budget::Budget;
 pub use check::{
-    Check, Finding, GatewayApi, Other, Remark, Standing, check, name_issuers, not_heard_of_host,
-    others_of_host,
+    Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, name_issuers,
+    not_heard_of_host, others_of_host,
 };
 pub use ingress::references;
 pub use options::{GATEWAY_CONTROLLER, Options};

@@ -32,6 +32,8 @@ struct Entry {
 struct Known {
     hosts: HashMap<Host, Entry>,
     counts: HashMap<Arc<str>, usize>,
+    /// Hosts that made room for others before their time.
+    forgotten: u64,
 }
 
 /// The addresses of hosts, shared by all threads.
@@ -63,6 +65,12 @@ impl Names {
         Some(endpoints)
     }
 
+    /// How many hosts are kept, how many may be, and how many made room for others before their time.
+    pub fn kept_hosts(&self) -> (u64, u64, u64) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        (known.hosts.len() as u64, MOST as u64, known.forgotten)
+    }
+
     fn kept(&self, key: &(String, u16)) -> Option<Arc<Endpoints>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = known.hosts.get(key)?;
@@ -92,6 +100,7 @@ impl Known {
             let theirs = self.hosts.iter().filter(|(_, entry)| entry.whose == whose);
             let oldest = theirs.min_by_key(|(_, entry)| entry.since);
             if let Some(oldest) = oldest.map(|(host, _)| host.clone()) {
+                self.forgotten += 1;
                 self.forget(&oldest);
             }
         }
@@ -131,6 +140,7 @@ mod tests {
         }
         assert!(has(&known, "first.of-b") && !has(&known, "0.of-a"));
         assert_eq!((known.counts["a"], known.counts["b"]), (OF_ONE, 1));
+        assert_eq!(known.forgotten, 2 * OF_ONE as u64);
         for namespace in 0..20 {
             for number in 0..OF_ONE / 2 {
                 keep(&mut known, &format!("{number}.of-{namespace}"), &namespace.to_string());

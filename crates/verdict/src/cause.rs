@@ -16,7 +16,7 @@ pub enum Cause {
     Row(&'static str),
     /// Its Ingress differs on purpose, in the words of `fairway check`.
     Purpose(String),
-    /// The Ingress is refused, or needs the nginx engine.
+    /// The Ingress is refused, by one or by both, or needs the nginx engine: which of these, and why.
     Closed(String),
     /// The objects are not those of the log.
     Objects(String),
@@ -73,7 +73,7 @@ impl Cause {
         match self {
             Self::Row(row) => format!("on purpose, docs/migration.md: {row}"),
             Self::Purpose(why) => format!("its Ingress differs on purpose: {why}"),
-            Self::Closed(why) => format!("its Ingress is refused or needs the nginx engine: {why}"),
+            Self::Closed(why) => format!("its Ingress: {why}"),
             Self::Objects(why) => format!("the objects are not those of the log: {why}"),
             Self::Unexplained(what) => {
                 format!(
@@ -136,10 +136,10 @@ fn of_finding(finding: &Finding) -> Cause {
         ROWS.iter().find(|(words, _)| reason.contains(words)).map(|(_, row)| *row)
     });
     let said = || reasons.take(2).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match row {
-        _ if finding.closed => Cause::Closed(said()),
-        Some(row) => Cause::Row(row),
-        None => Cause::Purpose(said()),
+    match (finding.closed, row) {
+        (Some(how), _) => Cause::Closed(format!("{how}: {}", said())),
+        (None, Some(row)) => Cause::Row(row),
+        (None, None) => Cause::Purpose(said()),
     }
 }
 

@@ -13,8 +13,8 @@ const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1
 /// What `fairway check` says about an Ingress that is not served as ingress-nginx served it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it is refused, or needs another engine.
-    pub closed: bool,
+    /// That it is refused and by whom, or needs another engine: in the words of `fairway check`.
+    pub closed: Option<&'static str>,
     /// Why.
     pub reasons: Vec<String>,
 }

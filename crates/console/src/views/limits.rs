@@ -121,13 +121,14 @@ fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
         add("connections not accepted", "the system refused them", within.accept_failures);
         add("panics", "a fault of Fairway: report it", within.panics);
         for (log, count) in within.dropped_lines {
-            let what = if log == "access" {
-                "lines of the access log dropped"
-            } else {
-                "lines of the error log dropped"
+            let what = match log {
+                "access" => "lines of the access log dropped",
+                "error" => "lines of the error log dropped",
+                _ => "messages of the process dropped",
             };
             add(what, "what takes them is too slow", count);
         }
+        within.lost.iter().for_each(|one| add(one.what, one.why, one.count));
         for (outcome, count) in within.spans {
             match outcome {
                 "exported" => {}
@@ -135,6 +136,15 @@ fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
                 _ => add("spans failed", "the collector refused them, or was away", count),
             }
         }
+    }
+    for (reason, count) in controller::events::dropped() {
+        let why = match reason {
+            "queue" => "256 waited already: the API server is slow",
+            "object" => "25 and then one each 5 min for one object",
+            "namespace" => "200 and then 5 a second for one namespace",
+            _ => "the API server did not take them: the log says why",
+        };
+        add("Events dropped", why, count);
     }
     if let Some((_, _, overflowed)) = sample.series {
         add("requests counted under overflow", "too many combinations of labels", overflowed);

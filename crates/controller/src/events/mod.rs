@@ -16,7 +16,7 @@ use crate::task::Task;
 use kube::Client;
 use objects::{Meta, ObjectKey};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -24,6 +24,34 @@ use tokio::sync::{mpsc, watch};
 const QUEUE: usize = 256;
 /// How long the end waits for the one that is being written.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Events that were not written, by reason.
+static DROPPED: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// Why an Event was not written.
+#[derive(Clone, Copy, Debug)]
+enum Dropped {
+    /// Too many waited.
+    Queue,
+    /// There were too many of one object.
+    Object,
+    /// There were too many of one namespace.
+    Namespace,
+    /// The API server did not take it.
+    Refused,
+}
+
+impl Dropped {
+    fn count(self) {
+        DROPPED[self as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Events of this process that were not written since the start, by reason.
+pub fn dropped() -> [(&'static str, u64); 4] {
+    let reasons = ["queue", "object", "namespace", "refused"];
+    std::array::from_fn(|at| (reasons[at], DROPPED[at].load(Ordering::Relaxed)))
+}
 
 /// How serious an Event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +126,11 @@ impl Recorder {
     /// Takes an Event if there is room; never waits.
     pub(crate) fn record(&self, event: Event) {
         let Some(queue) = &self.queue else { return };
-        if queue.try_send(event).is_err() && !self.dropped.swap(true, Ordering::Relaxed) {
-            tracing::warn!("Events come faster than they may be written: some are dropped");
+        if queue.try_send(event).is_err() {
+            Dropped::Queue.count();
+            if !self.dropped.swap(true, Ordering::Relaxed) {
+                tracing::warn!("Events come faster than they may be written: some are dropped");
+            }
         }
     }
 
@@ -158,5 +189,28 @@ impl Events {
     /// Ends; what waits is dropped.
     pub async fn stop(self) {
         tokio::join!(self.telling.end(FAREWELL), self.writing.end(FAREWELL));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Kind, Object, Recorder, Speaker, dropped};
+    use objects::ObjectKey;
+    use std::sync::Arc;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn an_event_that_finds_no_room_is_counted() {
+        let (sender, _queue) = mpsc::channel(1);
+        let recorder = Recorder { queue: Some(sender), dropped: Arc::default() };
+        let key = ObjectKey::new("demo", "shop");
+        let object = Object { api_version: "v1", kind: "Service", key, uid: "1".into() };
+        let (kind, speaker, message) = (Kind::Normal, Speaker::Leader, String::new());
+        let event = Event { object, kind, reason: "TEST", message, speaker };
+        let [before, now] = [1, 3].map(|times| {
+            (0..times).for_each(|_| recorder.record(event.clone()));
+            dropped()[0]
+        });
+        assert_eq!((before.1 + 3, before.0), (now.1, "queue"), "the first one had the only place");
     }
 }

@@ -1,6 +1,6 @@
 //! Writing Events: the same one again only counts, and there are so many at most for each object and for all.
 
-use super::{Event, Kind, Object, Speaker};
+use super::{Dropped, Event, Kind, Object, Speaker};
 use crate::budget::Budget;
 use crate::call::{Called, ask};
 use crate::clock::Moment;
@@ -91,6 +91,7 @@ impl EventWriter {
             Budget::new(BURST_OF_ONE, RATE_OF_ONE, now)
         });
         if of_one.take(now).is_err() {
+            Dropped::Object.count();
             return tracing::debug!(?event, "too many Events of one object: dropped");
         }
         let namespace = Arc::clone(&event.object.key.namespace);
@@ -98,6 +99,7 @@ impl EventWriter {
             Budget::new(BURST_OF_NAMESPACE, RATE_OF_NAMESPACE, now)
         });
         if of_namespace.take(now).is_err() {
+            Dropped::Namespace.count();
             return tracing::debug!(?event, "too many Events of one namespace: dropped");
         }
         while let Err(wait) = self.all.take(Moment::now()) {
@@ -112,6 +114,7 @@ impl EventWriter {
                 Called::Good(()) => return self.recovered(),
                 // Its namespace is gone or ending; or nothing that repeating would mend.
                 Called::Bad { code: Some(404 | 400 | 422), reason } => {
+                    Dropped::Refused.count();
                     return tracing::debug!(?event, reason, "an Event is not taken: dropped");
                 }
                 Called::Bad { code, reason } => {
@@ -123,7 +126,7 @@ impl EventWriter {
                         );
                     }
                     if forbidden {
-                        return;
+                        return Dropped::Refused.count();
                     }
                     reason
                 }
@@ -132,6 +135,7 @@ impl EventWriter {
             #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             sleep(Duration::from_secs(pause)).await;
         }
+        Dropped::Refused.count();
     }
 
     fn recovered(&mut self) {

@@ -1,6 +1,7 @@
 //! Answers of authenticators that are remembered: bounded in bytes, shared by all threads, outside of generations.
 
 use super::Said;
+use crate::crowds::Crowd;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,9 @@ struct Part {
     young: Known,
     old: Known,
     size: usize,
+    old_size: usize,
+    /// Answers that made room for others.
+    forgotten: u64,
 }
 
 type Known = HashMap<Tag, Answer, RandomState>;
@@ -42,6 +46,7 @@ impl Answers {
         let mut part = self.part(tag);
         if !part.young.contains_key(tag) {
             let answer = part.old.remove(tag)?;
+            part.old_size -= answer.said.size();
             part.insert(*tag, answer);
         }
         let answer = part.young.get(tag)?;
@@ -55,6 +60,17 @@ impl Answers {
         }
     }
 
+    /// The bytes that they take, and how many were forgotten for others.
+    pub(crate) fn crowd(&self) -> Crowd {
+        let mut crowd = Crowd { most: (2 * HALF * PARTS) as u64, ..Crowd::default() };
+        for part in &self.parts {
+            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            crowd.now += (part.size + part.old_size) as u64;
+            crowd.refused += part.forgotten;
+        }
+        crowd
+    }
+
     fn part(&self, tag: &Tag) -> MutexGuard<'_, Part> {
         let part = &self.parts[usize::from(tag[0]) % PARTS];
         part.lock().unwrap_or_else(PoisonError::into_inner)
@@ -65,8 +81,9 @@ impl Part {
     fn insert(&mut self, tag: Tag, answer: Answer) {
         let size = answer.said.size();
         if self.size + size > HALF {
+            self.forgotten += self.old.len() as u64;
             self.old = std::mem::take(&mut self.young);
-            self.size = 0;
+            self.old_size = std::mem::take(&mut self.size);
         }
         match self.young.insert(tag, answer) {
             Some(before) => self.size = self.size + size - before.said.size(),
@@ -114,6 +131,9 @@ mod tests {
         }
         let kept = (0..100_000).filter(|number| answers.get(&tag(*number)).is_some()).count();
         assert!(kept * 1256 <= 2 * HALF * PARTS, "{kept}");
+        let crowd = answers.crowd();
+        assert!(crowd.now <= crowd.most && crowd.refused > 0, "{crowd:?}");
+        assert_eq!(crowd.now, kept as u64 * said(1000).size() as u64);
         answers.put(tag(7), said(HALF), later);
         assert!(answers.get(&tag(7)).is_none_or(|said| said.size() < HALF));
     }

@@ -2,12 +2,13 @@
 
 use super::remembered::{Remembered, Tag};
 use super::verify::{is_costly, verify};
+use crate::crowds::Crowd;
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use model::policy::{Password, Users};
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
 /// Queues; all locations of an Ingress share one.
@@ -25,6 +26,8 @@ pub(crate) struct Verifier {
     key: hmac::Key,
     turns: Arc<Semaphore>,
     queues: Vec<Queue>,
+    /// Passwords that found no place.
+    refused: AtomicU64,
 }
 
 /// The passwords of a few Ingresses: guesses at one of them must not keep the others waiting.
@@ -45,6 +48,7 @@ impl Default for Verifier {
             key,
             turns: Arc::new(Semaphore::new(cores)),
             queues: (0..QUEUES).map(queue).collect(),
+            refused: AtomicU64::new(0),
         }
     }
 }
@@ -97,7 +101,9 @@ impl Verifier {
     ) -> Result<bool, Busy> {
         let number = Arc::as_ptr(users).addr() / align_of::<Users>() % QUEUES;
         let queue = &self.queues[number];
-        let place = queue.enter()?;
+        let place = queue.enter().inspect_err(|_| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        })?;
         let own = queue.turns.clone().acquire_owned().await.map_err(|_| Busy)?;
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| Busy)?;
         drop(place);
@@ -108,6 +114,13 @@ impl Verifier {
             right
         });
         Ok(right.await.unwrap_or(false))
+    }
+
+    /// How many wait in the fullest queue.
+    pub(crate) fn crowd(&self) -> Crowd {
+        let waiting = self.queues.iter().map(|queue| queue.waiting.load(Ordering::Relaxed));
+        let now = waiting.max().unwrap_or(0).min(WAITING) as u64;
+        Crowd { now, most: WAITING as u64, refused: self.refused.load(Ordering::Relaxed) }
     }
 
     fn tag(&self, known: &Password, password: &[u8]) -> Tag {
@@ -171,6 +184,8 @@ mod tests {
         let found =
             verifier.knows(&users, b"alice", b"secret".to_vec(), &Remembered::default()).await;
         assert_eq!(found, Err(Busy));
+        let most = WAITING as u64;
+        assert_eq!(verifier.crowd(), super::Crowd { now: most, most, refused: 1 });
         let waiting: usize =
             verifier.queues.iter().map(|queue| queue.waiting.load(Ordering::Relaxed)).sum();
         assert_eq!(waiting, WAITING * super::QUEUES);

@@ -3,18 +3,20 @@
 mod challenges;
 mod differences;
 mod gateway;
+mod refusals;
 mod surprises;
 mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::problems::TOOK_IT;
-use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
+use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names, parse};
 use crate::{Options, Translation, snippets, translate};
 pub use challenges::name_issuers;
 use differences::Shared;
 pub use gateway::GatewayApi;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
+pub use refusals::RefusedBy;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,6 +61,9 @@ pub struct Finding {
     pub ingress: String,
     /// What becomes of it.
     pub standing: Standing,
+    /// Who refuses it, if it is refused: whether moving loses anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_by: Option<RefusedBy>,
     /// Why it is not identical.
     pub reasons: Vec<Remark>,
     /// What changes nothing and should be known: misspelt names, hosts that depend on a surprise of ingress-nginx.
@@ -318,8 +323,20 @@ impl Checker<'_> {
             remarks.sort_by(|one, other| one.order().cmp(&other.order()));
             remarks.dedup();
         }
+        let refused_by = self.refused_by(ingress, problems);
         let ingress = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
-        Finding { ingress, standing, reasons, notes }
+        Finding { ingress, standing, refused_by, reasons, notes }
+    }
+
+    /// Who refuses an Ingress with these problems, if they refuse it.
+    fn refused_by(&self, ingress: &Ingress, problems: &[Problem]) -> Option<RefusedBy> {
+        let refuses = |problem: &&Problem| self.weight(problem) == Standing::Refused;
+        let mut refusing = problems.iter().filter(refuses).peekable();
+        refusing.peek()?;
+        let canary = annotation_of(ingress, "canary", self.options)
+            .is_some_and(|text| parse::boolean(&text) == Ok(true));
+        let by = refusing.filter_map(|it| refusals::of(it, self.annotation(it), canary)).max();
+        Some(by.unwrap_or(RefusedBy::Both))
     }
 
     /// The snippets that nothing is wrong with.
@@ -357,11 +374,16 @@ impl Checker<'_> {
         }
     }
 
+    /// The annotation that a problem is about, without prefix.
+    fn annotation<'p>(&self, problem: &'p Problem) -> Option<&'p str> {
+        let prefix = self.options.annotations_prefix.as_str();
+        problem.key.as_deref()?.strip_prefix(prefix)?.strip_prefix('/')
+    }
+
     /// What a problem makes of its Ingress. A Service that does not exist answered 503 under ingress-nginx, too.
     fn weight(&self, problem: &Problem) -> Standing {
         let name = problem.key.as_deref().unwrap_or_default();
-        let prefix = &self.options.annotations_prefix;
-        let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
+        let annotation = self.annotation(problem);
         if annotation == Some("stream-snippet") {
             // Layer 4 is served alike by both engines, and asked for by the ConfigMap.
             return Standing::Differs;

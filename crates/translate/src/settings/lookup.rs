@@ -36,6 +36,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) has_default_backend: bool,
 }
 
+/// Stands in the message of a Problem about a value that ingress-nginx does not take, either.
+pub(crate) const NOT_TAKEN: &str = "the Ingress is not taken";
+
 /// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
@@ -237,7 +240,7 @@ impl<'a> Settings<'a> {
     /// The Ingress is not taken.
     pub(crate) fn reject_by(&mut self, rule: Rule, name: &str, reason: &str) {
         let reason = hide_in_sentence(reason);
-        let message = format!("{reason}; the Ingress is not taken until it is mended");
+        let message = format!("{reason}; {NOT_TAKEN} until it is mended");
         self.note(name, Severity::Error, message);
         let name = name.to_owned();
         self.verdict.rejections.push(Rejection { name, rule, reason });

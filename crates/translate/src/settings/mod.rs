@@ -9,7 +9,7 @@ mod references;
 pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
-pub(crate) use lookup::{Rejection, Rule, Scope, Settings, normalise};
+pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, normalise};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 
 /// Where a key may be written.
