@@ -2,6 +2,7 @@
 //! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
 
 use crate::now::time_passes;
+use crate::turn;
 use bytes::{Buf, BytesMut};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -71,21 +72,27 @@ impl Io {
         })
     }
 
-    /// Reads what there is (up to 64 KiB) into `buffer`'s own memory, which grows for `expected` bytes. Zero
-    /// at the end.
+    /// Reads what there is (up to 64 KiB) into `buffer`'s own memory, which grows for `expected` bytes. Where the
+    /// thread has moved much since its event loop last came round, that is done in a later turn. Zero at the end.
     pub fn poll_read_body(
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut BytesMut,
         expected: usize,
     ) -> Poll<io::Result<usize>> {
+        // A short body, or the end of one, is not worth waiting for.
+        if expected > HEAD_READ {
+            ready!(turn::poll_room(cx));
+        }
         let wanted = expected.clamp(SMALLEST_READ, BODY_READ);
         if buffer.capacity() - buffer.len() < wanted.min(BODY_READ / 4) {
             buffer.reserve(wanted);
         }
         let mut limited = bytes::BufMut::limit(buffer, BODY_READ);
         let mut read = std::pin::pin!(tokio::io::AsyncReadExt::read_buf(self, &mut limited));
-        Future::poll(read.as_mut(), cx)
+        let read = ready!(Future::poll(read.as_mut(), cx));
+        turn::moved(*read.as_ref().unwrap_or(&0));
+        Poll::Ready(read)
     }
 
     /// Writes all of `data`, taking off its front what is gone. Small pieces go out as one: copying a few hundred

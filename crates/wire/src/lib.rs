@@ -33,6 +33,7 @@ mod spool;
 mod substitute;
 mod timer;
 pub mod trailers;
+mod turn;
 mod upgraded;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of all files together, where nothing else is said.
 const TOTAL: u64 = 1 << 30;
@@ -22,7 +22,7 @@ const LENT: u64 = 16 << 20;
 /// Where bodies are kept that are too large for memory.
 #[derive(Debug)]
 pub struct Scratch {
-    place: Place,
+    place: Arc<Place>,
     /// Of files.
     room: Room,
     /// Of what bodies keep in memory beyond what every body may have.
@@ -60,12 +60,12 @@ impl Scratch {
             Place::Folder(_) => TOTAL,
             Place::Memory(_) => IN_MEMORY,
         };
-        Self { place, room: Room::new(total), lent: Room::new(LENT) }
+        Self { place: Arc::new(place), room: Room::new(total), lent: Room::new(LENT) }
     }
 
     /// What is wrong with the folder, if nothing can be written there.
     pub fn trouble(&self) -> Option<&str> {
-        match &self.place {
+        match &*self.place {
             Place::Folder(_) => None,
             Place::Memory(why) => Some(why),
         }
@@ -73,7 +73,7 @@ impl Scratch {
 
     /// Lets all files together hold so many bytes, and those of one namespace half of that.
     pub fn bound(&self, total: u64) {
-        if matches!(self.place, Place::Folder(_)) {
+        if matches!(*self.place, Place::Folder(_)) {
             self.room.set(total);
         }
     }
@@ -89,15 +89,9 @@ impl Scratch {
     }
 
     /// An empty file for a body of this namespace.
-    pub(super) fn file(&self, namespace: &Arc<str>) -> Result<Scrap, NotKept> {
-        let file = match &self.place {
-            Place::Folder(folder) => unnamed_file(folder),
-            Place::Memory(_) => rustix::fs::memfd_create("body", MemfdFlags::CLOEXEC)
-                .map(File::from)
-                .map_err(Into::into),
-        };
-        let file = file.map_err(NotKept::Refused)?;
-        Ok(Scrap { file, loan: self.room.lend(namespace) })
+    pub(super) fn file(&self, namespace: &Arc<str>) -> Scrap {
+        let (place, loan) = (self.place.clone(), self.room.lend(namespace));
+        Scrap { place, file: OnceLock::new(), loan }
     }
 
     /// Memory for a body of this namespace, beyond what every body may have; nothing as yet.
@@ -112,20 +106,30 @@ impl Default for Scratch {
     }
 }
 
-/// A file without a name. It goes away with its last handle, and its bytes may be used by others.
+/// A file without a name. It is made with its first bytes and goes away with its last handle, neither on the thread
+/// that has the connection, and its bytes may be used by others then.
 #[derive(Debug)]
 pub(super) struct Scrap {
-    file: File,
+    place: Arc<Place>,
+    /// There once something was written.
+    file: OnceLock<File>,
     loan: Loan,
 }
 
 impl Scrap {
-    /// Appends pieces. One writes at a time.
+    /// Appends pieces; blocks. One writes at a time.
     pub(super) fn append(&self, pieces: &[bytes::Bytes]) -> Result<(), NotKept> {
+        let file = match self.file.get() {
+            Some(file) => file,
+            None => {
+                let file = self.place.file().map_err(NotKept::Refused)?;
+                self.file.get_or_init(|| file)
+            }
+        };
         let count = pieces.iter().map(|piece| piece.len() as u64).sum();
         let mut at = self.loan.grow(count).ok_or(NotKept::Full)?;
         for piece in pieces {
-            self.file.write_all_at(piece, at).map_err(NotKept::Refused)?;
+            file.write_all_at(piece, at).map_err(NotKept::Refused)?;
             at += piece.len() as u64;
         }
         Ok(())
@@ -133,7 +137,30 @@ impl Scrap {
 
     /// Fills `data` from this place on.
     pub(super) fn read_exact_at(&self, data: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(data, offset)
+        let file = self.file.get().ok_or(io::ErrorKind::UnexpectedEof)?;
+        file.read_exact_at(data, offset)
+    }
+}
+
+impl Drop for Scrap {
+    fn drop(&mut self) {
+        // The system gives all of its pages back at once: of a mebibyte that takes as long as moving hundreds of
+        // kibibytes.
+        let here = tokio::runtime::Handle::try_current();
+        if let (Some(file), Ok(here)) = (self.file.take(), here) {
+            here.spawn_blocking(move || drop(file));
+        }
+    }
+}
+
+impl Place {
+    fn file(&self) -> io::Result<File> {
+        match self {
+            Self::Folder(folder) => unnamed_file(folder),
+            Self::Memory(_) => {
+                Ok(File::from(rustix::fs::memfd_create("body", MemfdFlags::CLOEXEC)?))
+            }
+        }
     }
 }
 
@@ -169,11 +196,10 @@ mod tests {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let piece = [Bytes::from_static(&[0; 25])];
         let append = |file: &super::Scrap| file.append(&piece).is_ok();
-        let (first, second) =
-            (scratch.file(&a).expect("a file"), scratch.file(&a).expect("a file"));
+        let (first, second) = (scratch.file(&a), scratch.file(&a));
         assert!(append(&first) && append(&second));
         assert!(matches!(first.append(&piece), Err(NotKept::Full)));
-        let other = scratch.file(&b).expect("a file");
+        let other = scratch.file(&b);
         assert!(append(&other) && append(&other) && !append(&other));
         drop(second);
         assert!(append(&first) && !append(&first));
@@ -186,7 +212,7 @@ mod tests {
         let scratch = Scratch::in_folder(PathBuf::from("/proc"));
         let trouble = scratch.trouble().expect("nothing can be written to /proc");
         assert!(trouble.contains("cannot be kept in /proc: ") && trouble.contains("emptyDir"));
-        let file = scratch.file(&"a".into()).expect("a file in memory");
+        let file = scratch.file(&"a".into());
         let large = [Bytes::from(vec![7; 1 << 20])];
         let kept = (0..64).take_while(|_| file.append(&large).is_ok()).count();
         assert_eq!(kept, 16);

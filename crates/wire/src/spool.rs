@@ -2,7 +2,7 @@
 //! is larger, the beginning in a file without a name.
 
 use super::scratch::{NotKept, Scrap};
-use super::{BodyError, Frame, Headers, Loan, Scratch};
+use super::{BodyError, Frame, Headers, Loan, Scratch, turn};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io;
@@ -75,7 +75,7 @@ impl Spool {
         self.tie_up();
         let file = match &self.file {
             Some(file) => file.clone(),
-            None => self.file.insert(Arc::new(scratch.file(owner).map_err(error)?)).clone(),
+            None => self.file.insert(Arc::new(scratch.file(owner))).clone(),
         };
         let pieces = Vec::from(std::mem::take(&mut self.memory));
         let written = tokio::task::spawn_blocking(move || file.append(&pieces)).await;
@@ -136,7 +136,12 @@ impl Spool {
                 let file = file.clone();
                 tokio::task::spawn_blocking(move || read_at(&file, offset, count))
             });
+            // What is given out goes to an upstream at once.
+            if reading.is_finished() {
+                ready!(turn::poll_room(cx));
+            }
             let read = ready!(std::pin::Pin::new(reading).poll(cx));
+            turn::moved(usize::try_from(count).unwrap_or(0));
             self.reading = None;
             let data = read.map_err(|_| BodyError::Storage)?;
             let data = data.map_err(|failed| error(NotKept::Refused(failed)))?;
