@@ -123,6 +123,31 @@ fn ask(probe: &mut Probe, Asked(_, host, path, wanted): Asked<'_>, count: u64) -
     Ok(())
 }
 
+/// What was counted before, by traffic.
+const REACHED: &str = include_str!("../instructions.csv");
+
+/// Fails where more was counted of the released build than before, by more than one in a hundred, which two runs may
+/// differ by.
+pub(crate) fn ensure_no_more(counted: &[(&str, u64)]) -> Result<()> {
+    let above = above(REACHED, counted)?;
+    ensure!(above.is_empty(), "more than crates/bench/instructions.csv says: {}", above.join(", "));
+    Ok(())
+}
+
+fn above(reached: &str, counted: &[(&str, u64)]) -> Result<Vec<String>> {
+    let mut above = Vec::new();
+    for line in reached.lines().filter(|line| !line.starts_with('#')) {
+        let (name, most) = line.split_once(',').with_context(|| format!("{line}: no number"))?;
+        let most: u64 = most.parse().with_context(|| format!("{line}: no number"))?;
+        let found = counted.iter().find(|(counted, _)| *counted == name);
+        let (_, count) = found.with_context(|| format!("nothing is called {name}"))?;
+        if *count > most + most / 100 {
+            above.push(format!("{name} {count} in place of {most}"));
+        }
+    }
+    Ok(above)
+}
+
 /// The number after `summary:` in a report.
 fn collected(report: &str) -> Option<u64> {
     report.lines().find_map(|line| line.strip_prefix("summary:"))?.trim().parse().ok()
@@ -131,6 +156,17 @@ fn collected(report: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_more_than_one_in_a_hundred_above_its_line_is_told() {
+        let counted = [("http1", 10_100), ("tls", 1), ("grpc", 10_101)];
+        let above = |reached| above(reached, &counted).map_err(|error| error.to_string());
+        assert_eq!(above("# words\nhttp1,10000\n"), Ok(Vec::new()));
+        let told = vec!["grpc 10101 in place of 10000".to_owned()];
+        assert_eq!(above("http1,10000\ngrpc,10000\n"), Ok(told));
+        assert!(above("http3,1\n").is_err() && above("http1\n").is_err());
+        assert!(super::above(REACHED, &[]).is_err(), "each line names what is counted");
+    }
 
     #[test]
     fn the_sum_is_read_from_a_report() {

@@ -10,6 +10,7 @@ use crate::control::{Cluster, Folder, Source, Wanted, endpoint_address};
 use crate::fairness;
 use crate::flags::{Command, Flags, Shared};
 use crate::idle::connections;
+use crate::instructions::ensure_no_more;
 use crate::limits;
 use crate::load::{Generator, Upstream};
 use crate::machine::{Cores, Machine};
@@ -57,11 +58,14 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         }
         Some(Command::Instructions { requests }) => {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
-            for (name, count) in session.bench.instructions(*requests)? {
+            let counted = session.bench.instructions(*requests)?;
+            for (name, count) in &counted {
                 println!("{count} instructions per request: {name}");
-                session.results.instructions.insert(name.to_owned(), count);
+                session.results.instructions.insert((*name).to_owned(), *count);
             }
-            session.save()
+            session.save()?;
+            // Another binary may have been built in another way.
+            if shared.binary.is_none() { ensure_no_more(&counted) } else { Ok(()) }
         }
     }
 }

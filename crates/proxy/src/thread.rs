@@ -22,7 +22,7 @@ pub(crate) fn run(
     mut stage: watch::Receiver<Stage>,
     pulse: &Pulse,
 ) {
-    // Its tasks are those of the event loop itself: a set of local ones inside of it would be woken before each of them.
+    // Its tasks are those of the event loop itself: a set of local ones inside would be woken before each of them.
     let runtime = Builder::new_current_thread()
         .enable_all()
         .on_thread_unpark(wire::time_passes)

@@ -17,6 +17,8 @@ struct Cached {
     turn: Option<Instant>,
     second: u64,
     http: Bytes,
+    /// The line of the field.
+    date: Bytes,
     local: Bytes,
 }
 
@@ -31,9 +33,9 @@ impl Clock {
         self.refreshed(|cached| out.extend_from_slice(&cached.local));
     }
 
-    /// Appends now as an IMF-fixdate.
-    pub fn put_http(&self, out: &mut BytesMut) {
-        self.refreshed(|cached| out.extend_from_slice(&cached.http));
+    /// Appends a Date field that says now.
+    pub fn put_date(&self, out: &mut BytesMut) {
+        self.refreshed(|cached| out.extend_from_slice(&cached.date));
     }
 
     /// Now as nginx's `$time_local` (in UTC), `21/Nov/2026:12:00:00 +0000`.
@@ -54,6 +56,7 @@ impl Clock {
                 turn: Some(turn),
                 second,
                 http: date.http().into(),
+                date: format!("Date: {}\r\n", date.http()).into(),
                 local: date.local().into(),
             };
         }

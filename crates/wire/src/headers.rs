@@ -334,6 +334,7 @@ impl Headers {
     }
 
     /// Value of the first field called `name`, to be kept.
+    #[inline]
     pub fn bytes(&self, name: &str) -> Option<Bytes> {
         self.first(name).map(|field| self.kept(&field))
     }
@@ -349,9 +350,12 @@ impl Headers {
 
     #[inline]
     fn first(&self, name: &str) -> Option<Field<'_>> {
-        if !self.may_have(bit(name.as_bytes())) {
-            return None;
-        }
+        if self.may_have(bit(name.as_bytes())) { self.find(name) } else { None }
+    }
+
+    /// Looks for a field that may be there. Apart, so that who asks for what is not there calls nothing.
+    #[inline(never)]
+    fn find(&self, name: &str) -> Option<Field<'_>> {
         let Fields { lines, read, added } = self.iter();
         // Most lengths differ, so this is all that is looked at.
         lines
@@ -361,6 +365,7 @@ impl Headers {
     }
 
     /// Value of the first field called `name`, if it is text.
+    #[inline]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(|value| std::str::from_utf8(value).ok())
     }

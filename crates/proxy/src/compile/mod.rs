@@ -71,16 +71,15 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(tls::self_signed()?));
         let outside = self.resolver.outside().clone();
         let front = TlsFront::new(&configuration.global, certificates.clone(), outside)?;
-        let (sites, groups) = (Routes::default(), OrdMap::new());
         Ok(Generation {
             number: 0,
             configuration,
-            sites,
+            sites: Routes::default(),
             routes: RouteTable::default(),
             doors: Doors::default(),
             certificates,
             front,
-            groups,
+            groups: OrdMap::new(),
             passthrough: OrdMap::new(),
             left_out: OrdMap::new(),
             own_heads: OrdMap::new(),

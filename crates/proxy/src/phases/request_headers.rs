@@ -68,6 +68,22 @@ fn travelling<'a>(
     })
 }
 
+/// Whether all fields of the client travel on: none is of those that never do, and nobody here says others in their
+/// place. So it is with most requests, whose lines are one copy then.
+fn all_travel(exchange: &Exchange) -> bool {
+    let policy = &exchange.spot().location.policy;
+    let nobody_else = exchange.snippet.is_none()
+        && exchange.span.is_none()
+        && policy.auth_external.is_none()
+        && policy.auth_basic.is_none()
+        && policy.route.is_none()
+        && exchange.visit.forwarded_prefix.is_none()
+        && !exchange.visit.stands_in
+        && !exchange.generation.global().original_uri_header
+        && exchange.generation.request_headers.is_empty();
+    nobody_else && exchange.request.headers.iter().all(|field| !is_own(field.name))
+}
+
 /// Whether the authenticator says it about the client, who cannot say it itself.
 pub(super) fn is_said(policy: &Policy, field: &Field<'_>) -> bool {
     let is_it = |name: &String| client_fields::is_alike(field.name, name.as_bytes());
@@ -317,8 +333,12 @@ fn written(exchange: &Exchange, upgrade: Option<&[u8]>) -> Bytes {
     let policy = &exchange.spot().location.policy;
     let old = policy.http_version == HttpVersion::Http10;
     let mut out = BytesMut::with_capacity(request.head_size + 512);
-    out.put_slice(request.method.as_str().as_bytes());
-    out.put_u8(b' ');
+    if request.method == Method::GET {
+        out.put_slice(b"GET ");
+    } else {
+        out.put_slice(request.method.as_str().as_bytes());
+        out.put_u8(b' ');
+    }
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     if !at_once(exchange, &mut out) {
@@ -348,8 +368,10 @@ fn written(exchange: &Exchange, upgrade: Option<&[u8]>) -> Bytes {
     if let Some(hops) = &hops {
         write::field(&mut out, hops::NAME.as_bytes(), hops);
     }
-    for field in travelling(exchange, hops.as_ref()) {
-        field.write(&mut out);
+    if hops.is_none() && all_travel(exchange) {
+        request.headers.write(&mut out);
+    } else {
+        travelling(exchange, hops.as_ref()).for_each(|field| field.write(&mut out));
     }
     // What is added stands behind what the client sent.
     for (name, value) in brought(exchange) {
@@ -373,9 +395,13 @@ fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
     if !is_usual {
         return false;
     }
-    write::field(out, b"Host", &host(exchange));
-    let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
-    identity(exchange, put);
+    write::line(out, b"Host: ", &host(exchange));
+    super::client_certificate::headers(exchange, |name, value| {
+        write::field(out, name.as_bytes(), value);
+    });
+    if !exchange.request_id.is_empty() {
+        write::line(out, b"X-Request-ID: ", &exchange.request_id);
+    }
     lines(exchange, out);
     let received = joined(exchange, &real.forwarded_for_header);
     let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);

@@ -15,18 +15,19 @@ pub struct Closing {
 
 /// Appends the head of an answer.
 pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing, clock: &Clock) {
-    out.put_slice(b"HTTP/1.1 ");
-    out.put_slice(response.status.as_str().as_bytes());
-    out.put_u8(b' ');
     match &response.reason {
-        Some(phrase) => out.put_slice(phrase),
-        None => out.put_slice(reason(response.status).as_bytes()),
+        None if response.status == http::StatusCode::OK => out.put_slice(b"HTTP/1.1 200 OK\r\n"),
+        phrase => {
+            out.put_slice(b"HTTP/1.1 ");
+            out.put_slice(response.status.as_str().as_bytes());
+            out.put_u8(b' ');
+            let usual = || reason(response.status).as_bytes();
+            out.put_slice(phrase.as_deref().unwrap_or_else(usual));
+            out.put_slice(b"\r\n");
+        }
     }
-    out.put_slice(b"\r\n");
     if !response.headers.has("date") {
-        out.put_slice(b"Date: ");
-        clock.put_http(out);
-        out.put_slice(b"\r\n");
+        clock.put_date(out);
     }
     fields(out, &response.headers);
     match (closing.framing, response.announced_length) {
@@ -35,12 +36,12 @@ pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing,
         (Framing::None | Framing::Close, _) => {}
     }
     let upgraded = response.status == http::StatusCode::SWITCHING_PROTOCOLS;
-    match (upgraded, closing.keep_alive) {
-        (true, _) => field(out, b"Connection", b"upgrade"),
-        (false, true) => field(out, b"Connection", b"keep-alive"),
-        (false, false) => field(out, b"Connection", b"close"),
-    }
-    out.put_slice(b"\r\n");
+    // The last line, and the end of the head.
+    out.put_slice(match (upgraded, closing.keep_alive) {
+        (true, _) => b"Connection: upgrade\r\n\r\n",
+        (false, true) => b"Connection: keep-alive\r\n\r\n",
+        (false, false) => b"Connection: close\r\n\r\n",
+    });
 }
 
 /// Appends an interim answer.
@@ -59,6 +60,15 @@ pub fn field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
     out.put_slice(name);
     out.put_slice(b": ");
+    let from = out.len();
+    out.put_slice(value);
+    as_one_line(&mut out[from..]);
+    out.put_slice(b"\r\n");
+}
+
+/// Appends one field line, of which `name` is all that stands before the value.
+pub fn line(out: &mut BytesMut, name: &'static [u8], value: &[u8]) {
+    out.put_slice(name);
     let from = out.len();
     out.put_slice(value);
     as_one_line(&mut out[from..]);
