@@ -1,9 +1,10 @@
 //! The ports that this process listens on: none of them twice, and none for a TCP or UDP service.
 
-use crate::flags::{Listeners, Profiling, Webhook};
+use crate::flags::{Classes, Listeners, Profiling, TargetPorts, Webhook};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use translate::GatewayServices;
 
 /// A listener that a flag asks for.
 struct Port<'a> {
@@ -64,6 +65,25 @@ pub(crate) fn reserved(
     let webhook = webhook.validating_webhook.map(|address| address.port());
     let ours = [*http_port, *https_port, *healthz_port, profiling.port()];
     own.into_iter().chain(ours).chain(webhook).collect()
+}
+
+/// The same with those that Services of Gateways lead to, which must be nobody else's.
+pub(crate) fn with_targets(
+    mut reserved: BTreeSet<u16>,
+    classes: &Classes,
+) -> Result<BTreeSet<u16>> {
+    if classes.gateway_services == GatewayServices::LoadBalancer {
+        let TargetPorts(range) = classes.gateway_target_ports.clone();
+        let taken = reserved.range(range.clone()).next();
+        ensure!(
+            taken.is_none(),
+            "port {} is one of --gateway-target-ports={}, and another flag has it: choose other ports",
+            taken.copied().unwrap_or_default(),
+            classes.gateway_target_ports
+        );
+        reserved.extend(range);
+    }
+    Ok(reserved)
 }
 
 /// Where hosts are served unless flags say otherwise.

@@ -87,7 +87,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         words,
     } = flags;
     accepted.tell(&words);
-    cluster_writes::check_flags(&status)?;
+    cluster_writes::check_flags(&status, &classes, &source)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     follow_signals(&shutdown)?;
     let following = Following::default();
@@ -102,6 +102,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let health = (ready.clone(), &shutdown);
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
+    let reserved_ports = ports::with_targets(reserved_ports, &classes)?;
     let raw = listeners.engine == EngineName::Nginx;
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;

@@ -1,5 +1,6 @@
 //! What was wanted, and whether it is so.
 
+use crate::control::ROUTES;
 use crate::results::{Control, Results};
 
 /// A wish with its bound, and what was measured.
@@ -31,6 +32,7 @@ fn targets(results: &Results) -> Vec<Target> {
         Some(cpu("fairway")? / cpu("nginx")?)
     };
     let cluster = |size: usize| results.control.get(&Control::key("cluster", size));
+    let routes = results.control.get(&Control::key(ROUTES, 5_000));
     let idle = results.idle.get("idle-tls");
     let idle = idle.and_then(|idle| idle.bytes_per_connection.get("fairway"));
     let p99 = |control: &Control| control.propagation.map(|changes| changes.p99_ms);
@@ -74,6 +76,18 @@ fn targets(results: &Results) -> Vec<Target> {
             120.0,
             " MiB",
             cluster(5_000).map(|control| control.resident_mib.median),
+        ),
+        target(
+            "propagation p99, 5,000 HTTPRoutes in the API server",
+            10.0,
+            " ms",
+            routes.and_then(p99),
+        ),
+        target(
+            "resident memory then",
+            60.0,
+            " MiB",
+            routes.map(|control| control.resident_mib.median),
         ),
         target(
             "memory for each idle TLS connection",
