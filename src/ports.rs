@@ -54,24 +54,16 @@ impl Port<'_> {
     }
 }
 
-/// Ports that no TCP or UDP service may have.
+/// Ports that no TCP or UDP service may have. Those that Services of Gateways lead to are nobody else's.
 pub(crate) fn reserved(
-    listeners: &Listeners,
-    webhook: &Webhook,
-    profiling: &Profiling,
+    (listeners, webhook, profiling): (&Listeners, &Webhook, &Profiling),
+    classes: &Classes,
     own: Vec<u16>,
-) -> BTreeSet<u16> {
+) -> Result<BTreeSet<u16>> {
     let Listeners { http_port, https_port, healthz_port, .. } = listeners;
     let webhook = webhook.validating_webhook.map(|address| address.port());
     let ours = [*http_port, *https_port, *healthz_port, profiling.port()];
-    own.into_iter().chain(ours).chain(webhook).collect()
-}
-
-/// The same with those that Services of Gateways lead to, which must be nobody else's.
-pub(crate) fn with_targets(
-    mut reserved: BTreeSet<u16>,
-    classes: &Classes,
-) -> Result<BTreeSet<u16>> {
+    let mut reserved: BTreeSet<u16> = own.into_iter().chain(ours).chain(webhook).collect();
     if classes.gateway_services == GatewayServices::LoadBalancer {
         let TargetPorts(range) = classes.gateway_target_ports.clone();
         let taken = reserved.range(range.clone()).next();

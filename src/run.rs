@@ -101,8 +101,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let console = Console::new(HttpEngine::clone(&engine), who(&classes));
     let health = (ready.clone(), &shutdown);
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
-    let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
-    let reserved_ports = ports::with_targets(reserved_ports, &classes)?;
+    let reserved_ports =
+        ports::reserved((&listeners, &webhook, &profiling), &classes, accepted.ports)?;
     let raw = listeners.engine == EngineName::Nginx;
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;

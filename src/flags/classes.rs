@@ -1,6 +1,7 @@
 //! Which Ingresses are served, and the objects that settings come from.
 
 use super::object::object;
+use super::pflag;
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use objects::ObjectKey;
@@ -27,11 +28,12 @@ pub(crate) struct Classes {
     /// Gateways share the addresses and ports of Ingresses.
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub(crate) gateway_addresses: Vec<IpNet>,
-    /// Make a Service for each Gateway, with the labels and annotations of its spec.infrastructure: headless, a name for
-    /// its address of --gateway-addresses; or load-balancer, which leads to ports of --gateway-target-ports of all
+    /// Make a Service for each Gateway, with the labels and annotations of its spec.infrastructure: headless, a name
+    /// for its address of --gateway-addresses; or load-balancer, which leads to ports of --gateway-target-ports of all
     /// replicas and has the address that the cluster gives it, and takes --publish-service. Takes rights over Services
     /// and EndpointSlices. true is headless, false is none.
-    #[arg(long, value_name = "none, headless or load-balancer", default_value = "none", value_parser = services)]
+    #[arg(long, value_name = "none, headless or load-balancer", num_args = 0..=1, require_equals = true,
+        default_value = "none", default_missing_value = "true", value_parser = services)]
     pub(crate) gateway_services: GatewayServices,
     /// Ports of this process that --gateway-services=load-balancer leads to, one for each Gateway and port.
     #[arg(long, value_name = "FIRST-LAST", default_value_t = TargetPorts(GATEWAY_TARGET_PORTS))]
@@ -108,12 +110,12 @@ fn controller(text: &str) -> Result<String, String> {
 
 /// Which Service there is for each Gateway.
 fn services(text: &str) -> Result<GatewayServices, String> {
-    Ok(match text {
-        "none" | "false" => GatewayServices::None,
-        "headless" | "true" => GatewayServices::Headless,
-        "load-balancer" => GatewayServices::LoadBalancer,
-        _ => return Err("expected none, headless or load-balancer".to_owned()),
-    })
+    match (text, pflag::boolean(text)) {
+        ("none", _) | (_, Ok(false)) => Ok(GatewayServices::None),
+        ("headless", _) | (_, Ok(true)) => Ok(GatewayServices::Headless),
+        ("load-balancer", _) => Ok(GatewayServices::LoadBalancer),
+        _ => Err("expected none, headless or load-balancer".to_owned()),
+    }
 }
 
 /// A range of ports.
@@ -164,6 +166,7 @@ mod tests {
             ("false", GatewayServices::None),
             ("headless", GatewayServices::Headless),
             ("true", GatewayServices::Headless),
+            ("T", GatewayServices::Headless),
             ("load-balancer", GatewayServices::LoadBalancer),
         ] {
             assert_eq!(services(text), Ok(meant));

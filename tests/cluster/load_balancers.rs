@@ -145,6 +145,26 @@ async fn ground(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// Whoever comes later keeps the ports, and takes none of somebody else's, whatever is written into the Service.
+async fn keeps(cluster: &Cluster, targets: &[u16]) -> Result<()> {
+    for (name, known) in ["one", "two"].into_iter().zip(targets) {
+        serves(name, *known).await?;
+        ensure!(target(cluster, name, 8080).await? == *known, "{name} has another port");
+    }
+    let stolen =
+        Patch::Strategic(json!({"spec": {"ports": [{"port": 8080, "targetPort": targets[1]}]}}));
+    services(cluster).patch("gateway-one", &PatchParams::default(), &stolen).await?;
+    eventually("the port to be given back", PATIENCE, async || {
+        let now = target(cluster, "one", 8080).await?;
+        ensure!(now == targets[0], "it is {now}, which was {}", targets[0]);
+        anyhow::Ok(())
+    })
+    .await?;
+    serves("one", targets[0]).await?;
+    serves("two", targets[1]).await?;
+    Ok(())
+}
+
 const FLAGS: [&str; 3] = [
     "--publish-service=fairway/own",
     "--gateway-services=load-balancer",
@@ -203,24 +223,8 @@ fn a_gateway_has_a_load_balancer_with_ports_of_its_own_and_is_programmed_once_it
         cluster.apply(&more).await?;
         has(&[REPLICA, "10.244.0.73"]).await?;
         fairway.stop().await?;
-        // Whoever comes later keeps the ports, and so does whoever changed the Service.
         let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
-        for (name, known) in ["one", "two"].into_iter().zip(&targets) {
-            serves(name, *known).await?;
-            ensure!(target(cluster, name, 8080).await? == *known, "{name} has another port");
-        }
-        let stolen = Patch::Strategic(
-            json!({"spec": {"ports": [{"port": 8080, "targetPort": targets[1]}]}}),
-        );
-        services(cluster).patch("gateway-one", &PatchParams::default(), &stolen).await?;
-        eventually("the port to be given back", PATIENCE, async || {
-            let now = target(cluster, "one", 8080).await?;
-            ensure!(now == targets[0], "it is {now}, which was {}", targets[0]);
-            anyhow::Ok(())
-        })
-        .await?;
-        serves("one", targets[0]).await?;
-        serves("two", targets[1]).await?;
+        keeps(cluster, &targets).await?;
         api(cluster, "Gateway").delete("one", &Default::default()).await?;
         eventually("the Service to go", PATIENCE, async || {
             ensure!(services(cluster).get_opt("gateway-one").await?.is_none(), "it is there");

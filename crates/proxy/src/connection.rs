@@ -112,8 +112,9 @@ impl Connection {
         }
     }
 
-    /// It came in where listeners of a Gateway are, which clients know by this port.
-    pub(crate) fn enter(&mut self, door: SocketAddr, port: u16) {
+    /// It came in where listeners of a Gateway are, which clients know by this port; or elsewhere.
+    pub(crate) fn enter(&mut self, gateway: Option<(SocketAddr, u16)>) {
+        let Some((door, port)) = gateway else { return };
         self.door = Some(door);
         self.local.set_port(port);
     }

@@ -1,4 +1,5 @@
-//! A test cluster by hand: `cargo run -p testkit --example cluster [-- [--gateway-api] COMMAND...]`, see tests/cluster/README.md.
+//! A test cluster by hand: `cargo run -p testkit --example cluster [-- [--gateway-api] COMMAND...]`,
+//! see tests/cluster/README.md.
 
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;

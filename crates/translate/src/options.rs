@@ -125,6 +125,12 @@ impl Options {
         self.gateway_addresses.is_empty() && self.gateway_services != GatewayServices::LoadBalancer
     }
 
+    /// Whether a port of the process is one that Services of Gateways lead to.
+    pub(crate) fn is_target(&self, port: u16) -> bool {
+        self.gateway_services == GatewayServices::LoadBalancer
+            && self.gateway_target_ports.contains(&port)
+    }
+
     /// The ports that servers of `http-snippet` meet.
     pub(crate) fn ports_of_snippets(&self) -> Ports {
         let closed = self.reserved_ports.iter().filter(|port| !self.http_ports.contains(port));

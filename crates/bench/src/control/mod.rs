@@ -1,4 +1,5 @@
-//! The control side: from start to ready, memory then, how soon a change shows on the wire, and what a storm of them does.
+//! The control side: from start to ready, memory then, how soon a change shows on the wire, and what a storm of them
+//! does.
 
 mod cluster;
 mod folder;

@@ -31,8 +31,8 @@ pub(super) enum Wanted {
     Route(Option<Arc<RouteStatus>>),
     /// None: nothing of ours is left.
     Policy(Option<Arc<PolicyStatus>>),
-    /// The Service of a Gateway, which is no status at all; none: it goes. With the EndpointSlices of the replicas, where
-    /// these are behind it.
+    /// The Service of a Gateway, which is no status at all; none: it goes. With the EndpointSlices of the replicas,
+    /// where these are behind it.
     Service(Option<Arc<GatewayService>>, Option<Slices>),
 }
 

@@ -1,5 +1,5 @@
-//! The Services of Gateways: a name in the cluster for an address of their own, headless, or a load balancer before all
-//! replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for whoever
+//! The Services of Gateways: a name in the cluster for an address of their own, headless, or a load balancer before
+//! all replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for whoever
 //! looks for them.
 
 use super::gateways::PATIENCE;
@@ -232,8 +232,8 @@ impl Scribe {
         }
     }
 
-    /// Who is behind a Service, of IPv4 and of IPv6: the address of its Gateway, or the replicas as the EndpointSlices of
-    /// their own Service have them, whatever else these say of each.
+    /// Who is behind a Service, of IPv4 and of IPv6: the address of its Gateway, or the replicas as the EndpointSlices
+    /// of their own Service have them, whatever else these say of each.
     async fn endpoints(&self, wanted: &GatewayService) -> Result<[Vec<Value>; 2], Outcome> {
         let mut found = [Vec::new(), Vec::new()];
         if let ServiceKind::Headless(address) = wanted.kind {

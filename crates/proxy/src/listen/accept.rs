@@ -41,12 +41,16 @@ impl Entrance {
         matches!(self, Self::Https | Self::Gateway { tls: true, .. })
     }
 
-    /// Where the listeners of a Gateway are.
-    fn door(self) -> Option<SocketAddr> {
+    /// Where the listeners of a Gateway are, and by which port clients know them.
+    fn gateway(self) -> Option<(SocketAddr, u16)> {
         match self {
-            Self::Gateway { door, .. } => Some(door),
+            Self::Gateway { door, port, .. } => Some((door, port)),
             Self::Http | Self::Https => None,
         }
+    }
+
+    fn door(self) -> Option<SocketAddr> {
+        self.gateway().map(|(door, _)| door)
     }
 }
 
@@ -165,9 +169,7 @@ async fn converse(
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
         connection.guest = guest;
-        if let Entrance::Gateway { door, port, .. } = entrance {
-            connection.enter(door, port);
-        }
+        connection.enter(entrance.gateway());
         Rc::new(connection)
     };
     if !entrance.is_tls() {

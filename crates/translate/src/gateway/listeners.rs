@@ -200,7 +200,8 @@ impl State {
 
     /// The listener with a place of its own, if it is served there.
     pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
-        let (listener, address) = (self.listener(index), self.place(index)?);
+        let listener = self.listener(index);
+        let address = self.reach.place(port_of(listener)?)?;
         let hosts = listener.hostname.as_deref().map(str::to_ascii_lowercase);
         let hosts = hosts.map_or_else(ServerName::catch_all, ServerName::new);
         Some(ListenerId { address, hosts })

@@ -11,6 +11,7 @@ mod conflicts;
 mod cors;
 mod expressions;
 mod filters;
+mod giving;
 mod grants;
 mod hosts;
 mod kinds;
@@ -23,6 +24,7 @@ mod places;
 mod policies;
 mod reach;
 mod rules;
+mod service_names;
 mod services;
 mod sets;
 mod status;
@@ -31,8 +33,7 @@ mod targets;
 mod texts;
 mod upstreams;
 
-pub use reach::named_by;
-pub use services::{label_of, service_name};
+pub use service_names::{label_of, named_by, service_name};
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
     RouteStatus, ServiceKind, SetStatus, Statuses,

@@ -1,13 +1,10 @@
 //! How Gateways are reached: by the addresses of the process, by an address of their own, or by a Service.
 
-use super::addresses::{Given, assign};
-use super::listeners::State;
-use super::services::service_name;
-use super::targets::{self, Asking, Port, Supply, Target, Targets, port_of};
-use super::{Around, Gateways, Work, is_served};
-use crate::GatewayServices;
+use super::addresses::Given;
+use super::service_names::service_name;
+use super::targets::{Port, Target, Targets};
 use objects::gateway::Gateway;
-use objects::{ObjectKey, Service, Snapshot};
+use objects::{ObjectKey, Service};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -38,7 +35,7 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    fn of(gateway: &Gateway, service: Option<&Arc<Service>>, targets: Targets) -> Self {
+    pub(super) fn of(gateway: &Gateway, service: Option<&Arc<Service>>, targets: Targets) -> Self {
         let ObjectKey { namespace, name } = &gateway.meta.key;
         let called = format!("Service {namespace}/{}", service_name(name));
         let own = service.filter(|service| is_of(service, gateway));
@@ -121,7 +118,7 @@ impl Reach {
 }
 
 /// Whether a Service was made for a Gateway.
-fn is_of(service: &Service, gateway: &Gateway) -> bool {
+pub(super) fn is_of(service: &Service, gateway: &Gateway) -> bool {
     service.made_for.as_ref() == Some(&gateway.meta.uid)
 }
 
@@ -134,93 +131,5 @@ fn asked(gateway: &Gateway) -> Result<Option<IpAddr>, String> {
             format!("spec.addresses: {one} is no IP address, and a Service can ask for nothing else; take it out")
         }),
         _ => Err("spec.addresses: a Service can ask for one address; name one".to_owned()),
-    }
-}
-
-impl Gateways {
-    /// How a Gateway is reached.
-    pub(super) fn reach(&self, key: &ObjectKey) -> Reach {
-        let own = self.given.get(key).cloned().map(Reach::Own);
-        own.or_else(|| self.behind.get(key).cloned().map(Reach::Behind)).unwrap_or(Reach::Shared)
-    }
-
-    /// Gives each Gateway its address, or the ports behind its Service, where it has any; notes those that get others.
-    pub(super) fn give_addresses(&mut self, around: &Around<'_>, work: &mut Work) {
-        let pool = &around.options.gateway_addresses;
-        if around.options.raw {
-            return;
-        }
-        if around.options.gateway_services == GatewayServices::LoadBalancer {
-            return self.give_targets(around, work);
-        }
-        if pool.is_empty() || work.gateways.is_empty() {
-            return;
-        }
-        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
-        let given = assign(pool, &served.collect::<Vec<_>>(), &self.given);
-        let others = given.iter().filter(|(key, given)| self.given.get(*key) != Some(given));
-        work.gateways.extend(others.map(|(key, _)| key.clone()));
-        self.given = given;
-    }
-
-    fn give_targets(&mut self, around: &Around<'_>, work: &mut Work) {
-        work.gateways.extend(around.services.iter().flat_map(|key| named_by(key, around.new)));
-        if work.gateways.is_empty() && self.most_ports == around.ports {
-            return;
-        }
-        self.most_ports = around.ports;
-        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
-        let asking = served.map(|gateway| {
-            let sets = self.sets_of(gateway, around.new);
-            let listeners = gateway.listeners.iter().chain(sets.iter().flat_map(|set| set.added()));
-            let mut ports: Vec<Port> = Vec::new();
-            for port in listeners.filter_map(port_of) {
-                if !ports.contains(&port) {
-                    ports.push(port);
-                }
-            }
-            let service = service_of(gateway, around.new).filter(|one| is_of(one, gateway));
-            Asking { gateway, ports, service: service.map(|service| &**service) }
-        });
-        let asking = asking.collect();
-        let supply =
-            Supply { range: around.options.gateway_target_ports.clone(), most: around.ports };
-        let before = |key: &ObjectKey, port| self.behind.get(key)?.targets.get(&port).cloned();
-        let targets = targets::assign(asking, &supply, before);
-        let behind = targets.into_iter().filter_map(|(key, targets)| {
-            let gateway = around.new.gateways.get(&key)?;
-            Some((key, Behind::of(gateway, service_of(gateway, around.new), targets)))
-        });
-        let behind = behind.collect();
-        let others = |key: &&ObjectKey| {
-            self.behind.get(*key) != std::collections::BTreeMap::get(&behind, *key)
-        };
-        work.gateways.extend(behind.keys().filter(others).cloned());
-        self.behind = behind;
-    }
-}
-
-/// The Service with the name that the Service of a Gateway has.
-fn service_of<'a>(gateway: &Gateway, snapshot: &'a Snapshot) -> Option<&'a Arc<Service>> {
-    let ObjectKey { namespace, name } = &gateway.meta.key;
-    snapshot.services.get(&ObjectKey::new(namespace.clone(), service_name(name)))
-}
-
-/// The Gateways whose Service has this name.
-pub fn named_by<'a>(
-    service: &'a ObjectKey,
-    snapshot: &'a Snapshot,
-) -> impl Iterator<Item = ObjectKey> + use<'a> {
-    let may_be = super::services::may_be_named(&service.name);
-    let from = may_be.then(|| ObjectKey::new(service.namespace.clone(), ""));
-    let all = from.into_iter().flat_map(|from| snapshot.gateways.range(from..));
-    let within = all.map(|(key, _)| key).take_while(|key| key.namespace == service.namespace);
-    within.filter(|key| service_name(&key.name) == *service.name).cloned()
-}
-
-impl State {
-    /// Where connections for a listener come in, if that is nobody else's place.
-    pub(super) fn place(&self, index: usize) -> Option<SocketAddr> {
-        self.reach.place(port_of(self.listener(index))?)
     }
 }

@@ -1,5 +1,5 @@
-//! The Service that is made for a Gateway (`--gateway-services`): its name in the cluster, where `spec.infrastructure` is
-//! to be seen, and with a load balancer what it is reached by.
+//! The Service that is made for a Gateway (`--gateway-services`): its name in the cluster, where `spec.infrastructure`
+//! is to be seen, and with a load balancer what it is reached by.
 
 use super::listeners::{Protocol, State};
 use super::missing::note;
@@ -9,40 +9,6 @@ use super::targets::PORTS;
 use crate::GatewayServices;
 use model::{Kind, Problem, Transport};
 use std::collections::BTreeMap;
-
-/// Names of Services and values of labels are no longer.
-const LONGEST: usize = 63;
-const AFFIX: &str = "gateway-";
-
-/// A name of a Gateway in at most so many characters: a long one, or one that a Service cannot have, ends in a number
-/// that is made of it.
-fn short(name: &str, most: usize, is_good: impl Fn(&str) -> bool) -> String {
-    if name.len() <= most && is_good(name) {
-        return name.to_owned();
-    }
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let plain: String = name.chars().map(|char| if char == '.' { '-' } else { char }).collect();
-    let plain = plain.get(..most - 17).unwrap_or(&plain).trim_end_matches('-');
-    format!("{plain}-{hash:016x}")
-}
-
-/// The name of the Service of a Gateway.
-pub fn service_name(gateway: &str) -> String {
-    let is_good = |name: &str| !name.contains('.');
-    format!("{AFFIX}{}", short(gateway, LONGEST - AFFIX.len(), is_good))
-}
-
-/// Whether the Service of a Gateway may have this name.
-pub(super) fn may_be_named(service: &str) -> bool {
-    service.starts_with(AFFIX)
-}
-
-/// The name of a Gateway as the value of a label.
-pub fn label_of(gateway: &str) -> String {
-    short(gateway, LONGEST, |name| name.len() <= LONGEST)
-}
 
 impl State {
     /// The Service that should be there for the Gateway.
@@ -92,28 +58,5 @@ impl State {
                            --gateway-services=load-balancer, or with --gateway-addresses and --gateway-services=headless";
             note(Kind::Gateway, &self.gateway.meta.key, "spec.infrastructure", message.to_owned())
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{LONGEST, label_of, service_name};
-
-    #[test]
-    fn names_are_short_and_those_that_were_cut_differ() {
-        assert_eq!(service_name("web"), "gateway-web");
-        let long = |end: &str| format!("{}{end}", "a".repeat(252));
-        let names = [
-            service_name("a.b"),
-            service_name("a-b"),
-            service_name(&long("b")),
-            service_name(&long("c")),
-        ];
-        let known: std::collections::BTreeSet<_> = names.iter().collect();
-        assert_eq!(known.len(), 4, "{names:?}");
-        for name in &names {
-            assert!(name.len() <= LONGEST && !name.contains('.'), "{name}");
-        }
-        assert!(label_of(&long("b")).len() <= LONGEST);
     }
 }

@@ -82,8 +82,8 @@ struct Giving<'a> {
     given: BTreeMap<ObjectKey, Targets>,
 }
 
-/// Gives each Gateway its ports. Of two whose Services lead to the same one the Gateway has it that had it `before`, else
-/// the older one.
+/// Gives each Gateway its ports. Of two whose Services lead to the same one the Gateway has it that had it `before`,
+/// else the older one.
 pub(super) fn assign(
     mut asking: Vec<Asking<'_>>,
     supply: &Supply,
