@@ -1,6 +1,6 @@
 //! The Services of Gateways: a name in the cluster for an address of their own, headless, or a load balancer before
-//! all replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for whoever
-//! looks for them.
+//! all replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for
+//! whoever looks for them.
 
 use super::gateways::PATIENCE;
 use super::write::{MANAGER, Outcome, outcome};
