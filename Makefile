@@ -125,6 +125,7 @@ bench-cluster: ## Measure the control side against a real API server; adds to wh
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) build --quiet --release -p bench
 	@$(CARGO) run --quiet -p testkit --example cluster -- $(BUILD)/release/bench cluster
+	@$(CARGO) run --quiet -p testkit --example cluster -- --gateway-api $(BUILD)/release/bench cluster --routes
 
 bench-admission: ## Measure reviews of the webhook: 50 at a time, 5,000 Ingresses present
 	@scripts/need cargo cc

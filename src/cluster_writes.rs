@@ -1,6 +1,6 @@
 //! What is written to the cluster: the Lease, the status of Ingresses, Events. Started together, ended in order.
 
-use crate::flags::Status;
+use crate::flags::{Classes, Source, Status};
 use crate::own_pod::{self, NAME, NAMESPACE};
 use crate::replicas;
 use anyhow::{Context, Result, bail, ensure};
@@ -13,7 +13,7 @@ use engine::Engine;
 use kubernetes::ClientOptions;
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
-use translate::Options;
+use translate::{GatewayServices, Options};
 
 /// This replica, and the way to the API server.
 pub(crate) struct Replica {
@@ -82,7 +82,26 @@ fn check(status: &Status, options: &Options, snapshot: &Snapshot) -> Result<()> 
 }
 
 /// Flags that do not go together.
-pub(crate) fn check_flags(status: &Status) -> Result<()> {
+pub(crate) fn check_flags(status: &Status, classes: &Classes, source: &Source) -> Result<()> {
+    if classes.gateway_services == GatewayServices::LoadBalancer {
+        ensure!(
+            source.manifests.is_empty(),
+            "--gateway-services=load-balancer needs a cluster, in which Services can be made: take out --manifests"
+        );
+        ensure!(
+            status.publish_service.is_some(),
+            "--gateway-services=load-balancer takes --publish-service: the endpoints of that Service are the replicas"
+        );
+        ensure!(
+            classes.gateway_addresses.is_empty(),
+            "--gateway-services=load-balancer and --gateway-addresses exclude each other; give one of them"
+        );
+    }
+    ensure!(
+        classes.gateway_services != GatewayServices::Headless
+            || !classes.gateway_addresses.is_empty(),
+        "--gateway-services=headless takes --gateway-addresses: there is no other address to have a name for"
+    );
     ensure!(
         status.publish_service.is_none() || status.publish_status_address.is_empty(),
         "--publish-service and --publish-status-address exclude each other; give one of them"
@@ -169,6 +188,7 @@ fn status_options(
     client: kubernetes::Client,
     (gateway_controller, sees_all): (Arc<str>, bool),
 ) -> StatusOptions {
+    let replicas = flags.publish_service.clone();
     let source = match (flags.publish_service, flags.publish_status_address) {
         (Some(service), _) => AddressSource::Service(service),
         (None, addresses) if !addresses.is_empty() => AddressSource::Fixed(addresses),
@@ -176,5 +196,14 @@ fn status_options(
     };
     let interval = flags.status_update_interval;
     let clear_at_end = flags.update_status_on_shutdown;
-    StatusOptions { client, source, pod, interval, gateway_controller, sees_all, clear_at_end }
+    StatusOptions {
+        client,
+        source,
+        pod,
+        interval,
+        gateway_controller,
+        sees_all,
+        replicas,
+        clear_at_end,
+    }
 }

@@ -1,9 +1,10 @@
 //! The ports that this process listens on: none of them twice, and none for a TCP or UDP service.
 
-use crate::flags::{Listeners, Profiling, Webhook};
+use crate::flags::{Classes, Listeners, Profiling, TargetPorts, Webhook};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use translate::GatewayServices;
 
 /// A listener that a flag asks for.
 struct Port<'a> {
@@ -53,17 +54,28 @@ impl Port<'_> {
     }
 }
 
-/// Ports that no TCP or UDP service may have.
+/// Ports that no TCP or UDP service may have. Those that Services of Gateways lead to are nobody else's.
 pub(crate) fn reserved(
-    listeners: &Listeners,
-    webhook: &Webhook,
-    profiling: &Profiling,
+    (listeners, webhook, profiling): (&Listeners, &Webhook, &Profiling),
+    classes: &Classes,
     own: Vec<u16>,
-) -> BTreeSet<u16> {
+) -> Result<BTreeSet<u16>> {
     let Listeners { http_port, https_port, healthz_port, .. } = listeners;
     let webhook = webhook.validating_webhook.map(|address| address.port());
     let ours = [*http_port, *https_port, *healthz_port, profiling.port()];
-    own.into_iter().chain(ours).chain(webhook).collect()
+    let mut reserved: BTreeSet<u16> = own.into_iter().chain(ours).chain(webhook).collect();
+    if classes.gateway_services == GatewayServices::LoadBalancer {
+        let TargetPorts(range) = classes.gateway_target_ports.clone();
+        let taken = reserved.range(range.clone()).next();
+        ensure!(
+            taken.is_none(),
+            "port {} is one of --gateway-target-ports={}, and another flag has it: choose other ports",
+            taken.copied().unwrap_or_default(),
+            classes.gateway_target_ports
+        );
+        reserved.extend(range);
+    }
+    Ok(reserved)
 }
 
 /// Where hosts are served unless flags say otherwise.

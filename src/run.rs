@@ -87,7 +87,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         words,
     } = flags;
     accepted.tell(&words);
-    cluster_writes::check_flags(&status)?;
+    cluster_writes::check_flags(&status, &classes, &source)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     follow_signals(&shutdown)?;
     let following = Following::default();
@@ -101,11 +101,11 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let console = Console::new(HttpEngine::clone(&engine), who(&classes));
     let health = (ready.clone(), &shutdown);
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
-    let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
+    let reserved = ports::reserved((&listeners, &webhook, &profiling), &classes, accepted.ports)?;
     let raw = listeners.engine == EngineName::Nginx;
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
-    let options = Options { reserved_ports, http_ports, raw, ..of_source };
+    let options = Options { reserved_ports: reserved, http_ports, raw, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {

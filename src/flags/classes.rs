@@ -1,11 +1,15 @@
 //! Which Ingresses are served, and the objects that settings come from.
 
 use super::object::object;
+use super::pflag;
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use objects::ObjectKey;
+use std::fmt;
 use std::net::IpAddr;
-use translate::Budget;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use translate::{Budget, GATEWAY_TARGET_PORTS, GatewayServices};
 
 /// Which Ingresses are served, and the objects that settings come from.
 #[derive(Args, Clone, Debug)]
@@ -24,10 +28,16 @@ pub(crate) struct Classes {
     /// Gateways share the addresses and ports of Ingresses.
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub(crate) gateway_addresses: Vec<IpNet>,
-    /// Make a headless Service for each Gateway with an address of its own, with the labels and annotations of its
-    /// spec.infrastructure; takes --gateway-addresses, and rights over Services and EndpointSlices.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, requires = "gateway_addresses")]
-    pub(crate) gateway_services: bool,
+    /// Make a Service for each Gateway, with the labels and annotations of its spec.infrastructure: headless, a name
+    /// for its address of --gateway-addresses; or load-balancer, which leads to ports of --gateway-target-ports of all
+    /// replicas and has the address that the cluster gives it, and takes --publish-service. Takes rights over Services
+    /// and EndpointSlices. true is headless, false is none.
+    #[arg(long, value_name = "none, headless or load-balancer", num_args = 0..=1, require_equals = true,
+        default_value = "none", default_missing_value = "true", value_parser = services)]
+    pub(crate) gateway_services: GatewayServices,
+    /// Ports of this process that --gateway-services=load-balancer leads to, one for each Gateway and port.
+    #[arg(long, value_name = "FIRST-LAST", default_value_t = TargetPorts(GATEWAY_TARGET_PORTS))]
+    pub(crate) gateway_target_ports: TargetPorts,
     /// Serve the IngressClass named like --ingress-class whatever its spec.controller.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) ingress_class_by_name: bool,
@@ -98,6 +108,40 @@ fn controller(text: &str) -> Result<String, String> {
     }
 }
 
+/// Which Service there is for each Gateway.
+fn services(text: &str) -> Result<GatewayServices, String> {
+    match (text, pflag::boolean(text)) {
+        ("none", _) | (_, Ok(false)) => Ok(GatewayServices::None),
+        ("headless", _) | (_, Ok(true)) => Ok(GatewayServices::Headless),
+        ("load-balancer", _) => Ok(GatewayServices::LoadBalancer),
+        _ => Err("expected none, headless or load-balancer".to_owned()),
+    }
+}
+
+/// A range of ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TargetPorts(pub(crate) RangeInclusive<u16>);
+
+impl fmt::Display for TargetPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.0.start(), self.0.end())
+    }
+}
+
+impl FromStr for TargetPorts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ends = text.trim().split_once('-');
+        let ends =
+            ends.and_then(|(first, last)| first.trim().parse().ok().zip(last.trim().parse().ok()));
+        match ends {
+            Some((first, last)) if 0 < first && first <= last => Ok(Self(first..=last)),
+            _ => Err("expected the first and the last port, such as 20000-21999".to_owned()),
+        }
+    }
+}
+
 /// A network, or an address, which is a network of one.
 fn network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
@@ -112,7 +156,34 @@ pub(crate) type ObjectFlag = Option<ObjectKey>;
 
 #[cfg(test)]
 mod tests {
-    use super::network;
+    use super::{TargetPorts, network, services};
+    use translate::GatewayServices;
+
+    #[test]
+    fn services_are_named_and_old_spellings_mean_what_they_meant() {
+        for (text, meant) in [
+            ("none", GatewayServices::None),
+            ("false", GatewayServices::None),
+            ("headless", GatewayServices::Headless),
+            ("true", GatewayServices::Headless),
+            ("T", GatewayServices::Headless),
+            ("load-balancer", GatewayServices::LoadBalancer),
+        ] {
+            assert_eq!(services(text), Ok(meant));
+        }
+        assert!(services("loadbalancer").is_err_and(|why| why.contains("load-balancer")));
+    }
+
+    #[test]
+    fn a_range_of_ports_has_a_first_and_a_last_one() {
+        assert_eq!("8000-8001".parse(), Ok(TargetPorts(8000..=8001)));
+        for wrong in ["", "8000", "0-9", "9-8", "8000-70000", "a-b"] {
+            assert!(
+                wrong.parse::<TargetPorts>().is_err_and(|why| why.contains("20000-21999")),
+                "{wrong}"
+            );
+        }
+    }
 
     #[test]
     fn an_address_is_a_network_of_one() {

@@ -24,6 +24,7 @@ const OWN: &[&str] = &[
     "gateway-controller-name",
     "gateway-addresses",
     "gateway-services",
+    "gateway-target-ports",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

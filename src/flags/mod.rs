@@ -26,7 +26,7 @@ mod webhook;
 mod webhook_certificate;
 
 pub(crate) use check::{Check, FailOn, Format};
-pub(crate) use classes::Classes;
+pub(crate) use classes::{Classes, TargetPorts};
 pub(crate) use compare::{Compare, Report as CompareReport};
 pub(crate) use convert::Convert;
 pub(crate) use dbg::{Backends, Certs, Dbg, What};

@@ -17,6 +17,7 @@ mod gateways;
 mod leader;
 mod lies;
 mod load;
+mod load_balancers;
 mod login;
 mod many_gateways;
 mod monitoring;

@@ -67,11 +67,13 @@ fn the_chart_grants_what_the_plain_manifest_grants() {
 
 #[test]
 fn services_of_gateways_take_rights_that_nobody_has_who_does_not_ask() {
-    let asked = ["--set", "controller.extraArgs.gateway-services=true"];
-    let chart = render(&asked).expect("good values");
     let mut granted = of(&plain("rbac.yaml"), "ClusterRole");
     granted.extend(of(&plain("gateway-services.yaml"), "ClusterRole"));
-    assert_eq!(of(&chart, "ClusterRole"), granted);
+    for mode in ["true", "headless", "load-balancer"] {
+        let asked = format!("controller.extraArgs.gateway-services={mode}");
+        let chart = render(&["--set", &asked]).expect("good values");
+        assert_eq!(of(&chart, "ClusterRole"), granted, "{mode}");
+    }
     let writes = |(_, resource, verb, _): &Right| resource == "services" && verb == "create";
     assert!(granted.iter().any(writes));
     assert!(!of(&render(&[]).expect("defaults are good"), "ClusterRole").iter().any(writes));

@@ -23,7 +23,11 @@ pub(crate) struct Flags {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The control side with the API server of KUBECONFIG; Fairway gets FAIRWAY_KUBECONFIG
-    Cluster,
+    Cluster {
+        /// With HTTPRoutes instead of Ingresses
+        #[arg(long)]
+        routes: bool,
+    },
     /// Instructions per request of Fairway, with valgrind
     Instructions {
         /// How many requests are counted

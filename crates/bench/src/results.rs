@@ -132,15 +132,15 @@ pub(crate) struct Limits {
     pub(crate) bytes_per_address: Spread,
 }
 
-/// The control side with one number of Ingresses.
+/// The control side with one number of Ingresses, or of HTTPRoutes.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Control {
     /// The day.
     pub(crate) date: String,
-    /// `manifests` or `cluster`.
+    /// `manifests`, `cluster` or `cluster, HTTPRoutes`.
     pub(crate) source: String,
-    /// Ingresses, with two paths each.
+    /// Ingresses or HTTPRoutes, with two paths each.
     pub(crate) ingresses: usize,
     /// From the start of the process to `/healthz` saying 200, in milliseconds.
     pub(crate) ready_ms: Spread,
@@ -154,6 +154,24 @@ pub(crate) struct Control {
     pub(crate) propagation: Option<Propagation>,
     /// The same while requests flow.
     pub(crate) propagation_under_load: Option<Propagation>,
+    /// A thousand changes in a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) storm: Option<Storm>,
+}
+
+/// Very many changes at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Storm {
+    /// How many, each of another object.
+    pub(crate) changes: usize,
+    /// How fast the API server took them.
+    pub(crate) changes_per_second: f64,
+    /// From the last one that was acknowledged until all of them showed, in milliseconds.
+    pub(crate) settled_ms: f64,
+    /// Processor time of Fairway for each change, in milliseconds.
+    pub(crate) cpu_ms_per_change: f64,
+    /// Resident memory then, in MiB.
+    pub(crate) resident_mib: f64,
 }
 
 /// How long changes took to show.

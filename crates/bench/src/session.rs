@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::control::{Cluster, Folder, Source, Wanted, endpoint_address};
+use crate::control::{Cluster, Folder, Objects, ROUTES, Source, Wanted, endpoint_address};
 use crate::fairness;
 use crate::flags::{Command, Flags, Shared};
 use crate::idle::connections;
@@ -45,8 +45,9 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             let mut session = Session::start(shared, peers(shared)?, LOOPBACK)?;
             session.everything(&names)
         }
-        Some(Command::Cluster) => {
-            Session::start(shared, vec![Peer::Fairway], endpoint_address()?)?.cluster()
+        Some(Command::Cluster { routes }) => {
+            let objects = if *routes { Objects::Routes } else { Objects::Ingresses };
+            Session::start(shared, vec![Peer::Fairway], endpoint_address()?)?.cluster(objects)
         }
         Some(Command::Soak { time }) => {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
@@ -190,8 +191,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn cluster(&mut self) -> Result<()> {
-        let mut source = Cluster::connect(self.bench.generator.upstream().http())?;
+    fn cluster(&mut self, objects: Objects) -> Result<()> {
+        let mut source = Cluster::connect(self.bench.generator.upstream().http(), objects)?;
         self.control(&mut source)
     }
 
@@ -199,7 +200,11 @@ impl<'a> Session<'a> {
         let Self { flags, bench, results, json, docs } = self;
         let mut sizes = flags.sizes.clone();
         if sizes.is_empty() {
-            sizes = if flags.quick { vec![20] } else { vec![1_000, 5_000, 10_000] };
+            sizes = match source.name() {
+                _ if flags.quick => vec![20],
+                ROUTES => vec![5_000],
+                _ => vec![1_000, 5_000, 10_000],
+            };
         }
         ensure!(sizes.is_sorted() && sizes[0] > 0, "--sizes must be above 0 and grow");
         let wanted = Wanted {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Which listener: where connections come in, and for which hosts. The most special one has a request alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId {
-    /// Where connections come in.
+    /// Where connections come in; of no certain address: at those of the process.
     pub address: SocketAddr,
     /// The hosts; `_` is all.
     pub hosts: ServerName,
@@ -76,6 +76,9 @@ pub struct TlsShare {
 pub struct Listener {
     /// Which one.
     pub id: ListenerId,
+    /// The port that clients know, where something before this process leads from there to another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// What is spoken with clients; of the same kind for all listeners of an address.
     pub speaks: Speaks,
     /// The certificate of its handshakes, whatever names it has.

@@ -144,6 +144,8 @@ pub struct Service {
     pub traffic_distribution: Option<String>,
     /// `spec.ports`.
     pub ports: Vec<ServicePort>,
+    /// `metadata.uid` of the Gateway that Fairway made it for.
+    pub made_for: Option<Arc<str>>,
 }
 
 /// One of `spec.ports` of a Service.

@@ -28,4 +28,4 @@ pub use manifests::snapshot_of;
 pub use same::Asks;
 pub use snapshot::{Malformed, Snapshot};
 pub use store::{Object, Store};
-pub use trim::{Trim, parse_ingress, parse_secret, parse_service};
+pub use trim::{MANAGED_BY, MANAGER, Trim, made_for, parse_ingress, parse_secret, parse_service};

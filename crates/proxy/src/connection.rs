@@ -27,7 +27,7 @@ pub(crate) struct Connection {
     pub peer: SocketAddr,
     /// The peer's IP address as text.
     pub peer_text: Bytes,
-    /// The address it came to.
+    /// The address it came to, with the port that clients know.
     pub local: SocketAddr,
     /// What its PROXY protocol header says.
     pub announced: Option<Announced>,
@@ -41,14 +41,14 @@ pub(crate) struct Connection {
     pub busy: Cell<u32>,
     /// How long it may be idle after the answer at hand, where a snippet says so.
     pub idle: Cell<Option<Duration>>,
-    /// It came in at an address of a Gateway: whatever changes, nobody else has its requests.
-    pub is_gateways: bool,
+    /// The address of a Gateway that it came in at: whatever changes, nobody else has its requests.
+    pub door: Option<SocketAddr>,
     /// It was let in under full pressure.
     pub guest: Option<Guest>,
     /// How it is told to end, and what it holds and waits for.
     pub control: Rc<Control>,
-    /// It may come from this machine.
-    hairpin: bool,
+    /// The address it came to as the system has it, if it may come from this machine.
+    hairpin: Option<SocketAddr>,
     turns: OnceCell<Option<Turns>>,
     /// The authority of its last request, and the host in it.
     named: RefCell<Option<(Bytes, Rc<str>)>>,
@@ -115,13 +115,20 @@ impl Connection {
             requests: Cell::new(0),
             busy: Cell::new(0),
             idle: Cell::new(None),
-            is_gateways: false,
+            door: None,
             guest: None,
             control: Rc::default(),
-            hairpin: own::may_be_one_machine(peer, local),
+            hairpin: own::may_be_one_machine(peer, local).then_some(local),
             turns: OnceCell::new(),
             named: RefCell::default(),
         }
+    }
+
+    /// It came in where listeners of a Gateway are, which clients know by this port; or elsewhere.
+    pub(crate) fn enter(&mut self, gateway: Option<(SocketAddr, u16)>) {
+        let Some((door, port)) = gateway else { return };
+        self.door = Some(door);
+        self.local.set_port(port);
     }
 
     /// It is at work.
@@ -133,10 +140,8 @@ impl Connection {
     /// How often its request has come back to this process: zero unless this process sent it. Known once there is a
     /// request.
     pub(crate) fn turns(&self) -> u8 {
-        if !self.hairpin {
-            return 0;
-        }
-        let turns = self.turns.get_or_init(|| own::turns_of(self.peer, self.local));
+        let Some(local) = self.hairpin else { return 0 };
+        let turns = self.turns.get_or_init(|| own::turns_of(self.peer, local));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 

@@ -168,6 +168,7 @@ pub(crate) fn worker(
     (http_port, https_port): (u16, u16),
 ) -> Result<Rc<Worker>, Unanswerable> {
     let listening = Listening {
+        addresses: Vec::new(),
         http_port,
         https_port,
         health_path: "".into(),

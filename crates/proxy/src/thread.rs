@@ -1,12 +1,13 @@
 //! The life of one thread of traffic.
 
-use crate::listen::{Entrance, OwnPorts, Sockets, accept};
+use crate::listen::{Entrance, OwnPorts, Sockets, accept, addresses};
 use crate::log::AccessLog;
 use crate::pulse::Pulse;
 use crate::worker::{Shared, Stage, Worker};
 use model::Speaks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use stream::own;
@@ -79,7 +80,7 @@ fn follow(worker: &Rc<Worker>, ports: Option<&mut OwnPorts>) {
     if nobody && ports.is_empty() {
         return;
     }
-    if !generation.doors.is_empty() {
+    if generation.doors.keys().any(|door| !door.ip().is_unspecified()) {
         own::listens_elsewhere();
     }
     let main = [worker.listen.http_port, worker.listen.https_port];
@@ -87,10 +88,16 @@ fn follow(worker: &Rc<Worker>, ports: Option<&mut OwnPorts>) {
     let own = own.map(|own| own.addresses(main)).unwrap_or_default();
     let mut wanted: BTreeMap<_, _> =
         own.into_iter().map(|address| (address, Entrance::Http)).collect();
-    wanted.extend(
-        generation.doors.iter().map(|(address, door)| {
-            (*address, Entrance::Gateway { tls: door.speaks != Speaks::Http })
-        }),
-    );
+    let everywhere = addresses(&worker.listen.addresses, &generation.global().listeners);
+    for (at, door) in &generation.doors {
+        let (tls, port) = (door.speaks != Speaks::Http, door.port.unwrap_or(at.port()));
+        let entrance = Entrance::Gateway { tls, door: *at, port };
+        if at.ip().is_unspecified() {
+            let all = everywhere.iter().map(|ip| (SocketAddr::new(*ip, at.port()), entrance));
+            wanted.extend(all);
+        } else {
+            wanted.insert(*at, entrance);
+        }
+    }
     ports.follow(&wanted, worker);
 }

@@ -26,8 +26,9 @@ const NAMES: [&str; KINDS] = [
     LISTENERS,
     ENDPOINTS,
     "named-bytes",
+    "gateway-ports",
 ];
-const KINDS: usize = 13;
+const KINDS: usize = 14;
 /// Listeners of ListenerSets.
 pub(crate) const LISTENERS: &str = "listeners";
 /// Endpoints of the Services that Ingresses or routes lead to: counted where their lists are made.
@@ -35,6 +36,7 @@ pub(crate) const ENDPOINTS: &str = "endpoints";
 const LISTENERS_COUNTED: usize = 10;
 const ENDPOINTS_COUNTED: usize = 11;
 const NAMED_BYTES: usize = 12;
+const GATEWAY_PORTS: usize = 13;
 const ROUTE_PLACES: usize = 9;
 const CERTIFICATE_BYTES: usize = 5;
 /// What a namespace can do without: regular expressions, certificates, and what annotations name.
@@ -70,6 +72,7 @@ impl Default for Budget {
             256,
             100_000,
             64 << 20,
+            256,
         ])
     }
 }
@@ -137,6 +140,11 @@ impl Budget {
         self.0[ENDPOINTS_COUNTED]
     }
 
+    /// Ports behind their Services that the Gateways of a namespace may have.
+    pub(crate) fn gateway_ports(&self) -> u64 {
+        self.0[GATEWAY_PORTS]
+    }
+
     /// The first that is exceeded.
     fn exceeded(&self, amounts: &Amounts) -> Option<usize> {
         (0..KINDS).find(|kind| amounts[*kind] > self.0[*kind])
@@ -184,6 +192,7 @@ impl Weight {
             0,
             0,
             named(ingress, options).iter().map(|one| bytes_named(one, snapshot)).sum(),
+            0,
         ];
         // Those of other namespaces are not its own: their size is nothing that it may find out.
         let is_own = |key: &ObjectKey| key.namespace == ingress.meta.key.namespace;

@@ -37,7 +37,7 @@ pub use check::{
     not_heard_of_host, others_of_host,
 };
 pub use ingress::references;
-pub use options::{GATEWAY_CONTROLLER, Options};
+pub use options::{GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options};
 pub use passwords::PasswordFile;
 pub use problems::Problems;
 pub use review::{Review, is_concerned, needs, review, useless_route};

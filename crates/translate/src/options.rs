@@ -6,9 +6,25 @@ use ipnet::IpNet;
 use model::Outside;
 use objects::ObjectKey;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// The default of `--gateway-controller-name`.
 pub const GATEWAY_CONTROLLER: &str = "fairway/gateway-controller";
+
+/// The default of `--gateway-target-ports`: neither node ports nor those that the system gives to clients.
+pub const GATEWAY_TARGET_PORTS: RangeInclusive<u16> = 20_000..=21_999;
+
+/// Which Service there is for each Gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GatewayServices {
+    /// None.
+    #[default]
+    None,
+    /// A name for its address, where it has one of its own.
+    Headless,
+    /// A load balancer, by which it is reached.
+    LoadBalancer,
+}
 
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
 /// (compat/flags.csv).
@@ -32,8 +48,10 @@ pub struct Options {
     pub gateway_controller: String,
     /// `--gateway-addresses`: each Gateway has an address of these; none: all share those of the process.
     pub gateway_addresses: Vec<IpNet>,
-    /// `--gateway-services`: there is a Service for each Gateway with an address of its own.
-    pub gateway_services: bool,
+    /// `--gateway-services`: which Service there is for each Gateway.
+    pub gateway_services: GatewayServices,
+    /// `--gateway-target-ports`: what the Services of Gateways with load balancers lead to.
+    pub gateway_target_ports: RangeInclusive<u16>,
     /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
@@ -80,7 +98,8 @@ impl Default for Options {
             disable_external_names: false,
             gateway_controller: GATEWAY_CONTROLLER.to_owned(),
             gateway_addresses: Vec::new(),
-            gateway_services: false,
+            gateway_services: GatewayServices::None,
+            gateway_target_ports: GATEWAY_TARGET_PORTS,
             zone: None,
             watch_namespace: None,
             deep_inspect: true,
@@ -101,6 +120,17 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Whether all Gateways have the addresses and ports of the process.
+    pub(crate) fn gateways_share(&self) -> bool {
+        self.gateway_addresses.is_empty() && self.gateway_services != GatewayServices::LoadBalancer
+    }
+
+    /// Whether a port of the process is one that Services of Gateways lead to.
+    pub(crate) fn is_target(&self, port: u16) -> bool {
+        self.gateway_services == GatewayServices::LoadBalancer
+            && self.gateway_target_ports.contains(&port)
+    }
+
     /// The ports that servers of `http-snippet` meet.
     pub(crate) fn ports_of_snippets(&self) -> Ports {
         let closed = self.reserved_ports.iter().filter(|port| !self.http_ports.contains(port));

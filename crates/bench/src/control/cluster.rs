@@ -3,35 +3,56 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures_util::stream::unfold;
 use futures_util::{StreamExt, TryStreamExt};
-use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::{STAYS, Source, host};
-use crate::peers::{ingress, surroundings};
+use super::{ROUTES, STAYS, Source, host};
+use crate::peers::{gateway, ingress, route, surroundings};
 
 const WRITER: &str = "KUBECONFIG";
 const READER: &str = "FAIRWAY_KUBECONFIG";
 /// Writes that are under way at once while the cluster is filled.
 const AT_ONCE: usize = 8;
+/// The same in a storm: as many as a thousand a second need.
+const AT_ONCE_IN_A_STORM: usize = 64;
+
+/// Which objects lead hosts to their Service.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Objects {
+    Ingresses,
+    /// HTTPRoutes of one Gateway.
+    Routes,
+}
+
+impl Objects {
+    fn of(self, host: &str, paths: &[&str]) -> Value {
+        match self {
+            Self::Ingresses => ingress(host, paths),
+            Self::Routes => route(host, paths),
+        }
+    }
+}
 
 /// A cluster that is filled and changed through its API server.
 pub(crate) struct Cluster {
     runtime: Runtime,
     client: Client,
     fairway: PathBuf,
+    objects: Objects,
     filled: usize,
 }
 
 impl Cluster {
     /// Connects, and creates the Service with its endpoint.
-    pub(crate) fn connect(upstream: SocketAddr) -> Result<Self> {
+    pub(crate) fn connect(upstream: SocketAddr, objects: Objects) -> Result<Self> {
         let path = |name: &str| {
             let remedy = format!(
                 "{name} is not set: run this inside a test cluster, as `make bench-cluster` does"
@@ -49,8 +70,9 @@ impl Cluster {
             let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await?;
             Client::try_from(config).context("make a client")
         })?;
-        let cluster = Self { runtime, client, fairway, filled: 0 };
-        for object in surroundings(upstream) {
+        let cluster = Self { runtime, client, fairway, objects, filled: 0 };
+        let front = (objects == Objects::Routes).then(gateway);
+        for object in surroundings(upstream).into_iter().chain(front.into_iter().flatten()) {
             cluster.runtime.block_on(cluster.apply(&object))?;
         }
         Ok(cluster)
@@ -73,22 +95,39 @@ impl Cluster {
         Ok(())
     }
 
-    fn ingresses(&self) -> Api<Ingress> {
-        Api::namespaced(self.client.clone(), "bench")
+    fn api(&self) -> Api<DynamicObject> {
+        let (group, kind) = match self.objects {
+            Objects::Ingresses => ("networking.k8s.io", "Ingress"),
+            Objects::Routes => ("gateway.networking.k8s.io", "HTTPRoute"),
+        };
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        Api::namespaced_with(self.client.clone(), "bench", &resource)
     }
 
     async fn create(&self, number: usize) -> Result<()> {
-        let object = ingress(&host(number), &[STAYS, "/first"]);
-        let object: Ingress = serde_json::from_value(object).context("an Ingress")?;
-        let created = self.ingresses().create(&PostParams::default(), &object).await;
-        created.with_context(|| format!("create the Ingress of {}", host(number)))?;
+        let object = self.objects.of(&host(number), &[STAYS, "/first"]);
+        let object: DynamicObject = serde_json::from_value(object).context("an object")?;
+        let created = self.api().create(&PostParams::default(), &object).await;
+        created.with_context(|| format!("create the object of {}", host(number)))?;
+        Ok(())
+    }
+
+    async fn write(&self, number: usize, path: &str) -> Result<()> {
+        let object = self.objects.of(&host(number), &[STAYS, path]);
+        let name = object["metadata"]["name"].as_str().context("the name of an object")?;
+        let patch = Patch::Merge(json!({"spec": {"rules": object["spec"]["rules"]}}));
+        let written = self.api().patch(name, &PatchParams::default(), &patch).await;
+        written.with_context(|| format!("change the object {name}"))?;
         Ok(())
     }
 }
 
 impl Source for Cluster {
     fn name(&self) -> &'static str {
-        "cluster"
+        match self.objects {
+            Objects::Ingresses => "cluster",
+            Objects::Routes => ROUTES,
+        }
     }
 
     fn flags(&self) -> Vec<String> {
@@ -104,14 +143,22 @@ impl Source for Cluster {
     }
 
     fn change(&mut self, number: usize, path: &str) -> Result<()> {
-        let object = ingress(&host(number), &[STAYS, path]);
-        let name = object["metadata"]["name"].as_str().context("the name of an Ingress")?;
-        let patch = Patch::Merge(json!({"spec": {"rules": object["spec"]["rules"]}}));
-        let ingresses = self.ingresses();
-        let params = PatchParams::default();
-        let written = ingresses.patch(name, &params, &patch);
-        self.runtime.block_on(written).with_context(|| format!("change the Ingress {name}"))?;
-        Ok(())
+        self.runtime.block_on(self.write(number, path))
+    }
+
+    fn storm(&mut self, changes: &[(usize, String)], rate: f64) -> Result<bool> {
+        let this = &*self;
+        let all = async {
+            let ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
+            let due = unfold((ticks, changes.iter()), |(mut ticks, mut rest)| async move {
+                let (number, path) = rest.next()?;
+                ticks.tick().await;
+                Some((this.write(*number, path), (ticks, rest)))
+            });
+            due.buffer_unordered(AT_ONCE_IN_A_STORM).try_collect::<()>().await
+        };
+        self.runtime.block_on(all)?;
+        Ok(true)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The control side: from start to ready, memory then, and how soon a change shows on the wire.
+//! The control side: from start to ready, memory then, how soon a change shows on the wire, and what a storm of them
+//! does.
 
 mod cluster;
 mod folder;
@@ -16,10 +17,16 @@ use crate::machine::Cores;
 use crate::peers::{Peer, Ports, Running, fairway_command, free_port};
 use crate::probe::Probe;
 use crate::process::pause;
-use crate::results::{Control, Propagation, Spread};
+use crate::results::{Control, Propagation, Spread, Storm};
 
-pub(crate) use cluster::{Cluster, endpoint_address};
+pub(crate) use cluster::{Cluster, Objects, endpoint_address};
 pub(crate) use folder::Folder;
+
+/// The name of HTTPRoutes from a cluster in bench.json.
+pub(crate) const ROUTES: &str = "cluster, HTTPRoutes";
+
+/// Changes a second in a storm, and how many.
+const STORM: usize = 1_000;
 
 /// The path that every Ingress of the control side keeps; what it has besides is changed.
 pub(crate) const STAYS: &str = "/stays";
@@ -39,6 +46,10 @@ pub(crate) trait Source {
     fn fill(&mut self, count: usize) -> Result<()>;
     /// Gives the Ingress `number` another second path; returns when that is acknowledged.
     fn change(&mut self, number: usize, path: &str) -> Result<()>;
+    /// Makes all these changes, so many a second; returns when all are acknowledged, or false if there are no storms.
+    fn storm(&mut self, _changes: &[(usize, String)], _rate: f64) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// What is measured, and how often.
@@ -107,6 +118,7 @@ impl Wanted {
         eprintln!("{size}: {cpu:.2} ms CPU for each change");
         let under_load = self.under_load(&mut changes, generator, running.http)?;
         report(size, "under load", &under_load);
+        let storm = with_upstream(generator, || changes.storm(&running))?;
         Ok(Control {
             date: self.date.clone(),
             source: changes.source.name().to_owned(),
@@ -117,6 +129,7 @@ impl Wanted {
             cpu_ms_per_change: Some(cpu),
             propagation: Some(idle),
             propagation_under_load: Some(under_load),
+            storm,
         })
     }
 
@@ -229,6 +242,39 @@ impl Changes<'_> {
         self.source.change(number, &path)?;
         self.probe.until(&host(number), &path, 200, (Instant::now(), PATIENCE))?;
         Ok(used as f64 / 1e6 / count as f64)
+    }
+}
+
+impl Changes<'_> {
+    /// As many changes in a second as there are, each of another object; then how long until all of them show.
+    fn storm(&mut self, running: &Running) -> Result<Option<Storm>> {
+        let count = STORM.min(self.size);
+        let changes: Vec<_> = (0..count).map(|_| self.next()).collect();
+        let (family, begin) = (running.family(), Instant::now());
+        let before = family.nanoseconds()?;
+        if !self.source.storm(&changes, STORM as f64)? {
+            return Ok(None);
+        }
+        let (end, took) = (Instant::now(), begin.elapsed().as_secs_f64());
+        let mut settled = Duration::ZERO;
+        for (number, path) in changes.iter().rev() {
+            let host = host(*number);
+            // Asking takes time as well: only where it was not there yet it is known when it came.
+            if self.probe.status(&host, path)? != 200 {
+                settled = self.probe.until(&host, path, 200, (end, PATIENCE))?;
+            }
+        }
+        let settled_ms = settled.as_secs_f64() * 1000.0;
+        let used = family.nanoseconds()?.saturating_sub(before) as f64 / 1e6;
+        let storm = Storm {
+            changes: count,
+            changes_per_second: count as f64 / took,
+            settled_ms,
+            cpu_ms_per_change: used / count as f64,
+            resident_mib: family.resident()? as f64 / f64::from(1 << 20),
+        };
+        eprintln!("{}: a storm: {storm:?}", self.size);
+        Ok(Some(storm))
     }
 }
 

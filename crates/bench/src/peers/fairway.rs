@@ -142,6 +142,41 @@ pub(crate) fn ingress(host: &str, paths: &[&str]) -> Value {
     })
 }
 
+/// What every HTTPRoute of the bench refers to: the class, and the Gateway.
+pub(crate) fn gateway() -> [Value; 2] {
+    let version = "gateway.networking.k8s.io/v1";
+    [
+        json!({
+            "apiVersion": version, "kind": "GatewayClass",
+            "metadata": {"name": "fairway"},
+            "spec": {"controllerName": "fairway/gateway-controller"},
+        }),
+        json!({
+            "apiVersion": version, "kind": "Gateway",
+            "metadata": {"name": "bench", "namespace": NAMESPACE},
+            "spec": {
+                "gatewayClassName": "fairway",
+                "listeners": [{"name": "http", "protocol": "HTTP", "port": 80}],
+            },
+        }),
+    ]
+}
+
+/// An HTTPRoute for one host that sends all these paths to the Service `upstream`.
+pub(crate) fn route(host: &str, paths: &[&str]) -> Value {
+    let of_path = |path: &&str| json!({"path": {"type": "PathPrefix", "value": path}});
+    let matches: Vec<Value> = paths.iter().map(of_path).collect();
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": host.replace('.', "-"), "namespace": NAMESPACE},
+        "spec": {
+            "parentRefs": [{"name": "bench"}],
+            "hostnames": [host],
+            "rules": [{"matches": matches, "backendRefs": [{"name": "upstream", "port": 80}]}],
+        },
+    })
+}
+
 fn secure(host: &str, service: &str, protocol: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",

@@ -17,7 +17,7 @@ use crate::machine::Cores;
 use crate::process::{Family, pause};
 use crate::tls::Certificate;
 
-pub(crate) use fairway::{ingress, run as fairway_command, surroundings};
+pub(crate) use fairway::{gateway, ingress, route, run as fairway_command, surroundings};
 
 /// Time enough to read ten thousand hosts.
 const START: Duration = Duration::from_secs(120);

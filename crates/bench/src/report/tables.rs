@@ -169,12 +169,34 @@ pub(super) fn control(results: &Results) -> String {
             grouped(load, 0)
         );
     }
-    let head = "| objects from | Ingresses | ready, ms | resident, MiB | CPU for each change, ms | \
+    let head = "| objects from | objects | ready, ms | resident, MiB | CPU for each change, ms | \
                 a change shows, ms (p50 / p99 / max) | the same under load | requests/s then |\n\
                 |---|--:|--:|--:|--:|--:|--:|--:|\n";
-    let title = "## Control side\n\nIngresses with two paths each; `manifests` is a folder, `cluster` a \
-                 real API server.\n";
-    table(title, head, &rows)
+    let title = "## Control side\n\nIngresses with two paths each, or HTTPRoutes with two matches each; `manifests` is a \
+                 folder, `cluster` a real API server.\n";
+    table(title, head, &rows) + &storms(results)
+}
+
+/// Very many changes at once.
+fn storms(results: &Results) -> String {
+    let storms = results.control.values().filter_map(|control| Some((control, control.storm?)));
+    let rows: String = storms
+        .map(|(control, storm)| {
+            format!(
+                "| {} | {} | {} | {} | {:.0} | {:.2} | {:.1} |\n",
+                control.source,
+                grouped(control.ingresses as f64, 0),
+                grouped(storm.changes as f64, 0),
+                grouped(storm.changes_per_second, 0),
+                storm.settled_ms,
+                storm.cpu_ms_per_change,
+                storm.resident_mib,
+            )
+        })
+        .collect();
+    let head = "| objects from | objects | changes | a second, as the API server took them | all show after the last one, ms | \
+                CPU for each, ms | resident then, MiB |\n|---|--:|--:|--:|--:|--:|--:|\n";
+    table("### A storm of changes\n\nEach of another object.\n", head, &rows)
 }
 
 /// Instructions for each request.

@@ -1,5 +1,6 @@
 //! What was wanted, and whether it is so.
 
+use crate::control::ROUTES;
 use crate::results::{Control, Results};
 
 /// A wish with its bound, and what was measured.
@@ -81,6 +82,21 @@ fn targets(results: &Results) -> Vec<Target> {
             " KiB",
             idle.map(|bytes| bytes.median / 1024.0),
         ),
+    ]
+    .into_iter()
+    .chain(of_routes(results))
+    .collect()
+}
+
+/// Of HTTPRoutes.
+fn of_routes(results: &Results) -> [Target; 2] {
+    let routes = results.control.get(&Control::key(ROUTES, 5_000));
+    let p99 = routes.and_then(|routes| Some(routes.propagation?.p99_ms));
+    let resident = routes.map(|routes| routes.resident_mib.median);
+    let what = "propagation p99, 5,000 HTTPRoutes in the API server";
+    [
+        Target { what, bound: 10.0, unit: " ms", measured: p99 },
+        Target { what: "resident memory then", bound: 60.0, unit: " MiB", measured: resident },
     ]
 }
 

@@ -1,6 +1,7 @@
 //! The status of an object of the Gateway API as it should stand: what is ours is replaced, all else stays.
 
 use super::address::Address;
+use super::services::Slices;
 use k8s_openapi::jiff::Timestamp;
 use objects::ObjectKey;
 use objects::gateway::ParentRef;
@@ -30,8 +31,9 @@ pub(super) enum Wanted {
     Route(Option<Arc<RouteStatus>>),
     /// None: nothing of ours is left.
     Policy(Option<Arc<PolicyStatus>>),
-    /// The Service of a Gateway, which is no status at all; none: it goes.
-    Service(Option<Arc<GatewayService>>),
+    /// The Service of a Gateway, which is no status at all; none: it goes. With the EndpointSlices of the replicas,
+    /// where these are behind it.
+    Service(Option<Arc<GatewayService>>, Option<Slices>),
 }
 
 impl Wanted {
@@ -43,7 +45,7 @@ impl Wanted {
             Self::Set(status, ..) => Some(status.generation),
             Self::Route(status) => status.as_ref().map(|status| status.generation),
             Self::Policy(status) => status.as_ref().map(|status| status.generation),
-            Self::Service(_) => None,
+            Self::Service(..) => None,
         }
     }
 
@@ -111,7 +113,7 @@ impl Wanted {
                 let known = &status["ancestors"];
                 made["ancestors"] = ancestors(known, wanted.as_deref(), controller, now);
             }
-            Self::Service(_) => {}
+            Self::Service(..) => {}
         }
         made
     }
@@ -204,8 +206,8 @@ fn addresses(
     wanted: &GatewayStatus,
     published: &[Address],
 ) -> (Value, Option<(&'static str, String)>) {
-    if let Some(own) = wanted.own {
-        return (own.iter().map(|own| address(&own.to_string())).collect(), None);
+    if let Some(own) = &wanted.own {
+        return (own.iter().map(|own| address(own)).collect(), None);
     }
     let texts = published.iter().filter_map(|(host, ip)| host.as_ref().or(ip.as_ref()));
     let asked: Vec<&String> =

@@ -4,7 +4,7 @@
 use super::address::Address;
 use super::document::Wanted;
 use super::later::{Later, Naming, Silence, pause};
-use super::services;
+use super::services::{self, Scribe};
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::budget::Budget;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use translate::gateway::GatewayStatus;
+use translate::gateway::{GatewayStatus, ServiceKind};
 
 /// Writes at a time, and each second.
 const AT_A_TIME: usize = 10;
@@ -78,6 +78,8 @@ pub(super) struct Gateways {
     pub(super) controller: Arc<str>,
     /// Whether the Gateways of all namespaces are seen: then what is not there does not exist.
     pub(super) sees_all: bool,
+    /// The Service whose endpoints are the replicas.
+    pub(super) replicas: Option<ObjectKey>,
     /// What is published of addresses, once that is known.
     pub(super) addresses: watch::Receiver<Option<Arc<[Address]>>>,
 }
@@ -183,7 +185,7 @@ impl Keeper {
         note(Which::Set, differing(&before.listener_sets, &now.listener_sets));
         note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
         note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
-        note(Which::Service, services::touched(old, new));
+        note(Which::Service, services::touched(old, new, self.own.replicas.as_ref()));
         let of_http = |(kind, key)| (Which::Route(kind), key);
         let told = differing(&old.statuses.routes, &new.statuses.routes);
         touched.extend(told.into_iter().map(of_http));
@@ -240,27 +242,44 @@ impl Keeper {
         }
     }
 
+    /// The addresses that are published, if they are known; none where a Gateway has its own ones.
+    fn published_for(&self, status: &GatewayStatus) -> Option<Arc<[Address]>> {
+        if status.own.is_some() {
+            Some(Arc::default())
+        } else {
+            self.own.addresses.borrow().clone()
+        }
+    }
+
     /// What an object is to be told; none: nothing now.
     fn wanted(&self, (which, key): &Id) -> Option<Wanted> {
         let told = &self.known.statuses;
         match which {
             Which::Class => told.classes.get(key).cloned().map(Wanted::Class),
             Which::Gateway => {
-                let addresses = self.own.addresses.borrow().clone()?;
-                told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
+                let status = told.gateways.get(key)?.clone();
+                let addresses = self.published_for(&status)?;
+                Some(Wanted::Gateway(status, addresses))
             }
             Which::Set => {
-                let addresses = self.own.addresses.borrow().clone()?;
                 let status = told.sets.get(key)?.clone();
-                let gateway = told.gateways.get(&status.gateway).cloned();
-                Some(Wanted::Set(status, gateway, addresses))
+                let gateway = told.gateways.get(&status.gateway)?.clone();
+                let addresses = self.published_for(&gateway)?;
+                Some(Wanted::Set(status, Some(gateway), addresses))
             }
             Which::Route(kind) => {
                 Some(Wanted::Route(told.routes.get(&(*kind, key.clone())).cloned()))
             }
             Which::Service => {
                 let status = told.gateways.get(key);
-                Some(Wanted::Service(status.and_then(|status| status.service.clone())))
+                let service = status.and_then(|status| status.service.clone());
+                let is_balanced = matches!(
+                    service.as_ref().map(|service| service.kind),
+                    Some(ServiceKind::LoadBalancer(_))
+                );
+                let replicas = self.own.replicas.as_ref().filter(|_| is_balanced);
+                let slices = replicas.and_then(|key| self.known.snapshot.slices.get(key).cloned());
+                Some(Wanted::Service(service, slices))
             }
             Which::Policy => Some(Wanted::Policy(told.policies.get(key).cloned())),
             Which::Stream(kind) => {
@@ -312,10 +331,15 @@ impl Keeper {
         if let Some(track) = self.tracks.get_mut(&id) {
             track.busy = true;
         }
-        let (client, leadership) = (self.own.client.clone(), self.own.leadership.clone());
-        let controller = self.own.controller.clone();
+        let Gateways { client, leadership, controller, replicas, .. } = &self.own;
+        let scribe = Scribe {
+            client: client.clone(),
+            leadership: leadership.clone(),
+            replicas: replicas.clone(),
+        };
+        let controller = controller.clone();
         self.writes.spawn(async move {
-            let outcome = write(client, &leadership, &controller, &id, &wanted).await;
+            let outcome = write(scribe, &controller, &id, &wanted).await;
             (id, wanted, outcome.unwrap_or_else(|outcome| outcome))
         });
     }
@@ -347,7 +371,7 @@ impl Keeper {
                 }
                 let gone = matches!(
                     wanted,
-                    Wanted::Route(None) | Wanted::Policy(None) | Wanted::Service(None)
+                    Wanted::Route(None) | Wanted::Policy(None) | Wanted::Service(None, _)
                 );
                 track.written = Some(wanted);
                 if gone {
@@ -389,15 +413,15 @@ impl Keeper {
 
 /// Reads an object and writes its status where that differs; `Gone` where there is nothing to do.
 async fn write(
-    client: Client,
-    leadership: &Leadership,
+    scribe: Scribe,
     controller: &str,
     (which, key): &Id,
     wanted: &Wanted,
 ) -> Result<Outcome, Outcome> {
-    if let Wanted::Service(service) = wanted {
-        return services::write(client, leadership, key, service.as_deref()).await;
+    if let Wanted::Service(service, _) = wanted {
+        return scribe.write(key, service.as_deref()).await;
     }
+    let Scribe { client, leadership, .. } = scribe;
     let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
     let api = api(client, *which, key);
     let mut found = outcome(ask(left.min(PATIENCE), api.get(&key.name)).await)?;

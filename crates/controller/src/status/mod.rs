@@ -54,6 +54,8 @@ pub struct StatusOptions {
     pub gateway_controller: Arc<str>,
     /// Whether the objects of all namespaces are seen.
     pub sees_all: bool,
+    /// The Service whose endpoints are the replicas: `--publish-service`.
+    pub replicas: Option<ObjectKey>,
     /// The last replica takes the addresses away when it ends: `--update-status-on-shutdown`.
     pub clear_at_end: bool,
 }
@@ -80,6 +82,7 @@ impl StatusWriter {
             leadership: leadership.clone(),
             controller: options.gateway_controller.clone(),
             sees_all: options.sees_all,
+            replicas: options.replicas.clone(),
             addresses: published.subscribe(),
         };
         let keeper = Keeper {

@@ -1,56 +1,40 @@
-//! The Services of Gateways with addresses of their own: headless, with one EndpointSlice that has the address, so that
-//! the Gateway has a name in the cluster, and labels and annotations for whoever looks for them.
+//! The Services of Gateways: a name in the cluster for an address of their own, headless, or a load balancer before
+//! all replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for
+//! whoever looks for them.
 
 use super::gateways::PATIENCE;
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::call::{Called, ask};
 use crate::lease::Leadership;
+use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use model::Transport;
-use objects::ObjectKey;
 use objects::gateway::GROUP;
+use objects::{MANAGED_BY, ObjectKey, PortRef, made_for};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
-use translate::gateway::GatewayService;
+use translate::gateway::{GatewayService, ServiceKind, label_of, named_by, service_name};
 
 /// Says whose Gateway it is for.
 const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
-/// Says who made it.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// The same of EndpointSlices.
+/// Who made an EndpointSlice.
 const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// Names of Services and values of labels are no longer.
-const LONGEST: usize = 63;
+/// Endpoints of a slice at most, as its definition says.
+const ENDPOINTS: usize = 1000;
 
-/// A name of a Gateway in at most so many characters: a long one, or one that a Service cannot have, ends in a number
-/// that is made of it.
-fn short(name: &str, most: usize, is_good: impl Fn(&str) -> bool) -> String {
-    if name.len() <= most && is_good(name) {
-        return name.to_owned();
-    }
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let plain: String = name.chars().map(|char| if char == '.' { '-' } else { char }).collect();
-    let plain = plain.get(..most - 17).unwrap_or(&plain).trim_end_matches('-');
-    format!("{plain}-{hash:016x}")
-}
+/// The EndpointSlices of a Service, as they were seen.
+pub(super) type Slices = Arc<OrdMap<ObjectKey, Arc<objects::EndpointSlice>>>;
 
-/// The name of the Service of a Gateway.
-fn name_of(gateway: &str) -> String {
-    const AFFIX: &str = "gateway-";
-    let is_good = |name: &str| !name.contains('.');
-    format!("{AFFIX}{}", short(gateway, LONGEST - AFFIX.len(), is_good))
-}
-
-/// The Gateways whose Services should be others now, or came or went.
-pub(super) fn touched(old: &Known, new: &Known) -> Vec<ObjectKey> {
+/// The Gateways whose Services should be others now, or came or went. `replicas` is the Service whose endpoints are
+/// those of load balancers.
+pub(super) fn touched(old: &Known, new: &Known, replicas: Option<&ObjectKey>) -> Vec<ObjectKey> {
     let gateways = &new.statuses.gateways;
     let service =
         |known: &Known, key: &ObjectKey| known.statuses.gateways.get(key)?.service.clone();
@@ -64,27 +48,51 @@ pub(super) fn touched(old: &Known, new: &Known) -> Vec<ObjectKey> {
     if gateways.values().all(|status| status.service.is_none()) {
         return touched;
     }
-    let services = old.snapshot.services.diff(&new.snapshot.services);
-    let services = services.filter_map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
-        DiffItem::Update { .. } => None,
-    });
-    for service in services {
-        let from = gateways.range(ObjectKey::new(service.namespace.clone(), "")..);
-        let within = from.take_while(|(key, _)| key.namespace == service.namespace);
-        let named = within.filter(|(key, _)| name_of(&key.name) == *service.name);
-        touched.extend(named.map(|(key, _)| key.clone()));
+    let replicas = replicas.map(|key| (old.snapshot.slices.get(key), new.snapshot.slices.get(key)));
+    if replicas.is_some_and(|(old, new)| old != new) {
+        let is_balanced = |key: &&ObjectKey| {
+            let kind = service(new, key).map(|service| service.kind);
+            matches!(kind, Some(ServiceKind::LoadBalancer(_)))
+        };
+        touched.extend(gateways.keys().filter(is_balanced).cloned());
+    }
+    for item in old.snapshot.services.diff(&new.snapshot.services) {
+        let (key, now) = match item {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => (key, None),
+            DiffItem::Update { new: (key, now), .. } => (key, Some(now)),
+        };
+        let named = named_by(key, &new.snapshot);
+        let wrong = named.filter(|gateway| {
+            let wanted = service(new, gateway);
+            !wanted.zip(now).is_some_and(|(wanted, now)| stands(now, &wanted))
+        });
+        touched.extend(wrong);
     }
     touched
 }
 
-/// Whether an object was made for a Gateway of this name; of which one.
-fn made_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
-    let by = meta.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY));
-    let owner = meta.owner_references.iter().flatten().find(|owner| {
-        owner.kind == "Gateway" && owner.name == gateway && owner.api_version.starts_with(GROUP)
-    });
-    owner.filter(|_| by.is_some_and(|by| by == MANAGER)).map(|owner| owner.uid.as_str())
+/// Whether a Service that was changed still has what it should.
+fn stands(service: &objects::Service, wanted: &GatewayService) -> bool {
+    let kind = match wanted.kind {
+        ServiceKind::Headless(_) => "ClusterIP",
+        ServiceKind::LoadBalancer(_) => "LoadBalancer",
+    };
+    let leads = |((transport, port), target): (&(Transport, u16), &u16)| {
+        let target = Some(PortRef::Number(*target));
+        let same = |one: &objects::ServicePort| {
+            one.port == *port && one.protocol == protocol(*transport) && one.target == target
+        };
+        service.ports.iter().any(same)
+    };
+    service.kind == kind
+        && service.made_for.as_ref() == Some(&wanted.uid)
+        && service.ports.len() == wanted.ports.len()
+        && wanted.ports.iter().all(leads)
+}
+
+/// The uid of the Gateway of this name that an object was made for.
+fn uid_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
+    made_for(meta).filter(|owner| owner.name == gateway).map(|owner| owner.uid.as_str())
 }
 
 /// What the API server says; without the rights there is no use in trying again.
@@ -100,79 +108,160 @@ fn left(leadership: &Leadership) -> Result<Duration, Outcome> {
     Ok(leadership.remaining().ok_or(Outcome::NotLeader)?.min(PATIENCE))
 }
 
-/// Makes the Service of a Gateway what it should be; a Service of that name that is anybody else's is left alone.
-pub(super) async fn write(
-    client: Client,
-    leadership: &Leadership,
-    gateway: &ObjectKey,
-    wanted: Option<&GatewayService>,
-) -> Result<Outcome, Outcome> {
-    let ObjectKey { namespace, name } = gateway;
-    let called = name_of(name);
-    let services = Api::<Service>::namespaced(client.clone(), namespace);
-    let found = told(ask(left(leadership)?, services.get_opt(&called)).await)?;
-    let Some(found) = found.map(|found| found.metadata) else {
-        let Some(wanted) = wanted else { return Ok(Outcome::Gone) };
-        return apply(client, leadership, gateway, wanted, None).await;
-    };
-    match (made_for(&found, name), wanted) {
-        (None, None) => Ok(Outcome::Gone),
-        (None, Some(_)) => {
-            let reason = format!("Service {namespace}/{called} is somebody else's: delete it");
-            Err(Outcome::Refused(reason))
-        }
-        (Some(uid), Some(wanted)) if *uid == *wanted.uid => {
-            apply(client, leadership, gateway, wanted, found.resource_version).await
-        }
-        // It was made for a Gateway that is none of ours any more, or for one of the same name before.
-        (Some(_), _) => {
-            let exactly =
-                Preconditions { uid: found.uid, resource_version: found.resource_version };
-            let exactly = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
-            told(ask(left(leadership)?, services.delete(&called, &exactly)).await)?;
-            Ok(if wanted.is_some() { Outcome::Conflict } else { Outcome::Written })
-        }
-    }
+/// Who writes, and what the endpoints of load balancers are those of.
+#[derive(Clone)]
+pub(super) struct Scribe {
+    pub(super) client: Client,
+    pub(super) leadership: Leadership,
+    pub(super) replicas: Option<ObjectKey>,
 }
 
-/// Writes the Service, of which `before` is the version that is ours, and its EndpointSlice.
-async fn apply(
-    client: Client,
-    leadership: &Leadership,
-    gateway: &ObjectKey,
-    wanted: &GatewayService,
-    before: Option<String>,
-) -> Result<Outcome, Outcome> {
-    let called = name_of(&gateway.name);
-    let services = Api::<Service>::namespaced(client.clone(), &gateway.namespace);
-    // What is not there yet is nobody's to overrule.
-    let as_fairway = PatchParams { force: before.is_some(), ..PatchParams::apply(MANAGER) };
-    let made = Patch::Apply(service(&called, gateway, wanted));
-    let made = services.patch(&called, &as_fairway, &made);
-    let made = told(ask(left(leadership)?, made).await)?.metadata;
-    let uid = made.uid.unwrap_or_default();
-    let slices = Api::<EndpointSlice>::namespaced(client, &gateway.namespace);
-    for (family, fits) in [("v4", wanted.address.is_ipv4()), ("v6", wanted.address.is_ipv6())] {
-        let name = format!("{called}-{family}");
-        let found = told(ask(left(leadership)?, slices.get_opt(&name)).await)?;
+impl Scribe {
+    fn services(&self, namespace: &str) -> Api<Service> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    fn slices(&self, namespace: &str) -> Api<EndpointSlice> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Makes the Service of a Gateway what it should be; a Service of that name that is anybody else's is left alone.
+    pub(super) async fn write(
+        &self,
+        gateway: &ObjectKey,
+        wanted: Option<&GatewayService>,
+    ) -> Result<Outcome, Outcome> {
+        let ObjectKey { namespace, name } = gateway;
+        let called = service_name(name);
+        let services = self.services(namespace);
+        let found = told(ask(left(&self.leadership)?, services.get_opt(&called)).await)?;
+        let Some(found) = found else {
+            let Some(wanted) = wanted else { return Ok(Outcome::Gone) };
+            return self.apply(gateway, wanted, None).await;
+        };
+        let cluster_ip = found.spec.and_then(|spec| spec.cluster_ip);
+        let is_headless = cluster_ip.as_deref() == Some("None");
+        let found = found.metadata;
+        match (uid_for(&found, name), wanted) {
+            (None, None) => Ok(Outcome::Gone),
+            (None, Some(_)) => {
+                let reason = format!("Service {namespace}/{called} is somebody else's: delete it");
+                Err(Outcome::Refused(reason))
+            }
+            (Some(uid), Some(wanted))
+                if *uid == *wanted.uid
+                    && is_headless == matches!(wanted.kind, ServiceKind::Headless(_)) =>
+            {
+                self.apply(gateway, wanted, found.resource_version).await
+            }
+            // It was made for a Gateway that is none of ours any more, for one of the same name before, or with other
+            // flags: what is headless never is anything else.
+            (Some(_), _) => {
+                let exactly =
+                    Preconditions { uid: found.uid, resource_version: found.resource_version };
+                let exactly =
+                    DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
+                told(ask(left(&self.leadership)?, services.delete(&called, &exactly)).await)?;
+                Ok(if wanted.is_some() { Outcome::Conflict } else { Outcome::Written })
+            }
+        }
+    }
+
+    /// Writes the Service, of which `before` is the version that is ours, and its EndpointSlices.
+    async fn apply(
+        &self,
+        gateway: &ObjectKey,
+        wanted: &GatewayService,
+        before: Option<String>,
+    ) -> Result<Outcome, Outcome> {
+        let called = service_name(&gateway.name);
+        let endpoints = self.endpoints(wanted).await?;
+        // What is not there yet is nobody's to overrule.
+        let as_fairway = PatchParams { force: before.is_some(), ..PatchParams::apply(MANAGER) };
+        let made = Patch::Apply(service(&called, gateway, wanted));
+        let services = self.services(&gateway.namespace);
+        let made = services.patch(&called, &as_fairway, &made);
+        let made = told(ask(left(&self.leadership)?, made).await)?.metadata;
+        let uid = made.uid.unwrap_or_default();
+        for (family, mut of_family) in ["v4", "v6"].into_iter().zip(endpoints) {
+            of_family.truncate(ENDPOINTS);
+            let wanted = (!of_family.is_empty()).then(|| {
+                let address_type = if family == "v4" { "IPv4" } else { "IPv6" };
+                slice(
+                    &format!("{called}-{family}"),
+                    (&called, &uid),
+                    wanted,
+                    address_type,
+                    of_family,
+                )
+            });
+            self.put_slice(&gateway.namespace, &format!("{called}-{family}"), wanted).await?;
+        }
+        Ok(if before == made.resource_version { Outcome::Gone } else { Outcome::Written })
+    }
+
+    /// Makes an EndpointSlice what it should be, if it is ours; none: it goes.
+    async fn put_slice(
+        &self,
+        namespace: &str,
+        name: &str,
+        wanted: Option<Value>,
+    ) -> Result<(), Outcome> {
+        let slices = self.slices(namespace);
+        let found = told(ask(left(&self.leadership)?, slices.get_opt(name)).await)?;
         let labels = found.as_ref().and_then(|found| found.metadata.labels.as_ref());
         let by = labels.and_then(|labels| labels.get(SLICE_MANAGED_BY));
         let is_ours = by.is_some_and(|by| by == MANAGER);
-        if fits && (found.is_none() || is_ours) {
-            let as_fairway = PatchParams { force: is_ours, ..PatchParams::apply(MANAGER) };
-            let of_service = Patch::Apply(slice(&name, &called, &uid, wanted));
-            let put = slices.patch(&name, &as_fairway, &of_service);
-            told(ask(left(leadership)?, put).await)?;
-        } else if fits {
-            let namespace = &gateway.namespace;
-            let reason = format!("EndpointSlice {namespace}/{name} is somebody else's: delete it");
-            return Err(Outcome::Refused(reason));
-        } else if is_ours {
-            let stale = DeleteParams::default();
-            told(ask(left(leadership)?, slices.delete(&name, &stale)).await)?;
+        match wanted {
+            Some(wanted) if found.is_none() || is_ours => {
+                let as_fairway = PatchParams { force: is_ours, ..PatchParams::apply(MANAGER) };
+                let wanted = Patch::Apply(wanted);
+                let put = slices.patch(name, &as_fairway, &wanted);
+                told(ask(left(&self.leadership)?, put).await).map(drop)
+            }
+            Some(_) => {
+                let reason =
+                    format!("EndpointSlice {namespace}/{name} is somebody else's: delete it");
+                Err(Outcome::Refused(reason))
+            }
+            None if is_ours => {
+                let stale = DeleteParams::default();
+                told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await).map(drop)
+            }
+            None => Ok(()),
         }
     }
-    Ok(if before == made.resource_version { Outcome::Gone } else { Outcome::Written })
+
+    /// Who is behind a Service, of IPv4 and of IPv6: the address of its Gateway, or the replicas as the EndpointSlices
+    /// of their own Service have them, whatever else these say of each.
+    async fn endpoints(&self, wanted: &GatewayService) -> Result<[Vec<Value>; 2], Outcome> {
+        let mut found = [Vec::new(), Vec::new()];
+        if let ServiceKind::Headless(address) = wanted.kind {
+            let ready = json!({"addresses": [address.to_string()], "conditions": {"ready": true}});
+            found[usize::from(address.is_ipv6())].push(ready);
+            return Ok(found);
+        }
+        let Some(ObjectKey { namespace, name }) = &self.replicas else { return Ok(found) };
+        let of_service = format!("kubernetes.io/service-name={name}");
+        let of_service = ListParams::default().labels(&of_service);
+        let slices = self.slices(namespace);
+        let listed = told(ask(left(&self.leadership)?, slices.list(&of_service)).await)?;
+        for slice in listed.items {
+            let Some(family) = ["IPv4", "IPv6"].iter().position(|one| *one == slice.address_type)
+            else {
+                continue;
+            };
+            // A Pod of another namespace is not for anybody to follow; the topology is.
+            found[family].extend(slice.endpoints.into_iter().flatten().map(|endpoint| {
+                json!(Endpoint { deprecated_topology: None, target_ref: None, ..endpoint })
+            }));
+        }
+        for of_family in &mut found {
+            of_family.sort_by_cached_key(Value::to_string);
+            of_family.dedup();
+        }
+        Ok(found)
+    }
 }
 
 fn protocol(transport: Transport) -> &'static str {
@@ -183,21 +272,35 @@ fn protocol(transport: Transport) -> &'static str {
 }
 
 fn ports(wanted: &GatewayService) -> Value {
-    let ports = wanted.ports.iter().map(|(transport, number)| {
+    let ports = wanted.ports.iter().map(|((transport, number), target)| {
         let protocol = protocol(*transport);
         json!({
-            "name": format!("{}-{number}", protocol.to_ascii_lowercase()),
+            "name": port_name(*transport, *number),
             "protocol": protocol,
             "port": number,
+            "targetPort": target,
         })
     });
     ports.collect()
 }
 
+fn port_name(transport: Transport, number: u16) -> String {
+    format!("{}-{number}", protocol(transport).to_ascii_lowercase())
+}
+
 fn service(name: &str, gateway: &ObjectKey, wanted: &GatewayService) -> Value {
     let mut labels = json!(wanted.infrastructure.labels);
-    let fits = |name: &str| name.len() <= LONGEST;
-    labels[GATEWAY_NAME] = short(&gateway.name, LONGEST, fits).into();
+    let mut spec = json!({"ports": ports(wanted)});
+    match wanted.kind {
+        ServiceKind::Headless(_) => spec["clusterIP"] = "None".into(),
+        ServiceKind::LoadBalancer(asked) => {
+            spec["type"] = "LoadBalancer".into();
+            if let Some(asked) = asked {
+                spec["loadBalancerIP"] = asked.to_string().into();
+            }
+        }
+    }
+    labels[GATEWAY_NAME] = label_of(&gateway.name).into();
     labels[MANAGED_BY] = MANAGER.into();
     json!({
         "apiVersion": "v1",
@@ -215,12 +318,25 @@ fn service(name: &str, gateway: &ObjectKey, wanted: &GatewayService) -> Value {
                 "controller": true,
             }],
         },
-        "spec": {"clusterIP": "None", "ports": ports(wanted)},
+        "spec": spec,
     })
 }
 
 /// It goes with the Service that owns it.
-fn slice(name: &str, service: &str, uid: &str, wanted: &GatewayService) -> Value {
+fn slice(
+    name: &str,
+    (service, uid): (&str, &str),
+    wanted: &GatewayService,
+    address_type: &str,
+    endpoints: Vec<Value>,
+) -> Value {
+    let ports = wanted.ports.iter().map(|((transport, number), target)| {
+        json!({
+            "name": port_name(*transport, *number),
+            "protocol": protocol(*transport),
+            "port": target,
+        })
+    });
     json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -234,9 +350,9 @@ fn slice(name: &str, service: &str, uid: &str, wanted: &GatewayService) -> Value
                 {"apiVersion": "v1", "kind": "Service", "name": service, "uid": uid, "controller": true},
             ],
         },
-        "addressType": if wanted.address.is_ipv4() { "IPv4" } else { "IPv6" },
-        "ports": ports(wanted),
-        "endpoints": [{"addresses": [wanted.address.to_string()], "conditions": {"ready": true}}],
+        "addressType": address_type,
+        "ports": ports.collect::<Value>(),
+        "endpoints": endpoints,
     })
 }
 
@@ -245,30 +361,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_those_that_were_cut_differ() {
-        assert_eq!(name_of("web"), "gateway-web");
-        let long = |end: &str| format!("{}{end}", "a".repeat(252));
-        let names = [name_of("a.b"), name_of("a-b"), name_of(&long("b")), name_of(&long("c"))];
-        let known: std::collections::BTreeSet<_> = names.iter().collect();
-        assert_eq!(known.len(), 4, "{names:?}");
-        for name in &names {
-            assert!(name.len() <= LONGEST && !name.contains('.'), "{name}");
-        }
-        let label = short(&long("b"), LONGEST, |name| name.len() <= LONGEST);
-        assert!(label.len() <= LONGEST, "{label}");
-    }
-
-    #[test]
     fn what_others_made_is_not_ours() {
         let meta = |by: &str, kind: &str| -> ObjectMeta {
             let owner = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "name": "web", "uid": "u"});
             let meta = json!({"labels": {MANAGED_BY: by}, "ownerReferences": [owner]});
             serde_json::from_value(meta).expect("metadata")
         };
-        assert_eq!(made_for(&meta("fairway", "Gateway"), "web"), Some("u"));
-        assert_eq!(made_for(&meta("fairway", "Gateway"), "other"), None);
-        assert_eq!(made_for(&meta("helm", "Gateway"), "web"), None);
-        assert_eq!(made_for(&meta("fairway", "Service"), "web"), None);
-        assert_eq!(made_for(&ObjectMeta::default(), "web"), None);
+        assert_eq!(uid_for(&meta("fairway", "Gateway"), "web"), Some("u"));
+        assert_eq!(uid_for(&meta("fairway", "Gateway"), "other"), None);
+        assert_eq!(uid_for(&meta("helm", "Gateway"), "web"), None);
+        assert_eq!(uid_for(&meta("fairway", "Service"), "web"), None);
+        assert_eq!(uid_for(&ObjectMeta::default(), "web"), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::{Kind, Object};
 use k8s_openapi::api::{
     core::v1 as core, discovery::v1 as discovery, networking::v1 as networking,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -17,6 +17,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The label that says who made an object.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// What it says where that was Fairway.
+pub const MANAGER: &str = "fairway";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// A kind of the API that Fairway keeps something of.
@@ -138,7 +142,9 @@ impl Trim for core::Service {
         let addresses = self.status.and_then(|s| s.load_balancer).and_then(|l| l.ingress);
         let mut external_ips = spec.external_ips.unwrap_or_default();
         external_ips.shrink_to_fit();
+        let made_for = made_for(&self.metadata).map(|owner| owner.uid.as_str().into());
         Ok(Object::Service(Arc::new(Service {
+            made_for,
             meta: unversioned(self.metadata, Annotations::Kept)?,
             kind: spec.type_.unwrap_or_else(|| "ClusterIP".to_owned()),
             cluster_ip: spec.cluster_ip.filter(|ip| !ip.is_empty() && ip != "None"),
@@ -149,6 +155,16 @@ impl Trim for core::Service {
             ports: each(spec.ports, service_port)?,
         })))
     }
+}
+
+/// The Gateway that Fairway made an object for.
+pub fn made_for(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    let by = meta.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY));
+    let owners = by.filter(|by| *by == MANAGER).and(meta.owner_references.as_ref());
+    let is_gateway = |owner: &&OwnerReference| {
+        owner.kind == "Gateway" && owner.api_version.starts_with(crate::gateway::GROUP)
+    };
+    owners.into_iter().flatten().find(is_gateway)
 }
 
 fn service_port(index: usize, port: core::ServicePort) -> Result<ServicePort, String> {

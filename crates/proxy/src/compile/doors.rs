@@ -53,6 +53,7 @@ impl Compiler {
             };
             let known = doors.get(&address).filter(is_same);
             let mut door = known.map_or_else(|| Door::new(first.speaks), |known| (**known).clone());
+            door.port = first.port;
             self.change(&mut door, address, of, groups);
             if first.speaks != Speaks::Http && (door.made_of != all || again(&door)) {
                 let named = all.iter();

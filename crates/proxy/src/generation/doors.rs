@@ -10,6 +10,8 @@ use upstream::Group;
 /// An address where connections come in for listeners of a Gateway.
 #[derive(Debug)]
 pub(crate) struct Door<T> {
+    /// The port that clients know, where it is another one.
+    pub(crate) port: Option<u16>,
     /// What is spoken with clients: of listeners that carry on, as one of them does.
     pub(crate) speaks: Speaks,
     /// The listeners by their hosts; the most special one has a request.
@@ -61,9 +63,10 @@ impl<T> Clone for Inside<T> {
 
 impl<T> Clone for Door<T> {
     fn clone(&self) -> Self {
-        let Self { speaks, listeners, tls, clients, made_of } = self;
+        let Self { port, speaks, listeners, tls, clients, made_of } = self;
         let (listeners, tls, made_of) = (listeners.clone(), tls.clone(), made_of.clone());
-        Self { speaks: *speaks, listeners, tls, clients: clients.clone(), made_of }
+        let (port, speaks, clients) = (*port, *speaks, clients.clone());
+        Self { port, speaks, listeners, tls, clients, made_of }
     }
 }
 
@@ -71,7 +74,7 @@ impl<T> Door<T> {
     /// One without listeners.
     pub(crate) fn new(speaks: Speaks) -> Self {
         let listeners = RouteTable::default();
-        Self { speaks, listeners, tls: None, clients: None, made_of: Vec::new() }
+        Self { port: None, speaks, listeners, tls: None, clients: None, made_of: Vec::new() }
     }
 
     /// The most special listener for a host.

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 use wire::http2::starts_http2;
-use wire::{Io, Timer, canonical};
+use wire::{Io, Timer};
 
 /// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -32,17 +32,25 @@ pub(crate) enum Entrance {
     Http,
     /// HTTPS of the process itself.
     Https,
-    /// Listeners of a Gateway, and nobody else.
-    Gateway { tls: bool },
+    /// Listeners of a Gateway, and nobody else: where these are, and by which port clients know them.
+    Gateway { tls: bool, door: SocketAddr, port: u16 },
 }
 
 impl Entrance {
     fn is_tls(self) -> bool {
-        matches!(self, Self::Https | Self::Gateway { tls: true })
+        matches!(self, Self::Https | Self::Gateway { tls: true, .. })
     }
 
-    fn is_gateway(self) -> bool {
-        matches!(self, Self::Gateway { .. })
+    /// Where the listeners of a Gateway are, and by which port clients know them.
+    fn gateway(self) -> Option<(SocketAddr, u16)> {
+        match self {
+            Self::Gateway { door, port, .. } => Some((door, port)),
+            Self::Http | Self::Https => None,
+        }
+    }
+
+    fn door(self) -> Option<SocketAddr> {
+        self.gateway().map(|(door, _)| door)
     }
 }
 
@@ -161,7 +169,7 @@ async fn converse(
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
         connection.guest = guest;
-        connection.is_gateways = entrance.is_gateway();
+        connection.enter(entrance.gateway());
         Rc::new(connection)
     };
     if !entrance.is_tls() {
@@ -171,7 +179,7 @@ async fn converse(
         return plain(Io::Plain(tcp), connection, worker).await;
     }
     let limit = generation.global().limits.header_timeout;
-    let door = generation.doors.get(&canonical(local)).filter(|_| entrance.is_gateway());
+    let door = entrance.door().and_then(|door| generation.doors.get(&door));
     if let Some(door) = door.filter(|door| door.speaks.is_carried()) {
         let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
         // Whoever is not wanted sees a connection that ends, and no alert.
@@ -187,7 +195,7 @@ async fn converse(
         Box::pin(http1::refuse_plain(Io::Plain(tcp), connection, worker.clone())).await;
         return Ok(());
     }
-    if !entrance.is_gateway()
+    if entrance.door().is_none()
         && !generation.passthrough.is_empty()
         && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
@@ -196,7 +204,7 @@ async fn converse(
         let onward = Onward { group, tls: None };
         return Box::pin(carry_on(tcp, &onward, make(None), worker, young)).await;
     }
-    let handshake = Box::pin(shake_hands(tcp, local, entrance, &generation));
+    let handshake = Box::pin(shake_hands(tcp, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
     let Some((stream, session)) = accepted else { return Ok(()) };
     drop(generation);
@@ -251,15 +259,13 @@ async fn announced(
 /// gone.
 async fn shake_hands(
     tcp: TcpStream,
-    local: SocketAddr,
     entrance: Entrance,
     generation: &Generation,
 ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
-    if !entrance.is_gateway() {
+    let Some(door) = entrance.door() else {
         return generation.front.accept(tcp, generation).await;
-    }
-    let door = generation.doors.get(&canonical(local));
-    match door.and_then(|door| door.tls.as_ref()) {
+    };
+    match generation.doors.get(&door).and_then(|door| door.tls.as_ref()) {
         Some(tls) => tls.accept(tcp).await.map(Some),
         None => Ok(None),
     }

@@ -14,4 +14,4 @@ pub(crate) use own_ports::OwnPorts;
 pub(crate) use sockets::Followed;
 pub use sockets::{BindError, Listen, Listening};
 pub(crate) use sockets::{Sockets, bind};
-pub(crate) use wanted::Wanted;
+pub(crate) use wanted::{Wanted, addresses};

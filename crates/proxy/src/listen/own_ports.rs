@@ -3,7 +3,7 @@
 
 use super::accept::{Accepting, Entrance, accept_all};
 use crate::worker::Worker;
-use sockets::{BACKLOG, Opening};
+use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -33,7 +33,8 @@ impl OwnPorts {
                 continue;
             }
             // A machine may get the address of a Gateway later.
-            let ahead = matches!(entrance, Entrance::Gateway { .. });
+            let of_gateway = matches!(entrance, Entrance::Gateway { .. });
+            let ahead = of_gateway && !address.ip().is_unspecified();
             let bound = Opening { ahead, ..Opening::SHARED }.bind(*address);
             let listening = bound.and_then(|socket| {
                 socket.listen(BACKLOG)?;
@@ -45,12 +46,11 @@ impl OwnPorts {
                     let accepting = accept_all(worker, vec![(vec![socket], *entrance)]);
                     self.open.insert(*address, (*entrance, accepting));
                 }
+                // A machine without IPv6 is served over IPv4 alone.
+                Err(error) if address.ip() == EVERYWHERE[1] && lacks_ipv6(&error) => {}
                 Err(error) => {
                     if self.missing.insert(*address) {
-                        let of = match entrance {
-                            Entrance::Gateway { .. } => "a Gateway",
-                            _ => "http-snippet",
-                        };
+                        let of = if of_gateway { "a Gateway" } else { "http-snippet" };
                         let remedy = sockets::remedy(&error, "choose another one", "the address");
                         tracing::error!(%address, "a port of {of} cannot be had: {error}; {remedy}");
                     }

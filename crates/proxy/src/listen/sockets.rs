@@ -28,6 +28,8 @@ pub struct Listen {
 /// What is known about the listeners once they are bound.
 #[derive(Clone, Debug)]
 pub struct Listening {
+    /// `--bind-address`; none: what the ConfigMap says, or all.
+    pub addresses: Vec<IpAddr>,
     /// The port for HTTP.
     pub http_port: u16,
     /// The port for HTTPS.
@@ -86,6 +88,7 @@ pub(crate) fn bind(
     let https = bind_port(listen, listen.https_port, "--https-port", threads)?;
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let listening = Listening {
+        addresses: listen.addresses.clone(),
         health_path: listen.health_path.as_str().into(),
         followed: listen.trace_secret.as_deref().map(|secret| Followed::Asked(secret.into())),
         http_port: http.1,

@@ -2,6 +2,7 @@
 
 use super::Listen;
 use model::Listeners;
+use sockets::EVERYWHERE;
 use std::net::IpAddr;
 
 /// Listeners and threads.
@@ -18,13 +19,20 @@ impl Wanted {
     /// machine suggests, unless a flag fixed them.
     pub(crate) fn of(flags: &Listen, listeners: &Listeners, threads: usize, fixed: bool) -> Self {
         let own = listeners.threads.map(|own| usize::from(own.get())).filter(|_| !fixed);
-        let addresses = if flags.addresses.is_empty() {
-            listeners.everywhere()
-        } else {
-            flags.addresses.clone()
-        };
+        let addresses = named(&flags.addresses, listeners);
         Self { addresses, threads: own.unwrap_or(threads) }
     }
+}
+
+/// The addresses of `flags`, or where these leave it open of `listeners`; none means all.
+fn named(flags: &[IpAddr], listeners: &Listeners) -> Vec<IpAddr> {
+    if flags.is_empty() { listeners.everywhere() } else { flags.to_vec() }
+}
+
+/// The same, each by itself.
+pub(crate) fn addresses(flags: &[IpAddr], listeners: &Listeners) -> Vec<IpAddr> {
+    let named = named(flags, listeners);
+    if named.is_empty() { EVERYWHERE.to_vec() } else { named }
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         }
         path => Bytes::copy_from_slice(path),
     };
-    if exchange.connection.is_gateways {
-        let place = routes::at_door(exchange, &canonical)?;
+    if let Some(door) = exchange.connection.door {
+        let place = routes::at_door(exchange, door, &canonical)?;
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }

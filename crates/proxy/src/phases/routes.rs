@@ -9,6 +9,7 @@ use http::StatusCode;
 use model::{Rule, Share};
 use route::path::Canonical;
 use route::{Found, Rank};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use wire::Response;
 
@@ -67,10 +68,14 @@ fn is_on_main_port(exchange: &Exchange) -> bool {
 
 /// Where the most special listener of the Gateway's address leads, which alone has the request; refused as misdirected
 /// where the handshake was another listener's (RFC 9110 section 15.5.20).
-pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, Stop> {
+pub(super) fn at_door(
+    exchange: &Exchange,
+    door: SocketAddr,
+    canonical: &Canonical<'_>,
+) -> Result<Place, Stop> {
     let nobody = || Response::page(StatusCode::NOT_FOUND);
     let connection = &exchange.connection;
-    let door = exchange.generation.doors.get(&connection.local).ok_or_else(nobody)?;
+    let door = exchange.generation.doors.get(&door).ok_or_else(nobody)?;
     let listener = door.listener(&exchange.host).ok_or_else(nobody)?;
     if let Some(session) = &connection.tls {
         let named = session.server_name.as_deref().unwrap_or_default().to_ascii_lowercase();

@@ -105,7 +105,7 @@ fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
         TlsSession { server_name, ..TlsSession::default() }
     });
     let mut original = Connection::new(copy.serial, peer, local, copy.announced, tls);
-    original.is_gateways = copy.is_gateways;
+    original.door = copy.door;
     original.requests.set(copy.requests.get());
     Some(original)
 }

@@ -53,8 +53,8 @@ static CROSS_NAMESPACE: Key<CrossNamespace> = Key::config_map(tenancy::KEY, tena
 static BUDGET: Key<Changes> = Key::config_map(budget::KEY, budget::changes).says(
     "name=number, comma separated: ingresses, hosts, paths, patterns, pattern-bytes, certificate-bytes, problems, \
      snippet-bytes, snippet-settings, route-places, listeners, endpoints, \
-     named-bytes",
-    "20000, 50000, 100000, 20000, 8388608, 268435456, 20000, 4194304, 4000000, 20000, 256, 100000, 67108864, or \
+     named-bytes, gateway-ports",
+    "20000, 50000, 100000, 20000, 8388608, 268435456, 20000, 4194304, 4000000, 20000, 256, 100000, 67108864, 256, or \
      as --namespace-budget says",
     "What the Ingresses, routes and ListenerSets of one namespace may take together. Those for whom the older ones leave too \
      little wait.",

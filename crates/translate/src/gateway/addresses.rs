@@ -119,7 +119,7 @@ fn nth(net: &IpNet, place: u128) -> IpAddr {
 }
 
 /// FNV-1a of a name: the same in every process.
-fn number(key: &ObjectKey) -> u128 {
+pub(super) fn number(key: &ObjectKey) -> u128 {
     let bytes = key.namespace.bytes().chain([b'/']).chain(key.name.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

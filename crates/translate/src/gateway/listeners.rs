@@ -1,13 +1,14 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
 use super::added::{self, Set};
-use super::addresses::Given;
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::missing::note;
 use super::names::covers;
+use super::reach::Reach;
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
-use crate::Options;
+use super::targets::port_of;
+use crate::{GatewayServices, Options};
 use model::policy::Identity;
 use model::{
     CertificateId, Kind, ListenerId, Origin, Problem, Scheme, ServerName, Severity, Speaks,
@@ -15,7 +16,6 @@ use model::{
 };
 use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
 use objects::{ObjectKey, Snapshot};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A Gateway of a class of ours, as it was read.
@@ -25,10 +25,10 @@ pub(super) struct State {
     pub(super) gateway: Arc<Gateway>,
     /// Why nothing of it is served.
     pub(super) refused: Option<(&'static str, String)>,
-    /// Its own address, or why it has none; nothing where all share the process's addresses.
-    pub(super) given: Option<Given>,
-    /// Whether there is a Service for it.
-    pub(super) has_service: bool,
+    /// How it is reached.
+    pub(super) reach: Reach,
+    /// Which Service there is for it.
+    pub(super) services: GatewayServices,
     /// The certificate that backends are shown, or reason and message of what is wrong with it.
     pub(super) identity: Option<Result<Identity, (&'static str, String)>>,
     /// The ListenerSets that name it, in the order of their precedence.
@@ -78,6 +78,8 @@ pub(super) struct Listening {
     kinds_known: bool,
     /// Why it is not served: reason and message of Accepted.
     refused: Option<(&'static str, String)>,
+    /// Whether the Service of the Gateway does not lead here yet.
+    is_pending: bool,
     /// Whether others on its port keep it from being served.
     conflict: Option<&'static str>,
     /// Its certificate, or reason and message of what is wrong with it.
@@ -115,7 +117,7 @@ impl State {
     /// Reads a Gateway with the ListenerSets that name it.
     pub(super) fn read(
         (gateway, sets): (&Arc<Gateway>, Vec<Set>),
-        given: Option<Given>,
+        reach: Reach,
         (snapshot, options): (&Snapshot, &Options),
         certified: Certified<'_>,
     ) -> Self {
@@ -144,13 +146,16 @@ impl State {
                     (snapshot, options),
                     &mut *certified,
                 );
-                listeners.push(Listening { set, at, conflict, ..read });
+                let port = port_of(listener).filter(|_| matches!(reach, Reach::Behind(_)));
+                let refused = read.refused.or_else(|| reach.refuses(port?));
+                let is_pending = port.is_some_and(|port| reach.place(port).is_none());
+                listeners.push(Listening { set, at, conflict, refused, is_pending, ..read });
             }
         }
         let identity = client_certificates::identity(gateway, snapshot);
         let refused = if options.raw { Some(unserved("Gateways")) } else { refused(gateway) };
-        let has_service = options.gateway_services;
-        Self { gateway: gateway.clone(), refused, given, has_service, identity, sets, listeners }
+        let services = options.gateway_services;
+        Self { gateway: gateway.clone(), refused, reach, services, identity, sets, listeners }
     }
 
     /// Each listener as its object has it, and as it was read.
@@ -181,7 +186,7 @@ impl State {
     /// Whether a host that a listener means is one of a more special listener that somebody else wrote. Where the
     /// Gateway has an address of its own, the listeners there keep their requests apart.
     pub(super) fn is_anothers(&self, index: usize, host: &ServerName) -> bool {
-        if self.sets.is_empty() || self.given.is_some() {
+        if self.sets.is_empty() || self.reach != Reach::Shared {
             return false;
         }
         let (own, length) =
@@ -197,29 +202,31 @@ impl State {
         })
     }
 
-    /// The listener with an address of its own, if it is served there.
+    /// The listener with a place of its own, if it is served there.
     pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
         let listener = self.listener(index);
-        let Some(Ok(address)) = self.given else { return None };
+        let address = self.reach.place(port_of(listener)?)?;
         let hosts = listener.hostname.as_deref().map(str::to_ascii_lowercase);
         let hosts = hosts.map_or_else(ServerName::catch_all, ServerName::new);
-        Some(ListenerId { address: SocketAddr::new(address, listener.port), hosts })
+        Some(ListenerId { address, hosts })
     }
 
     /// Whether requests are served at a listener.
     pub(super) fn serves(&self, index: usize) -> bool {
-        let has_place = !matches!(self.given, Some(Err(_)));
-        self.refused.is_none() && has_place && self.listeners[index].is_served()
+        let read = &self.listeners[index];
+        !self.is_closed() && read.is_served() && !read.is_pending
     }
 
-    /// The listeners with an address of their own that are served.
+    /// The listeners with a place of their own that are served.
     pub(super) fn doors(&self) -> impl Iterator<Item = model::Listener> {
         let served = (0..self.listeners.len()).filter(|index| self.serves(*index));
         served.filter_map(move |index| {
             let read = &self.listeners[index];
             let secret = read.certificate.as_ref().and_then(|found| found.as_ref().ok());
+            let (id, port) = (self.own(index)?, self.listener(index).port);
             Some(model::Listener {
-                id: self.own(index)?,
+                port: (id.address.port() != port).then_some(port),
+                id,
                 speaks: match read.protocol? {
                     Protocol::Spoken(speaks) => speaks,
                     Protocol::Raw(_) => return None,
@@ -238,7 +245,8 @@ impl State {
     pub(super) fn stream(&self, index: usize) -> Option<StreamPort> {
         let Some(Protocol::Raw(transport)) = self.listeners[index].protocol else { return None };
         let address = self.own(index).filter(|_| self.serves(index))?.address;
-        Some(StreamPort { transport, number: address.port(), address: Some(address.ip()) })
+        let own = Some(address.ip()).filter(|ip| !ip.is_unspecified());
+        Some(StreamPort { transport, number: address.port(), address: own })
     }
 
     /// The Secrets that its listeners name, whether or not they may.
@@ -249,7 +257,7 @@ impl State {
 
     /// Whether none of its listeners is served, whatever they say.
     pub(super) fn is_closed(&self) -> bool {
-        self.refused.is_some() || matches!(self.given, Some(Err(_)))
+        self.refused.is_some() || self.reach.is_closed()
     }
 
     /// What the owner of listeners, the Gateway or a ListenerSet of this number, is told of their certificates though
@@ -294,9 +302,9 @@ impl State {
                 Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
             }
         };
-        let programmed = if let (true, Some(Err((reason, message)))) = (accepted.holds, &self.given)
-        {
-            Condition::fails("Programmed", reason, message.clone())
+        let lacks = self.reach.lacks().filter(|_| accepted.holds);
+        let programmed = if let Some((reason, message)) = lacks {
+            Condition::fails("Programmed", reason, message)
         } else if accepted.holds {
             Condition::holds("Programmed", "Programmed")
         } else {
@@ -307,11 +315,8 @@ impl State {
             conditions: [accepted, programmed].into_iter().chain(self.of_certificates()).collect(),
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
-            own: match &self.given {
-                Some(given) => Some(given.as_ref().ok().copied()),
-                // What is not served at all is not to be found at the addresses of all, either.
-                None => self.refused.as_ref().map(|_| None),
-            },
+            // What is not served at all is not to be found at the addresses of all, either.
+            own: self.reach.addresses().or_else(|| self.refused.as_ref().map(|_| Vec::new())),
             service: self.service().map(Arc::new),
             sets: self.accepted_sets(),
         }
@@ -366,6 +371,7 @@ impl Listening {
         Self {
             set: None,
             at: 0,
+            is_pending: false,
             protocol,
             takes: kinds.iter().filter(is_allowed).copied().collect(),
             kinds_known: listener.kinds.iter().all(known),
@@ -378,12 +384,16 @@ impl Listening {
     }
 }
 
+/// What takes more than the addresses of the process.
+const APART: &str = "is served where Gateways have addresses of their own: start Fairway with --gateway-addresses or \
+                     --gateway-services=load-balancer";
+
 /// Why a listener that asks clients for certificates is not served. Where Gateways share addresses a host of one is
 /// reached through the listeners of others, which ask for nothing: that would be an open door.
 fn closed(asked: &Asked, options: &Options) -> Option<(&'static str, String)> {
-    if options.gateway_addresses.is_empty() {
-        let message = "spec.tls.frontend is served where Gateways have addresses of their own: start Fairway with --gateway-addresses";
-        return Some(("UnsupportedValue", message.to_owned()));
+    if options.gateways_share() {
+        let message = format!("spec.tls.frontend {APART}");
+        return Some(("UnsupportedValue", message));
     }
     asked.verified.as_ref().err().cloned()
 }
@@ -420,7 +430,11 @@ impl Listening {
             }
             _ => Condition::holds("ResolvedRefs", "ResolvedRefs"),
         };
-        let programmed = if self.is_served() && !gateway_is_refused {
+        let is_served = self.is_served() && !gateway_is_refused;
+        let programmed = if is_served && self.is_pending {
+            let message = "the Service of the Gateway does not lead here yet".to_owned();
+            Condition::fails("Programmed", "Pending", message)
+        } else if is_served {
             Condition::holds("Programmed", "Programmed")
         } else {
             let message = "it is not served; see the other conditions".to_owned();
@@ -498,18 +512,14 @@ fn protocol(
         let message = "tls.frontendValidation is not supported: certificates of clients would not be asked for; take it out";
         return (Some(protocol), Some(("UnsupportedValue", message.to_owned())));
     }
-    let has_own = !options.gateway_addresses.is_empty();
     let refused = match ports {
-        _ if has_own => None,
+        _ if !options.gateways_share() => None,
         Some(ports) if ports.contains(&listener.port) => None,
         Some(ports) => Some(format!(
             "port {} is not listened on: {} is served on port {}",
             listener.port, listener.protocol, ports[0]
         )),
-        None => Some(format!(
-            "{} is served where Gateways have addresses of their own: start Fairway with --gateway-addresses",
-            listener.protocol
-        )),
+        None => Some(format!("{} {APART}", listener.protocol)),
     };
     (Some(protocol), refused.map(|message| ("PortUnavailable", message)))
 }
@@ -517,7 +527,7 @@ fn protocol(
 /// Which socket a port means: where Gateways share addresses, a port of the process has two numbers.
 fn socket(port: u16, options: &Options) -> u16 {
     let shared = [80, 443].into_iter().zip(options.http_ports);
-    let shared = shared.filter(|(_, own)| *own == port && options.gateway_addresses.is_empty());
+    let shared = shared.filter(|(_, own)| *own == port && options.gateways_share());
     shared.map(|(known, _)| known).next().unwrap_or(port)
 }
 

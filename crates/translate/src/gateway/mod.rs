@@ -11,6 +11,7 @@ mod conflicts;
 mod cors;
 mod expressions;
 mod filters;
+mod giving;
 mod grants;
 mod guards;
 mod hosts;
@@ -24,25 +25,29 @@ mod parents;
 mod paths;
 mod places;
 mod policies;
+mod reach;
 mod rules;
+mod service_names;
 mod services;
 mod sessions;
 mod sets;
 mod status;
 mod streams;
+mod targets;
 mod texts;
 mod upstreams;
 
+pub use service_names::{label_of, named_by, service_name};
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
-    RouteStatus, SetStatus, Statuses,
+    RouteStatus, ServiceKind, SetStatus, Statuses,
 };
 
 use crate::Options;
 use crate::endpoint_budget::Lists;
 use crate::kinds::kind_of;
 use crate::translator::differing;
-use addresses::{Given, assign};
+use addresses::Given;
 use attach::{Attached, attach};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
@@ -59,6 +64,7 @@ use objects::gateway::{Gateway, GatewayClass, ListenerSet, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use parents::{Parent, ours};
 use places::{Places, amounts};
+use reach::Behind;
 use rules::Port;
 use status::unserved;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,6 +99,10 @@ pub(crate) struct Gateways {
     by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
     given: BTreeMap<ObjectKey, Given>,
+    /// The Service of each Gateway, where it has a load balancer.
+    behind: BTreeMap<ObjectKey, Behind>,
+    /// How many ports the Gateways of a namespace may have.
+    most_ports: u64,
     /// The lists of endpoints of the Service ports that routes lead to.
     lists: Lists<Port>,
     /// What routes take, by namespace.
@@ -117,6 +127,8 @@ pub(crate) struct Around<'a> {
     pub(crate) listeners: u64,
     /// How many endpoints the Services of a namespace may have.
     pub(crate) endpoints: u64,
+    /// How many ports behind their Services the Gateways of a namespace may have.
+    pub(crate) ports: u64,
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
@@ -248,10 +260,10 @@ impl Gateways {
         for key in &work.gateways.clone() {
             let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
             let state = gateway.map(|gateway| {
-                let given = self.given.get(key).cloned();
+                let reach = self.reach(key);
                 let sets = self.sets_of(gateway, new);
                 let looked_at = (gateway, sets);
-                State::read(looked_at, given, (new, around.options), &mut *around.certified)
+                State::read(looked_at, reach, (new, around.options), &mut *around.certified)
             });
             if self.gateways.get(key) != state.as_ref() {
                 self.touch_children(key, work);
@@ -274,19 +286,6 @@ impl Gateways {
             let found = served.filter_map(|read| read.certificate.as_ref()?.as_ref().ok());
             self.secrets = found.cloned().collect();
         }
-    }
-
-    /// Gives each Gateway its address, where there is a pool of them; notes those that get another one.
-    fn give_addresses(&mut self, around: &Around<'_>, work: &mut Work) {
-        let pool = &around.options.gateway_addresses;
-        if pool.is_empty() || around.options.raw || work.gateways.is_empty() {
-            return;
-        }
-        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
-        let given = assign(pool, &served.collect::<Vec<_>>(), &self.given);
-        let others = given.iter().filter(|(key, given)| self.given.get(*key) != Some(given));
-        work.gateways.extend(others.map(|(key, _)| key.clone()));
-        self.given = given;
     }
 
     /// Routes that changed, or whose namespace, grants or Services did.

@@ -4,7 +4,7 @@ use imbl::OrdMap;
 use model::Transport;
 use objects::gateway::{Infrastructure, ParentRef};
 use objects::{Kind, ObjectKey};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -68,25 +68,34 @@ pub struct GatewayStatus {
     pub listeners: Vec<ListenerStatus>,
     /// The addresses that the specification asks for: type and value.
     pub wanted: Vec<(String, String)>,
-    /// The address of its own, if it has one; nothing where it shares those that are published.
-    pub own: Option<Option<IpAddr>>,
+    /// The addresses of its own, if it has any; nothing where it shares those that are published.
+    pub own: Option<Vec<String>>,
     /// The Service that is made for it, if one is.
     pub service: Option<Arc<GatewayService>>,
     /// `attachedListenerSets`; nothing if no ListenerSet names it.
     pub sets: Option<u32>,
 }
 
-/// The Service that is made for a Gateway with an address of its own.
+/// The Service that is made for a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayService {
     /// `metadata.uid` of the Gateway.
     pub uid: Arc<str>,
-    /// The address.
-    pub address: IpAddr,
-    /// The ports that are served there.
-    pub ports: BTreeSet<(Transport, u16)>,
+    /// What it is.
+    pub kind: ServiceKind,
+    /// Its ports, each with the one that it leads to.
+    pub ports: BTreeMap<(Transport, u16), u16>,
     /// Labels and annotations that the Gateway asks for.
     pub infrastructure: Arc<Infrastructure>,
+}
+
+/// What the Service of a Gateway is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// A name for the address of the Gateway.
+    Headless(IpAddr),
+    /// A way to all replicas, by an address that it is given; it may ask for one.
+    LoadBalancer(Option<IpAddr>),
 }
 
 /// The status of a ListenerSet.

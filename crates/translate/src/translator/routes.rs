@@ -36,6 +36,7 @@ impl Translator {
             most: budget.of_routes(),
             listeners: budget.listeners(),
             endpoints: budget.endpoints(),
+            ports: budget.gateway_ports(),
             services: &touched,
             secrets,
             config_maps,

@@ -21,7 +21,8 @@ impl Translator {
         let streams = &mut self.configuration.streams;
         let gone = streams
             .keys()
-            .filter(|port| port.address.is_none() && !found.streams.contains_key(port));
+            .filter(|port| port.address.is_none() && !self.options.is_target(port.number))
+            .filter(|port| !found.streams.contains_key(port));
         let gone: Vec<_> = gone.copied().collect();
         for port in gone {
             streams.remove(&port);

@@ -83,6 +83,7 @@ pub(crate) fn service(namespace: &str, name: &str, port: u16) -> Service {
         external_ips: Vec::new(),
         addresses: Vec::new(),
         traffic_distribution: None,
+        made_for: None,
         ports: vec![ServicePort {
             name: Some("http".to_owned()),
             port,

@@ -11,6 +11,7 @@ mod documentation;
 mod endpoints;
 mod hosts;
 mod incremental;
+mod load_balancers;
 mod names;
 mod own_servers;
 mod raw;

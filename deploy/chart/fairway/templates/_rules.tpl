@@ -16,7 +16,7 @@
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gateways, listenersets, httproutes, grpcroutes, tcproutes, udproutes, tlsroutes, backendtlspolicies]
   verbs: [get, list, watch]
-{{- if eq (index (.Values.controller.extraArgs | default dict) "gateway-services" | toString) "true" }}
+{{- if has (index (.Values.controller.extraArgs | default dict) "gateway-services" | toString) (list "true" "headless" "load-balancer") }}
 - apiGroups: [""]
   resources: [services]
   verbs: [create, patch, delete]

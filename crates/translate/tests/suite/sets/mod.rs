@@ -463,6 +463,7 @@ fn external(namespace: &str, name: &str) -> Service {
         external_ips: Vec::new(),
         addresses: Vec::new(),
         traffic_distribution: None,
+        made_for: None,
         ports: Vec::new(),
     }
 }

@@ -1,0 +1,135 @@
+//! How Gateways are reached: by the addresses of the process, by an address of their own, or by a Service.
+
+use super::addresses::Given;
+use super::service_names::service_name;
+use super::targets::{Port, Target, Targets};
+use objects::gateway::Gateway;
+use objects::{ObjectKey, Service};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// Addresses that a status has at most.
+const ADDRESSES: usize = 16;
+
+/// How a Gateway is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reach {
+    /// By the addresses of the process, as all others.
+    Shared,
+    /// By an address of its own, or why it has none.
+    Own(Given),
+    /// By a Service, which leads to ports of its own.
+    Behind(Behind),
+}
+
+/// The Service of a Gateway, and what is behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Behind {
+    pub(super) targets: Targets,
+    /// What the load balancer has given.
+    addresses: Vec<String>,
+    /// The address that it is asked for, or why none can be.
+    pub(super) asked: Result<Option<IpAddr>, String>,
+    /// Why there is none, as long as that is so.
+    lacking: String,
+}
+
+impl Behind {
+    pub(super) fn of(gateway: &Gateway, service: Option<&Arc<Service>>, targets: Targets) -> Self {
+        let ObjectKey { namespace, name } = &gateway.meta.key;
+        let called = format!("Service {namespace}/{}", service_name(name));
+        let own = service.filter(|service| is_of(service, gateway));
+        let given = own.into_iter().flat_map(|service| &service.addresses);
+        let given = given.filter_map(|(host, ip)| ip.as_ref().or(host.as_ref()));
+        let lacking = match (service, own) {
+            (Some(_), None) => format!("{called} is somebody else's: delete it"),
+            (None, _) => format!("{called} is being made"),
+            _ => format!("{called} has been given no address by its load balancer yet"),
+        };
+        Self {
+            targets,
+            addresses: given.take(ADDRESSES).cloned().collect(),
+            asked: asked(gateway),
+            lacking,
+        }
+    }
+
+    fn lacks(&self) -> Option<(&'static str, String)> {
+        let given = self.addresses.iter();
+        match &self.asked {
+            Err(message) => Some(("AddressNotUsable", message.clone())),
+            _ if self.addresses.is_empty() => Some(("AddressNotAssigned", self.lacking.clone())),
+            Ok(Some(asked)) if !given.clone().any(|one| one.parse() == Ok(*asked)) => {
+                let given = given.map(String::as_str).collect::<Vec<_>>().join(", ");
+                let message = format!(
+                    "spec.addresses: the load balancer gives {given}, not {asked}; ask for another one, or take it out"
+                );
+                Some(("AddressNotUsable", message))
+            }
+            Ok(_) => None,
+        }
+    }
+}
+
+impl Reach {
+    /// Whether none of its listeners can be served.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Self::Own(Err(_)))
+    }
+
+    /// Why it has no address, or not the one that it should have.
+    pub(super) fn lacks(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Shared | Self::Own(Ok(_)) => None,
+            Self::Own(Err(why)) => Some(why.clone()),
+            Self::Behind(behind) => behind.lacks(),
+        }
+    }
+
+    /// Where connections for a port come in, if that is nobody else's place.
+    pub(super) fn place(&self, port: Port) -> Option<SocketAddr> {
+        match self {
+            Self::Own(Ok(address)) => Some(SocketAddr::new(*address, port.1)),
+            Self::Behind(behind) => match behind.targets.get(&port) {
+                Some(Target::Open(number)) => Some((Ipv4Addr::UNSPECIFIED, *number).into()),
+                _ => None,
+            },
+            Self::Shared | Self::Own(Err(_)) => None,
+        }
+    }
+
+    /// Why a port cannot be had.
+    pub(super) fn refuses(&self, port: Port) -> Option<(&'static str, String)> {
+        let Self::Behind(behind) = self else { return None };
+        match behind.targets.get(&port) {
+            Some(Target::Refused(why)) => Some(("PortUnavailable", (*why).to_owned())),
+            _ => None,
+        }
+    }
+
+    /// The addresses of its own; nothing where it has those of the process.
+    pub(super) fn addresses(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Shared => None,
+            Self::Own(given) => Some(given.iter().map(ToString::to_string).collect()),
+            Self::Behind(behind) => Some(behind.addresses.clone()),
+        }
+    }
+}
+
+/// Whether a Service was made for a Gateway.
+pub(super) fn is_of(service: &Service, gateway: &Gateway) -> bool {
+    service.made_for.as_ref() == Some(&gateway.meta.uid)
+}
+
+/// The address that a Gateway asks its load balancer for.
+fn asked(gateway: &Gateway) -> Result<Option<IpAddr>, String> {
+    let values = gateway.addresses.iter().map(|(_, value)| value).filter(|value| !value.is_empty());
+    match values.collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        [one] => one.parse().map(Some).map_err(|_| {
+            format!("spec.addresses: {one} is no IP address, and a Service can ask for nothing else; take it out")
+        }),
+        _ => Err("spec.addresses: a Service can ask for one address; name one".to_owned()),
+    }
+}
