@@ -134,7 +134,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Room for a stream with this request; none if there is no more. A connection that has little gets a little longer.
+    /// Room for a stream with this request; none if there is no more. A connection that has little gets some for a
+    /// little longer.
     pub(crate) fn begin(
         all: &Arc<UnderWay>,
         connection: &Rc<Connection>,
