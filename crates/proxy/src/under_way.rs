@@ -134,7 +134,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Room for a stream with this request; none if there is no more. A connection that has little gets a little longer.
+    /// Room for a stream with this request; none if there is no more. A connection that has little gets some for a
+    /// little longer.
     pub(crate) fn begin(
         all: &Arc<UnderWay>,
         connection: &Rc<Connection>,
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn what_is_given_back_is_what_somebody_found_no_room_for() {
         let under_way = UnderWay::default();
-        under_way.bound(3 * 32 << 10);
+        under_way.bound(96 << 10);
         let refused = Cell::new(0);
         assert!(under_way.streams.take(31 << 10));
         assert_eq!(under_way.excess(false, &refused), 0, "there is room");

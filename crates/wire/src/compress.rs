@@ -65,8 +65,8 @@ impl Coding {
     }
 
     /// The window for a body of this length, as a power of two. Who knows no length may stay for hours, and gets one of
-    /// brotli's smaller ones, with which answers are hardly longer, as do the levels from 10 on, whose encoders would grow
-    /// to 27 MiB. With one below 2^17 the levels from 5 to 9 have tables of 32 MiB.
+    /// brotli's smaller ones, with which answers are hardly longer, as do the levels from 10 on, whose encoders would
+    /// grow to 27 MiB. With one below 2^17 the levels from 5 to 9 have tables of 32 MiB.
     fn window(self, length: Length) -> u8 {
         let least = match self {
             Self::Gzip(_) => return window(length, 9, 15),

@@ -424,10 +424,10 @@ async fn under_pressure_who_announces_bodies_and_sends_nothing_is_ended() {
 }
 
 /// An upstream that answers `ok`, but nothing to who asks for `/hang`; each of those is told of.
-async fn hanging() -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
+async fn hanging() -> (SocketAddr, mpsc::Receiver<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
-    let (hang, hangs) = mpsc::unbounded_channel();
+    let (hang, hangs) = mpsc::channel(256);
     tokio::spawn(async move {
         while let Ok((mut tcp, _)) = listener.accept().await {
             let hang = hang.clone();
@@ -437,7 +437,7 @@ async fn hanging() -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
                     && tcp.read_buf(&mut head).await.is_ok_and(|n| n > 0)
                 {}
                 if head.starts_with(b"GET /hang ") {
-                    let _ = hang.send(());
+                    let _ = hang.try_send(());
                     // Until it is given up.
                     let _ = tcp.read_u8().await;
                 } else {
