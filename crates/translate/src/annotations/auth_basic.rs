@@ -32,7 +32,7 @@ static SECRET_TYPE: Key<Kind> = Key::annotation("auth-secret-type", kind)
         "auth-file or auth-map",
         "auth-file",
         "auth-file: the Secret's key auth holds a password file (htpasswd, or htdigest for auth-type digest). auth-map: \
-         each key is a user, its value the hash. Hashes: bcrypt up to cost 16, $apr1$, $1$, $5$ and $6$ up to 1000000 \
+         each key is a user, its value the hash. Hashes: bcrypt up to cost 14, $apr1$, $1$, $5$ and $6$ up to 1000000 \
          rounds, DES, {SHA}, {SSHA}, {PLAIN}.",
     )
     .on_bad(OnBad::Reject);
