@@ -228,7 +228,7 @@ fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
         ),
         (
             "passwords",
-            "passwords that wait to be computed, in the fullest queue",
+            "passwords of one namespace that wait to be computed",
             crowds.passwords,
             "503: hashes that cost less, or more processors",
         ),

@@ -20,7 +20,7 @@ pub(crate) struct Metrics {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) metrics_per_host: bool,
-    /// Count hosts that no Ingress names, too, such as those of a wildcard; they get half of --metrics-series-limit.
+    /// Count hosts that no Ingress names, too, such as those of a wildcard; they get a quarter of --metrics-series-limit.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) metrics_per_undefined_host: bool,
@@ -56,6 +56,7 @@ pub(crate) struct Metrics {
     )]
     pub(crate) size_buckets: Vec<f64>,
     /// Combinations of labels at most under which requests are counted; further ones are counted as overflow.
+    /// One namespace has a quarter of them, and up to half while others leave it.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) metrics_series_limit: usize,
     /// Requests of one worker and second that --engine=nginx measures; 10000 at least. The rest is not counted, and the

@@ -249,7 +249,7 @@ fn what_requests_come_to_has_a_row_and_a_metric_and_what_was_left_out_is_counted
         one.unwrap_or_else(|| panic!("{what:?} is not in {all:#}"))
     };
     for what in [
-        "passwords that wait to be computed, in the fullest queue",
+        "passwords of one namespace that wait to be computed",
         "bytes of answers of authenticators",
         "hosts of URLs with variables",
     ] {
@@ -278,7 +278,7 @@ fn what_requests_come_to_has_a_row_and_a_metric_and_what_was_left_out_is_counted
         "fairway_room_used{of=\"copies\"} 64",
         "fairway_room{of=\"copies\"} 128",
         "fairway_room_refused_total{of=\"copies\"} 6",
-        "fairway_room{of=\"passwords\"} 256",
+        "fairway_room{of=\"passwords\"} 1024",
         "fairway_room_refused_total{of=\"route_retries\"} 0",
         "fairway_events_dropped_total{reason=\"queue\"} 0",
         "fairway_log_lines_dropped_total{log=\"messages\"} 0",

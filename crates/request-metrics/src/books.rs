@@ -1,13 +1,15 @@
 //! All series, and the bound on how many there are.
 
-use super::labels::{CountedLocation, Labels, LocationLabels, Name, class_text, method_text};
+use super::labels::{
+    CountedLocation, Labels, LocationLabels, Name, OVERFLOW, cut, method_text, status_text,
+};
 use super::layout::{Layout, Part};
 use super::series::{Cells, Series};
 use super::tally::{Connections, Tally};
 use super::{Counted, Settings};
 use foldhash::fast::RandomState;
 use model::{Alias, Location, Server, UpstreamId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -30,8 +32,10 @@ struct Books {
     names: HashMap<Arc<str>, Weak<Name>>,
     places: HashMap<LocationLabels, Weak<CountedLocation>>,
     series: HashMap<Key, Arc<Series>, RandomState>,
-    /// By the class of the status.
-    overflow: BTreeMap<u16, Arc<Series>>,
+    /// How many of them each namespace has.
+    by_namespace: HashMap<Arc<str>, usize>,
+    /// By the namespace and the class of the status.
+    overflow: BTreeMap<(Arc<str>, u16), Arc<Series>>,
     /// Hosts that no Ingress names, which therefore nobody else holds.
     undefined: Vec<Arc<Name>>,
 }
@@ -44,7 +48,7 @@ pub(super) struct Key {
     pub(super) host: u64,
     /// 0 for none.
     pub(super) canary: u64,
-    /// The status, or its class.
+    /// The number of the status, or of its class.
     pub(super) status: u16,
     pub(super) method: u8,
 }
@@ -53,6 +57,8 @@ pub(super) struct Key {
 pub(super) struct Parts<'a> {
     pub(super) place: &'a Arc<CountedLocation>,
     pub(super) host: Option<&'a Arc<Name>>,
+    /// No Ingress names the host: a client chose it.
+    pub(super) is_made_up: bool,
     pub(super) canary: Option<&'a Arc<Name>>,
 }
 
@@ -105,10 +111,20 @@ impl Metrics {
         let mut books = self.write();
         books.names.retain(|_, name| name.strong_count() > 0);
         books.places.retain(|_, place| place.strong_count() > 0);
-        let before = books.series.len();
-        books.series.retain(|_, series| series.is_alive());
-        if books.series.len() < before {
+        let Books { places, series, by_namespace, overflow, .. } = &mut *books;
+        let before = series.len();
+        series.retain(|_, series| series.is_alive());
+        if series.len() < before {
+            by_namespace.clear();
+            for series in series.values() {
+                *by_namespace.entry(series.labels.namespace.clone()).or_default() += 1;
+            }
             self.swept.fetch_add(1, Ordering::Relaxed);
+        }
+        if !overflow.is_empty() {
+            let alive: HashSet<_> = places.keys().map(|spot| &spot.namespace).collect();
+            overflow
+                .retain(|(namespace, _), _| **namespace == *OVERFLOW || alive.contains(namespace));
         }
     }
 
@@ -159,16 +175,22 @@ impl Metrics {
         if let Some(series) = books.series.get(&key) {
             return Some(cells(series));
         }
-        if books.series.len() >= self.settings.most {
+        if !books.has_room(self.settings.most, parts) {
             return None;
         }
         drop(books);
         let mut books = self.write();
-        if books.series.len() >= self.settings.most && !books.series.contains_key(&key) {
+        if let Some(series) = books.series.get(&key) {
+            return Some(cells(series));
+        }
+        if !books.has_room(self.settings.most, parts) {
             return None;
         }
-        let series = books.series.entry(key).or_insert_with(|| Arc::new(self.begin(key, parts)));
-        Some(cells(series))
+        let series = Arc::new(self.begin(key, parts));
+        *books.by_namespace.entry(series.labels.namespace.clone()).or_default() += 1;
+        let own = cells(&series);
+        books.series.insert(key, series);
+        Some(own)
     }
 
     fn begin(&self, key: Key, parts: &Parts<'_>) -> Series {
@@ -181,37 +203,41 @@ impl Metrics {
             service: spot.service.clone(),
             canary: parts.canary.map(|canary| canary.text.clone()).unwrap_or_default(),
             method: method_text(key.method),
-            status: if self.settings.status_classes {
-                class_text(key.status)
-            } else {
-                format!("{:03}", key.status).into()
-            },
+            status: status_text(key.status),
         };
         Series::new(labels, Some(Arc::downgrade(parts.place)), parts.host.map(Arc::downgrade))
     }
 
-    /// The cells of a thread for what is not told apart any more, by the class of the status.
-    pub(super) fn overflow(&self, thread: usize, class: u16) -> Arc<Cells> {
+    /// The cells of a thread for what is not told apart any more, by namespace and the class of the status. There may be
+    /// a quarter as many of them as of the others; beyond that namespaces are not told apart, either.
+    pub(super) fn overflow(&self, thread: usize, namespace: &Arc<str>, class: u16) -> Arc<Cells> {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         let cells = |series: &Arc<Series>| series.cells(thread, self.layout.cells);
-        if let Some(series) = self.read().overflow.get(&class) {
+        let mut key = (namespace.clone(), class);
+        let books = self.read();
+        if !books.overflow.contains_key(&key)
+            && books.overflow.len() >= self.settings.most.div_ceil(4)
+        {
+            key.0 = OVERFLOW.into();
+        }
+        if let Some(series) = books.overflow.get(&key) {
             return cells(series);
         }
-        let begin = || {
-            let labels = Labels::overflow(class, self.settings.per_host);
-            Arc::new(Series::new(labels, None, None))
-        };
-        cells(self.write().overflow.entry(class).or_insert_with(begin))
+        drop(books);
+        let labels = Labels::overflow(&key.0, class, self.settings.per_host);
+        let begin = || Arc::new(Series::new(labels, None, None));
+        cells(self.write().overflow.entry(key).or_insert_with(begin))
     }
 
-    /// A host that no Ingress names; none if there are too many. They get half of the series, so that whoever makes
+    /// A host that no Ingress names; none if there are too many. They get a quarter of the series, so that whoever makes
     /// hosts up does not take the place of those that are served.
     pub(super) fn undefined(&self, host: &str) -> Option<Arc<Name>> {
+        let host = &*cut(host);
         let books = self.read();
         if let Some(known) = books.names.get(host).and_then(Weak::upgrade) {
             return Some(known);
         }
-        if books.undefined.len() >= self.settings.most / 2 {
+        if books.undefined.len() >= self.settings.most / 4 {
             return None;
         }
         drop(books);
@@ -250,13 +276,22 @@ impl Books {
         self.numbers += 1;
         self.numbers
     }
+
+    /// Whether one more series may begin: a namespace has a quarter of all, and more while less than half of all are
+    /// taken, by whomever. For hosts that clients make up it is half of that.
+    fn has_room(&self, most: usize, parts: &Parts<'_>) -> bool {
+        let all = self.series.len();
+        let own = self.by_namespace.get(&parts.place.spot.namespace).copied().unwrap_or(0);
+        let for_one = if parts.is_made_up { most / 2 } else { most };
+        all < most && (own < for_one.div_ceil(4) || all < for_one.div_ceil(2))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Key, Metrics, Parts};
-    use crate::{Settings, tests_settings};
-    use model::{Backend, Location, PathKind, Server, ServerName};
+    use crate::{Counted, Settings, tests_settings};
+    use model::{Backend, Kind, Location, Origin, PathKind, Server, ServerName};
 
     fn location(path: &str) -> Location {
         Location {
@@ -271,6 +306,21 @@ mod tests {
         }
     }
 
+    fn of(metrics: &Metrics, namespace: &str) -> Counted {
+        let origin = Some(Origin::new(Kind::Ingress, namespace, "i"));
+        metrics.location(&Location { origin, ..location("/") }, None)
+    }
+
+    fn parts(counted: &Counted) -> Parts<'_> {
+        Parts { place: &counted.place, host: None, is_made_up: false, canary: None }
+    }
+
+    /// Counts under one status after the other while there is room for another series.
+    fn fill(metrics: &Metrics, parts: &Parts<'_>) -> usize {
+        let key = |status| key(parts.place.number, status);
+        (100..999).take_while(|status| metrics.cells(1, key(*status), parts).is_some()).count()
+    }
+
     fn key(place: u64, status: u16) -> Key {
         Key { place, host: 0, canary: 0, status, method: 0 }
     }
@@ -281,7 +331,7 @@ mod tests {
         let first = metrics.location(&location("/"), None);
         let again = metrics.location(&location("/"), None);
         assert_eq!(first.place.number, again.place.number);
-        let parts = Parts { place: &first.place, host: None, canary: None };
+        let parts = parts(&first);
         let cells = metrics.cells(1, key(first.place.number, 200), &parts);
         assert!(cells.is_some());
         drop(first);
@@ -296,26 +346,53 @@ mod tests {
         let metrics = Metrics::new(Settings { most: 1, ..tests_settings() });
         let (old, new) =
             (metrics.location(&location("/a"), None), metrics.location(&location("/b"), None));
-        let old_parts = Parts { place: &old.place, host: None, canary: None };
-        let new_parts = Parts { place: &new.place, host: None, canary: None };
+        let (old_parts, new_parts) = (parts(&old), parts(&new));
         assert!(metrics.cells(1, key(old.place.number, 200), &old_parts).is_some());
         assert!(metrics.cells(2, key(old.place.number, 200), &old_parts).is_some(), "the same one");
         assert!(metrics.cells(1, key(new.place.number, 200), &new_parts).is_none());
-        metrics.overflow(1, 2);
+        metrics.overflow(1, &"shop".into(), 2);
         assert_eq!((metrics.budget(), metrics.overflowed()), ((1, 1), 1));
-        assert_eq!(metrics.series()[1].labels.status.as_ref(), "2xx", "the overflow is told, too");
+        let overflow = metrics.books.read().unwrap().overflow.values().next().unwrap().clone();
+        assert_eq!((&*overflow.labels.namespace, &*overflow.labels.status), ("shop", "2xx"));
         drop(old);
         metrics.sweep();
         assert!(metrics.cells(1, key(new.place.number, 200), &new_parts).is_some());
     }
 
     #[test]
-    fn made_up_hosts_take_half_of_the_series() {
-        let metrics = Metrics::new(Settings { most: 4, ..tests_settings() });
+    fn one_namespace_leaves_series_to_others_and_what_is_beyond_tells_its_namespace() {
+        let metrics = Metrics::new(Settings { most: 40, ..tests_settings() });
+        let (evil, more, victim) = (of(&metrics, "e"), of(&metrics, "f"), of(&metrics, "v"));
+        assert_eq!(fill(&metrics, &parts(&evil)), 20, "half, while nobody else has any");
+        assert_eq!(fill(&metrics, &parts(&more)), 10, "then a quarter");
+        assert_eq!(fill(&metrics, &parts(&victim)), 10);
+        assert_eq!(metrics.budget(), (40, 40));
+        for class in 2..6 {
+            metrics.overflow(1, &"v".into(), class);
+        }
+        let beyond = metrics.series().into_iter().filter(|one| &*one.labels.ingress == "overflow");
+        assert!(beyond.clone().all(|series| &*series.labels.namespace == "v"));
+        assert_eq!(beyond.count(), 4);
+        // There is an end to those, too.
+        (0..20).for_each(|other| drop(metrics.overflow(1, &other.to_string().into(), 2)));
+        let overflow = metrics.books.read().unwrap().overflow.clone();
+        assert!(overflow.len() <= 11 && overflow.contains_key(&("overflow".into(), 2)));
+        // Whoever goes leaves room, and takes what was beyond along.
+        drop((evil, victim));
+        assert!(metrics.series().iter().all(|series| &*series.labels.namespace != "v"));
+        assert_eq!(fill(&metrics, &parts(&of(&metrics, "w"))), 10);
+    }
+
+    #[test]
+    fn made_up_hosts_take_a_quarter_of_the_series() {
+        let metrics = Metrics::new(Settings { most: 8, ..tests_settings() });
         let served = metrics.hosts(&Server::new(ServerName::new("a.test")));
         assert_eq!(metrics.undefined("a.test").unwrap().number, served[0].number);
         assert!(metrics.undefined("x.test").is_some() && metrics.undefined("y.test").is_some());
         assert!(metrics.undefined("z.test").is_none());
         assert!(metrics.undefined("x.test").is_some(), "it is known already");
+        let wild = of(&metrics, "w");
+        assert_eq!(fill(&metrics, &Parts { is_made_up: true, ..parts(&wild) }), 2);
+        assert_eq!(fill(&metrics, &parts(&wild)), 2 + 2, "those that are served have room");
     }
 }

@@ -1,7 +1,7 @@
 //! One thread's end of the metrics: finds the cells of a request and counts in them.
 
 use super::books::{Key, Metrics, Parts};
-use super::labels::{CountedLocation, Name, method_number};
+use super::labels::{CountedLocation, Name, method_number, status_number};
 use super::layout::Observed;
 use super::series::Cells;
 use super::tally::Tally;
@@ -80,30 +80,32 @@ impl Counter {
             Host::Any => None,
             Host::Served(name) => Some(*name),
             Host::Undefined(name) => Some(name),
-            Host::TooMany => return self.overflow(request.status, &observed()),
+            Host::TooMany => return self.overflow(request, &observed()),
         };
-        let Request { place, canary, method, status, .. } = *request;
+        let Request { place, canary, method, status, served, .. } = *request;
         let key = Key {
             place: place.number,
             host: host.map_or(0, |host| host.number),
             canary: canary.map_or(0, |canary| canary.number),
-            status: if self.metrics.settings.status_classes { status / 100 } else { status },
+            status: status_number(status, self.metrics.settings.status_classes),
             method: method_number(method),
         };
         if let Some(cells) = self.known.borrow().get(&key) {
             return self.metrics.layout.count(cells, &observed());
         }
-        match self.metrics.cells(self.thread, key, &Parts { place, host, canary }) {
+        let is_made_up = host.is_some() && served.is_none();
+        match self.metrics.cells(self.thread, key, &Parts { place, host, is_made_up, canary }) {
             Some(cells) => {
                 self.metrics.layout.count(&cells, &observed());
                 self.known.borrow_mut().insert(key, cells);
             }
-            None => self.overflow(status, &observed()),
+            None => self.overflow(request, &observed()),
         }
     }
 
-    fn overflow(&self, status: u16, observed: &Observed) {
-        let cells = self.metrics.overflow(self.thread, status / 100);
+    fn overflow(&self, request: &Request<'_>, observed: &Observed) {
+        let namespace = &request.place.spot.namespace;
+        let cells = self.metrics.overflow(self.thread, namespace, request.status / 100);
         self.metrics.layout.count(&cells, observed);
     }
 

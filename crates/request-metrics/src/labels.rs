@@ -1,10 +1,24 @@
 //! What series are labelled with: texts that are known by a number while anybody uses them.
 
 use model::{Location, ServiceRef};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The value of labels where there are too many.
 pub(super) const OVERFLOW: &str = "overflow";
+
+/// Bytes of a label's value at most. Each series says it on up to 93 lines of the page, and tenants choose it.
+const LONGEST: usize = 256;
+
+/// A text as the value of a label, cut where it is too long.
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
+    const CUT: &str = "…";
+    if text.len() <= LONGEST {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(LONGEST - CUT.len());
+    format!("{}{CUT}", &text[..end]).into()
+}
 
 /// A text of a label, which has a number as long as somebody holds it.
 #[derive(Debug)]
@@ -35,7 +49,7 @@ impl LocationLabels {
                 .unwrap_or_default(),
             ingress: origin.map(|origin| origin.name.clone()).unwrap_or_default(),
             service: service(|service| &service.name).cloned().unwrap_or_default(),
-            path: location.path.as_str().into(),
+            path: cut(&location.path).into(),
         }
     }
 }
@@ -78,18 +92,18 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// The labels of what is not told apart any more.
-    pub(super) fn overflow(class: u16, per_host: bool) -> Self {
+    /// The labels of what is not told apart any more, but for its namespace.
+    pub(super) fn overflow(namespace: &Arc<str>, class: u16, per_host: bool) -> Self {
         let overflow: Arc<str> = OVERFLOW.into();
         Self {
-            namespace: overflow.clone(),
+            namespace: namespace.clone(),
             ingress: overflow.clone(),
             host: per_host.then(|| overflow.clone()),
             path: overflow.clone(),
             service: overflow.clone(),
             canary: overflow,
             method: OVERFLOW,
-            status: class_text(class),
+            status: status_text(CLASS + class),
         }
     }
 
@@ -107,9 +121,27 @@ impl Labels {
     }
 }
 
-/// `2xx` for 2.
-pub(super) fn class_text(class: u16) -> Arc<str> {
-    format!("{class}xx").into()
+/// What is added to the number of a class, to tell it from a status.
+pub(super) const CLASS: u16 = 1000;
+
+/// `200` for 200, `2xx` for 2 and what is added to classes.
+pub(super) fn status_text(number: u16) -> Arc<str> {
+    match number.checked_sub(CLASS) {
+        Some(class) => format!("{class}xx").into(),
+        None => format!("{number:03}").into(),
+    }
+}
+
+/// The number of a status, or of its class if that is all that is told: upstreams may answer with what they like, and
+/// each status is a series. Those that are told are nginx's own, those of IANA's registry, and what well-known
+/// frameworks, load balancers and proxies send.
+pub(super) fn status_number(status: u16, classes: bool) -> u16 {
+    let is_told = matches!(status, 0 | 9 | 444 | 494..=499)
+        || matches!(status, 100..=104 | 200..=208 | 226 | 300..=308 | 400..=418 | 421..=426)
+        || matches!(status, 428 | 429 | 431 | 451 | 500..=508 | 510 | 511)
+        || matches!(status, 419 | 420 | 430 | 440 | 449 | 460 | 463 | 464)
+        || matches!(status, 509 | 520..=527 | 529 | 530 | 561 | 598 | 599);
+    if is_told && !classes { status } else { CLASS + status / 100 }
 }
 
 /// Methods that are told apart: those that nginx knows. There is no end of others.
@@ -145,7 +177,7 @@ pub(super) fn method_text(number: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{method_number, method_text};
+    use super::{LONGEST, cut, method_number, method_text, status_number, status_text};
 
     #[test]
     fn methods_that_nobody_knows_are_one() {
@@ -153,5 +185,32 @@ mod tests {
         assert_eq!(text("GET"), "GET");
         assert_eq!(text("UNLOCK"), "UNLOCK");
         assert_eq!(text("MADE-UP"), "other");
+    }
+
+    #[test]
+    fn statuses_that_nobody_knows_are_their_class() {
+        let text = |status| status_text(status_number(status, false));
+        for known in [0, 9, 101, 200, 206, 308, 404, 418, 422, 429, 451, 499, 500, 504, 520] {
+            assert_eq!(*text(known), format!("{known:03}"));
+        }
+        assert_eq!(
+            [212, 399, 477, 555, 600, 999].map(|status| text(status).to_string()),
+            ["2xx", "3xx", "4xx", "5xx", "6xx", "9xx"]
+        );
+        assert_eq!(&*status_text(status_number(200, true)), "2xx");
+        let all: std::collections::BTreeSet<_> = (0..1000).map(text).collect();
+        assert!(all.len() < 110, "{}", all.len());
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("/short"), "/short");
+        assert_eq!(cut(&"x".repeat(LONGEST)).len(), LONGEST);
+        for text in ["x".repeat(LONGEST + 1), "ä".repeat(LONGEST), format!("x{}", "ä".repeat(200))]
+        {
+            let cut = cut(&text);
+            assert!(cut.len() <= LONGEST && cut.ends_with('…'), "{cut}");
+            assert!(text.starts_with(cut.trim_end_matches('…')));
+        }
     }
 }

@@ -17,6 +17,7 @@ mod ingress;
 mod kinds;
 mod names;
 mod options;
+mod password_files;
 mod passwords;
 mod pattern_budget;
 mod problems;

@@ -7,12 +7,14 @@ use model::policy::{Password, Users};
 use std::collections::BTreeMap;
 
 /// The rest of a sentence; with `TOOK_IT`.
-const TOO_COSTLY: &str = "has a bcrypt hash whose cost is above 16, so that each guess takes seconds: hash it \
+const TOO_COSTLY: &str = "has a bcrypt hash whose cost is above 14, so that each guess takes seconds: hash it \
     with 10 to 12 (ingress-nginx took it)";
-/// The costliest bcrypt that is computed: 2^16 rounds are seconds.
-const COSTLIEST: u32 = 16;
+/// The costliest bcrypt that is computed: it takes about a second, as long as the most rounds of SHA-crypt.
+const COSTLIEST: u32 = 14;
 /// The most rounds of SHA-crypt that are computed.
 const MOST_ROUNDS: u32 = 1_000_000;
+/// Wrong lines of a file that are told one by one: each Ingress that names it is told of them.
+const TOLD: usize = 20;
 
 /// Users, and what is wrong with lines that let nobody in.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct PasswordFile {
     pub users: Users,
     /// What is wrong with the other lines; no password is ever part of it.
     pub wrong: Vec<String>,
+    /// How many further lines there are with something wrong.
+    pub untold: usize,
 }
 
 impl PasswordFile {
@@ -67,8 +71,8 @@ impl PasswordFile {
                 [user, of, hash] if of == realm.as_bytes() => {
                     file.add(&place, user, Some(hash), digest);
                 }
-                [_, _, _] => file.wrong.push(format!("{place} is for another realm")),
-                _ => file.wrong.push(format!("{place} is not user:realm:hash, as htdigest writes")),
+                [_, _, _] => file.tell(format!("{place} is for another realm")),
+                _ => file.tell(format!("{place} is not user:realm:hash, as htdigest writes")),
             }
         }
         file
@@ -82,7 +86,7 @@ impl PasswordFile {
         read: impl FnOnce(&[u8]) -> Result<Password, &'static str>,
     ) {
         if self.users.0.contains_key(user) {
-            return self.wrong.push(format!("{place} repeats a user, the first one counts"));
+            return self.tell(format!("{place} repeats a user, the first one counts"));
         }
         let read = match hash {
             None => Err("has no colon: write user:hash"),
@@ -92,7 +96,15 @@ impl PasswordFile {
         };
         match read {
             Ok(password) => drop(self.users.0.insert(user.into(), password)),
-            Err(wrong) => self.wrong.push(format!("{place} {wrong}")),
+            Err(wrong) => self.tell(format!("{place} {wrong}")),
+        }
+    }
+
+    fn tell(&mut self, wrong: String) {
+        if self.wrong.len() < TOLD {
+            self.wrong.push(wrong);
+        } else {
+            self.untold += 1;
         }
     }
 }
@@ -165,7 +177,7 @@ fn bcrypt(text: &str, rest: &[u8]) -> Result<Password, &'static str> {
     }
     match std::str::from_utf8(&[*tens, *ones]).ok().and_then(|cost| cost.parse::<u32>().ok()) {
         Some(4..=COSTLIEST) => Ok(Password::Bcrypt(text.into())),
-        Some(17..=31) => Err(TOO_COSTLY),
+        Some(15..=31) => Err(TOO_COSTLY),
         _ => Err("has a bcrypt hash whose cost is not between 4 and 31"),
     }
 }
@@ -244,7 +256,7 @@ mod tests {
             "{SSHA}!",
             "$apr1$salt$short",
             "$2y$31$abc",
-            "$2y$17$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a",
+            "$2y$15$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a",
             "$5$rounds=99999999$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA",
             "$6$saltsalt$0IyaXrmV7.sGNS6tirgqHLqX/G.FBvgkYA.lpPdS5sA",
             "ab$Nd1rDfiNcx",
@@ -268,6 +280,13 @@ mod tests {
         assert!(file.users.0[&b"bob"[..]] == Password::Plain(b"b".as_slice().into()));
         let wrong = ["key alice, line 4 has no colon: write user:hash", "key carol has no hash"];
         assert_eq!(file.wrong, wrong);
+    }
+
+    #[test]
+    fn of_many_wrong_lines_the_first_are_told() {
+        let file = PasswordFile::htpasswd("nocolon\n".repeat(1000).as_bytes());
+        assert_eq!((file.wrong.len(), file.untold), (super::TOLD, 1000 - super::TOLD));
+        assert_eq!(file.wrong[19], "line 20 has no colon: write user:hash");
     }
 
     #[test]

@@ -6,12 +6,14 @@ mod des_crypt;
 mod digest;
 mod md5_crypt;
 mod remembered;
+mod turns;
 mod verifier;
 mod verify;
 
 pub(crate) use authorization::{basic, digest};
 pub(crate) use digest::{Digests, Judgement};
 pub(crate) use remembered::Remembered;
-pub(crate) use verifier::{Busy, Verifier};
+pub(crate) use turns::{Asker, Busy};
+pub(crate) use verifier::Verifier;
 #[cfg(feature = "fuzzing")]
 pub(crate) use verify::verify;

@@ -12,15 +12,21 @@ use sha_crypt::{PasswordVerifier, ShaCrypt};
 /// Bytes of a password beyond which SHA-crypt, whose work grows with them, says no, as the original's libc does.
 const LONGEST: usize = 256;
 
-/// Whether finding out takes so long that other requests would wait.
-pub(super) fn is_costly(known: &Password) -> bool {
+/// Microseconds that finding out takes, about: what hashes cost one another. 0: so little that nobody waits.
+pub(super) fn cost(known: &Password) -> u64 {
     match known {
         Password::Plain(_)
         | Password::Sha1(_)
         | Password::SaltedSha1 { .. }
-        | Password::Digest(_) => false,
-        Password::Md5 { .. } | Password::Bcrypt(_) | Password::ShaCrypt(_) | Password::Des(_) => {
-            true
+        | Password::Digest(_) => 0,
+        Password::Md5 { .. } | Password::Des(_) => 500,
+        Password::Bcrypt(hash) => {
+            let cost = hash.get(4..6).and_then(|cost| cost.parse().ok()).unwrap_or(31);
+            50 << cost.min(31u64)
+        }
+        Password::ShaCrypt(hash) => {
+            let rounds = hash[3..].strip_prefix("rounds=").and_then(|rest| rest.split('$').next());
+            rounds.and_then(|rounds| rounds.parse().ok()).unwrap_or(5000)
         }
     }
 }

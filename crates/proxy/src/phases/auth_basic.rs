@@ -2,9 +2,9 @@
 
 use super::Stop;
 use super::access::{self, Verdict};
-use crate::credentials::{self, Busy, Judgement};
+use crate::credentials::{self, Asker, Busy, Judgement};
 use crate::error::Error;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
 use crate::snippet::on_machine;
 use bytes::Bytes;
 use http::StatusCode;
@@ -56,7 +56,8 @@ async fn basic(
     let worker = &exchange.worker;
     if let Some(credentials) = value.and_then(|value| credentials::basic(&value)) {
         let (user, password) = (&credentials.user, credentials.password);
-        let known = worker.verifier().knows(&policy.users, user, password, &worker.remembered);
+        let (remembered, asker) = (&worker.remembered, asker(exchange));
+        let known = worker.verifier().knows(&policy.users, user, password, remembered, &asker);
         match known.await {
             Ok(true) => return Ok(Verdict::Pass),
             Ok(false) => {}
@@ -65,6 +66,16 @@ async fn basic(
     }
     let realm = realm.as_deref().unwrap_or(&policy.realm);
     Ok(challenge(Some(format!("Basic realm=\"{realm}\""))))
+}
+
+/// The namespace and the Ingress that ask; a location of a snippet is no Ingress's.
+fn asker(exchange: &Exchange) -> Asker {
+    let place = exchange.place.as_ref();
+    let ingress = place.and_then(|place| place.spot().location.origin.as_ref());
+    Asker {
+        namespace: place.and_then(Place::owner).cloned().unwrap_or_default(),
+        ingress: ingress.map(|ingress| ingress.name.clone()).unwrap_or_default(),
+    }
 }
 
 fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> Verdict {

@@ -1,7 +1,7 @@
 //! `auth-type`, `auth-secret`, `auth-secret-type`, `auth-realm`: a name and a password are asked for.
 
 use super::Family;
-use crate::passwords::PasswordFile;
+use crate::password_files::Form;
 use crate::settings::{Key, OnBad, Risk, Settings};
 use model::Severity;
 use model::policy::{AuthBasic, AuthScheme, Policy};
@@ -32,7 +32,7 @@ static SECRET_TYPE: Key<Kind> = Key::annotation("auth-secret-type", kind)
         "auth-file or auth-map",
         "auth-file",
         "auth-file: the Secret's key auth holds a password file (htpasswd, or htdigest for auth-type digest). auth-map: \
-         each key is a user, its value the hash. Hashes: bcrypt up to cost 16, $apr1$, $1$, $5$ and $6$ up to 1000000 \
+         each key is a user, its value the hash. Hashes: bcrypt up to cost 14, $apr1$, $1$, $5$ and $6$ up to 1000000 \
          rounds, DES, {SHA}, {SSHA}, {PLAIN}.",
     )
     .on_bad(OnBad::Reject);
@@ -76,44 +76,30 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         }
         return;
     };
-    let file = match file(settings, scheme, kind, &realm, &reference) {
+    let form = match (scheme, kind) {
+        (AuthScheme::Basic, Kind::File) => Form::Htpasswd,
+        (AuthScheme::Basic, Kind::Map) => Form::Map,
+        (AuthScheme::Digest, Kind::File) => Form::Htdigest(realm.clone()),
+        (AuthScheme::Digest, Kind::Map) => Form::DigestMap(realm.clone()),
+    };
+    let passwords = settings.scope().passwords;
+    let read = |secret| {
+        let read = passwords.read(secret, form);
+        read.map_err(|wrong| format!("Secret {reference} {wrong}"))
+    };
+    let file = match settings.secret(&reference).and_then(read) {
         Ok(file) => file,
         Err(reason) => return settings.deny(SECRET.about.name, &reason),
     };
-    for wrong in &file.wrong {
+    for wrong in file.wrong.iter() {
         let message = format!("Secret {reference}: {wrong}; it lets nobody in");
         settings.note(SECRET.about.name, Severity::Warning, message);
     }
-    policy.auth_basic = Some(Arc::new(AuthBasic { scheme, realm, users: Arc::new(file.users) }));
-}
-
-fn file(
-    settings: &Settings<'_>,
-    scheme: AuthScheme,
-    kind: Kind,
-    realm: &str,
-    reference: &str,
-) -> Result<PasswordFile, String> {
-    let secret = settings.secret(reference)?;
-    let empty = Default::default();
-    let data = secret.data.as_ref().unwrap_or(&empty);
-    let text = || {
-        let text = data.get("auth");
-        text.ok_or_else(|| {
-            format!("Secret {reference} has no key auth: put the password file there")
-        })
-    };
-    match (scheme, kind) {
-        (AuthScheme::Basic, Kind::File) => Ok(PasswordFile::htpasswd(text()?)),
-        (AuthScheme::Basic, Kind::Map) => Ok(PasswordFile::map(data)),
-        (AuthScheme::Digest, Kind::File) => Ok(PasswordFile::htdigest(text()?, realm)),
-        (AuthScheme::Digest, Kind::Map) => {
-            // Each value is what follows the user in a file.
-            let lines = data.iter().map(|(user, rest)| [user.as_bytes(), b":", rest].concat());
-            let text = lines.collect::<Vec<_>>().join(&b'\n');
-            Ok(PasswordFile::htdigest(&text, realm))
-        }
+    if file.untold > 0 {
+        let message = format!("Secret {reference}: {} further lines let nobody in", file.untold);
+        settings.note(SECRET.about.name, Severity::Warning, message);
     }
+    policy.auth_basic = Some(Arc::new(AuthBasic { scheme, realm, users: file.users }));
 }
 
 fn scheme(text: &str) -> Result<AuthScheme, String> {

@@ -11,6 +11,7 @@ pub use routes::useless_route;
 
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
+use crate::password_files::PasswordFiles;
 use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
@@ -48,7 +49,8 @@ pub fn review(
     served: &Configuration,
     options: &Options,
 ) -> Review {
-    let reviewer = Reviewer { ingress, snapshot, served, options };
+    let passwords = PasswordFiles::default();
+    let reviewer = Reviewer { ingress, snapshot, served, options, passwords };
     reviewer.review()
 }
 
@@ -57,6 +59,7 @@ struct Reviewer<'a> {
     snapshot: &'a Snapshot,
     served: &'a Configuration,
     options: &'a Options,
+    passwords: PasswordFiles,
 }
 
 /// Whether a review of this Ingress is ours to make: it has our class and is in a namespace that is watched.
@@ -180,7 +183,7 @@ impl<'a> Reviewer<'a> {
         config_map::permissions(&mut Settings::of_config_map(self.scope(CrossNamespace::default())))
     }
 
-    fn scope(&self, cross_namespace: CrossNamespace) -> Scope<'a> {
+    fn scope(&self, cross_namespace: CrossNamespace) -> Scope<'_> {
         let key = self.options.config_map.as_ref();
         let data = key.and_then(|key| self.snapshot.config_maps.get(key));
         Scope {
@@ -189,6 +192,7 @@ impl<'a> Reviewer<'a> {
             config_map: key.zip(data.map(|map| &map.data)),
             secrets: &self.snapshot.secrets,
             config_maps: &self.snapshot.config_maps,
+            passwords: &self.passwords,
             cross_namespace,
             raw: self.options.raw,
             snippets: None,

@@ -2,6 +2,7 @@
 
 use super::{About, Key, OnBad};
 use crate::ingress::Target;
+use crate::password_files::PasswordFiles;
 use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
@@ -24,6 +25,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
     /// The ConfigMaps of the cluster.
     pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
+    /// What was read of Secrets with passwords.
+    pub(crate) passwords: &'a PasswordFiles,
     /// What may be named of other namespaces.
     pub(crate) cross_namespace: CrossNamespace,
     /// Whether the engine understands nginx's own words.

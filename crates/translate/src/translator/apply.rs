@@ -119,6 +119,7 @@ impl Translator {
                 config_map: self.options.config_map.as_ref().zip(data.map(|map| &map.data)),
                 secrets: &self.snapshot.secrets,
                 config_maps: &self.snapshot.config_maps,
+                passwords: &self.passwords,
                 cross_namespace: ground.permissions.cross_namespace,
                 raw: self.options.raw,
                 snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),

@@ -15,6 +15,7 @@ use crate::gateway::{Gateways, Statuses};
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
 use crate::names::{Registry, Wishes};
+use crate::password_files::PasswordFiles;
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
 use crate::snippets::ForAll;
@@ -69,6 +70,7 @@ pub struct Translator {
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
     secrets: Secrets,
+    passwords: PasswordFiles,
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
     default_backend: Backend,
@@ -131,6 +133,7 @@ impl Translator {
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
             secrets: Secrets::default(),
+            passwords: PasswordFiles::default(),
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
             default_backend: Backend::NotFound,
@@ -193,6 +196,7 @@ impl Translator {
             self.make_streams();
         }
         self.ground = Some(ground);
+        self.passwords.forget();
         let changes = Changes::between(&before, &self.configuration);
         Translation {
             configuration: self.configuration.clone(),
@@ -218,6 +222,7 @@ impl Translator {
             config_map: key.zip(data),
             secrets: &self.snapshot.secrets,
             config_maps: &self.snapshot.config_maps,
+            passwords: &self.passwords,
             cross_namespace: CrossNamespace::default(),
             raw: self.options.raw,
             snippets: None,

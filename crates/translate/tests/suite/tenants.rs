@@ -929,6 +929,39 @@ fn what_annotations_name_counts_for_each_ingress_that_names_it() {
 }
 
 #[test]
+fn passwords_are_read_and_kept_once_for_all_ingresses_that_name_their_secret() {
+    use std::sync::Arc;
+    let mut snapshot = cluster();
+    put_service(&mut snapshot, service("a", "s", 80));
+    let forms = [("one", "auth-file"), ("two", "auth-file"), ("map", "auth-map")];
+    for (name, form) in forms {
+        let mut made = simple("a", name, &format!("{name}.test"), "/", "s");
+        let asks = [("auth-type", "basic"), ("auth-secret", "users"), ("auth-secret-type", form)];
+        asks.iter().for_each(|(name, value)| annotate(&mut made, name, value));
+        put_ingress(&mut snapshot, made);
+    }
+    let mut translator = Translator::new(Options::default());
+    let mut users = |snapshot: &_| {
+        let translation = translator.update(snapshot);
+        forms.map(|(name, _)| {
+            let host = &translation.configuration.servers[&ServerName::new(format!("{name}.test"))];
+            let policy = &host.locations[0].policy;
+            Arc::clone(&policy.auth_basic.as_ref().expect("a password is asked for").users)
+        })
+    };
+    put_secret(&mut snapshot, secret("a", "users", &[("auth", "u:{PLAIN}x")]));
+    let [one, two, map] = users(&snapshot);
+    assert!(Arc::ptr_eq(&one, &two) && one.0.contains_key(&b"u"[..]));
+    assert!(!Arc::ptr_eq(&one, &map) && map.0.is_empty(), "another form has other users");
+    put_secret(&mut snapshot, secret("a", "users", &[("auth", "v:{PLAIN}x")]));
+    let [new, newer, _] = users(&snapshot);
+    assert!(Arc::ptr_eq(&new, &newer) && new.0.contains_key(&b"v"[..]));
+    // What is not served any more is not kept.
+    drop(two);
+    assert_eq!(Arc::strong_count(&one), 1);
+}
+
+#[test]
 fn what_an_ingress_asks_for_is_shared_by_its_paths_however_many_and_long() {
     use std::sync::Arc;
     let long = "$host/x".repeat(1000);

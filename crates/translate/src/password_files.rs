@@ -1,0 +1,79 @@
+//! Password files, each of which is read and kept once, however many Ingresses name its Secret.
+
+use crate::passwords::PasswordFile;
+use model::policy::Users;
+use objects::{ObjectKey, Secret};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How a Secret is read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    /// `auth-type: basic` with a file.
+    Htpasswd,
+    /// `auth-type: basic` with a key for each user.
+    Map,
+    /// `auth-type: digest` with a file, for this realm.
+    Htdigest(String),
+    /// `auth-type: digest` with a key for each user, for this realm.
+    DigestMap(String),
+}
+
+/// What was read of Secrets. It is shared by those that serve it: nothing else keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct PasswordFiles(Mutex<BTreeMap<(ObjectKey, Form), Read>>);
+
+/// One version of a Secret, read.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    secret: Arc<Secret>,
+    /// Who may come in.
+    pub(crate) users: Arc<Users>,
+    /// What is wrong with lines that let nobody in.
+    pub(crate) wrong: Arc<[String]>,
+    /// How many further lines there are with something wrong.
+    pub(crate) untold: usize,
+}
+
+impl PasswordFiles {
+    /// The users of a Secret in one form. The error completes a sentence that begins with the Secret.
+    pub(crate) fn read(&self, secret: &Arc<Secret>, form: Form) -> Result<Read, &'static str> {
+        let key = (secret.meta.key.clone(), form);
+        if let Some(known) = self.all().get(&key)
+            && Arc::ptr_eq(&known.secret, secret)
+        {
+            return Ok(known.clone());
+        }
+        let PasswordFile { users, wrong, untold } = parse(secret, &key.1)?;
+        let (secret, users, wrong) = (secret.clone(), Arc::new(users), wrong.into());
+        let read = Read { secret, users, wrong, untold };
+        self.all().insert(key, read.clone());
+        Ok(read)
+    }
+
+    /// Forgets what nobody uses any more.
+    pub(crate) fn forget(&self) {
+        self.all().retain(|_, read| Arc::strong_count(&read.users) > 1);
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, Form), Read>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn parse(secret: &Secret, form: &Form) -> Result<PasswordFile, &'static str> {
+    let empty = Default::default();
+    let data = secret.data.as_ref().unwrap_or(&empty);
+    let text = || data.get("auth").ok_or("has no key auth: put the password file there");
+    match form {
+        Form::Htpasswd => Ok(PasswordFile::htpasswd(text()?)),
+        Form::Map => Ok(PasswordFile::map(data)),
+        Form::Htdigest(realm) => Ok(PasswordFile::htdigest(text()?, realm)),
+        Form::DigestMap(realm) => {
+            // Each value is what follows the user in a file.
+            let lines = data.iter().map(|(user, rest)| [user.as_bytes(), b":", rest].concat());
+            let text = lines.collect::<Vec<_>>().join(&b'\n');
+            Ok(PasswordFile::htdigest(&text, realm))
+        }
+    }
+}
