@@ -39,14 +39,14 @@ use crate::endpoint_budget::Lists;
 use crate::kinds::kind_of;
 use crate::translator::differing;
 use addresses::{Given, assign};
-use attach::{Attached, attach};
+use attach::{Attached, attach, hosts_of};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
 use hosts::host;
 use kinds::RouteId;
 use listeners::{Certified, State};
 use model::{Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity};
-use objects::gateway::{Gateway, GatewayClass, HttpRoute, ListenerSet};
+use objects::gateway::{Gateway, GatewayClass, ListenerSet};
 use objects::{ObjectKey, Snapshot};
 use parents::{Parent, ours, parents};
 use places::Places;
@@ -359,14 +359,12 @@ impl Gateways {
     /// Weighs the touched routes that name a Gateway of ours; those whom that makes wait, or wait no more, are touched.
     fn weigh(&mut self, around: &Around<'_>, work: &mut Work) {
         let Self { places, gateways, .. } = self;
-        let is_ours = |route: &&Arc<HttpRoute>| {
-            let own = &route.meta.key.namespace;
-            !ours(&route.parents, own, gateways, around.new).is_empty()
+        let weighed = |id: &RouteId| {
+            let route = around.new.http_routes.get(id)?;
+            let ours = ours(&route.parents, &route.meta.key.namespace, gateways, around.new);
+            (!ours.is_empty()).then(|| (&**route, hosts_of(route, &ours, around.new)))
         };
-        let routes = work.routes.iter().map(|id| {
-            let route = around.new.http_routes.get(id).filter(is_ours);
-            (id, route.map(|route| &**route))
-        });
+        let routes = work.routes.iter().map(|id| (id, weighed(id)));
         let news = places.weigh(routes, around.most);
         work.routes.extend(news);
     }

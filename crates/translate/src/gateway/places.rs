@@ -33,11 +33,11 @@ struct Namespace {
 type Name = (Kind, Arc<str>);
 
 impl Places {
-    /// Weighs routes again, or forgets those that are gone or nobody's; gives back those who wait from now on, and
-    /// those who need not any longer.
+    /// Weighs routes again, each with the number of hosts under which it would answer, or forgets those that are gone or
+    /// nobody's; gives back those who wait from now on, and those who need not any longer.
     pub(super) fn weigh<'r>(
         &mut self,
-        routes: impl Iterator<Item = (&'r RouteId, Option<&'r HttpRoute>)>,
+        routes: impl Iterator<Item = (&'r RouteId, Option<(&'r HttpRoute, usize)>)>,
         most: Most,
     ) -> BTreeSet<RouteId> {
         let mut touched = BTreeSet::new();
@@ -85,13 +85,15 @@ pub(super) fn over_budget(name: &str) -> (&'static str, String) {
 }
 
 impl Namespace {
-    fn put(&mut self, name: Name, route: Option<&HttpRoute>) {
+    fn put(&mut self, name: Name, route: Option<(&HttpRoute, usize)>) {
         if let Some((_, amounts)) = self.routes.remove(&name) {
             self.total = with(self.total, amounts, u64::saturating_sub);
         }
-        if let Some(route) = route {
+        if let Some((route, hosts)) = route {
             let (number, bytes) = expressions(route);
-            let amounts = [places(route), number, bytes];
+            // Whom fewer listeners have is never charged less than for what it says itself.
+            let hosts = hosts.max(route.hostnames.len()).max(1);
+            let amounts = [places(route).saturating_mul(hosts), number, bytes];
             let amounts = amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX));
             self.total = with(self.total, amounts, u64::saturating_add);
             self.routes.insert(name, (route.meta.created, amounts));
