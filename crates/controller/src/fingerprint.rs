@@ -2,10 +2,13 @@
 
 use crate::stable;
 use model::policy::Policy;
-use model::{Changes, Configuration, Location, Server, revealed};
+use model::snippet::Scope;
+use model::{
+    Changes, Configuration, Location, RouteHost, RouteKey, Rule, RuleMatch, Server, Share, revealed,
+};
 use serde::Serialize;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A number that tells Configurations apart. It is a sum over their parts, so that a change costs what it changes, and
 /// it does not depend on the way that led there. Endpoints do not count: they come and go all the time.
@@ -13,65 +16,142 @@ use std::sync::Arc;
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// The number after `changes` from one Configuration to the next.
-    pub(crate) fn after(self, old: &Configuration, new: &Configuration, changes: &Changes) -> Self {
-        let without = of_changed(old, changes);
-        Self(self.0.wrapping_sub(without).wrapping_add(of_changed(new, changes)))
-    }
-
     /// As a number that a float holds exactly.
     pub(crate) fn number(self) -> u64 {
         self.0 >> 11
     }
 }
 
-/// The share of the parts that `changes` names.
-fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
-    let mut policies = Policies::default();
-    let servers = changes.servers.iter().filter_map(|name| of.servers.get(name));
-    let servers = servers.map(|server| policies.server(server));
-    let routes = changes.routes.iter().filter_map(|key| Some((key, of.routes.get(key)?)));
-    let listeners = changes.listeners.iter().filter_map(|id| of.listeners.get(id)).map(hash);
-    let carried = changes.tls_routes.iter();
-    let carried = carried.filter_map(|key| Some((key, of.tls_routes.get(key)?)));
-    let streams = changes.streams.iter().filter_map(|port| Some((port, of.streams.get(port)?)));
-    let streams = streams.map(|(port, stream)| {
-        hash(&(port, &stream.service, stream.takes_proxy, stream.gives_proxy))
-    });
-    let certificates = changes.certificates.iter().filter_map(|id| of.certificates.get(id));
-    let certificates = certificates.map(|certificate| {
-        let chain = certificate.chain.iter().map(Vec::as_slice);
-        stable::number(std::iter::once(certificate.id.as_str().as_bytes()).chain(chain))
-    });
-    let global = changes.global.then(|| hash(&of.global));
-    let default = changes.default_certificate.then(|| hash(&of.default_certificate));
-    let parts = servers
-        .chain(routes.map(|route| hash(&route)))
-        .chain(listeners)
-        .chain(carried.map(|route| hash(&route)))
-        .chain(streams)
-        .chain(certificates)
-        .chain(global)
-        .chain(default);
-    parts.fold(0, u64::wrapping_add)
+/// The fingerprint of what is served, brought up to date. What parts share has been written once for all of them, and
+/// is not written again as long as it is there: a host may have very many places, of which a change touches one.
+#[derive(Debug, Default)]
+pub(crate) struct Fingerprints {
+    now: Fingerprint,
+    policies: Numbers<Policy>,
+    scopes: Numbers<Scope>,
+    places: Numbers<Location>,
+    matches: Numbers<RuleMatch>,
 }
 
-/// The numbers of policies that were seen: the places of an Ingress share one, which may be large.
-#[derive(Default)]
-struct Policies(HashMap<*const Policy, u64>);
-
-impl Policies {
-    fn server(&mut self, server: &Server) -> u64 {
-        let locations = server.locations.iter().map(|location| {
-            let Location { path, kind, whole, backend, canary, service, origin, policy } =
-                &**location;
-            let policy = *self.0.entry(Arc::as_ptr(policy)).or_insert_with(|| hash(&**policy));
-            hash(&(path, kind, whole, backend, canary, service, origin, policy))
-        });
-        let locations: Vec<u64> = locations.collect();
-        let bare = Server { locations: Vec::new(), ..server.clone() };
-        hash(&(bare, locations))
+impl Fingerprints {
+    /// Follows `changes` from one Configuration to the next.
+    pub(crate) fn follow(
+        &mut self,
+        old: &Configuration,
+        new: &Configuration,
+        changes: &Changes,
+    ) -> Fingerprint {
+        self.policies.tidy();
+        self.scopes.tidy();
+        self.places.tidy();
+        self.matches.tidy();
+        let without = self.of_changed(old, changes);
+        let with = self.of_changed(new, changes);
+        self.now = Fingerprint(self.now.0.wrapping_sub(without).wrapping_add(with));
+        self.now
     }
+
+    /// The share of the parts that `changes` names.
+    fn of_changed(&mut self, of: &Configuration, changes: &Changes) -> u64 {
+        let servers = changes.servers.iter().filter_map(|name| of.servers.get(name));
+        let servers = sum(servers.map(|server| self.server(server)));
+        let routes = changes.routes.iter().filter_map(|key| Some((key, of.routes.get(key)?)));
+        let routes = sum(routes.map(|(key, host)| self.routes(key, host)));
+        let listeners = changes.listeners.iter().filter_map(|id| of.listeners.get(id)).map(hash);
+        let carried = changes.tls_routes.iter();
+        let carried = carried.filter_map(|key| Some((key, of.tls_routes.get(key)?)));
+        let streams = changes.streams.iter().filter_map(|port| Some((port, of.streams.get(port)?)));
+        let streams = streams.map(|(port, stream)| {
+            hash(&(port, &stream.service, stream.takes_proxy, stream.gives_proxy))
+        });
+        let certificates = changes.certificates.iter().filter_map(|id| of.certificates.get(id));
+        let certificates = certificates.map(|certificate| {
+            let chain = certificate.chain.iter().map(Vec::as_slice);
+            stable::number(std::iter::once(certificate.id.as_str().as_bytes()).chain(chain))
+        });
+        let global = changes.global.then(|| hash(&of.global));
+        let default = changes.default_certificate.then(|| hash(&of.default_certificate));
+        let parts = [servers, routes].into_iter().chain(listeners);
+        let parts = parts.chain(carried.map(|route| hash(&route))).chain(streams);
+        sum(parts.chain(certificates).chain(global).chain(default))
+    }
+
+    fn server(&mut self, server: &Server) -> u64 {
+        let Server {
+            name,
+            aliases,
+            www,
+            app_root,
+            certificate,
+            client_certificate,
+            ciphers,
+            passthrough,
+            snippet,
+            regex,
+            patterns: _,
+            locations,
+        } = server;
+        let snippet = snippet.as_ref().map(|scope| self.scopes.of(scope, hash));
+        let locations: Vec<u64> = locations.iter().map(|location| self.place(location)).collect();
+        let of_tls = (certificate, client_certificate, ciphers, passthrough);
+        hash(&(name, aliases, www, app_root, of_tls, snippet, regex, locations))
+    }
+
+    fn routes(&mut self, key: &RouteKey, host: &RouteHost) -> u64 {
+        let RouteHost { name, certificate, rules, tiers, locations } = host;
+        let rules = rules.iter().map(|Rule { matches, shares }| {
+            let shares = shares.iter().map(|Share { weight, location }| (weight, location));
+            (self.matches.of(matches, hash), shares.collect::<Vec<_>>())
+        });
+        let rules: Vec<_> = rules.collect();
+        let locations: Vec<u64> = locations.iter().map(|location| self.place(location)).collect();
+        hash(&(key, name, certificate, rules, tiers, locations))
+    }
+
+    /// A place; those of an Ingress or a route share a policy, which may be large.
+    fn place(&mut self, location: &Arc<Location>) -> u64 {
+        let policies = &mut self.policies;
+        self.places.of(location, |location| {
+            let Location { path, kind, whole, backend, canary, service, origin, policy } = location;
+            let policy = policies.of(policy, hash);
+            hash(&(path, kind, whole, backend, canary, service, origin, policy))
+        })
+    }
+}
+
+/// The numbers of values that are there.
+#[derive(Debug)]
+struct Numbers<T> {
+    /// By their address, which nobody else has while they are known here.
+    all: HashMap<usize, (Weak<T>, u64)>,
+    /// How many there were after they had last been gone through.
+    kept: usize,
+}
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self { all: HashMap::new(), kept: 0 }
+    }
+}
+
+impl<T> Numbers<T> {
+    /// The number of a value, which is made once.
+    fn of(&mut self, value: &Arc<T>, make: impl FnOnce(&T) -> u64) -> u64 {
+        let known = self.all.entry(Arc::as_ptr(value).addr());
+        known.or_insert_with(|| (Arc::downgrade(value), make(value))).1
+    }
+
+    /// Forgets those whose values are gone, once they may be many.
+    fn tidy(&mut self) {
+        if self.all.len() > self.kept + self.kept / 4 + 64 {
+            self.all.retain(|_, (value, _)| value.strong_count() > 0);
+            self.kept = self.all.len();
+        }
+    }
+}
+
+fn sum(parts: impl Iterator<Item = u64>) -> u64 {
+    parts.fold(0, u64::wrapping_add)
 }
 
 #[expect(
@@ -85,10 +165,11 @@ fn hash(part: &impl Serialize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Fingerprint;
+    use super::{Fingerprints, Numbers};
     use model::policy::Policy;
     use model::{
-        Backend, Changes, Configuration, Global, Location, PathKind, Server, ServerName, Template,
+        Backend, Changes, Configuration, Global, Location, PathKind, RouteHost, RouteKey, Rule,
+        RuleMatch, Scheme, Server, ServerName, Share, Template,
     };
     use std::sync::Arc;
 
@@ -100,29 +181,111 @@ mod tests {
 
     /// The number after each step, beginning with nothing.
     fn numbers(steps: &[&Configuration]) -> Vec<u64> {
-        let (mut fingerprint, mut before) = (Fingerprint::default(), &Configuration::default());
+        let (mut numbers, mut before) = (Fingerprints::default(), &Configuration::default());
         let mut step = |next| {
-            fingerprint = fingerprint.after(before, next, &Changes::between(before, next));
+            let now = numbers.follow(before, next, &Changes::between(before, next));
             before = next;
-            fingerprint.number()
+            now.number()
         };
         steps.iter().map(|next| step(*next)).collect()
     }
 
+    fn place(path: &str, policy: Arc<Policy>) -> Arc<Location> {
+        Arc::new(Location {
+            path: path.to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: Backend::NotFound,
+            canary: None,
+            service: None,
+            origin: None,
+            policy,
+        })
+    }
+
+    /// A rule for a path with where it leads.
+    fn rule(path: &str) -> (Arc<RuleMatch>, Arc<Location>) {
+        let matches = RuleMatch {
+            scheme: Scheme::Http,
+            kind: PathKind::Prefix,
+            path: path.to_owned(),
+            pattern: None,
+            grpc: None,
+            method: None,
+            headers: Vec::new(),
+            query: Vec::new(),
+        };
+        (Arc::new(matches), place(path, Arc::default()))
+    }
+
+    /// These rules under each of the hosts.
+    fn routes(hosts: &[&str], all: &[(Arc<RuleMatch>, Arc<Location>)]) -> Configuration {
+        let rules = all.iter().enumerate().map(|(location, (matches, _))| Rule {
+            matches: matches.clone(),
+            shares: vec![Share { weight: 1, location }],
+        });
+        let rules: Vec<_> = rules.collect();
+        let host = |name: &&str| {
+            let host = ServerName::new(*name);
+            let made = RouteHost {
+                name: host.clone(),
+                certificate: None,
+                rules: rules.clone(),
+                tiers: Vec::new(),
+                locations: all.iter().map(|(_, location)| location.clone()).collect(),
+            };
+            (RouteKey { listener: None, host }, Arc::new(made))
+        };
+        Configuration { routes: hosts.iter().map(host).collect(), ..Configuration::default() }
+    }
+
+    #[test]
+    fn of_hosts_with_many_places_a_change_writes_those_that_it_changes() {
+        let mut rules: Vec<_> = (0..200).map(|number| rule(&format!("/{number}"))).collect();
+        let hosts = ["a.test", "b.test", "c.test"];
+        let before = routes(&hosts, &rules);
+        rules.push(rule("/new"));
+        let after = routes(&hosts, &rules);
+        let (mut numbers, nothing) = (Fingerprints::default(), Configuration::default());
+        let mut written = Vec::new();
+        let mut said = Vec::new();
+        for (old, new) in [(&nothing, &before), (&before, &after), (&after, &before)] {
+            said.push(numbers.follow(old, new, &Changes::between(old, new)));
+            written.push((numbers.places.all.len(), numbers.matches.all.len()));
+        }
+        assert_eq!(written, [(200, 200), (201, 201), (201, 201)]);
+        assert!(said[0] == said[2] && said[0] != said[1]);
+        let copy: Vec<_> = rules
+            .iter()
+            .map(|(matches, location)| {
+                (RuleMatch::clone(matches).into(), place(&location.path, Arc::default()))
+            })
+            .collect();
+        let anew = numbers_of(&routes(&hosts, &copy));
+        assert_eq!(anew, said[1].number(), "a replica that shares nothing with this one");
+        rules.swap(0, 1);
+        assert_ne!(numbers_of(&routes(&hosts, &rules)), anew, "their order counts");
+    }
+
+    fn numbers_of(only: &Configuration) -> u64 {
+        numbers(&[only])[0]
+    }
+
+    #[test]
+    fn numbers_are_made_once_and_forgotten_with_their_values() {
+        let (mut numbers, value) = (Numbers::<u8>::default(), Arc::new(1));
+        assert_eq!(numbers.of(&value, |value| u64::from(*value)), 1);
+        assert_eq!(numbers.of(&value, |_| panic!("it is known")), 1);
+        for _ in 0..1000 {
+            numbers.tidy();
+            numbers.of(&Arc::new(2), |value| u64::from(*value));
+        }
+        assert!(numbers.all.len() < 100, "{}", numbers.all.len());
+        assert_eq!(numbers.of(&value, |_| panic!("it is known")), 1);
+    }
+
     #[test]
     fn places_count_alike_whether_they_share_their_policy_or_not() {
-        let place = |path: &str, policy: Arc<Policy>| {
-            Arc::new(Location {
-                path: path.to_owned(),
-                kind: PathKind::Prefix,
-                whole: false,
-                backend: Backend::NotFound,
-                canary: None,
-                service: None,
-                origin: None,
-                policy,
-            })
-        };
         let of = |one: Arc<Policy>, two: Arc<Policy>| {
             let name = ServerName::new("a.test");
             let locations = vec![place("/1", one), place("/2", two)];

@@ -23,7 +23,7 @@ pub use pod::{OwnPod, Sibling};
 pub use timings::{BOUNDS, Timings};
 
 use engine::Engine;
-use fingerprint::Fingerprint;
+use fingerprint::Fingerprints;
 use kubernetes::Feed;
 use model::{Changes, Problem};
 use report::Reporter;
@@ -39,7 +39,7 @@ pub struct Controller<E> {
     translator: Translator,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
-    fingerprint: Fingerprint,
+    fingerprints: Fingerprints,
     metrics: Arc<Metrics>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
@@ -57,7 +57,7 @@ impl<E: Engine> Controller<E> {
             engine,
             translator: Translator::new(options),
             left_out: Vec::new(),
-            fingerprint: Fingerprint::default(),
+            fingerprints: Fingerprints::default(),
             metrics: Arc::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
@@ -119,9 +119,8 @@ impl<E: Engine> Controller<E> {
                 report::served(applied.generation, changes, translated, took);
                 let (before, after) = (&known.serving, &known.configuration);
                 self.reporter.report_lost(before, after, changes, &known.snapshot);
-                self.fingerprint =
-                    self.fingerprint.after(&known.serving, &known.configuration, changes);
-                self.metrics.applied(applied.generation, self.fingerprint, took);
+                let fingerprint = self.fingerprints.follow(before, after, changes);
+                self.metrics.applied(applied.generation, fingerprint, took);
                 self.left_out = applied.left_out;
                 known.serving = known.configuration.clone();
                 let routes = !changes.servers.is_empty()

@@ -26,8 +26,8 @@ pub struct RouteHost {
 /// Which requests there are, and where they go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// Which ones.
-    pub matches: RuleMatch,
+    /// Which ones; the same value wherever the route answers.
+    pub matches: Arc<RuleMatch>,
     /// Where they go; a broken share leads to a location that answers 500.
     pub shares: Vec<Share>,
 }

@@ -147,11 +147,7 @@ impl Turns {
     pub(super) fn crowd(&self) -> Crowd {
         let lines = self.lines();
         let waiting = lines.by_namespace.values().map(|line| line.waiting as u64);
-        Crowd {
-            now: waiting.max().unwrap_or(0),
-            most: OF_NAMESPACE as u64,
-            refused: lines.refused,
-        }
+        Crowd { now: waiting.max().unwrap_or(0), most: OF_NAMESPACE as u64, refused: lines.refused }
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {

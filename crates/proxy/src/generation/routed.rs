@@ -29,7 +29,7 @@ pub(crate) fn paths(host: &RouteHost) -> Vec<(usize, RulePaths)> {
     let ends = host.tiers.iter().copied().chain([host.rules.len()]);
     let tier = |(start, end): (usize, usize)| {
         let rules = host.rules.get(start..end).unwrap_or_default();
-        (start, RulePaths::compile(rules.iter().map(|rule| &rule.matches)))
+        (start, RulePaths::compile(rules.iter().map(|rule| &*rule.matches)))
     };
     starts.zip(ends).map(tier).collect()
 }

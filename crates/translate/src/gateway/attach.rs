@@ -3,7 +3,7 @@
 use super::backend_tls::Policies;
 use super::listeners::{State, takes_from};
 use super::names::covers;
-use super::parents::ours;
+use super::parents::{Ours, ours};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
 use model::{RouteKey, Scheme, ServerName};
@@ -71,7 +71,7 @@ pub(super) fn attach(
         None => Draft::read(route, snapshot, tls),
     };
     let mut told = Vec::with_capacity(ours.len());
-    let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
+    let wish = wish(route);
     for (parent, (state, set)) in ours {
         let found = listeners(&wish, parent, (state, set), snapshot);
         let accepted = match (&attached.draft.refused, found) {
@@ -103,12 +103,33 @@ pub(super) fn attach(
     attached
 }
 
+/// Under how many hosts a route would answer at listeners of its parents: those of one name in clear and over TLS are
+/// one, and what is a more special listener's of somebody else counts.
+pub(super) fn hosts_of(route: &HttpRoute, ours: &[Ours<'_, '_>], snapshot: &Snapshot) -> usize {
+    let wish = wish(route);
+    let mut all = BTreeSet::new();
+    for (parent, (state, set)) in ours {
+        let found = listeners(&wish, parent, (state, *set), snapshot).unwrap_or_default();
+        for index in found.into_iter().filter(|index| scheme(state, *index).is_some()) {
+            let hosts = hosts(&route.hostnames, state.listener(index).hostname.as_deref());
+            let own = state.own(index);
+            all.extend(hosts.into_iter().map(|host| RouteKey { listener: own.clone(), host }));
+        }
+    }
+    all.len()
+}
+
+/// How clients come in at a listener where requests are served.
+fn scheme(state: &State, index: usize) -> Option<Scheme> {
+    state.listeners[index].scheme().filter(|_| state.serves(index))
+}
+
 /// Notes the listeners that a parent means, and where the route answers by them.
 fn take(attached: &mut Attached, state: &State, found: &[usize]) {
     for index in found {
         attached.listeners.insert((state.gateway.meta.key.clone(), *index));
         let (listener, read) = (state.listener(*index), &state.listeners[*index]);
-        let Some(scheme) = read.scheme().filter(|_| state.serves(*index)) else { continue };
+        let Some(scheme) = scheme(state, *index) else { continue };
         let own = state.own(*index);
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
         for host in hosts(&attached.route.hostnames, listener.hostname.as_deref()) {
@@ -132,6 +153,11 @@ pub(super) struct Wish<'a> {
     pub(super) namespace: &'a Arc<str>,
     /// Its host names; none: those of the listener.
     pub(super) hostnames: &'a [String],
+}
+
+fn wish(route: &HttpRoute) -> Wish<'_> {
+    let HttpRoute { kind, meta, hostnames, .. } = route;
+    Wish { kind: kind.name(), namespace: &meta.key.namespace, hostnames }
 }
 
 /// The listeners of a Gateway, or of one of its ListenerSets, that take a route which names it so; or why none does.

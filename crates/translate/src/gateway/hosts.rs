@@ -4,7 +4,7 @@ use super::attach::{Attached, specialty};
 use super::listeners::{State, certificate_id};
 use super::rules::DraftRule;
 use model::policy::{Policy, Protocol, RouteFilters, RouteRedirect};
-use model::{Backend, Location, RouteHost, RouteKey, Rule, RuleMatch, Share};
+use model::{Backend, Location, RouteHost, RouteKey, Rule, RuleMatch, Scheme, Share};
 use objects::ObjectKey;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub(super) fn host<'a>(
         return None;
     }
     all.sort_by_cached_key(|((attached, own), index, scheme, ..)| {
-        let RuleMatch { method, headers, query, grpc, .. } = &attached.draft.rules[*index].matches;
+        let RuleMatch { method, headers, query, grpc, .. } = &*attached.draft.rules[*index].matches;
         let called = grpc.as_ref().and_then(|called| called.method.as_ref());
         let called = called.map_or(0, String::len);
         let special = Reverse((called, method.is_some(), headers.len(), query.len()));
@@ -81,7 +81,7 @@ pub(super) fn host<'a>(
 
 fn add(
     host: &mut RouteHost,
-    scheme: model::Scheme,
+    scheme: Scheme,
     rule: &DraftRule,
     mut adapt: impl FnMut(&Arc<Location>) -> Arc<Location>,
 ) {
@@ -90,7 +90,11 @@ fn add(
         shares.push(Share { weight: *weight, location: host.locations.len() });
         host.locations.push(adapt(location));
     }
-    let matches = RuleMatch { scheme, ..rule.matches.clone() };
+    let matches = match scheme {
+        Scheme::Http => &rule.matches,
+        Scheme::Https => &rule.secure,
+    };
+    let matches = matches.clone();
     host.rules.push(Rule { matches, shares });
 }
 

@@ -48,7 +48,7 @@ use crate::endpoint_budget::Lists;
 use crate::kinds::kind_of;
 use crate::translator::differing;
 use addresses::Given;
-use attach::{Attached, attach};
+use attach::{Attached, attach, hosts_of};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
 use hosts::host;
@@ -60,7 +60,7 @@ use listeners::{Certified, State};
 use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, StreamPort,
 };
-use objects::gateway::{Gateway, GatewayClass, ListenerSet, ParentRef};
+use objects::gateway::{Gateway, GatewayClass, ListenerSet};
 use objects::{ObjectKey, Snapshot};
 use parents::{Parent, ours};
 use places::{Places, amounts};
@@ -315,21 +315,21 @@ impl Gateways {
     /// Weighs the touched routes that name a Gateway of ours; those whom that makes wait, or wait no more, are touched.
     fn weigh(&mut self, around: &Around<'_>, work: &mut Work) {
         let Self { places, streams, gateways, .. } = self;
-        let is_ours = |named: &[ParentRef], own: &ObjectKey| {
-            !ours(named, &own.namespace, gateways, around.new).is_empty()
-        };
         let (of_streams, others): (Vec<_>, Vec<_>) =
             work.routes.iter().partition(|id| is_stream(id));
-        let others = others.into_iter().map(|id| {
-            let route = around.new.http_routes.get(id);
-            let route = route.filter(|route| is_ours(&route.parents, &route.meta.key));
-            (id, route.map(|route| (route.meta.created, amounts(route))))
-        });
-        let of_streams = of_streams.into_iter().map(|id| {
-            let route = around.new.stream_routes.get(id);
-            let route = route.filter(|route| is_ours(&route.parents, &route.meta.key));
-            (id, route.map(|route| (route.meta.created, streams::amounts(route))))
-        });
+        let weighed = |id: &RouteId| {
+            let route = around.new.http_routes.get(id)?;
+            let ours = ours(&route.parents, &route.meta.key.namespace, gateways, around.new);
+            let hosts = (!ours.is_empty()).then(|| hosts_of(route, &ours, around.new))?;
+            Some((route.meta.created, amounts(route, hosts)))
+        };
+        let others = others.into_iter().map(|id| (id, weighed(id)));
+        let weighed = |id: &RouteId| {
+            let route = around.new.stream_routes.get(id)?;
+            let ours = ours(&route.parents, &route.meta.key.namespace, gateways, around.new);
+            (!ours.is_empty()).then(|| (route.meta.created, streams::amounts(route)))
+        };
+        let of_streams = of_streams.into_iter().map(|id| (id, weighed(id)));
         let mut news = places.weigh(others, around.most);
         news.extend(streams.places.weigh(of_streams, around.most));
         work.routes.extend(news);

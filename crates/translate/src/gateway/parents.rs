@@ -63,6 +63,9 @@ impl Parent {
     }
 }
 
+/// What a route names as a parent that is ours, and whose listeners are meant.
+pub(super) type Ours<'a, 'r> = (&'r ParentRef, (&'a State, Option<usize>));
+
 /// What a route of this namespace names.
 pub(super) fn parents(named: &[ParentRef], own: &Arc<str>) -> BTreeSet<Parent> {
     named.iter().filter_map(|named| Parent::read(named, own)).collect()
@@ -74,7 +77,7 @@ pub(super) fn ours<'a, 'r>(
     own: &Arc<str>,
     gateways: &'a BTreeMap<ObjectKey, State>,
     snapshot: &Snapshot,
-) -> Vec<(&'r ParentRef, (&'a State, Option<usize>))> {
+) -> Vec<Ours<'a, 'r>> {
     let ours = named
         .iter()
         .filter_map(|named| Some((named, Parent::read(named, own)?.find(gateways, snapshot)?)));

@@ -15,10 +15,13 @@ pub(super) type Amounts = [u64; 3];
 /// Reason and message.
 pub(super) type Why = (&'static str, String);
 
-/// What an HTTPRoute or a GRPCRoute takes.
-pub(super) fn amounts(route: &HttpRoute) -> Amounts {
+/// What an HTTPRoute or a GRPCRoute takes that would answer under so many hosts.
+pub(super) fn amounts(route: &HttpRoute, hosts: usize) -> Amounts {
     let (number, bytes) = expressions(route);
-    [places(route), number, bytes].map(|amount| u64::try_from(amount).unwrap_or(u64::MAX))
+    // Whom fewer listeners have is never charged less than for what it says itself.
+    let hosts = hosts.max(route.hostnames.len()).max(1);
+    let amounts = [places(route).saturating_mul(hosts), number, bytes];
+    amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX))
 }
 
 /// What routes take by namespace; costs time by what changes, unless a namespace has too much.

@@ -10,7 +10,7 @@ use crate::pattern_budget::Refused;
 use model::policy::{
     Affinity, Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
 };
-use model::{Backend, Location, Origin, PathKind, RuleMatch, ServiceRef, UpstreamId};
+use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
     BackendRef, ExternalAuth, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch,
     RouteRule, ValueMatch,
@@ -53,8 +53,10 @@ pub(super) struct Draft {
 /// A match with where it leads.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DraftRule {
-    /// Which requests; the scheme is that of a listener.
-    pub(super) matches: RuleMatch,
+    /// Which requests, in clear.
+    pub(super) matches: Arc<RuleMatch>,
+    /// The same ones over TLS.
+    pub(super) secure: Arc<RuleMatch>,
     /// Weights and places.
     pub(super) shares: Vec<(u32, Arc<Location>)>,
 }
@@ -69,7 +71,7 @@ impl Draft {
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
-        if places(route) > PLACES {
+        if places(route).saturating_mul(route.hostnames.len().max(1)) > PLACES {
             let message = format!(
                 "matches times backends times host names are more than {PLACES}: share them out among several routes"
             );
@@ -112,8 +114,8 @@ impl Draft {
     }
 }
 
-/// Matches times backends times host names: what a route takes where one listener has it. Long texts count as more,
-/// since each place has them.
+/// Matches times backends: what a route takes under each host where it answers. Long texts count as more, since each
+/// place has them.
 pub(super) fn places(route: &HttpRoute) -> usize {
     let kilobytes = |bytes: usize| bytes / 1024;
     let of_filters = |all: &[RouteFilter]| all.iter().map(filters::bytes).sum::<usize>();
@@ -125,7 +127,7 @@ pub(super) fn places(route: &HttpRoute) -> usize {
         let matches = rule.matches.iter().map(|found| 1 + kilobytes(bytes(found)));
         matches.sum::<usize>().saturating_mul(backends)
     });
-    rules.fold(0, usize::saturating_add).saturating_mul(route.hostnames.len().max(1))
+    rules.fold(0, usize::saturating_add)
 }
 
 /// Bytes of text that a match has.
@@ -282,7 +284,9 @@ impl Reader<'_> {
                 self.refuse("UnsupportedValue", format!("{at}.filters: {message}"));
             }
             let shares = ways.iter().map(|(weight, way)| (*weight, of(way, found))).collect();
-            self.draft.rules.push(DraftRule { matches, shares });
+            let secure = RuleMatch { scheme: Scheme::Https, ..matches.clone() };
+            let (matches, secure) = (Arc::new(matches), Arc::new(secure));
+            self.draft.rules.push(DraftRule { matches, secure, shares });
         }
     }
 

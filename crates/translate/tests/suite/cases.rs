@@ -151,12 +151,13 @@ fn with_rule(listeners: usize, rule: &str) -> String {
     )
 }
 
-/// What is made of it where Gateways have addresses of their own: whether it is accepted.
+/// What is made of it where Gateways have addresses of their own, and namespaces room: whether it is accepted.
 fn is_accepted(listeners: usize, rule: &str) -> (bool, Configuration) {
     let text = with_rule(listeners, rule);
     let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     let pool = vec!["192.0.2.8/32".parse().expect("a network")];
-    let options = Options { gateway_addresses: pool, ..options() };
+    let namespace_budget = "route-places=100000".parse().expect("a budget");
+    let options = Options { gateway_addresses: pool, namespace_budget, ..options() };
     let made = translate(&snapshot, &options);
     let status = made.statuses.routes.values().next().expect("a status");
     let accepted = &status.parents[0].1[0];

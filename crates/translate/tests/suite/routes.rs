@@ -5,6 +5,7 @@ use crate::builders::*;
 use imbl::OrdMap;
 use objects::{Snapshot, snapshot_of};
 use std::path::Path;
+use std::sync::Arc;
 use translate::{Options, Translator, translate};
 
 const OBJECTS: &str = "
@@ -383,4 +384,98 @@ spec:
     let problems = translate(&snapshot, &Options::default()).problems.to_string();
     assert_eq!(problems.matches("there is no Gateway shop/web").count(), 9, "{problems}");
     assert_eq!(problems.matches("did you mean web?").count(), 2, "{problems}");
+}
+
+const SETS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: edge, name: web}
+spec:
+  gatewayClassName: fairway
+  allowedListeners: {namespaces: {from: All}}
+  listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: shop, name: older, creationTimestamp: '2026-01-01T00:00:00Z'}
+spec:
+  parentRefs: [{group: gateway.networking.k8s.io, kind: ListenerSet, name: own}]
+  rules: [{matches: [{path: {value: /a}}, {path: {value: /b}}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: shop, name: younger, creationTimestamp: '2026-01-02T00:00:00Z'}
+spec:
+  parentRefs: [{group: gateway.networking.k8s.io, kind: ListenerSet, name: own}]
+  rules: [{matches: [{path: {value: /c}}, {path: {value: /d}}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: bank, name: of-another, creationTimestamp: '2026-01-03T00:00:00Z'}
+spec:
+  parentRefs: [{name: web, namespace: edge}]
+  hostnames: [bank.test]
+  rules: [{}]
+---
+";
+
+/// The ListenerSet of the routes above, with so many listeners.
+fn listeners(number: usize) -> String {
+    let one = |number| {
+        format!("  - {{name: l{number}, protocol: HTTP, port: 80, hostname: h{number}.test}}\n")
+    };
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {{namespace: shop, name: own}}
+spec:
+  parentRef: {{name: web, namespace: edge}}
+  listeners:
+{}",
+        (0..number).map(one).collect::<String>()
+    )
+}
+
+#[test]
+fn a_route_counts_for_each_host_of_the_listeners_that_have_it() {
+    let options = Options {
+        namespace_budget: "route-places=15".parse().expect("a budget"),
+        ..Options::default()
+    };
+    let mut translator = Translator::new(options.clone());
+    // Two matches of each route, under each host.
+    for (number, places) in [(1, 4), (3, 12), (4, 8), (7, 14), (8, 0), (3, 12)] {
+        let text = format!("{SETS}{}", listeners(number));
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let found = translator.update(&snapshot);
+        let anew = translate(&snapshot, &options);
+        assert_eq!(found.configuration, anew.configuration, "{number} listeners");
+        assert_eq!(found.statuses, anew.statuses, "{number} listeners");
+        let hosts = found.configuration.routes.values();
+        let made: usize = hosts.map(|host| host.rules.len()).sum();
+        let problems = found.problems.to_string();
+        assert_eq!(made, places + 1, "{number} listeners: {problems}");
+        let waits = problems.matches("leave too little of the route-places").count();
+        assert_eq!(waits, if number < 4 { 0 } else { 1 + usize::from(number > 7) }, "{problems}");
+    }
+}
+
+#[test]
+fn hosts_share_what_their_rules_ask_for_and_where_they_lead() {
+    let text = format!("{SETS}{}", listeners(2));
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let found = translate(&snapshot, &Options::default()).configuration.routes;
+    let own: Vec<_> = found.values().filter(|host| host.rules.len() == 4).collect();
+    let [one, other] = own[..] else { panic!("two hosts: {found:?}") };
+    for (one, other) in one.rules.iter().zip(&other.rules) {
+        assert!(Arc::ptr_eq(&one.matches, &other.matches));
+    }
+    for (one, other) in one.locations.iter().zip(&other.locations) {
+        assert!(Arc::ptr_eq(one, other));
+    }
 }
