@@ -20,7 +20,8 @@ pub(crate) struct Metrics {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) metrics_per_host: bool,
-    /// Count hosts that no Ingress names, too, such as those of a wildcard; they get a quarter of --metrics-series-limit.
+    /// Count hosts that no Ingress names, too, such as those of a wildcard; they get a quarter of
+    /// --metrics-series-limit.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) metrics_per_undefined_host: bool,

@@ -208,8 +208,8 @@ impl Metrics {
         Series::new(labels, Some(Arc::downgrade(parts.place)), parts.host.map(Arc::downgrade))
     }
 
-    /// The cells of a thread for what is not told apart any more, by namespace and the class of the status. There may be
-    /// a quarter as many of them as of the others; beyond that namespaces are not told apart, either.
+    /// The cells of a thread for what is not told apart any more, by namespace and the class of the status. There may
+    /// be a quarter as many of them as of the others; beyond that namespaces are not told apart, either.
     pub(super) fn overflow(&self, thread: usize, namespace: &Arc<str>, class: u16) -> Arc<Cells> {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
         let cells = |series: &Arc<Series>| series.cells(thread, self.layout.cells);
@@ -229,8 +229,8 @@ impl Metrics {
         cells(self.write().overflow.entry(key).or_insert_with(begin))
     }
 
-    /// A host that no Ingress names; none if there are too many. They get a quarter of the series, so that whoever makes
-    /// hosts up does not take the place of those that are served.
+    /// A host that no Ingress names; none if there are too many. They get a quarter of the series, so that whoever
+    /// makes hosts up does not take the place of those that are served.
     pub(super) fn undefined(&self, host: &str) -> Option<Arc<Name>> {
         let host = &*cut(host);
         let books = self.read();
