@@ -33,8 +33,8 @@ struct Namespace {
 type Name = (Kind, Arc<str>);
 
 impl Places {
-    /// Weighs routes again, each with the number of hosts under which it would answer, or forgets those that are gone or
-    /// nobody's; gives back those who wait from now on, and those who need not any longer.
+    /// Weighs routes again, each with the number of hosts under which it would answer, or forgets those that are gone
+    /// or nobody's; gives back those who wait from now on, and those who need not any longer.
     pub(super) fn weigh<'r>(
         &mut self,
         routes: impl Iterator<Item = (&'r RouteId, Option<(&'r HttpRoute, usize)>)>,
