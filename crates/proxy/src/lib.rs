@@ -36,6 +36,7 @@ mod recorder;
 mod retry_budgets;
 mod set_headers;
 mod shadow;
+mod shared;
 mod snippet;
 mod telemetry;
 mod thread;

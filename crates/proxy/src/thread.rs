@@ -3,7 +3,8 @@
 use crate::listen::{Entrance, OwnPorts, Sockets, accept, addresses};
 use crate::log::AccessLog;
 use crate::pulse::Pulse;
-use crate::worker::{Shared, Stage, Worker};
+use crate::shared::{Shared, Stage};
+use crate::worker::Worker;
 use model::Speaks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

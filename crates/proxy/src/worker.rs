@@ -3,26 +3,24 @@
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
-use crate::crowds::{Crowd, Crowds, Threads};
-use crate::endpoints::{Counts, Watched};
+use crate::endpoints::Counts;
 use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
-use crate::listen::{Listening, Openings};
-use crate::load::{Load, Pressure, Refusal, Witness};
+use crate::listen::Listening;
+use crate::load::{Pressure, Refusal, Witness};
 use crate::log::AccessLog;
-use crate::mirrors::{IN_FLIGHT, Mirrors};
+use crate::mirrors::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::retry_budgets::RetryBudgets;
-use crate::told::{About, Told};
-use crate::trace::Sampled;
+use crate::shared::Shared;
+use crate::told::About;
 use crate::under_way::{Stream, UnderWay};
 use crate::young::Youth;
 use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
-use model::Outside;
-use request_metrics::{Connections, Metrics};
+use request_metrics::Connections;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -30,11 +28,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use upstream::{Addresses, Names, Pool};
+use upstream::{Names, Pool};
 use wire::{Clock, Request, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -49,102 +47,6 @@ const LOOK: u32 = 5;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a drain waits for handshakes that have begun.
 const HANDSHAKES: Duration = Duration::from_secs(5);
-
-/// What all threads share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// The Configuration in force.
-    pub current: Arc<ArcSwap<Generation>>,
-    /// What is known about the listeners.
-    pub listening: Listening,
-    /// Connections of clients at most, each thread.
-    pub connections: AtomicUsize,
-    /// Which ports of Gateways are open.
-    pub openings: Openings,
-    serial: AtomicU64,
-    verifier: Verifier,
-    digests: Digests,
-    answers: Answers,
-    names: Names,
-    /// Databases about addresses.
-    pub geoip: Arc<GeoIp>,
-    /// Where bodies are kept that are too large for memory.
-    pub scratch: Scratch,
-    /// How hard the process is pressed.
-    pub(crate) load: Arc<Load>,
-    /// What requests under way hold.
-    pub(crate) under_way: Arc<UnderWay>,
-    /// What the error log says of requests.
-    pub(crate) told: Told,
-    /// Where requests are counted, if they are.
-    pub metrics: Option<Arc<Metrics>>,
-    /// What threads count of what is full.
-    pub(crate) crowds: Threads,
-    /// How it goes at each endpoint.
-    pub(crate) watched: Watched,
-    /// Which endpoints there are.
-    pub(crate) addresses: Arc<Addresses>,
-    /// Requests that somebody waits for.
-    pub(crate) sampled: Sampled,
-}
-
-/// What the process is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Serving.
-    Serving,
-    /// Connections are still taken, but none is kept: the process is about to end.
-    Leaving,
-    /// No new connections; what runs may finish until then.
-    Draining(Instant),
-}
-
-impl Shared {
-    /// The state of a process that serves `generation`.
-    pub(crate) fn new(
-        generation: Arc<Generation>,
-        listening: Listening,
-        connections: usize,
-        outside: &Outside,
-    ) -> Self {
-        Self {
-            current: Arc::new(ArcSwap::new(generation)),
-            listening,
-            connections: AtomicUsize::new(connections),
-            openings: Openings::default(),
-            serial: AtomicU64::new(1),
-            verifier: Verifier::default(),
-            digests: Digests::default(),
-            answers: Answers::default(),
-            names: Names::new(outside.clone()),
-            geoip: Arc::default(),
-            scratch: Scratch::default(),
-            load: Arc::default(),
-            under_way: Arc::default(),
-            told: Told::default(),
-            metrics: None,
-            crowds: Threads::default(),
-            watched: Watched::default(),
-            addresses: Arc::default(),
-            sampled: Sampled::default(),
-        }
-    }
-
-    /// How full is what requests come to.
-    pub(crate) fn crowds(&self) -> Crowds {
-        let (copies, tries) = self.crowds.sum(IN_FLIGHT);
-        let (now, most, refused) = self.names.kept_hosts();
-        Crowds {
-            copies,
-            passwords: self.verifier.crowd(),
-            answers: self.answers.crowd(),
-            hosts: Crowd { now, most, refused },
-            tries,
-            handshakes: self.current.load().certificates.refused_handshakes(),
-            lines: self.told.left_out(),
-        }
-    }
-}
 
 /// One thread of traffic.
 pub(crate) struct Worker {

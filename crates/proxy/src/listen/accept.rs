@@ -237,7 +237,7 @@ async fn carry_on(
         return Ok(());
     }
     let _working = worker.recorder.as_ref().map(|_| connection.work());
-    passthrough::pass(client, &connection, &worker, &onward).await
+    passthrough::pass(client, &connection, &worker, onward).await
 }
 
 /// What the PROXY protocol header of a connection says, if it begins with one.

@@ -46,18 +46,10 @@ fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {
     if decision.is_settled() {
         return Ok(None);
     }
-    if asks_somebody(exchange) {
+    if auth_basic::asks(exchange) || auth_external::asks(exchange) {
         return Ok(Some(decision));
     }
     decision.end().map(|()| None)
-}
-
-/// Whether the location asks for a password or asks an authenticator.
-fn asks_somebody(exchange: &Exchange) -> bool {
-    let spot = exchange.spot();
-    spot.location.policy.auth_basic.is_some()
-        || spot.authenticator.is_some()
-        || password(exchange).is_some()
 }
 
 /// Asks the guards that may have to wait.

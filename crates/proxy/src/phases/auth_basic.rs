@@ -12,6 +12,11 @@ use model::policy::{AuthBasic, AuthScheme};
 use model::snippet::AuthBasic as OfSnippet;
 use wire::Response;
 
+/// Whether a password is asked for.
+pub(super) fn asks(exchange: &Exchange) -> bool {
+    exchange.spot().location.policy.auth_basic.is_some() || access::password(exchange).is_some()
+}
+
 /// Asks for the password, where the location does.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let location = exchange.spot().location.clone();

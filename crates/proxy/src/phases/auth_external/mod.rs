@@ -30,6 +30,18 @@ use wire::{Headers, Response};
 const DRAINED: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whether anybody is to be asked; also where nobody can be, which closes the location.
+pub(super) fn asks(exchange: &Exchange) -> bool {
+    let spot = exchange.spot();
+    spot.guard.is_some() || spot.authenticator.is_some() || is_guarded(exchange)
+}
+
+/// Whether a filter of a route guards the location.
+fn is_guarded(exchange: &Exchange) -> bool {
+    let route = exchange.spot().location.policy.route.as_ref();
+    route.is_some_and(|filters| filters.guard.is_some())
+}
+
 /// Asks, where the location has somebody to ask.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     if let Some(guard) = exchange.spot().guard.clone() {
@@ -37,8 +49,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         return Box::pin(of_route::check(exchange, &guard)).await;
     }
     let Some(authenticator) = exchange.spot().authenticator.clone() else {
-        let route = exchange.spot().location.policy.route.as_ref();
-        if route.is_some_and(|filters| filters.guard.is_some()) {
+        if is_guarded(exchange) {
             return Err(Error::Authenticator("nobody can be asked".to_owned()).into());
         }
         return Ok(Verdict::Silent);
