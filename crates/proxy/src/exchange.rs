@@ -248,7 +248,7 @@ impl Exchange {
         };
         let mut exchange = Self::new(request, connection, worker, generation);
         if exchange.generation.global().generate_request_id {
-            exchange.request_id = exchange.worker.random_id();
+            exchange.request_id = exchange.worker.numbers.random_id();
         }
         exchange
     }

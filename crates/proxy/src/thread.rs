@@ -3,8 +3,7 @@
 use crate::listen::{Entrance, OwnPorts, Sockets, accept, addresses};
 use crate::log::AccessLog;
 use crate::pulse::Pulse;
-use crate::shared::{Shared, Stage};
-use crate::worker::Worker;
+use crate::worker::{Shared, Stage, Worker};
 use model::Speaks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

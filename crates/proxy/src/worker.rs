@@ -3,24 +3,26 @@
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
-use crate::endpoints::Counts;
+use crate::crowds::{Crowd, Crowds, Threads};
+use crate::endpoints::{Counts, Watched};
 use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
-use crate::listen::Listening;
-use crate::load::{Pressure, Refusal, Witness};
+use crate::listen::{Listening, Openings};
+use crate::load::{Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
-use crate::mirrors::Mirrors;
+use crate::mirrors::{IN_FLIGHT, Mirrors};
+use crate::numbers::Numbers;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::retry_budgets::RetryBudgets;
-use crate::shared::Shared;
-use crate::told::About;
+use crate::told::{About, Told};
+use crate::trace::Sampled;
 use crate::under_way::{Stream, UnderWay};
 use crate::young::Youth;
 use arc_swap::{ArcSwap, Cache};
-use bytes::Bytes;
-use request_metrics::Connections;
+use model::Outside;
+use request_metrics::{Connections, Metrics};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -28,11 +30,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use upstream::{Names, Pool};
+use upstream::{Addresses, Names, Pool};
 use wire::{Clock, Request, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -47,6 +49,102 @@ const LOOK: u32 = 5;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a drain waits for handshakes that have begun.
 const HANDSHAKES: Duration = Duration::from_secs(5);
+
+/// What all threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The Configuration in force.
+    pub current: Arc<ArcSwap<Generation>>,
+    /// What is known about the listeners.
+    pub listening: Listening,
+    /// Connections of clients at most, each thread.
+    pub connections: AtomicUsize,
+    /// Which ports of Gateways are open.
+    pub openings: Openings,
+    serial: AtomicU64,
+    verifier: Verifier,
+    digests: Digests,
+    answers: Answers,
+    names: Names,
+    /// Databases about addresses.
+    pub geoip: Arc<GeoIp>,
+    /// Where bodies are kept that are too large for memory.
+    pub scratch: Scratch,
+    /// How hard the process is pressed.
+    pub(crate) load: Arc<Load>,
+    /// What requests under way hold.
+    pub(crate) under_way: Arc<UnderWay>,
+    /// What the error log says of requests.
+    pub(crate) told: Told,
+    /// Where requests are counted, if they are.
+    pub metrics: Option<Arc<Metrics>>,
+    /// What threads count of what is full.
+    pub(crate) crowds: Threads,
+    /// How it goes at each endpoint.
+    pub(crate) watched: Watched,
+    /// Which endpoints there are.
+    pub(crate) addresses: Arc<Addresses>,
+    /// Requests that somebody waits for.
+    pub(crate) sampled: Sampled,
+}
+
+/// What the process is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Serving.
+    Serving,
+    /// Connections are still taken, but none is kept: the process is about to end.
+    Leaving,
+    /// No new connections; what runs may finish until then.
+    Draining(Instant),
+}
+
+impl Shared {
+    /// The state of a process that serves `generation`.
+    pub(crate) fn new(
+        generation: Arc<Generation>,
+        listening: Listening,
+        connections: usize,
+        outside: &Outside,
+    ) -> Self {
+        Self {
+            current: Arc::new(ArcSwap::new(generation)),
+            listening,
+            connections: AtomicUsize::new(connections),
+            openings: Openings::default(),
+            serial: AtomicU64::new(1),
+            verifier: Verifier::default(),
+            digests: Digests::default(),
+            answers: Answers::default(),
+            names: Names::new(outside.clone()),
+            geoip: Arc::default(),
+            scratch: Scratch::default(),
+            load: Arc::default(),
+            under_way: Arc::default(),
+            told: Told::default(),
+            metrics: None,
+            crowds: Threads::default(),
+            watched: Watched::default(),
+            addresses: Arc::default(),
+            sampled: Sampled::default(),
+        }
+    }
+
+    /// How full is what requests come to.
+    pub(crate) fn crowds(&self) -> Crowds {
+        let (copies, tries) = self.crowds.sum(IN_FLIGHT);
+        let (now, most, refused) = self.names.kept_hosts();
+        Crowds {
+            copies,
+            passwords: self.verifier.crowd(),
+            answers: self.answers.crowd(),
+            hosts: Crowd { now, most, refused },
+            tries,
+            handshakes: self.current.load().certificates.refused_handshakes(),
+            lines: self.told.left_out(),
+        }
+    }
+}
 
 /// One thread of traffic.
 pub(crate) struct Worker {
@@ -86,11 +184,8 @@ pub(crate) struct Worker {
     /// Where tries at endpoints are counted, and whether somebody looks.
     counts: Arc<Counts>,
     pub(crate) looked: Cell<bool>,
-    /// A number that was written in decimal: a thread has few ports.
-    decimal: RefCell<(u16, Bytes)>,
-    random: RefCell<fastrand::Rng>,
-    /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
-    numbers: RefCell<[fastrand::Rng; 2]>,
+    /// Numbers for requests.
+    pub(crate) numbers: Numbers,
 }
 
 impl fmt::Debug for Worker {
@@ -128,9 +223,7 @@ impl Worker {
             freed: Cell::new(0),
             no_room: Cell::new(0),
             leaving: Cell::new(false),
-            decimal: RefCell::new((0, Bytes::from_static(b"0"))),
-            random: RefCell::new(fastrand::Rng::new()),
-            numbers: RefCell::new(seeded()),
+            numbers: Numbers::default(),
         }
     }
 
@@ -441,55 +534,7 @@ impl Worker {
         self.connections.borrow_mut().insert(connection.serial, connection.clone());
         Entry { worker: self.clone(), serial: connection.serial }
     }
-
-    /// 32 random hexadecimal digits, as nginx's `$request_id`: a label, not a secret.
-    pub(crate) fn random_id(&self) -> Bytes {
-        let mut id = [[0; 2]; 16];
-        let random = self.random.borrow_mut().u128(..).to_ne_bytes();
-        for (digits, byte) in id.iter_mut().zip(random) {
-            *digits = [HEX[usize::from(byte & 15)], HEX[usize::from(byte >> 4)]];
-        }
-        Bytes::copy_from_slice(id.as_flattened())
-    }
-
-    /// A random number, for ids that must differ from those of all other processes: a label, not a secret.
-    pub(crate) fn random_number(&self) -> u128 {
-        let [high, low] = &mut *self.numbers.borrow_mut();
-        u128::from(high.u64(..)) << 64 | u128::from(low.u64(..))
-    }
-
-    /// A random number below `bound`, 0 for an empty range.
-    pub(crate) fn below(&self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
-    }
-
-    /// A number in decimal.
-    pub(crate) fn decimal(&self, number: u16) -> Bytes {
-        match number {
-            80 => Bytes::from_static(b"80"),
-            443 => Bytes::from_static(b"443"),
-            other => {
-                let mut known = self.decimal.borrow_mut();
-                if known.0 != other {
-                    *known = (other, other.to_string().into());
-                }
-                known.1.clone()
-            }
-        }
-    }
 }
-
-fn seeded() -> [fastrand::Rng; 2] {
-    [(); 2].map(|()| {
-        let mut seed = [0; 8];
-        match aws_lc_rs::rand::fill(&mut seed) {
-            Ok(()) => fastrand::Rng::with_seed(u64::from_ne_bytes(seed)),
-            Err(_) => fastrand::Rng::new(),
-        }
-    })
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// A connection that is not in the books yet.
 #[derive(Debug)]

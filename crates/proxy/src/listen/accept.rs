@@ -181,7 +181,7 @@ async fn converse(
     let limit = generation.global().limits.header_timeout;
     let door = entrance.door().and_then(|door| generation.doors.get(&door));
     if let Some(door) = door.filter(|door| door.speaks.is_carried()) {
-        let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
+        let carrying = carried::accept(tcp, door, limit, |total| worker.numbers.below(total));
         // Whoever is not wanted sees a connection that ends, and no alert.
         let Some((client, onward)) = Box::pin(carrying).await? else { return Ok(()) };
         drop(generation);

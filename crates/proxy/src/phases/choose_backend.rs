@@ -43,7 +43,7 @@ pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     let cookie = rules.cookie.as_ref().and_then(|name| variables::cookie_of(headers, name));
     let asked =
         Asked { session: of_session(), header: header.as_deref(), cookie: cookie.as_deref() };
-    let random = |below: u32| exchange.worker.below(below as usize) as u32;
+    let random = |below: u32| exchange.worker.numbers.below(below as usize) as u32;
     let side = side(rules, asked, &exchange.steps, random);
     exchange.visit.canary =
         side.map_err(|_| Error::too_hard(&exchange.host, &spot.location))? == Side::Canary;
@@ -99,7 +99,7 @@ pub(super) fn main(exchange: &Exchange) -> Option<&Arc<Group>> {
 }
 
 fn by_algorithm(exchange: &Exchange, group: &Arc<Group>, rule: &Rule) -> Option<SocketAddr> {
-    let random = |below: usize| exchange.worker.below(below);
+    let random = |below: usize| exchange.worker.numbers.below(below);
     match &rule.algorithm {
         Algorithm::RoundRobin => group.pick(),
         Algorithm::Random => group.roster().by_chance(random),
@@ -122,7 +122,7 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
     let known = known.map(|cookie| cookie.endpoint);
     let draw = |number: usize| {
         let now = since_epoch() + Duration::from_secs(number as u64 + 1);
-        let random = exchange.worker.below(999_999) + 1;
+        let random = exchange.worker.numbers.below(999_999) + 1;
         format!("{}.{:03}.{}.{random}", now.as_secs(), now.subsec_millis(), std::process::id())
     };
     let claim = Claim {
@@ -131,7 +131,7 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
         failed: &tried(exchange),
         change_on_failure: affinity.change_on_failure,
     };
-    group.roster().sessions().choose(claim, draw, |below| exchange.worker.below(below))
+    group.roster().sessions().choose(claim, draw, |below| exchange.worker.numbers.below(below))
 }
 
 /// The share of a rule that the client's session is with, while its endpoint is there: weights are for new ones.

@@ -137,8 +137,8 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
     let port = match destination.unwrap_or(exchange.connection.local.port()) {
         // A PROXY header without addresses says nothing about the port either.
         _ if global.proxy_protocol && destination.is_none() => Bytes::new(),
-        port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
-        port => exchange.worker.decimal(port),
+        port if port == exchange.worker.listen.https_port => exchange.worker.numbers.decimal(443),
+        port => exchange.worker.numbers.decimal(port),
     };
     Forwarded {
         host: host.unwrap_or_else(|| own_host(exchange)),
@@ -165,7 +165,7 @@ fn own_host(exchange: &Exchange) -> Bytes {
 fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
     match exchange.request.headers.bytes("x-request-id").filter(|id| !id.is_empty()) {
         Some(given) => given,
-        None if global.generate_request_id => exchange.worker.random_id(),
+        None if global.generate_request_id => exchange.worker.numbers.random_id(),
         None => Bytes::new(),
     }
 }

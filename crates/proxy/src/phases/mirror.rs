@@ -37,7 +37,7 @@ pub(super) fn draw(exchange: &mut Exchange) {
     let Some(filters) = exchange.spot().location.policy.route.as_deref() else { return };
     let mut drawn = 0;
     for (index, mirror) in filters.mirrors.iter().enumerate().take(MIRRORS) {
-        if exchange.worker.below(mirror.denominator as usize) < mirror.numerator as usize {
+        if exchange.worker.numbers.below(mirror.denominator as usize) < mirror.numerator as usize {
             drawn |= 1 << index;
         }
     }

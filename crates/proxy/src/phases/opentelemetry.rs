@@ -141,10 +141,10 @@ fn client(
 
 impl Numbers for Worker {
     fn trace(&self) -> TraceId {
-        TraceId::drawn(self.random_number())
+        TraceId::drawn(self.numbers.random_number())
     }
 
     fn span(&self) -> SpanId {
-        SpanId::drawn(self.random_number() as u64)
+        SpanId::drawn(self.numbers.random_number() as u64)
     }
 }

@@ -122,8 +122,8 @@ fn to_www(exchange: &Exchange, host: &str) -> Bytes {
     let scheme = told(exchange, "x-forwarded-proto");
     let port = told(exchange, "x-forwarded-port");
     let own_port = || match exchange.connection.local.port() {
-        port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
-        port => exchange.worker.decimal(port),
+        port if port == exchange.worker.listen.https_port => exchange.worker.numbers.decimal(443),
+        port => exchange.worker.numbers.decimal(port),
     };
     let mut location = BytesMut::from(scheme.as_deref().unwrap_or(own_scheme(exchange).as_bytes()));
     location.extend_from_slice(b"://");

@@ -120,7 +120,7 @@ fn share(exchange: &Exchange, site: &Site, shares: &[Share]) -> Option<usize> {
 /// One of the shares, as often as their weights say.
 fn drawn(exchange: &Exchange, shares: &[Share]) -> Option<usize> {
     let total = shares.iter().map(|share| share.weight as usize).sum();
-    let mut at = exchange.worker.below(total);
+    let mut at = exchange.worker.numbers.below(total);
     shares.iter().find_map(|share| match at.checked_sub(share.weight as usize) {
         None => Some(share.location),
         Some(rest) => {
