@@ -55,6 +55,7 @@ pub(crate) fn server(
     let won = host.leave_to_owners(&mut owners, won);
     host.locations =
         won.into_iter().map(|(draft, route)| with_upstreams(draft, route, surroundings)).collect();
+    let passed_through = host.passed_through(drafts);
     host.root(drafts, default, surroundings);
     host.overlaps();
     let patterns = host.patterns();
@@ -67,7 +68,7 @@ pub(crate) fn server(
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
     let ciphers = host.ciphers(drafts);
-    let passthrough = host.passthrough(drafts);
+    let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
     let Host { locations, regex, problems, .. } = host;
     let own = Server { passthrough, snippet, ..Server::new(name.clone()) };
     let server =

@@ -12,23 +12,17 @@ use std::sync::Arc;
 const KEY: &str = "ssl-passthrough";
 
 impl Host<'_> {
-    /// Where they go: to the Service that an Ingress names for `/`, if that Ingress asks for it. A host whose
-    /// connections are not looked into has no paths of others: older ones of another namespace forbid it, younger ones
-    /// are left out.
-    pub(super) fn passthrough(
+    /// Of which kind the path `/` is to whose Service they go: that which an Ingress wrote, if that Ingress asks for it.
+    /// A host whose connections are not looked into has no paths of others: older ones of another namespace forbid it,
+    /// younger ones are left out, which is why this is asked before the host gets its implicit `/`.
+    pub(super) fn passed_through(
         &mut self,
         drafts: &BTreeMap<Rank, Arc<Draft>>,
-    ) -> Option<UpstreamId> {
+    ) -> Option<PathKind> {
         let asks = |draft: &&Arc<Draft>| draft.passthrough && draft.standing == Standing::Taken;
         let anybody = self.ground.permissions.cross_namespace.allows(Item::Passthrough);
         let kinds = [PathKind::Prefix, PathKind::Exact].into_iter();
-        // One that somebody wrote: where a stranger's is left out, the implicit one in its place names no Service.
-        let root = |kind: PathKind| {
-            let claim = self.claims.get(&(kind, "/".to_owned()))?;
-            let mut locations = self.locations.iter();
-            locations
-                .find(|root| root.path == "/" && root.kind == kind && is_in(root, &claim.namespace))
-        };
+        let root = |kind: PathKind| self.path_root(kind);
         let mut asking = drafts.values().filter(asks);
         let first = asking.clone().next()?;
         // A stranger's path / of the other kind is not in the way of who asked first.
@@ -74,10 +68,19 @@ impl Host<'_> {
         if !anybody {
             self.leave_out_strangers(asker?, drafts);
         }
-        match &root?.backend {
+        Some(root?.kind)
+    }
+
+    /// Where they go, once everything that may close the path has been asked.
+    pub(super) fn passthrough(&self, kind: PathKind) -> Option<UpstreamId> {
+        match &self.path_root(kind)?.backend {
             Backend::Upstream(id) => Some(id.clone()),
             Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => None,
         }
+    }
+
+    fn path_root(&self, kind: PathKind) -> Option<&Arc<Location>> {
+        self.locations.iter().find(|location| location.path == "/" && location.kind == kind)
     }
 
     fn leave_out_strangers(&mut self, asker: &Draft, drafts: &BTreeMap<Rank, Arc<Draft>>) {
