@@ -107,16 +107,34 @@ pub(super) fn attach(
 /// one, and what is a more special listener's of somebody else counts.
 pub(super) fn hosts_of(route: &HttpRoute, ours: &[Ours<'_, '_>], snapshot: &Snapshot) -> usize {
     let wish = wish(route);
-    let mut all = BTreeSet::new();
-    for (parent, (state, set)) in ours {
-        let found = listeners(&wish, parent, (state, *set), snapshot).unwrap_or_default();
-        for index in found.into_iter().filter(|index| scheme(state, *index).is_some()) {
-            let hosts = hosts(&route.hostnames, state.listener(index).hostname.as_deref());
-            let own = state.own(index);
-            all.extend(hosts.into_iter().map(|host| RouteKey { listener: own.clone(), host }));
-        }
-    }
-    all.len()
+    let found = attachable(&wish, ours, snapshot);
+    let found = found.into_iter().filter(|(state, index)| scheme(state, *index).is_some());
+    let keys = found.flat_map(|(state, index)| route_keys(&wish, state, index));
+    keys.collect::<BTreeSet<_>>().len()
+}
+
+/// The listeners of its parents that take a route.
+pub(super) fn attachable<'s>(
+    wish: &Wish<'_>,
+    ours: &[Ours<'s, '_>],
+    snapshot: &Snapshot,
+) -> Vec<(&'s State, usize)> {
+    let each = ours.iter().flat_map(|(parent, (state, set))| {
+        let found = listeners(wish, parent, (state, *set), snapshot).unwrap_or_default();
+        found.into_iter().map(|index| (*state, index))
+    });
+    each.collect()
+}
+
+/// The hosts of a listener that a route means.
+pub(super) fn route_keys(
+    wish: &Wish<'_>,
+    state: &State,
+    index: usize,
+) -> impl Iterator<Item = RouteKey> {
+    let own = state.own(index);
+    let hosts = hosts(wish.hostnames, state.listener(index).hostname.as_deref());
+    hosts.into_iter().map(move |host| RouteKey { listener: own.clone(), host })
 }
 
 /// How clients come in at a listener where requests are served.

@@ -327,7 +327,8 @@ impl Gateways {
         let weighed = |id: &RouteId| {
             let route = around.new.stream_routes.get(id)?;
             let ours = ours(&route.parents, &route.meta.key.namespace, gateways, around.new);
-            (!ours.is_empty()).then(|| (route.meta.created, streams::amounts(route)))
+            let amounts = (!ours.is_empty()).then(|| streams::amounts(route, &ours, around.new))?;
+            Some((route.meta.created, amounts))
         };
         let of_streams = of_streams.into_iter().map(|id| (id, weighed(id)));
         let mut news = places.weigh(others, around.most);

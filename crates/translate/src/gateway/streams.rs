@@ -1,13 +1,13 @@
 //! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. Of several routes that
 //! want a port, or a host of a listener, one has it; the others stand behind it.
 
-use super::attach::{Wish, hosts, listeners};
+use super::attach::{Wish, attachable, hosts, listeners, route_keys};
 use super::backend_tls::Policies;
 use super::index::{put, take_out};
 use super::kinds::RouteId;
 use super::links::Named;
 use super::listeners::{Protocol, State, key_of};
-use super::parents::ours;
+use super::parents::{Ours, ours};
 use super::places::{Amounts, Places, Why};
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus, unserved};
@@ -75,10 +75,25 @@ struct Draft {
     status: Option<RouteStatus>,
 }
 
-/// What a route takes of the budget of its namespace: places alone.
-pub(super) fn amounts(route: &StreamRoute) -> Amounts {
-    let places = route.backends.len().max(1).saturating_mul(route.hostnames.len().max(1));
+/// What a route takes of the budget of its namespace: its backends at each port and host of the listeners that have
+/// it, or at its own host names where these are more.
+pub(super) fn amounts(route: &StreamRoute, ours: &[Ours<'_, '_>], snapshot: &Snapshot) -> Amounts {
+    let wish = wish(route);
+    let (mut ports, mut hosts) = (BTreeSet::new(), BTreeSet::new());
+    for (state, index) in attachable(&wish, ours, snapshot) {
+        ports.extend(state.stream(index));
+        if route.kind == objects::Kind::TlsRoute && state.serves(index) {
+            hosts.extend(route_keys(&wish, state, index));
+        }
+    }
+    let at = (ports.len() + hosts.len()).max(route.hostnames.len()).max(1);
+    let places = route.backends.len().max(1).saturating_mul(at);
     [u64::try_from(places).unwrap_or(u64::MAX), 0, 0]
+}
+
+fn wish(route: &StreamRoute) -> Wish<'_> {
+    let StreamRoute { kind, meta, hostnames, .. } = route;
+    Wish { kind: kind.name(), namespace: &meta.key.namespace, hostnames }
 }
 
 impl Draft {
@@ -117,7 +132,7 @@ impl Draft {
             .as_ref()
             .map(|field| ("UnsupportedValue", format!("{field} is not supported: take it out")));
         let refused = waits.or(unread);
-        let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
+        let wish = wish(route);
         let mut told = Vec::with_capacity(ours.len());
         for (parent, (state, set)) in ours {
             let found = listeners(&wish, parent, (state, set), snapshot);

@@ -466,6 +466,55 @@ fn a_route_counts_for_each_host_of_the_listeners_that_have_it() {
 }
 
 #[test]
+fn a_route_of_streams_counts_for_each_listener_that_has_it() {
+    let options = Options {
+        namespace_budget: "route-places=15".parse().expect("a budget"),
+        gateway_addresses: vec!["127.0.0.8/30".parse().expect("addresses")],
+        ..Options::default()
+    };
+    for (kind, listener) in [
+        ("TLSRoute", "protocol: TLS, port: 443, tls: {mode: Passthrough}, hostname: hN.test"),
+        ("TCPRoute", "protocol: TCP, port: 90N"),
+    ] {
+        let mut translator = Translator::new(options.clone());
+        // Two backends of each route.
+        for (number, waiting) in [(1, 0), (3, 0), (4, 1), (7, 1), (8, 2), (3, 0)] {
+            let listeners = (0..number).map(|at| {
+                let one = listener.replace('N', &at.to_string());
+                format!("{{name: l{at}, {one}}}")
+            });
+            let listeners = listeners.collect::<Vec<_>>().join(", ");
+            let route = |name, day| {
+                let kind = format!(
+                    "kind: {kind}\nmetadata: {{namespace: shop, name: {name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'}}"
+                );
+                format!(
+                    "---\napiVersion: gateway.networking.k8s.io/v1\n{kind}
+spec:
+  parentRefs: [{{group: gateway.networking.k8s.io, kind: ListenerSet, name: own}}]
+  rules: [{{backendRefs: [{{name: s, port: 1}}, {{name: s, port: 2}}]}}]\n"
+                )
+            };
+            let (older, younger) = (route("older", 1), route("younger", 2));
+            let text = format!(
+                "{SETS}apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {{namespace: shop, name: own}}
+spec: {{parentRef: {{name: web, namespace: edge}}, listeners: [{listeners}]}}\n{older}{younger}"
+            );
+            let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+            let found = translator.update(&snapshot);
+            let anew = translate(&snapshot, &options);
+            assert_eq!(found.configuration, anew.configuration, "{kind} {number}");
+            assert_eq!(found.statuses, anew.statuses, "{kind} {number}");
+            let problems = found.problems.to_string();
+            let waits = problems.matches("leave too little of the route-places").count();
+            assert_eq!(waits, waiting, "{kind} at {number} listeners: {problems}");
+        }
+    }
+}
+
+#[test]
 fn hosts_share_what_their_rules_ask_for_and_where_they_lead() {
     let text = format!("{SETS}{}", listeners(2));
     let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
