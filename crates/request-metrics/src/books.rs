@@ -277,13 +277,12 @@ impl Books {
         self.numbers
     }
 
-    /// Whether one more series may begin: a namespace has a quarter of all, and more while less than half of all are
-    /// taken, by whomever. For hosts that clients make up it is half of that.
+    /// Whether one more series may begin: a namespace may have as many as are free, so that the next one always finds
+    /// some, however many there were before. For hosts that clients make up half of all are there at most.
     fn has_room(&self, most: usize, parts: &Parts<'_>) -> bool {
-        let all = self.series.len();
         let own = self.by_namespace.get(&parts.place.spot.namespace).copied().unwrap_or(0);
-        let for_one = if parts.is_made_up { most / 2 } else { most };
-        all < most && (own < for_one.div_ceil(4) || all < for_one.div_ceil(2))
+        let for_all = if parts.is_made_up { most / 2 } else { most };
+        own < for_all.saturating_sub(self.series.len())
     }
 }
 
@@ -363,10 +362,10 @@ mod tests {
     fn one_namespace_leaves_series_to_others_and_what_is_beyond_tells_its_namespace() {
         let metrics = Metrics::new(Settings { most: 40, ..tests_settings() });
         let (evil, more, victim) = (of(&metrics, "e"), of(&metrics, "f"), of(&metrics, "v"));
-        assert_eq!(fill(&metrics, &parts(&evil)), 20, "half, while nobody else has any");
-        assert_eq!(fill(&metrics, &parts(&more)), 10, "then a quarter");
-        assert_eq!(fill(&metrics, &parts(&victim)), 10);
-        assert_eq!(metrics.budget(), (40, 40));
+        assert_eq!(fill(&metrics, &parts(&evil)), 20, "as many as are free then");
+        assert_eq!(fill(&metrics, &parts(&more)), 10);
+        assert_eq!(fill(&metrics, &parts(&victim)), 5, "however many took theirs before");
+        assert_eq!(metrics.budget(), (35, 40));
         for class in 2..6 {
             metrics.overflow(1, &"v".into(), class);
         }
@@ -380,7 +379,7 @@ mod tests {
         // Whoever goes leaves room, and takes what was beyond along.
         drop((evil, victim));
         assert!(metrics.series().iter().all(|series| &*series.labels.namespace != "v"));
-        assert_eq!(fill(&metrics, &parts(&of(&metrics, "w"))), 10);
+        assert_eq!(fill(&metrics, &parts(&of(&metrics, "w"))), 15);
     }
 
     #[test]
