@@ -207,3 +207,35 @@ pub(crate) fn is_denied(configuration: &model::Configuration, host: &str, path: 
     let found = location(configuration, host, path, model::PathKind::Prefix);
     found.is_some_and(|location| matches!(location.backend, model::Backend::Denied(_)))
 }
+
+/// Objects of the Gateway API, with the class that is ours.
+pub(crate) fn of_gateways(text: &str) -> Snapshot {
+    const CLASS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+";
+    objects::snapshot_of([(std::path::Path::new("in.yaml"), format!("{CLASS}{text}").as_str())])
+}
+
+/// A route of any kind that leads to these backends, as text; `fields` are the others of its spec, in lines.
+pub(crate) fn route(
+    [kind, namespace, name, day]: [&str; 4],
+    parents: &str,
+    fields: &str,
+    backends: &str,
+) -> String {
+    format!(
+        "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: {kind}
+metadata: {{namespace: {namespace}, name: {name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'}}
+spec:
+  parentRefs: [{parents}]
+  {fields}
+  rules: [{{backendRefs: [{backends}]}}]
+"
+    )
+}

@@ -333,11 +333,6 @@ fn rsa(bits: usize) -> objects::Secret {
 
 const LISTENERS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: fairway}
-spec: {controllerName: fairway/gateway-controller}
----
-apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {namespace: demo, name: web}
 spec:
@@ -355,7 +350,7 @@ spec:
 
 #[test]
 fn a_key_that_is_dear_to_sign_with_is_served_and_told_to_whoever_shows_it_at_a_listener() {
-    let mut snapshot = objects::snapshot_of([(std::path::Path::new("in.yaml"), LISTENERS)]);
+    let mut snapshot = of_gateways(LISTENERS);
     let mut translator = Translator::new(Options::default());
     for (bits, is_told) in [(2048, false), (4608, true), (2048, false)] {
         put_secret(&mut snapshot, rsa(bits));

@@ -2,8 +2,7 @@
 
 use crate::builders::*;
 use model::{Configuration, UpstreamId};
-use objects::{ServicePort, Snapshot, snapshot_of};
-use std::path::Path;
+use objects::{ServicePort, Snapshot};
 use translate::{Options, Translator, translate};
 
 fn options(budget: &str) -> Options {
@@ -114,11 +113,6 @@ fn lists_that_do_not_fit_are_counted_and_never_made() {
 
 const ROUTES: &str = "
 apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: fairway}
-spec: {controllerName: fairway/gateway-controller}
----
-apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {namespace: infra, name: web}
 spec:
@@ -130,23 +124,16 @@ spec:
   - {name: three, protocol: TCP, port: 5434, allowedRoutes: {namespaces: {from: All}}}
 ";
 
-fn route(kind: &str, namespace: &str, name: &str, at: &str) -> String {
+/// A route that is the older, the shorter its name is, to the Service of its name.
+fn route_at(kind: &str, namespace: &str, name: &str, listener: &str) -> String {
     let host = match kind {
         "HTTPRoute" => format!("hostnames: [{name}.{namespace}.test]"),
         _ => String::new(),
     };
-    format!(
-        "---
-apiVersion: gateway.networking.k8s.io/v1
-kind: {kind}
-metadata: {{namespace: {namespace}, name: {name}, creationTimestamp: '2026-01-0{}T00:00:00Z'}}
-spec:
-  parentRefs: [{{name: web, namespace: infra, sectionName: {at}}}]
-  {host}
-  rules: [{{backendRefs: [{{name: {name}, port: 80}}]}}]
-",
-        name.len()
-    )
+    let parent = format!("{{name: web, namespace: infra, sectionName: {listener}}}");
+    let day = name.len().to_string();
+    let backend = format!("{{name: {name}, port: 80}}");
+    route([kind, namespace, name, &day], &parent, &host, &backend)
 }
 
 /// A Service that is the older, the shorter its name is, with as many endpoints.
@@ -173,15 +160,15 @@ endpoints: [{}]
 
 #[test]
 fn services_of_routes_have_as_many_again() {
-    let http = |namespace, name| route("HTTPRoute", namespace, name, "http");
+    let http = |namespace, name| route_at("HTTPRoute", namespace, name, "http");
     let mut routes = ROUTES.to_owned();
     for text in [http("a", "s"), http("a", "ss"), http("a", "sss"), http("b", "ssss")] {
         routes.push_str(&text);
     }
     for (name, at) in [("s", "one"), ("ss", "two")] {
-        routes.push_str(&route("TCPRoute", "a", name, at));
+        routes.push_str(&route_at("TCPRoute", "a", name, at));
     }
-    routes.push_str(&route("TCPRoute", "b", "ssss", "three"));
+    routes.push_str(&route_at("TCPRoute", "b", "ssss", "three"));
     let pool = vec!["192.0.2.1/32".parse().expect("a network")];
     let options = Options { gateway_addresses: pool, ..options("endpoints=10") };
     let mut translator = Translator::new(options.clone());
@@ -197,7 +184,7 @@ fn services_of_routes_have_as_many_again() {
         {
             text.push_str(&ports(namespace, name, count));
         }
-        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let snapshot = of_gateways(&text);
         let found = translator.update(&snapshot);
         let anew = translate(&snapshot, &options);
         assert_eq!(found.configuration, anew.configuration, "{first}");
@@ -225,14 +212,14 @@ fn endpoints_behind_hosts_that_are_passed_through_follow_though_routes_are_not_r
     text.push_str(
         "  - {name: tls, protocol: TLS, port: 8443, tls: {mode: Passthrough}, allowedRoutes: {namespaces: {from: All}}}\n",
     );
-    text.push_str(&route("TLSRoute", "a", "s", "tls"));
-    text.push_str(&route("TCPRoute", "a", "ss", "one"));
+    text.push_str(&route_at("TLSRoute", "a", "s", "tls"));
+    text.push_str(&route_at("TCPRoute", "a", "ss", "one"));
     let pool = vec!["192.0.2.1/32".parse().expect("a network")];
     let options = Options { gateway_addresses: pool, ..Options::default() };
     let mut translator = Translator::new(options.clone());
     for (first, second) in [(1, 1), (2, 1), (2, 3), (0, 3), (4, 0)] {
         let all = [text.clone(), ports("a", "s", first), ports("a", "ss", second)].concat();
-        let snapshot = snapshot_of([(Path::new("in.yaml"), all.as_str())]);
+        let snapshot = of_gateways(&all);
         let found = translator.update(&snapshot);
         assert_eq!(found.configuration, translate(&snapshot, &options).configuration);
         assert_eq!(found.configuration.tls_routes.len(), 1);

@@ -1,17 +1,12 @@
 //! Gateways behind Services of type LoadBalancer: what their Services say is where they are served.
 
+use crate::builders::of_gateways;
 use model::Transport;
-use objects::{ObjectKey, Snapshot, snapshot_of};
-use std::path::Path;
+use objects::{ObjectKey, Snapshot};
 use translate::gateway::{GatewayStatus, ServiceKind};
 use translate::{GatewayServices, Options, Translation, Translator};
 
 const GATEWAY: &str = "
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: fairway}
-spec: {controllerName: fairway/gateway-controller}
----
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {namespace: shop, name: web, uid: first, generation: 1}
@@ -53,8 +48,7 @@ status: {status}
 }
 
 fn snapshot(service: &str) -> Snapshot {
-    let text = format!("{GATEWAY}{service}");
-    snapshot_of([(Path::new("in.yaml"), text.as_str())])
+    of_gateways(&format!("{GATEWAY}{service}"))
 }
 
 fn options() -> Options {

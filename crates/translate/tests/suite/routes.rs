@@ -3,17 +3,11 @@
 
 use crate::builders::*;
 use imbl::OrdMap;
-use objects::{Snapshot, snapshot_of};
-use std::path::Path;
+use objects::Snapshot;
 use std::sync::Arc;
 use translate::{Options, Translator, translate};
 
 const OBJECTS: &str = "
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: fairway}
-spec: {controllerName: fairway/gateway-controller}
----
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {namespace: shop, name: web}
@@ -118,11 +112,6 @@ spec:
 /// ListenerSet.
 const STREAMS: &str = "
 apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: fairway}
-spec: {controllerName: fairway/gateway-controller}
----
-apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {namespace: shop, name: wires}
 spec:
@@ -222,32 +211,22 @@ const WANTED: [[&str; 6]; 12] = [
 ];
 
 fn streams() -> String {
-    let route = |[kind, namespace, name, day, parents, backends]: [&str; 6]| {
+    let wanted = |[kind, namespace, name, day, parents, backends]: [&str; 6]| {
         let hosts = match name {
             _ if kind != "TLSRoute" => "",
             "wide" => "hostnames: ['*.example', '*.shop.example']",
             "other" => "hostnames: [a.shop.example, b.example]",
             _ => "hostnames: ['*.shop.example', a.shop.example]",
         };
-        format!(
-            "---
-apiVersion: gateway.networking.k8s.io/v1
-kind: {kind}
-metadata: {{namespace: {namespace}, name: {name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'}}
-spec:
-  parentRefs: [{parents}]
-  {hosts}
-  rules: [{{backendRefs: [{backends}]}}]
-"
-        )
+        route([kind, namespace, name, day], parents, hosts, backends)
     };
-    WANTED.map(route).concat()
+    WANTED.map(wanted).concat()
 }
 
 #[test]
 fn following_routes_of_streams_means_the_same_as_translating_anew() {
     let text = [STREAMS, &streams()].concat();
-    let mut all = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let mut all = of_gateways(&text);
     let (certificate, key_of_it) = certificate(&["a.example"]);
     put_secret(
         &mut all,
@@ -324,7 +303,7 @@ fn toggle<K: Ord + Clone, V: Clone>(all: &OrdMap<K, V>, now: &mut OrdMap<K, V>, 
 
 #[test]
 fn following_routes_grants_and_policies_means_the_same_as_translating_anew() {
-    let all = snapshot_of([(Path::new("in.yaml"), OBJECTS)]);
+    let all = of_gateways(OBJECTS);
     let counts = [
         all.http_routes.len(),
         all.grants.len(),
@@ -380,18 +359,13 @@ spec:
 ",
         parents.join(", ")
     );
-    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let snapshot = of_gateways(&text);
     let problems = translate(&snapshot, &Options::default()).problems.to_string();
     assert_eq!(problems.matches("there is no Gateway shop/web").count(), 9, "{problems}");
     assert_eq!(problems.matches("did you mean web?").count(), 2, "{problems}");
 }
 
 const SETS: &str = "
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: fairway}
-spec: {controllerName: fairway/gateway-controller}
----
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {namespace: edge, name: web}
@@ -451,7 +425,7 @@ fn a_route_counts_for_each_host_of_the_listeners_that_have_it() {
     // Two matches of each route, under each host.
     for (number, places) in [(1, 4), (3, 12), (4, 8), (7, 14), (8, 0), (3, 12)] {
         let text = format!("{SETS}{}", listeners(number));
-        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let snapshot = of_gateways(&text);
         let found = translator.update(&snapshot);
         let anew = translate(&snapshot, &options);
         assert_eq!(found.configuration, anew.configuration, "{number} listeners");
@@ -484,25 +458,17 @@ fn a_route_of_streams_counts_for_each_listener_that_has_it() {
                 format!("{{name: l{at}, {one}}}")
             });
             let listeners = listeners.collect::<Vec<_>>().join(", ");
-            let route = |name, day| {
-                let kind = format!(
-                    "kind: {kind}\nmetadata: {{namespace: shop, name: {name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'}}"
-                );
-                format!(
-                    "---\napiVersion: gateway.networking.k8s.io/v1\n{kind}
-spec:
-  parentRefs: [{{group: gateway.networking.k8s.io, kind: ListenerSet, name: own}}]
-  rules: [{{backendRefs: [{{name: s, port: 1}}, {{name: s, port: 2}}]}}]\n"
-                )
-            };
-            let (older, younger) = (route("older", 1), route("younger", 2));
+            let set = "{group: gateway.networking.k8s.io, kind: ListenerSet, name: own}";
+            let both = "{name: s, port: 1}, {name: s, port: 2}";
+            let older = route([kind, "shop", "older", "1"], set, "", both);
+            let younger = route([kind, "shop", "younger", "2"], set, "", both);
             let text = format!(
                 "{SETS}apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
 metadata: {{namespace: shop, name: own}}
 spec: {{parentRef: {{name: web, namespace: edge}}, listeners: [{listeners}]}}\n{older}{younger}"
             );
-            let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+            let snapshot = of_gateways(&text);
             let found = translator.update(&snapshot);
             let anew = translate(&snapshot, &options);
             assert_eq!(found.configuration, anew.configuration, "{kind} {number}");
@@ -517,7 +483,7 @@ spec: {{parentRef: {{name: web, namespace: edge}}, listeners: [{listeners}]}}\n{
 #[test]
 fn hosts_share_what_their_rules_ask_for_and_where_they_lead() {
     let text = format!("{SETS}{}", listeners(2));
-    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let snapshot = of_gateways(&text);
     let found = translate(&snapshot, &Options::default()).configuration.routes;
     let own: Vec<_> = found.values().filter(|host| host.rules.len() == 4).collect();
     let [one, other] = own[..] else { panic!("two hosts: {found:?}") };
