@@ -439,7 +439,7 @@ fn a_passed_through_host_stays_so_and_has_no_paths_of_others() {
     assert!(shop(&configuration).passthrough.is_some());
     // The stranger's / that is left out leaves the implicit one in its place: plain HTTP has an answer everywhere.
     let implicit = location(&configuration, "shop.test", "/", PathKind::Prefix).expect("a root");
-    assert_eq!(implicit.backend, model::Backend::NotFound);
+    assert_eq!(implicit.backend, Backend::NotFound);
     // Nor where the paths of the host are regular expressions, so that the stranger's / is left out.
     annotate(&mut exact, "use-regex", "true");
     let (configuration, _) = with(&[], &[exact, of("b", "other", "/", &[])]);
