@@ -74,6 +74,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         configuration: known.serving.clone(),
         problems: known.problems.clone(),
         served: known.served.clone(),
+        kept: known.kept.clone(),
         statuses: known.statuses.clone(),
         changes: Changes::default(),
     };

@@ -60,10 +60,69 @@ fn no_password_leaves_by_any_path() {
         .as_array()
         .expect("a list")
         .iter()
-        .filter_map(|one| one["name"].as_str())
+        .filter_map(|one| one["field"].as_str())
         .collect();
     let has = |family: &str| settings.iter().any(|name| name.split('.').next() == Some(family));
     assert!(has("auth_basic") && has("balance"), "{settings:?}");
+}
+
+#[test]
+fn each_setting_in_force_has_its_value_as_it_is_written_and_who_asks_for_it() {
+    let annotations = json!({
+        "nginx.ingress.kubernetes.io/limit-rps": "5",
+        "nginx.ingress.kubernetes.io/proxy-body-size": "8m",
+        "nginx.ingress.kubernetes.io/configuration-snippet": format!("set $pin {PASSWORD};"),
+        "nginx.ingress.kubernetes.io/from-to-www-redirect": "true",
+        "cert-manager.io/issuer": "ours",
+    });
+    let shop = ingress("shop", "front", &annotations, &["shop.test".to_owned()]);
+    let canary = json!({
+        "nginx.ingress.kubernetes.io/canary": "true",
+        "nginx.ingress.kubernetes.io/canary-by-header": "X-Pin",
+        "nginx.ingress.kubernetes.io/canary-by-header-value": PASSWORD,
+    });
+    let canary = ingress("shop", "next", &canary, &["shop.test".to_owned()]);
+    let canary = canary.replace("\"web\"", "\"other\"");
+    let config_map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "shop"},
+        "data": {
+            "proxy-read-timeout": "90", "allow-snippet-annotations": "true",
+            "annotations-risk-level": "Critical",
+        },
+    });
+    let all = format!("{CLASS}{}{shop}{canary}---\n{config_map}\n", services(&["shop"]));
+    let fairway = Fairway::start(&all, &["--configmap=shop/settings"]);
+    let details = fairway.api("/api/v1/route?host=shop.test&path=/");
+    assert!(!details.to_string().contains(PASSWORD), "{details:#}");
+    let one = |name: &str| {
+        let all = details["settings"].as_array().expect("a list");
+        let found = all.iter().find(|one| one["name"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {details:#}")).clone()
+    };
+    let asked = |object: &str, key: &str, written: &str| json!([{"object": object, "key": key, "written": written}]);
+    let own = |key: &str, written: &str| {
+        asked("Ingress shop/front", &format!("nginx.ingress.kubernetes.io/{key}"), written)
+    };
+    assert_eq!(
+        one("limit-rps"),
+        json!({
+            "name": "limit-rps", "field": "limits.per_second",
+            "value": "5 requests/s, burst 25", "asked": own("limit-rps", "5"),
+        })
+    );
+    assert_eq!(one("proxy-body-size")["value"], "8m");
+    let read = one("proxy-read-timeout");
+    assert_eq!(read["value"], "90s");
+    assert_eq!(read["asked"], asked("ConfigMap shop/settings", "proxy-read-timeout", "90"));
+    assert_eq!(one("configuration-snippet")["asked"], own("configuration-snippet", "…"));
+    let header = one("canary-by-header");
+    assert_eq!(header["value"], "x-pin: …", "{header:#}");
+    assert_eq!(header["asked"][0]["object"], "Ingress shop/next");
+    assert_eq!(header["asked"][1]["written"], "…", "{header:#}");
+    // What asks for something else, or is not ours.
+    let others = ["cert-manager.io/issuer", "nginx.ingress.kubernetes.io/from-to-www-redirect"];
+    assert_eq!(details["other_annotations"], json!(others));
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Ten faults as people make them: the page shows the cause of each. docs/ui.md has the table with the clicks.
 
-use crate::console::bed::{CLASS, Fairway, ask, ingress, services, until};
+use crate::console::bed::{Browser, CLASS, Fairway, ask, ingress, services, until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use testkit::ports;
 
 /// An Ingress with these annotations, for the host that has its name.
@@ -164,6 +167,113 @@ fn the_cause_of_each_of_ten_faults_is_shown() {
     // 10: an answer whose header section is too large.
     answered(&fairway, "large.test", 502);
     contains(failed(&fairway, "large.test"), &["larger than proxy-buffer-size"]);
+}
+
+/// A click, or words that are written.
+enum Step {
+    Click(&'static str),
+    /// A route of the list, by its host.
+    Route(&'static str),
+    /// The URL of the form, which is sent.
+    Write(&'static str),
+}
+
+/// Each fault as the table in docs/ui.md begins its line, the way to its cause, and what is read there.
+fn ways() -> Vec<(&'static str, Vec<Step>, Vec<&'static str>)> {
+    use Step::{Click, Route, Write};
+    let view = |view: &'static str| vec![Click(view)];
+    let problems = || view("nav a[href='#problems']");
+    let errors = |host| vec![Click("#trouble a[href='#routes?sort=errors']"), Route(host)];
+    let certificates = || view("#trouble a[href='#certificates']");
+    let explain = vec![Click("nav a[href='#explain']"), Write("http://class.test/")];
+    vec![
+        (
+            "an Ingress of the wrong class",
+            explain,
+            vec!["names class.test, but is not ours", "nginz"],
+        ),
+        ("endpoints that refuse connections", errors("dead.test"), vec!["connecting: "]),
+        (
+            "a path that an older Ingress has",
+            problems(),
+            vec!["Ingress shop/younger", "shop/older"],
+        ),
+        ("an expired certificate", certificates(), vec!["expired.test", "2020-01-01"]),
+        (
+            "a limit that is hit",
+            errors("limit.test"),
+            vec!["limit-rpm is exceeded", "limit-rpm: 1"],
+        ),
+        ("an authenticator that is down", errors("auth.test"), vec!["asking the authenticator"]),
+        ("a canary at weight 0", problems(), vec!["nobody goes to this canary"]),
+        ("a path that is no regular expression", problems(), vec!["Ingress shop/regex", "/(a"]),
+        ("a Secret that is not there", problems(), vec!["Ingress shop/secret", "nowhere"]),
+        (
+            "an answer whose header section",
+            errors("large.test"),
+            vec!["larger than proxy-buffer-size"],
+        ),
+    ]
+}
+
+/// The clicks that the table in docs/ui.md says for a fault.
+fn clicks(fault: &str) -> String {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ui.md");
+    let page = std::fs::read_to_string(file).expect("the page is there");
+    let line = page.lines().find(|line| line.starts_with(&format!("| {fault}")));
+    let line = line.unwrap_or_else(|| panic!("{fault} has no line"));
+    line.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default().trim().to_owned()
+}
+
+#[tokio::test]
+async fn each_cause_is_as_many_clicks_away_as_the_table_says() {
+    let fairway = Fairway::start(&objects(), &["--allow-target-networks=127.0.0.0/8"]);
+    let browser = Browser::open(&fairway).await;
+    // Errors go on while somebody looks, as they do when something is broken.
+    let (http, over) = (fairway.http, Arc::new(AtomicBool::new(false)));
+    let until = over.clone();
+    let asking = std::thread::spawn(move || {
+        while !until.load(Ordering::Relaxed) {
+            for host in ["dead.test", "limit.test", "auth.test", "large.test"] {
+                let _ = ask(http, "/", &format!("Host: {host}\r\n"));
+            }
+            std::thread::park_timeout(Duration::from_millis(200));
+        }
+    });
+    for (fault, way, read) in ways() {
+        browser.view("overview").await;
+        let (mut times, mut written) = (0, "");
+        for step in way {
+            let (target, act) = match step {
+                Step::Click(selector) => (selector.to_owned(), "click()".to_owned()),
+                Step::Route(host) => (format!(".list [data-key^='{host} ']"), "click()".to_owned()),
+                Step::Write(url) => (
+                    "#view form".to_owned(),
+                    format!("elements.url.value = '{url}'; one.requestSubmit()"),
+                ),
+            };
+            match step {
+                Step::Click(_) | Step::Route(_) => times += 1,
+                Step::Write(_) => written = " and the URL",
+            }
+            let script = format!(
+                "const one = document.querySelector({target:?}); if (!one) return false; one.{act}; return true"
+            );
+            browser.until(&script).await;
+        }
+        for text in read {
+            let text = Value::from(text);
+            browser
+                .until(&format!(
+                    "return document.getElementById('view').innerText.includes({text})"
+                ))
+                .await;
+        }
+        assert_eq!(format!("{times}{written}"), clicks(fault), "{fault}");
+        browser.run("document.querySelector('dialog[open]')?.close()").await;
+    }
+    over.store(true, Ordering::Relaxed);
+    asking.join().expect("it ends");
 }
 
 #[test]

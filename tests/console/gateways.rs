@@ -120,7 +120,12 @@ fn routes_of_gateways_are_listed_and_found_with_their_traffic() {
     assert_eq!(details["route"]["asks"], "HTTP, header x-key");
     assert_eq!(details["endpoints"][0]["address"], "10.0.0.1:8080");
     assert!(!details.to_string().contains("hunter2"), "{details:#}");
-    assert!(details["settings"].to_string().contains("x-token"), "{details:#}");
+    let settings = details["settings"].as_array().expect("a list");
+    let edits = settings.iter().find(|one| one["field"] == "route.request");
+    let edits = edits.unwrap_or_else(|| panic!("{details:#}"));
+    assert!(edits["value"].to_string().contains("x-token: …"), "{edits:#}");
+    assert_eq!(edits["asked"][0]["object"], "HTTPRoute shop/front");
+    assert_eq!(edits["asked"][0]["key"], "filters: RequestHeaderModifier");
     // It is counted where it is answered, and so is why it failed.
     until("requests a second are seen", || {
         let status = ask(fairway.http, "/old", "Host: shop.test\r\n").expect("an answer").0;

@@ -73,7 +73,15 @@ async fn details(browser: &Browser) {
     browser.until("return document.querySelector('dialog[open]')?.innerText.includes('proxy-connect-timeout') === true").await;
     let text = browser.run("return document.querySelector('dialog[open]').innerText").await;
     let text = text.as_str().expect("a text");
-    assert!(text.contains("10.0.0.1:8080") && text.contains("timeouts.connect"), "{text}");
+    for shown in [
+        "10.0.0.1:8080",
+        "timeouts.connect",
+        "7s",
+        "nginx.ingress.kubernetes.io/proxy-connect-timeout: 7",
+        "Ingress shop/front",
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+    }
     assert_eq!(browser.inaccessible().await, [""; 0], "the details");
     browser.run("document.querySelector('dialog[open] button').click()").await;
 }

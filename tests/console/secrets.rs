@@ -135,7 +135,7 @@ fn objects(plant: &mut Planted) -> String {
     all
 }
 
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 16] = [
     "/configuration",
     "/metrics",
     "/healthz",
@@ -143,7 +143,9 @@ const PAGES: [&str; 14] = [
     "/api/v1/routes?limit=200",
     "/api/v1/route?host=good.test&path=/",
     "/api/v1/route?host=more.test&path=/",
+    "/api/v1/route?host=closed.test&path=/",
     "/api/v1/route?host=wrong-0.test&path=/",
+    "/api/v1/route?host=wrong-6.test&path=/",
     "/api/v1/explain?url=http://good.test/",
     "/api/v1/explain?url=http://more.test/",
     "/api/v1/problems?limit=200",

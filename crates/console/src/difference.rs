@@ -15,8 +15,6 @@ use std::time::Duration;
 const LONGEST: usize = 240;
 /// Addresses that are told of what came and of what went.
 const ADDRESSES: usize = 8;
-/// Settings of one route that are told.
-const LEAVES: usize = 200;
 
 /// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -305,21 +303,6 @@ pub(crate) fn value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or(Value::Null)
 }
 
-/// The settings of one thing that differ from those of another one, by name.
-pub(crate) fn leaves(usual: &Value, own: &Value) -> Vec<(String, String)> {
-    let mut list = List { all: Vec::new(), most: LEAVES, more: false };
-    let mut tell = |setting, _, to| Difference {
-        setting: Some(setting),
-        to,
-        ..Difference::new(What::Setting, "")
-    };
-    settings(&mut list, &mut tell, usual, own);
-    let named = |one: Difference| {
-        (one.setting.unwrap_or_default(), one.to.unwrap_or_else(|| "none".to_owned()))
-    };
-    list.all.into_iter().map(named).collect()
-}
-
 /// A time, as it serialises.
 fn duration(fields: &serde_json::Map<String, Value>) -> Option<Duration> {
     let part = |name| fields.get(name).and_then(Value::as_u64);
@@ -336,7 +319,8 @@ pub(crate) fn text(value: &Value) -> String {
     })
 }
 
-fn short(text: String) -> String {
+/// Not longer than a person reads.
+pub(crate) fn short(text: String) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,

@@ -64,7 +64,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         path: "/api/v1/route",
-        about: "One route: its endpoints, the settings that differ from the defaults, the annotations of its Ingress.",
+        about: "One route: its endpoints, and the settings in force that are not the defaults, each with the annotation, key or field that asks for it.",
         parameters: &[
             Parameter { name: "host", about: "The host, as /api/v1/routes has it." },
             Parameter { name: "path", about: "The path, as /api/v1/routes has it." },

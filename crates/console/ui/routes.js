@@ -44,6 +44,15 @@ function eachEndpoint(all) {
   ]));
 }
 
+// What is in force, each setting with who asks for it: nobody where it comes of what the route belongs to.
+function settings(all) {
+  return table("Settings", ["Setting", "Value", "Asked for by"], all.settings.map((one) => [
+    make("span", {}, name(one.name), make("small", {}, one.field)),
+    name(one.value),
+    one.asked.length ? make("ul", { class: "tight" }, one.asked.map((by) => make("li", {}, name(by.written === null ? by.key : `${by.key}: ${by.written}`), make("small", {}, name(by.object))))) : "–",
+  ]));
+}
+
 async function details(dialog, row) {
   const about = { host: row.host, path: row.path, kind: row.kind, ...(row.id && { id: row.id }) };
   const all = await ask("route", about);
@@ -72,9 +81,9 @@ async function details(dialog, row) {
     all.route.external ? make("p", {}, "The addresses of ", name(all.route.external)) : "",
     endpointsNow,
     all.settings.length ? make("h2", {}, "Settings that are not the defaults") : "",
-    all.settings.length ? table("Settings", ["Setting", "Value"], all.settings.map((one) => [name(one.name), name(one.value)])) : "",
-    all.annotations.length ? make("h2", {}, "Annotations of its Ingress") : "",
-    make("ul", { class: "tight" }, all.annotations.map((text) => make("li", {}, name(text)))),
+    all.settings.length ? settings(all) : "",
+    all.other_annotations.length ? make("h2", {}, "Other annotations of its Ingress") : "",
+    make("ul", { class: "tight" }, all.other_annotations.map((text) => make("li", {}, name(text)))),
     all.route.protocol === "HTTP" ? make("p", {}, make("a", { href: `#explain?url=${encodeURIComponent(`${all.certificate ? "https" : "http"}://${all.route.host}${all.route.path}`)}`, click: () => dialog.close() }, "Explain a request to it")) : "",
     make("button", { type: "button", click: () => dialog.close() }, "Close"),
   );

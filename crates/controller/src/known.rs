@@ -1,11 +1,11 @@
 //! What is published after each round of the loop: objects, what they mean, and what the engine made of it.
 
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
 use model::Configuration;
-use objects::{ObjectKey, ReverseIndex, Snapshot};
+use objects::{Ingress, ObjectKey, ReverseIndex, Snapshot};
 use std::sync::Arc;
-use translate::Problems;
 use translate::gateway::Statuses;
+use translate::{InForce, Options, Problems};
 
 /// What there is to know at one moment. It is published once for each round, after the engine has spoken.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,10 @@ pub struct Known {
     pub problems: Problems,
     /// The Ingresses that are served.
     pub served: OrdSet<ObjectKey>,
+    /// Of those whose current version is not taken, the version that is served.
+    pub kept: OrdMap<ObjectKey, Arc<Ingress>>,
+    /// What the command line says about the meaning of objects.
+    pub options: Arc<Options>,
     /// What objects of the Gateway API are told about themselves, as far as it is served.
     pub statuses: Statuses,
     /// What is in force: `configuration`, unless the engine refused it.
@@ -34,5 +38,10 @@ impl Known {
     /// Whether a Configuration is in force; each has the server for unknown hosts at least.
     pub fn is_serving(&self) -> bool {
         !self.serving.servers.is_empty()
+    }
+
+    /// Who asks for what is in force.
+    pub fn in_force(&self) -> InForce<'_> {
+        InForce { snapshot: &self.snapshot, options: &self.options, kept: &self.kept }
     }
 }

@@ -37,6 +37,7 @@ use translate::{Options, Translation, Translator};
 pub struct Controller<E> {
     engine: Arc<E>,
     translator: Translator,
+    options: Arc<Options>,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
     fingerprints: Fingerprints,
@@ -55,7 +56,8 @@ impl<E: Engine> Controller<E> {
     pub fn new(engine: Arc<E>, options: Options) -> Self {
         Self {
             engine,
-            translator: Translator::new(options),
+            translator: Translator::new(options.clone()),
+            options: Arc::new(options),
             left_out: Vec::new(),
             fingerprints: Fingerprints::default(),
             metrics: Arc::default(),
@@ -78,7 +80,7 @@ impl<E: Engine> Controller<E> {
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
-        let Translation { configuration, problems, served, statuses, changes: _ } =
+        let Translation { configuration, problems, served, kept, statuses, changes: _ } =
             self.translator.update(&snapshot);
         let before = self.known.borrow().clone();
         let changes = Changes::between(&before.serving, &configuration);
@@ -88,6 +90,8 @@ impl<E: Engine> Controller<E> {
             references: self.translator.references().clone(),
             problems,
             served,
+            kept,
+            options: self.options.clone(),
             statuses,
             serving: before.serving.clone(),
             routes: before.routes,

@@ -13,6 +13,7 @@ mod config_map;
 mod endpoint_budget;
 pub mod gateway;
 mod host;
+mod in_force;
 mod ingress;
 mod kinds;
 mod names;
@@ -37,6 +38,7 @@ pub use check::{
     Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, name_issuers,
     not_heard_of_host, others_of_host,
 };
+pub use in_force::{Asked, InForce, Setting};
 pub use ingress::references;
 pub use options::{GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options};
 pub use passwords::PasswordFile;

@@ -2,14 +2,11 @@
 
 use super::json;
 use super::routes::{Row, kind_text};
-use crate::difference::{leaves, text, value};
+use crate::difference::{short, text, value};
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use crate::sample::AtOne;
 use crate::served::{Place, Route};
-use model::Kind;
-use model::policy::Policy;
-use objects::ObjectKey;
 use serde::Serialize;
 
 /// Endpoints that are named.
@@ -29,10 +26,10 @@ pub(crate) struct Details<'a> {
     pub(crate) failed: Option<FailedTry>,
     /// Who is behind it, 200 at most.
     pub(crate) endpoints: Vec<Endpoint>,
-    /// The settings that differ from those of an Ingress without annotations, as `/configuration` names them.
+    /// The settings in force that are not the defaults, each with who asks for it.
     pub(crate) settings: Vec<Setting>,
-    /// The names of its Ingress's annotations.
-    pub(crate) annotations: Vec<String>,
+    /// The names of its Ingress's annotations that ask for none of them.
+    pub(crate) other_annotations: Vec<String>,
     /// The problems of its Ingress or route.
     pub(crate) problems: Vec<String>,
 }
@@ -67,41 +64,51 @@ pub(crate) struct FailedTry {
     pub(crate) why: String,
 }
 
-/// A setting.
+/// A setting in force.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Setting {
-    /// Its name.
+    /// What a user calls it: its annotation without prefix, its key of the ConfigMap, or its field of a route.
     pub(crate) name: String,
-    /// Its value; what opens a door is shown as `…`.
+    /// The same as `/configuration` and the changes name it.
+    pub(crate) field: &'static str,
+    /// Its value as a user writes it; what opens a door is shown as `…`.
     pub(crate) value: String,
+    /// Who asks for it; nobody where it comes of what it belongs to.
+    pub(crate) asked: Vec<Asked>,
+}
+
+/// Who asks for a setting.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Asked {
+    /// The Ingress, the ConfigMap or the route.
+    pub(crate) object: String,
+    /// The annotation with its prefix, the key of the ConfigMap, or the field of the route.
+    pub(crate) key: String,
+    /// What is written there; none for fields. What opens a door is shown as `…`.
+    pub(crate) written: Option<String>,
 }
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     let served = now.served();
     let route = wanted(&served.routes, query)?;
     let origin = route.origin.as_ref();
-    let ingress = origin.filter(|origin| origin.kind == Kind::Ingress);
-    let ingress =
-        ingress.map(|origin| ObjectKey::new(origin.namespace.clone(), origin.name.clone()));
-    let ingress = ingress.and_then(|key| now.known.snapshot.ingresses.get(&key));
     let problems = origin.map(|origin| now.known.problems.of(origin));
     let (aliases, certificate) = match &route.place {
         Place::Ingress { server } => (server.other_names(), server.certificate.as_ref()),
         Place::Rule { host, .. } => (Vec::new(), host.certificate.as_ref()),
         Place::Tls(_) | Place::Port(_) => (Vec::new(), None),
     };
-    let policy = route.location.as_ref().map(|location| &location.policy);
+    let (settings, other_annotations) = settings(now, route);
     json(&Details {
         route: Row::new(route, now.sample.as_deref()),
         aliases: aliases.iter().map(|alias| text(&value(alias))).collect(),
         certificate: certificate.map(shown),
         failed: now.failure.as_ref().map(|(at, why)| FailedTry { at: *at, why: told(why) }),
         endpoints: endpoints(now, route),
-        settings: policy.map(|policy| settings(policy)).unwrap_or_default(),
-        annotations: ingress
-            .map(|one| one.meta.annotations.keys().map(shown).collect())
-            .unwrap_or_default(),
+        settings,
+        other_annotations,
         problems: problems.unwrap_or_default().iter().map(told).collect(),
     })
 }
@@ -153,7 +160,35 @@ fn endpoints(now: &Now, route: &Route) -> Vec<Endpoint> {
     ready.chain(draining).take(ENDPOINTS).collect()
 }
 
-fn settings(policy: &Policy) -> Vec<Setting> {
-    let differing = leaves(&value(&Policy::default()), &value(policy));
-    differing.into_iter().map(|(name, value)| Setting { name, value }).collect()
+/// What is in force, and the annotations of its Ingress that ask for none of it.
+fn settings(now: &Now, route: &Route) -> (Vec<Setting>, Vec<String>) {
+    let Some(location) = &route.location else { return Default::default() };
+    let server = match &route.place {
+        Place::Ingress { server } => Some(&**server),
+        Place::Rule { .. } | Place::Tls(_) | Place::Port(_) => None,
+    };
+    let objects = now.known.in_force();
+    let all = objects.at(location, server);
+    let ingress = location.origin.as_ref().and_then(|origin| objects.ingress(origin));
+    let names = |name: &&String| {
+        let asked = all.iter().flat_map(|one| &one.asked);
+        asked.filter(|one| Some(&one.by) == location.origin.as_ref()).all(|one| one.key != **name)
+    };
+    let annotations = ingress.into_iter().flat_map(|ingress| ingress.meta.annotations.keys());
+    let others = annotations.filter(names).map(shown).collect();
+    let setting = all.iter().map(|one| Setting {
+        name: shown(&one.name),
+        field: one.field,
+        value: short(told(&one.value)),
+        asked: one
+            .asked
+            .iter()
+            .map(|one| Asked {
+                object: shown(&one.by),
+                key: shown(&one.key),
+                written: one.written.as_ref().map(|text| short(told(text))),
+            })
+            .collect(),
+    });
+    (setting.collect(), others)
 }

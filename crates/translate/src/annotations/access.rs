@@ -1,9 +1,9 @@
 //! `allowlist-source-range`, `denylist-source-range` and `satisfy`.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse};
 use model::Networks;
-use model::policy::{Policy, Satisfy};
+use model::policy::{Access, Policy, Satisfy};
 
 pub(super) const FAMILY: Family =
     Family { name: "access", keys: &[&ALLOW, &DENY, &SATISFY], apply };
@@ -41,6 +41,18 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     access.satisfy = settings.get_or(&SATISFY, access.satisfy);
     refuse_gaps(settings, &ALLOW);
     refuse_gaps(settings, &DENY);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(access: &Access, lines: &mut Lines) {
+    let Access { deny, allow, satisfy } = access;
+    lines.add("access.allow", allow).by(&[&ALLOW]);
+    lines.add("access.deny", deny).by(&[&DENY]);
+    let satisfy = match satisfy {
+        Satisfy::All => "all",
+        Satisfy::Any => "any",
+    };
+    lines.add("access.satisfy", satisfy).by(&[&SATISFY]);
 }
 
 /// An annotation that names nobody, or has an item that does: what it was meant to say is unknown, so nobody gets in

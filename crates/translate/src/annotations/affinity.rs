@@ -1,9 +1,9 @@
 //! `affinity*` and `session-cookie-*`: clients stay with an endpoint.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
+use crate::settings::{Key, Lines, Risk, Settings, parse};
 use model::Severity;
-use model::policy::{Affinity, AffinityMode, Policy, SameSite};
+use model::policy::{Affinity, AffinityMode, Policy, RuleSession, SameSite};
 
 pub(super) const FAMILY: Family = Family {
     name: "affinity",
@@ -114,6 +114,57 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         of_rule: None,
     };
     policy.balance.affinity = Some(affinity.into());
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(affinity: Option<&Affinity>, lines: &mut Lines) {
+    let Some(affinity) = affinity else { return };
+    let Affinity {
+        mode,
+        name,
+        secure,
+        expires,
+        max_age,
+        path,
+        domain,
+        same_site,
+        conditional_same_site_none,
+        change_on_failure,
+        of_rule,
+    } = affinity;
+    let mode = match mode {
+        AffinityMode::Balanced => "balanced",
+        AffinityMode::Persistent => "persistent",
+    };
+    let same_site = same_site.map(|same_site| match same_site {
+        SameSite::None => "None",
+        SameSite::Lax => "Lax",
+        SameSite::Strict => "Strict",
+    });
+    let seconds = |time: &Option<i64>| time.map(|seconds| format!("{seconds}s"));
+    let session = "sessionPersistence";
+    let in_header = of_rule.as_ref().is_some_and(|rule| rule.in_header);
+    let how = if in_header { "header" } else { "cookie" };
+    lines.add("balance.affinity", how).by(&[&AFFINITY]).of_route(session);
+    lines.add("balance.affinity.mode", mode).by(&[&MODE]).of_route(session);
+    lines.add("balance.affinity.name", name).by(&[&NAME]).of_route(session);
+    lines.add("balance.affinity.secure", secure).by(&[&SECURE]).of_route(session);
+    lines.add("balance.affinity.expires", seconds(expires)).by(&[&EXPIRES]);
+    lines.add("balance.affinity.max_age", seconds(max_age)).by(&[&MAX_AGE]).of_route(session);
+    lines.add("balance.affinity.path", path).by(&[&PATH]).of_route(session);
+    lines.add("balance.affinity.domain", domain).by(&[&DOMAIN]);
+    lines.add("balance.affinity.same_site", same_site).by(&[&SAME_SITE]).of_route(session);
+    lines
+        .add("balance.affinity.conditional_same_site_none", conditional_same_site_none)
+        .by(&[&CONDITIONAL]);
+    lines
+        .add("balance.affinity.change_on_failure", change_on_failure)
+        .by(&[&CHANGE_ON_FAILURE])
+        .of_route(session);
+    if let Some(RuleSession { rule: _, in_header: _, lasts, idle }) = of_rule {
+        lines.add("balance.affinity.lasts", lasts).of_route("sessionPersistence.absoluteTimeout");
+        lines.add("balance.affinity.idle", idle).of_route("sessionPersistence.idleTimeout");
+    }
 }
 
 fn cookie(text: &str) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //! Annotations may hold plain text; the ConfigMap may hold patterns and variables, too, as it may in ingress-nginx.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings};
+use crate::settings::{Key, Lines, Risk, Settings, words};
 use model::policy::{AnswerRewrites, Policy, RedirectRewrite, Replaced, Replacement};
 use model::{Pattern, Template};
 
@@ -60,6 +60,38 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let cookie_path = pair(&COOKIE_PATH, &DEFAULT_COOKIE_PATH);
     let redirect = redirect(settings);
     policy.answer_rewrites = AnswerRewrites { redirect, cookie_domain, cookie_path };
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(rewrites: &AnswerRewrites, lines: &mut Lines) {
+    let AnswerRewrites { redirect, cookie_domain, cookie_path } = rewrites;
+    let pair = |pair: &Replacement| {
+        let Replacement { from, to } = pair;
+        let from = match from {
+            Replaced::Text(text) => words(text),
+            Replaced::Pattern(pattern) => format!("~{}", words(pattern)),
+        };
+        format!("{from} becomes {}", words(to))
+    };
+    let of_cookie = |asked: &Option<Replacement>| asked.as_ref().map_or("off".to_owned(), pair);
+    let redirect = match redirect {
+        RedirectRewrite::Off => "off".to_owned(),
+        RedirectRewrite::UpstreamAddress => "default".to_owned(),
+        RedirectRewrite::Replace(replacement) => pair(replacement),
+    };
+    lines.add("answer_rewrites.redirect", redirect).by(&[&REDIRECT_FROM, &REDIRECT_TO]).by(&[
+        &DEFAULT_REDIRECT_FROM,
+        &REDIRECT_TO,
+        &DEFAULT_REDIRECT_TO,
+    ]);
+    lines
+        .add("answer_rewrites.cookie_domain", of_cookie(cookie_domain))
+        .by(&[&COOKIE_DOMAIN])
+        .by(&[&DEFAULT_COOKIE_DOMAIN]);
+    lines
+        .add("answer_rewrites.cookie_path", of_cookie(cookie_path))
+        .by(&[&COOKIE_PATH])
+        .by(&[&DEFAULT_COOKIE_PATH]);
 }
 
 fn redirect(settings: &mut Settings<'_>) -> RedirectRewrite {

@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::password_files::Form;
-use crate::settings::{Key, OnBad, Risk, Settings};
+use crate::settings::{AnyKey, Key, Lines, OnBad, Risk, Settings};
 use model::Severity;
 use model::policy::{AuthBasic, AuthScheme, Policy};
 use std::sync::Arc;
@@ -100,6 +100,23 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         settings.note(SECRET.about.name, Severity::Warning, message);
     }
     policy.auth_basic = Some(Arc::new(AuthBasic { scheme, realm, users: file.users }));
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(auth: Option<&AuthBasic>, lines: &mut Lines) {
+    let Some(AuthBasic { scheme, realm, users }) = auth else { return };
+    // The realm is a part of what a digest is made of.
+    let (scheme, keys): (_, &[&'static dyn AnyKey]) = match scheme {
+        AuthScheme::Basic => ("basic", &[&SECRET, &SECRET_TYPE]),
+        AuthScheme::Digest => ("digest", &[&SECRET, &SECRET_TYPE, &REALM]),
+    };
+    lines.add("auth_basic.scheme", scheme).by(&[&TYPE]);
+    lines.add("auth_basic.realm", realm).by(&[&REALM]);
+    let users = match users.0.len() {
+        1 => "1 user".to_owned(),
+        number => format!("{number} users"),
+    };
+    lines.add("auth_basic.users", users).by(keys);
 }
 
 fn scheme(text: &str) -> Result<AuthScheme, String> {

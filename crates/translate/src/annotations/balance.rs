@@ -1,7 +1,7 @@
 //! `load-balance`, `upstream-hash-by*` and `service-upstream`: which endpoint is next.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse, words};
 use model::policy::{Algorithm, Balance, Policy};
 use model::{Part, Severity, Template, Variable};
 use std::num::NonZeroU32;
@@ -57,6 +57,20 @@ static SERVICE_UPSTREAM: Key<bool> = Key::both("service-upstream", parse::boolea
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     policy.balance = Balance { algorithm: chosen(settings), affinity: None };
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(field: &'static str, algorithm: &Algorithm, lines: &mut Lines) {
+    let word = match algorithm {
+        Algorithm::RoundRobin => "round_robin".to_owned(),
+        Algorithm::Ewma => "ewma".to_owned(),
+        Algorithm::Random => "any endpoint".to_owned(),
+        Algorithm::Hash(text) => format!("by hash of {}", words(text)),
+        Algorithm::HashSubset(text, size) => {
+            format!("any of {size} endpoints by hash of {}", words(text))
+        }
+    };
+    lines.add(field, word).by(&[&HASH_BY, &SUBSET, &SUBSET_SIZE]).by(&[&ALGORITHM, &SUBSET_SIZE]);
 }
 
 fn chosen(settings: &mut Settings<'_>) -> Algorithm {

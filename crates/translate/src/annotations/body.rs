@@ -1,9 +1,9 @@
 //! `proxy-body-size`, `client-body-buffer-size`, `proxy-request-buffering`, `proxy-buffering` and its sizes.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, on_off, parse, size};
 use model::Severity;
-use model::policy::Policy;
+use model::policy::{Body, Policy};
 
 pub(super) const FAMILY: Family = Family {
     name: "body",
@@ -76,6 +76,30 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let buffers = settings.get_or(&BUFFERS, 4).max(1);
     let buffers = usize::try_from(buffers).unwrap_or(MOST);
     body.response_buffer = buffers.saturating_mul(body.response_header).min(MOST);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(body: &Body, lines: &mut Lines) {
+    let Body {
+        max_size,
+        request_buffering,
+        request_buffer,
+        response_header,
+        response_buffering,
+        response_buffer,
+    } = body;
+    let bytes = |bytes: &usize| size(*bytes as u64);
+    let most = max_size.map_or_else(|| "unlimited".to_owned(), size);
+    let asked = "filters: ExternalAuth, forwardBody";
+    lines.add("body.max_size", most).by(&[&MAX_SIZE]).of_route(asked);
+    lines.add("body.request_buffer", request_buffer.as_ref().map(bytes)).by(&[&REQUEST_BUFFER]);
+    lines.add("body.request_buffering", on_off(*request_buffering)).by(&[&REQUEST_BUFFERING]);
+    lines.add("body.response_buffering", on_off(*response_buffering)).by(&[&BUFFERING]);
+    lines.add("body.response_header", bytes(response_header)).by(&[&BUFFER_SIZE]);
+    lines
+        .add("body.response_buffer", bytes(response_buffer))
+        .by(&[&BUFFERS, &BUFFER_SIZE])
+        .by(&[&BUFFER_SIZE]);
 }
 
 /// Digits with a `b`. ingress-nginx takes them for `proxy-body-size` and then tells nginx nothing.

@@ -2,8 +2,8 @@
 //! requests.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
-use model::policy::{Algorithm, CanaryHeader, CanaryRules, CanaryTest, Policy};
+use crate::settings::{Key, Lines, Risk, Settings, parse, words};
+use model::policy::{Algorithm, Canary, CanaryHeader, CanaryRules, CanaryTest, Policy};
 use model::{Pattern, Severity};
 
 pub(super) const FAMILY: Family = Family {
@@ -34,6 +34,7 @@ static VALUE: Key<String> = Key::annotation("canary-by-header-value", parse::pla
         "none",
         "Exactly this in the header: to the canary; anything else: the cookie decides.",
     )
+    .secret()
     .risk(Risk::Medium);
 
 static PATTERN: Key<String> = Key::annotation("canary-by-header-pattern", pattern)
@@ -95,6 +96,30 @@ fn apply(settings: &mut Settings<'_>, _: &mut Policy) {
             settings.note(about.name, Severity::Warning, message);
         }
     }
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(canary: &Canary, lines: &mut Lines) {
+    // Its sessions are those of the main side.
+    let Canary { upstream, origin: _, rules, balance } = canary;
+    let CanaryRules { header, cookie, weight, weight_total } = rules;
+    lines.add("canary.upstream", upstream).by(&[&CANARY]);
+    if let Some(CanaryHeader { name, test }) = header {
+        let test = match test {
+            CanaryTest::Word => "always or never".to_owned(),
+            CanaryTest::Value(value) => words(value),
+            CanaryTest::Pattern(pattern) => format!("what matches {}", words(pattern)),
+            CanaryTest::Never => "nobody".to_owned(),
+        };
+        let name = name.replace('_', "-");
+        lines.add("canary.header", format!("{name}: {test}")).by(&[&HEADER, &VALUE, &PATTERN]);
+    }
+    lines.add("canary.cookie", cookie).by(&[&COOKIE]);
+    let part = format!("{weight} of {}", (*weight_total).max(100));
+    lines.add("canary.weight", part).by(&[&WEIGHT, &TOTAL]);
+    let sessions = if balance.affinity.is_some() { "sticky" } else { "none" };
+    lines.add("canary.sessions", sessions).by(&[&BEHAVIOR]);
+    super::balance::show("canary.algorithm", &balance.algorithm, lines);
 }
 
 /// Whether the annotations make this Ingress a canary, which creates nothing.

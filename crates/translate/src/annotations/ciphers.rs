@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::ciphers;
-use crate::settings::{Key, OnBad, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Settings, parse};
 use model::Severity;
 use model::policy::{Ciphers, Policy};
 
@@ -44,6 +44,17 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     };
     if !suites.is_empty() || prefer_server.is_some() {
         policy.ciphers = Some(Ciphers { suites, prefer_server });
+    }
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(ciphers: Option<&Ciphers>, lines: &mut Lines) {
+    let Some(Ciphers { suites, prefer_server }) = ciphers else { return };
+    if !suites.is_empty() {
+        lines.add("ciphers.suites", suites.join(":")).by(&[&SUITES]).of_host();
+    }
+    if let Some(prefer) = prefer_server {
+        lines.add("ciphers.prefer_server", prefer).by(&[&PREFER_SERVER]).of_host();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::certificate;
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse};
 use model::policy::{ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy};
 use model::{Pattern, Severity};
 use std::sync::Arc;
@@ -105,6 +105,47 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         error_page,
         pass_certificate,
     })));
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(asked: Option<&ClientCertificate>, lines: &mut Lines) {
+    let ClientVerification {
+        secret,
+        authorities,
+        revocations,
+        demand,
+        depth,
+        subject,
+        error_page,
+        pass_certificate,
+    } = match asked {
+        None => return,
+        Some(ClientCertificate::Closed(why)) => {
+            lines.add("client_certificate", format!("closed: {why}")).by(&[&SECRET]).of_host();
+            return;
+        }
+        Some(ClientCertificate::Verified(verification)) => &**verification,
+    };
+    let demand = match demand {
+        ClientDemand::Required => "on",
+        ClientDemand::Off => "off",
+        ClientDemand::Optional => "optional",
+        ClientDemand::OptionalUnknown => "optional_no_ca",
+    };
+    let page = match error_page {
+        ClientErrorPage::Plain => "400",
+        ClientErrorPage::Redirect(to) => to,
+        ClientErrorPage::Forbidden => "403",
+        ClientErrorPage::Missing => "500",
+    };
+    let (trusted, revoked) = (authorities.len(), revocations.len());
+    let secret = format!("{secret}: {trusted} authorities, {revoked} revocation lists");
+    lines.add("client_certificate.secret", secret).by(&[&SECRET]).of_host();
+    lines.add("client_certificate.demand", demand).by(&[&DEMAND]).by(&[&SECRET]).of_host();
+    lines.add("client_certificate.depth", depth).by(&[&DEPTH]).of_host();
+    lines.add("client_certificate.subject", subject).by(&[&SUBJECT]).of_host();
+    lines.add("client_certificate.error_page", page).by(&[&ERROR_PAGE]).of_host();
+    lines.add("client_certificate.pass_certificate", pass_certificate).by(&[&PASS]).of_host();
 }
 
 fn authorities(

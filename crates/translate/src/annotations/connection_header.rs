@@ -1,7 +1,7 @@
 //! `connection-proxy-header`.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Settings};
+use crate::settings::{Key, Lines, OnBad, Settings};
 use model::policy::{ConnectionHeader, Policy};
 
 pub(super) const FAMILY: Family = Family { name: "connection_header", keys: &[&HEADER], apply };
@@ -16,6 +16,15 @@ static HEADER: Key<ConnectionHeader> = Key::annotation("connection-proxy-header"
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     policy.connection_header = settings.get(&HEADER);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(header: Option<ConnectionHeader>, lines: &mut Lines) {
+    let header = header.map(|header| match header {
+        ConnectionHeader::Close => "close",
+        ConnectionHeader::KeepAlive => "keep-alive",
+    });
+    lines.add("connection_header", header).by(&[&HEADER]);
 }
 
 fn header(text: &str) -> Result<ConnectionHeader, String> {

@@ -1,7 +1,7 @@
 //! `enable-cors` and `cors-*`: which origins may read answers, and what they are told.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
+use crate::settings::{Key, Lines, Risk, Settings, parse};
 use model::Pattern;
 use model::policy::{AllowedOrigin, Cors, Origins, Policy};
 use std::sync::LazyLock;
@@ -63,6 +63,25 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         max_age: settings.get_or(&MAX_AGE, AGE),
     };
     policy.cors = enabled.then(|| cors.into());
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(cors: Option<&Cors>, lines: &mut Lines) {
+    let Some(Cors { origins, credentials, methods, headers, expose, max_age }) = cors else {
+        return;
+    };
+    let origins: Vec<String> = match origins {
+        Origins::Any => vec!["*".to_owned()],
+        Origins::Listed(all) => all.iter().map(AllowedOrigin::text).collect(),
+    };
+    let filter = "filters: CORS";
+    lines.add("cors", true).by(&[&ENABLED]).of_route(filter);
+    lines.add("cors.origins", origins).by(&[&ORIGINS]).of_route(filter);
+    lines.add("cors.methods", methods).by(&[&METHODS]).of_route(filter);
+    lines.add("cors.headers", headers).by(&[&HEADERS]).of_route(filter);
+    lines.add("cors.credentials", credentials).by(&[&CREDENTIALS]).of_route(filter);
+    lines.add("cors.expose", expose).by(&[&EXPOSE]).of_route(filter);
+    lines.add("cors.max_age", format!("{max_age}s")).by(&[&MAX_AGE]).of_route(filter);
 }
 
 /// A whole list that ingress-nginx can read; any other one means everyone there, and here.

@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::set_headers;
-use crate::settings::{Key, Risk, Settings, parse};
+use crate::settings::{Key, Lines, Risk, Settings, fields, parse};
 use crate::tenancy::Item;
 use model::SetHeader;
 use model::policy::{CustomHeaders, Policy};
@@ -38,6 +38,12 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Ok(headers) => policy.custom_headers = CustomHeaders(headers.into()),
         Err(wrong) => settings.deny(HEADERS.about.name, &wrong),
     }
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(headers: &CustomHeaders, lines: &mut Lines) {
+    let headers = fields(headers.0.iter().map(|header| (header.name.as_str(), &header.value)));
+    lines.add("custom_headers", headers).by(&[&HEADERS]);
 }
 
 /// All headers of the ConfigMap; one that cannot be set spoils them all.

@@ -3,9 +3,9 @@
 
 use super::Family;
 use crate::ingress::{Role, Target};
-use crate::settings::{Key, OnBad, Settings, parse};
-use model::Severity;
+use crate::settings::{Key, Lines, OnBad, Settings, parse};
 use model::policy::{Errors, Policy};
+use model::{Severity, UpstreamId};
 use objects::ObjectKey;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,6 +93,19 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         (None, _) => return,
     };
     policy.errors = Some(errors).filter(|errors| !errors.statuses.is_empty());
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(errors: Option<&Errors>, instead: Option<&UpstreamId>, lines: &mut Lines) {
+    lines.add("default_backend", instead).by(&[&BACKEND]);
+    // Who answers in their place is the default backend, this one or that of the process.
+    if let Some(Errors { statuses, intercept, backend: _ }) = errors {
+        lines.add("errors.statuses", statuses).by(&[&STATUSES]).by(&[&STATUSES_OF_ALL]);
+        lines
+            .add("errors.intercept", !intercept)
+            .beside(&STATUSES, &[&NO_INTERCEPTION])
+            .beside(&STATUSES_OF_ALL, &[&NO_INTERCEPTION_OF_ALL]);
+    }
 }
 
 fn note_nobody(settings: &mut Settings<'_>) {

@@ -1,9 +1,9 @@
 //! `fastcgi-index` and `fastcgi-params-configmap`: what a FastCGI responder is told.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Risk, Settings};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, fields};
 use crate::tenancy::Item;
-use model::policy::Policy;
+use model::policy::{FastCgi, Policy};
 use model::{Secret, Severity, Template};
 use std::collections::BTreeMap;
 
@@ -48,6 +48,14 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Ok(params) => policy.fastcgi.params = params.into(),
         Err(wrong) => settings.deny(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}")),
     }
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(fastcgi: &FastCgi, lines: &mut Lines) {
+    let FastCgi { index, params } = fastcgi;
+    lines.add("fastcgi.index", index).by(&[&INDEX]);
+    let params = fields(params.iter().map(|(name, value)| (name.as_str(), value)));
+    lines.add("fastcgi.params", params).by(&[&PARAMS]);
 }
 
 /// What is wrong with the characters of the entries.

@@ -1,7 +1,7 @@
 //! `limit-rps`, `limit-rpm`, `limit-connections` and what belongs to them.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Settings, parse, words};
 use model::policy::{LimitKey, Limits, Policy, RequestLimit};
 use model::{Networks, Part, Template, Variable};
 
@@ -90,6 +90,39 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         request_status: settings.get_or(&REQUEST_STATUS, 503),
         connection_status: settings.get_or(&CONNECTION_STATUS, 503),
     };
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(limits: &Limits, lines: &mut Lines) {
+    let Limits {
+        per_second,
+        per_minute,
+        connections,
+        exempt,
+        key,
+        request_status,
+        connection_status,
+    } = limits;
+    let told = |limit: u64, each: &str, bucket: &RequestLimit| {
+        format!("{limit} requests/{each}, burst {}", bucket.burst / ONE)
+    };
+    let second = per_second.as_ref().map(|bucket| told(bucket.rate / ONE, "s", bucket));
+    // What was rounded down for a second is rounded up for the minute.
+    let minute = per_minute
+        .as_ref()
+        .map(|bucket| told(bucket.rate.saturating_mul(60).div_ceil(ONE), "min", bucket));
+    let connections = connections.map(|number| format!("{number} requests at a time"));
+    lines.add("limits.per_second", second).by(&[&PER_SECOND, &BURST]);
+    lines.add("limits.per_minute", minute).by(&[&PER_MINUTE, &BURST]);
+    lines.add("limits.connections", connections).by(&[&CONNECTIONS]);
+    lines.add("limits.exempt", exempt).by(&[&EXEMPT]);
+    let key = match key {
+        LimitKey::Address => "$binary_remote_addr".to_owned(),
+        LimitKey::Text(text) => words(text),
+    };
+    lines.add("limits.key", key).by(&[&KEY]);
+    lines.add("limits.request_status", request_status).by(&[&REQUEST_STATUS]);
+    lines.add("limits.connection_status", connection_status).by(&[&CONNECTION_STATUS]);
 }
 
 /// An item that names nobody makes the whole list one that nobody can read (compat/annotations.csv).

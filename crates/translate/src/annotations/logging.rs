@@ -1,8 +1,8 @@
 //! `enable-access-log`, `enable-rewrite-log`.
 
 use super::Family;
-use crate::settings::{Key, Settings, parse};
-use model::policy::Policy;
+use crate::settings::{Key, Lines, Settings, parse};
+use model::policy::{Logging, Policy};
 
 pub(super) const FAMILY: Family = Family { name: "logging", keys: &[&ACCESS, &REWRITE], apply };
 
@@ -21,4 +21,11 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let logging = &mut policy.logging;
     logging.access = settings.get_or(&ACCESS, logging.access);
     logging.rewrite = settings.get_or(&REWRITE, logging.rewrite);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(logging: &Logging, lines: &mut Lines) {
+    let Logging { access, rewrite } = logging;
+    lines.add("logging.access", access).by(&[&ACCESS]);
+    lines.add("logging.rewrite", rewrite).by(&[&REWRITE]);
 }

@@ -1,7 +1,7 @@
 //! `mirror-target`, `mirror-host` and `mirror-request-body`: copies of requests.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
+use crate::settings::{self, Key, Lines, Risk, Settings, on_off, parse};
 use model::policy::{Mirror, Policy};
 use model::{Severity, Template};
 
@@ -26,7 +26,7 @@ static BODY: Key<bool> = Key::annotation("mirror-request-body", parse::on_off).s
     "The body is copied, too; off sends copies without one.",
 );
 
-/// A mirror that cannot be used is none (compat/decisions.md row 7).
+/// A mirror that cannot be used is none (compat/decisions.md line 7).
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let host = settings.get(&HOST).map(|text| Template::parse(&text).map_err(|e| e.to_string()));
     let body = settings.get_or(&BODY, true);
@@ -39,6 +39,14 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Ok(url) => policy.mirror = Some(Mirror { url, host, body }.into()),
         Err(wrong) => unusable(settings, TARGET.about.name, &wrong),
     }
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(mirror: Option<&Mirror>, lines: &mut Lines) {
+    let Some(Mirror { url, host, body }) = mirror else { return };
+    lines.add("mirror.url", settings::url(url)).by(&[&TARGET]);
+    lines.add("mirror.host", host).by(&[&HOST]);
+    lines.add("mirror.body", on_off(*body)).by(&[&BODY]);
 }
 
 fn unusable(settings: &mut Settings<'_>, name: &str, wrong: &str) {

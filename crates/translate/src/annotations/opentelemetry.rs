@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::config_map::{NO_SPANS, OPERATION_NAME, opentracing};
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse};
 use model::policy::{OpenTelemetry, Policy};
 use model::{Severity, Template};
 
@@ -58,6 +58,23 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         trusts_client: settings.get(&TRUST).or(removed.trusts_client).unwrap_or(true),
         operation_name: name.or_else(|| settings.get(&OPERATION_NAME)).or(removed.operation_name),
     });
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(traced: Option<&OpenTelemetry>, lines: &mut Lines) {
+    lines.add("opentelemetry", traced.is_some()).by(&[&ENABLE]).by(&[&opentracing::ON]);
+    let Some(OpenTelemetry { trusts_client, operation_name }) = traced else { return };
+    lines
+        .add("opentelemetry.trusts_client", trusts_client)
+        .by(&[&TRUST])
+        .beside(&opentracing::ON, &[&opentracing::TRUST]);
+    lines
+        .add("opentelemetry.operation_name", operation_name)
+        .by(&[&NAME])
+        .by(&[&OPERATION_NAME])
+        .by(&[&opentracing::NAME])
+        .by(&[&opentracing::LOCATION_NAME])
+        .by(&[&opentracing::DATADOG_NAME]);
 }
 
 fn note_old_names(settings: &mut Settings<'_>) {

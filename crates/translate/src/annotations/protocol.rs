@@ -1,7 +1,7 @@
 //! `backend-protocol` and `proxy-http-version`: how the upstream is spoken to.
 
 use super::Family;
-use crate::settings::{Key, Settings};
+use crate::settings::{Key, Lines, Settings};
 use model::policy::{HttpVersion, Policy, Protocol};
 
 pub(super) const FAMILY: Family =
@@ -23,6 +23,25 @@ static HTTP_VERSION: Key<HttpVersion> = Key::both("proxy-http-version", http_ver
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     policy.http_version = settings.get_or(&HTTP_VERSION, policy.http_version);
     policy.protocol = settings.get_or(&PROTOCOL, policy.protocol);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(protocol: Protocol, version: HttpVersion, lines: &mut Lines) {
+    let word = match protocol {
+        Protocol::Http => "HTTP",
+        Protocol::Https => "HTTPS",
+        Protocol::AutoHttp => "AUTO_HTTP",
+        Protocol::Grpc => "GRPC",
+        Protocol::Grpcs => "GRPCS",
+        Protocol::Fcgi => "FCGI",
+    };
+    let who = "a GRPCRoute, appProtocol of the Service's port, or a BackendTLSPolicy";
+    lines.add("protocol", word).by(&[&PROTOCOL]).of_route(who);
+    let version = match version {
+        HttpVersion::Http10 => "1.0",
+        HttpVersion::Http11 => "1.1",
+    };
+    lines.add("http_version", version).by(&[&HTTP_VERSION]);
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

@@ -3,8 +3,9 @@
 
 use super::Limits;
 use crate::config_map;
-use crate::settings::{CONFIG_MAP, Key, NameFate, Settings, parse};
+use crate::settings::{CONFIG_MAP, Key, Lines, NameFate, Settings, on_off, parse, size};
 use model::policy::{ModSecurity, Raw, RawGlobal};
+use model::snippet::Scope;
 use model::{Kind, Origin, Secret, Severity};
 
 /// Annotations that are read here and nowhere else.
@@ -37,6 +38,45 @@ pub(crate) const NO_STREAM: &str = "has no effect: ports of TCP and UDP services
 
 static BUSY_BUFFERS: Key<usize> = Key::both("proxy-busy-buffers-size", parse::buffer);
 static TEMPORARY_FILE: Key<u64> = Key::both("proxy-max-temp-file-size", parse::size);
+
+/// Texts of snippets, whoever reads them.
+static LOCATION: Key<String> = Key::annotation("configuration-snippet", parse::text).secret();
+static SERVER: Key<String> = Key::annotation("server-snippet", parse::text).secret();
+static LOCATION_OF_ALL: Key<String> = Key::config_map("location-snippet", parse::text).secret();
+static RULES: Key<String> = Key::annotation("modsecurity-snippet", parse::text).secret();
+static TRANSACTION: Key<String> =
+    Key::annotation("modsecurity-transaction-id", parse::text).secret();
+static MODSECURITY: Key<bool> = Key::annotation("enable-modsecurity", parse::boolean);
+static CORE_RULES: Key<bool> = Key::annotation("enable-owasp-core-rules", parse::boolean);
+/// Those of the location that asks an authenticator.
+pub(super) static AUTH: Key<String> = Key::annotation("auth-snippet", parse::text).secret();
+pub(super) static AUTH_OF_ALL: Key<String> =
+    Key::config_map("global-auth-snippet", parse::text).secret();
+
+/// What stands for a snippet that counts.
+pub(super) const COUNTS: &str = "in force: Explain tells what it does";
+
+/// What is in force of snippets and of what nginx alone understands.
+pub(super) fn show(snippet: Option<&Scope>, raw: Option<&Raw>, lines: &mut Lines) {
+    if snippet.is_some() {
+        lines.add("snippet", COUNTS).by(&[&LOCATION, &LOCATION_OF_ALL]).by(&[&LOCATION_OF_ALL]);
+    }
+    let Some(Raw { configuration, server, auth, modsecurity, busy_buffers, temporary_file }) = raw
+    else {
+        return;
+    };
+    let ModSecurity { enabled, core_rules, rules, transaction_id } = modsecurity;
+    lines.add("raw.configuration", configuration).by(&[&LOCATION]);
+    lines.add("raw.server", server).by(&[&SERVER]);
+    lines.add("raw.auth", auth).by(&[&AUTH]);
+    lines.add("raw.modsecurity.enabled", enabled).by(&[&MODSECURITY]);
+    lines.add("raw.modsecurity.core_rules", on_off(*core_rules)).by(&[&CORE_RULES]);
+    lines.add("raw.modsecurity.rules", rules).by(&[&RULES]);
+    lines.add("raw.modsecurity.transaction_id", transaction_id).by(&[&TRANSACTION]);
+    let buffers = busy_buffers.map(|bytes| size(bytes as u64));
+    lines.add("raw.busy_buffers", buffers).by(&[&BUSY_BUFFERS]);
+    lines.add("raw.temporary_file", temporary_file.map(size)).by(&[&TEMPORARY_FILE]);
+}
 
 /// Whether an annotation is read here.
 pub(super) fn is_annotation(settings: &Settings<'_>, name: &str) -> bool {

@@ -2,8 +2,8 @@
 //! `use-port-in-redirects`, `relative-redirects`.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
-use model::policy::{Policy, Redirect};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse, words};
+use model::policy::{Policy, Redirect, TlsRedirect};
 use model::{Severity, Template};
 
 pub(super) const FAMILY: Family = Family {
@@ -103,6 +103,29 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     redirect.with_port = settings.get_or(&WITH_PORT, redirect.with_port);
     policy.relative_redirects = settings.get_or(&RELATIVE, false);
     policy.redirect = read(settings, &TEMPORALLY).or_else(|| read(settings, &PERMANENTLY));
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(
+    tls: &TlsRedirect,
+    redirect: Option<&Redirect>,
+    relative: bool,
+    lines: &mut Lines,
+) {
+    let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } = tls;
+    lines.add("tls_redirect.with_certificate", with_certificate).by(&[&WITH_CERTIFICATE]);
+    lines.add("tls_redirect.always", always).by(&[&ALWAYS]);
+    lines
+        .add("tls_redirect.preserve_trailing_slash", preserve_trailing_slash)
+        .by(&[&TRAILING_SLASH]);
+    lines.add("tls_redirect.with_port", with_port).by(&[&WITH_PORT]);
+    lines.add("relative_redirects", relative).by(&[&RELATIVE]);
+    if let Some(Redirect { status, target }) = redirect {
+        lines
+            .add("redirect", format!("{status} to {}", words(target)))
+            .by_some(is_http, &[&TEMPORAL, &TEMPORAL_CODE])
+            .by(&[&PERMANENT, &PERMANENT_CODE]);
+    }
 }
 
 fn read(settings: &mut Settings<'_>, sort: &Sort) -> Option<Redirect> {

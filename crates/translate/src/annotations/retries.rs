@@ -1,8 +1,8 @@
 //! `proxy-next-upstream*`: when another endpoint is tried.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
-use model::policy::{Condition, Policy};
+use crate::settings::{Key, Lines, Risk, Settings, parse};
+use model::policy::{Condition, Policy, Retries};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -46,6 +46,31 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     }
     retries.tries = settings.get_or(&TRIES, retries.tries);
     retries.timeout = settings.get_or(&TIMEOUT, retries.timeout);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(retries: &Retries, lines: &mut Lines) {
+    let Retries { conditions, tries, timeout } = retries;
+    let words: Vec<String> = conditions.iter().map(word).collect();
+    let words = if words.is_empty() { "off".to_owned() } else { words.join(" ") };
+    lines
+        .add("retries.conditions", words)
+        .by(&[&CONDITIONS, &NON_IDEMPOTENT])
+        .by(&[&NON_IDEMPOTENT])
+        .of_route("retry");
+    lines.add("retries.tries", tries).by(&[&TRIES]).of_route("retry.attempts");
+    let timeout = Some(timeout).filter(|time| !time.is_zero());
+    lines.add("retries.timeout", timeout).by(&[&TIMEOUT]).of_route("timeouts.request");
+}
+
+fn word(condition: &Condition) -> String {
+    match condition {
+        Condition::Error => "error".to_owned(),
+        Condition::Timeout => "timeout".to_owned(),
+        Condition::InvalidHeader => "invalid_header".to_owned(),
+        Condition::Status(status) => format!("http_{status}"),
+        Condition::NonIdempotent => "non_idempotent".to_owned(),
+    }
 }
 
 fn conditions(text: &str) -> Result<BTreeSet<Condition>, String> {

@@ -2,7 +2,7 @@
 //! that are regular expressions.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse};
 use model::policy::Rewrite;
 use model::{PathKind, Pattern, Template, fixed_start};
 
@@ -75,6 +75,14 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Rewriting {
 /// Where requests for exactly `/` are redirected to.
 pub(super) fn read_app_root(settings: &mut Settings<'_>) -> Option<Template> {
     template(settings, &APP_ROOT).map(|(_, template)| template)
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(rewrite: Option<&Rewrite>, lines: &mut Lines) {
+    // Its pattern is the path.
+    let Some(Rewrite { pattern: _, target, prefix }) = rewrite else { return };
+    lines.add("rewrite.target", target).by(&[&TARGET]);
+    lines.add("rewrite.prefix", prefix).by(&[&PREFIX]);
 }
 
 /// A value with variables, which all exist: else the Ingress is denied.

@@ -1,8 +1,8 @@
 //! `proxy-connect-timeout`, `proxy-send-timeout`, `proxy-read-timeout`.
 
 use super::Family;
-use crate::settings::{Key, Settings, parse};
-use model::policy::Policy;
+use crate::settings::{Key, Lines, Settings, parse};
+use model::policy::{Policy, Timeouts};
 use std::time::Duration;
 
 pub(super) const FAMILY: Family =
@@ -31,4 +31,12 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     timeouts.connect = settings.get_or(&CONNECT, timeouts.connect);
     timeouts.send = settings.get_or(&SEND, timeouts.send);
     timeouts.read = settings.get_or(&READ, timeouts.read);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(timeouts: &Timeouts, lines: &mut Lines) {
+    let Timeouts { connect, send, read } = timeouts;
+    lines.add("timeouts.connect", connect).by(&[&CONNECT]);
+    lines.add("timeouts.send", send).by(&[&SEND]).of_route("timeouts");
+    lines.add("timeouts.read", read).by(&[&READ]).of_route("timeouts");
 }

@@ -2,8 +2,8 @@
 
 use super::Family;
 use crate::certificate::{self, Trust};
-use crate::settings::{Key, OnBad, Risk, Settings, parse};
-use model::policy::{Policy, Protocol, UpstreamTls};
+use crate::settings::{Key, Lines, OnBad, Risk, Settings, on_off, parse};
+use model::policy::{Policy, Protocol, SubjectName, UpstreamTls};
 use model::{Severity, TlsSettings, TlsVersion};
 use std::collections::BTreeSet;
 
@@ -98,6 +98,58 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         return settings.deny(VERIFY.about.name, &reason);
     }
     policy.upstream_tls = tls;
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(tls: &UpstreamTls, lines: &mut Lines) {
+    let UpstreamTls {
+        authorities,
+        verify,
+        name,
+        system,
+        names,
+        server_name,
+        identity,
+        depth,
+        versions,
+        ciphers,
+    } = tls;
+    let names: Vec<&str> = names
+        .iter()
+        .map(|name| match name {
+            SubjectName::Dns(name) | SubjectName::Uri(name) => name.as_str(),
+        })
+        .collect();
+    let versions: Vec<&str> = versions
+        .iter()
+        .map(|version| match version {
+            TlsVersion::Tls12 => "TLSv1.2",
+            TlsVersion::Tls13 => "TLSv1.3",
+        })
+        .collect();
+    let authorities = match authorities.len() {
+        0 => "none".to_owned(),
+        number => format!("{number} of the Secret"),
+    };
+    let identity = identity.as_ref().map(|_| "that of the Secret");
+    let (policy, first) = ("BackendTLSPolicy", lines.0.len());
+    lines.add("upstream_tls.authorities", authorities).by(&[&SECRET]).of_route(policy);
+    lines.add("upstream_tls.system", system).of_route(policy);
+    lines.add("upstream_tls.verify", on_off(*verify)).by(&[&VERIFY]).of_route(policy);
+    lines.add("upstream_tls.depth", depth).by(&[&DEPTH]);
+    lines.add("upstream_tls.name", name).by(&[&NAME]).of_route(policy);
+    lines.add("upstream_tls.names", names).of_route(policy);
+    lines
+        .add("upstream_tls.server_name", on_off(*server_name))
+        .by(&[&SERVER_NAME])
+        .of_route(policy);
+    lines
+        .add("upstream_tls.identity", identity)
+        .by(&[&SECRET])
+        .of_route("tls.backend of the Gateway");
+    lines.add("upstream_tls.versions", versions.join(" ")).by(&[&SECRET, &PROTOCOLS]);
+    lines.add("upstream_tls.ciphers", ciphers.join(":")).by(&[&CIPHERS]);
+    lines.0.iter_mut().skip(first).for_each(|line| line.of_host = true);
 }
 
 fn trust(settings: &Settings<'_>, reference: &str) -> Result<Trust, String> {

@@ -1,7 +1,7 @@
 //! `upstream-vhost`: the host that the upstream is told.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Settings, parse};
+use crate::settings::{Key, Lines, OnBad, Settings, parse};
 use model::Template;
 use model::policy::Policy;
 
@@ -23,6 +23,11 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Ok(host) => policy.upstream_host = Some(host),
         Err(unknown) => settings.deny(name, &format!("{unknown}: use a variable that nginx has")),
     }
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(host: Option<&Template>, lines: &mut Lines) {
+    lines.add("upstream_host", host).by(&[&VHOST]).of_route("filters: URLRewrite");
 }
 
 /// What ingress-nginx takes for the name of a server.

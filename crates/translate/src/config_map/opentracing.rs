@@ -34,28 +34,29 @@ pub(super) const ENABLE: &str = "enable-opentracing";
 
 const BOOLEAN: &str = "true or false";
 
-static ON: Key<bool> = Key::config_map(ENABLE, parse::boolean).says(
+pub(crate) static ON: Key<bool> = Key::config_map(ENABLE, parse::boolean).says(
     BOOLEAN,
     "false",
     "Removed from ingress-nginx. Counts as enable-opentelemetry where that is absent, and then the keys of OpenTracing \
      count where those of OpenTelemetry are absent.",
 );
-static NAME: Key<Template> = Key::config_map("opentracing-operation-name", template).says(
-    "text with variables",
-    "none",
-    "Removed from ingress-nginx. Counts as opentelemetry-operation-name.",
-);
-static LOCATION_NAME: Key<Template> =
+pub(crate) static NAME: Key<Template> = Key::config_map("opentracing-operation-name", template)
+    .says(
+        "text with variables",
+        "none",
+        "Removed from ingress-nginx. Counts as opentelemetry-operation-name.",
+    );
+pub(crate) static LOCATION_NAME: Key<Template> =
     Key::config_map("opentracing-location-operation-name", template).says(
         "text with variables",
         "none",
         "Removed from ingress-nginx. Counts as opentelemetry-operation-name, after opentracing-operation-name.",
     );
-static TRUST: Key<bool> = Key::config_map("opentracing-trust-incoming-span", parse::boolean).says(
-    BOOLEAN,
-    "true",
-    "Removed from ingress-nginx. Counts as opentelemetry-trust-incoming-span.",
-);
+pub(crate) static TRUST: Key<bool> = Key::config_map(
+    "opentracing-trust-incoming-span",
+    parse::boolean,
+)
+.says(BOOLEAN, "true", "Removed from ingress-nginx. Counts as opentelemetry-trust-incoming-span.");
 
 const SERVICE: &str = "Removed from ingress-nginx. Counts as otel-service-name.";
 const RATE: &str =
@@ -90,8 +91,8 @@ static DATADOG_ENVIRONMENT: Key<String> = Key::config_map("datadog-environment",
     "none",
     "Removed from ingress-nginx. Counts as the attribute deployment.environment of all spans.",
 );
-static DATADOG_NAME: Key<Template> = Key::config_map("datadog-operation-name-override", template)
-    .says(
+pub(crate) static DATADOG_NAME: Key<Template> =
+    Key::config_map("datadog-operation-name-override", template).says(
         "text with variables",
         "none",
         "Removed from ingress-nginx. Counts as opentelemetry-operation-name.",

@@ -37,6 +37,7 @@ mod targets;
 mod texts;
 mod upstreams;
 
+pub(crate) use rules::usual;
 pub use service_names::{label_of, named_by, service_name};
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,

@@ -385,11 +385,7 @@ impl Reader<'_> {
         backend: Backend,
         named: Option<&BackendRef>,
     ) -> Location {
-        let mut policy = Policy {
-            tls_redirect: TlsRedirect::NEVER,
-            body: Body { max_size: None, ..Body::default() },
-            ..Policy::default()
-        };
+        let mut policy = usual();
         let mut does = RouteFilters::default();
         bound(&mut does, &mut policy, rule);
         if self.is_grpc() || named.is_some_and(|one| self.speaks_http2(one)) {
@@ -456,6 +452,16 @@ impl Reader<'_> {
         let policy = Arc::new(policy);
         self.policies.push(policy.clone());
         policy
+    }
+}
+
+/// What counts at a place of a route that asks for nothing.
+pub(crate) fn usual() -> Policy {
+    Policy {
+        tls_redirect: TlsRedirect::NEVER,
+        body: Body { max_size: None, ..Body::default() },
+        route: Some(Box::default()),
+        ..Policy::default()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Looking a key up: annotation, else ConfigMap, else nothing; written here and nowhere else.
 
-use super::{About, Key, OnBad};
+use super::{About, AnyKey, Key, OnBad};
+use crate::Options;
 use crate::ingress::Target;
 use crate::password_files::PasswordFiles;
 use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
 use model::{Kind, Origin, Outside, Problem, Severity, hide_in_sentence};
-use objects::{ConfigMap, ObjectKey, Secret};
+use objects::{ConfigMap, ObjectKey, Secret, Snapshot};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +38,31 @@ pub(crate) struct Scope<'a> {
     pub(crate) snippets: Option<&'a ForAll>,
     /// Whether there is a `--default-backend-service`.
     pub(crate) has_default_backend: bool,
+}
+
+impl<'a> Scope<'a> {
+    /// What the command line and the objects say, before the ConfigMap was understood.
+    pub(crate) fn new(
+        options: &'a Options,
+        snapshot: &'a Snapshot,
+        passwords: &'a PasswordFiles,
+    ) -> Self {
+        let config_map = options.config_map.as_ref();
+        let found = config_map.and_then(|key| snapshot.config_maps.get(key));
+        Self {
+            prefix: &options.annotations_prefix,
+            validate: options.validate_annotations,
+            config_map: config_map.zip(found.map(|map| &map.data)),
+            secrets: &snapshot.secrets,
+            config_maps: &snapshot.config_maps,
+            passwords,
+            cross_namespace: CrossNamespace::default(),
+            raw: options.raw,
+            outside: &options.outside,
+            snippets: None,
+            has_default_backend: options.default_backend_service.is_some(),
+        }
+    }
 }
 
 /// Stands in the message of a Problem about a value that ingress-nginx does not take, either.
@@ -73,6 +99,20 @@ pub(crate) struct Verdict {
     pub(crate) denied: Option<String>,
     /// What is wrong with its snippets: the annotation, and the sentence.
     pub(crate) snippets: Vec<(String, String)>,
+}
+
+/// Where the value of a key stands.
+pub(crate) struct Written<'a> {
+    /// The Ingress or the ConfigMap.
+    pub(crate) by: Origin,
+    /// The name, as it is written there.
+    pub(crate) key: String,
+    /// Its text.
+    pub(crate) text: Cow<'a, str>,
+    /// Whether the ConfigMap says something, too, that does not count here.
+    pub(crate) instead: bool,
+    /// Whether the text is shown nowhere.
+    pub(crate) is_secret: bool,
 }
 
 /// The settings of one Ingress, or those of the ConfigMap alone.
@@ -143,20 +183,14 @@ impl<'a> Settings<'a> {
     /// The value of a key: the annotation's, else the ConfigMap's. What cannot be read is a problem.
     pub(crate) fn get<T>(&mut self, key: &Key<T>) -> Option<T> {
         let about = &key.about;
-        if about.in_annotations()
-            && let Some((name, text)) = self.annotation(about)
-        {
+        if let Some((name, text)) = self.annotation(about) {
             let read = if self.scope.validate { key.parse } else { key.free };
             match read(&text) {
                 Ok(value) => return Some(value),
                 Err(wrong) => self.bad_annotation(about, name, &text, &wrong),
             }
         }
-        let name = about.in_config_map()?;
-        let text = normalise(self.scope.config_map?.1.get(name)?);
-        if text.is_empty() {
-            return None;
-        }
+        let (name, text) = self.in_config_map(about)?;
         (key.parse)(&text).map_err(|wrong| self.bad_config_map(about, name, &text, &wrong)).ok()
     }
 
@@ -255,9 +289,33 @@ impl<'a> Settings<'a> {
         (self.problems, self.targets, self.config_maps)
     }
 
+    /// Where the value of a key stands that counts; none where the default does.
+    pub(crate) fn written_at(&self, key: &dyn AnyKey) -> Option<Written<'a>> {
+        let (about, free) = (key.about(), !self.scope.validate);
+        let own = self.annotation(about).filter(|(_, text)| key.reads(text, free));
+        if let Some((name, text)) = own {
+            let key = format!("{}/{name}", self.scope.prefix);
+            let instead = self.in_config_map(about).is_some();
+            let by = self.origin.clone();
+            return Some(Written { by, key, text, instead, is_secret: about.secret });
+        }
+        let (name, text) = self.in_config_map(about).filter(|(_, text)| key.reads(text, false))?;
+        let ObjectKey { namespace, name: of } = self.scope.config_map?.0.clone();
+        let by = Origin { kind: Kind::ConfigMap, namespace, name: of };
+        let is_secret = about.secret;
+        Some(Written { by, key: name.to_owned(), text, instead: false, is_secret })
+    }
+
+    /// The key's name in the ConfigMap, and its text if there is any.
+    fn in_config_map(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
+        let name = about.in_config_map()?;
+        let text = normalise(self.scope.config_map?.1.get(name)?);
+        (!text.is_empty()).then_some((name, text))
+    }
+
     /// Name and text of the first name of a key that is there and not empty.
     fn annotation(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
-        let annotations = self.annotations.as_ref()?;
+        let annotations = self.annotations.as_ref().filter(|_| about.in_annotations())?;
         let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
         let (name, text) = names
             .filter_map(|name| Some((name, normalise(annotations.get(name)?))))

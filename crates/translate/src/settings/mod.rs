@@ -1,6 +1,7 @@
 //! Keys: name, origin, risk, documentation and parser of a setting in one value.
 
 mod documentation;
+mod lines;
 mod lookup;
 mod names;
 pub(crate) mod parse;
@@ -9,7 +10,8 @@ mod references;
 pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
-pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, normalise};
+pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
+pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, Written, normalise};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 
 /// Where a key may be written.
@@ -83,6 +85,8 @@ pub struct About {
     pub on_bad: OnBad,
     /// Space around an annotation's value makes it a bad one.
     pub exact: bool,
+    /// What is written may open a door: it is shown nowhere.
+    pub secret: bool,
     /// One sentence for users.
     pub doc: &'static str,
 }
@@ -110,6 +114,7 @@ impl<T> Key<T> {
             risk: Risk::Low,
             on_bad: OnBad::Default,
             exact: false,
+            secret: false,
             doc: "",
         };
         Self { about, parse, free: parse }
@@ -171,6 +176,12 @@ impl<T> Key<T> {
         self
     }
 
+    /// What is written may open a door, and is shown nowhere.
+    pub const fn secret(mut self) -> Self {
+        self.about.secret = true;
+        self
+    }
+
     /// How an annotation is read where values are not validated.
     pub const fn free(mut self, free: fn(&str) -> Result<T, String>) -> Self {
         self.free = free;
@@ -188,11 +199,17 @@ impl<T> Key<T> {
 pub trait AnyKey: Sync {
     /// What there is to know about it.
     fn about(&self) -> &About;
+    /// Whether a text is a value of it; of an annotation, where values are not validated, `free`.
+    fn reads(&self, text: &str, free: bool) -> bool;
 }
 
 impl<T> AnyKey for Key<T> {
     fn about(&self) -> &About {
         &self.about
+    }
+
+    fn reads(&self, text: &str, free: bool) -> bool {
+        (if free { self.free } else { self.parse })(text).is_ok()
     }
 }
 

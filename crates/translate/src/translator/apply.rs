@@ -109,25 +109,12 @@ impl Translator {
             self.last_valid.remove(key);
             return None;
         };
-        let data =
-            self.options.config_map.as_ref().and_then(|key| self.snapshot.config_maps.get(key));
-        let context = Context {
-            deep_inspect: self.options.deep_inspect,
-            scope: Scope {
-                prefix: &self.options.annotations_prefix,
-                validate: self.options.validate_annotations,
-                config_map: self.options.config_map.as_ref().zip(data.map(|map| &map.data)),
-                secrets: &self.snapshot.secrets,
-                config_maps: &self.snapshot.config_maps,
-                passwords: &self.passwords,
-                cross_namespace: ground.permissions.cross_namespace,
-                raw: self.options.raw,
-                snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
-                outside: &self.options.outside,
-                has_default_backend: self.options.default_backend_service.is_some(),
-            },
-            ground,
+        let scope = Scope {
+            cross_namespace: ground.permissions.cross_namespace,
+            snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
+            ..Scope::new(&self.options, &self.snapshot, &self.passwords)
         };
+        let context = Context { deep_inspect: self.options.deep_inspect, scope, ground };
         let draft = Draft::read(current, context);
         if is_taken(&draft) {
             self.last_valid.insert(key.clone(), Arc::clone(current));
@@ -158,6 +145,7 @@ impl Translator {
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {
         let rank = draft.rank();
         self.served.remove(key);
+        self.kept.remove(key);
         for server in draft.servers() {
             if let Some(drafts) = self.hosts.get_mut(&server) {
                 drafts.remove(&rank);
@@ -193,6 +181,7 @@ impl Translator {
             .filter(|current| !Arc::ptr_eq(current, &draft.ingress))
         {
             found.extend(references(current, &self.options));
+            self.kept.insert(key.clone(), Arc::clone(&draft.ingress));
         }
         self.refer(&key, found);
         work.backends.insert(key.clone());

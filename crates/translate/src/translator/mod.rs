@@ -19,10 +19,9 @@ use crate::password_files::PasswordFiles;
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
 use crate::snippets::ForAll;
-use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
 use model::{Backend, Certificate, Changes, Configuration, Kind, ServerName, UpstreamId};
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot};
@@ -42,6 +41,8 @@ pub struct Translation {
     pub problems: Problems,
     /// The Ingresses that are served, be it in their last valid version: those whose status tells an address.
     pub served: OrdSet<ObjectKey>,
+    /// Of those whose current version is not taken, the version that is served.
+    pub kept: OrdMap<ObjectKey, Arc<Ingress>>,
     /// What objects of the Gateway API are told about themselves.
     pub statuses: Statuses,
     /// What differs from the translation before.
@@ -59,6 +60,8 @@ pub struct Translator {
     drafts: BTreeMap<ObjectKey, Arc<Draft>>,
     /// Those of them that are taken.
     served: OrdSet<ObjectKey>,
+    /// Those that are served in an earlier version.
+    kept: OrdMap<ObjectKey, Arc<Ingress>>,
     last_valid: BTreeMap<ObjectKey, Arc<Ingress>>,
     hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
     /// Which host has which other names.
@@ -124,6 +127,7 @@ impl Translator {
             classes: Classes::default(),
             drafts: BTreeMap::new(),
             served: OrdSet::new(),
+            kept: OrdMap::new(),
             last_valid: BTreeMap::new(),
             hosts: BTreeMap::new(),
             names_of_hosts: Registry::default(),
@@ -202,6 +206,7 @@ impl Translator {
             configuration: self.configuration.clone(),
             problems: self.ledger.publish(budget.problems()),
             served: self.served.clone(),
+            kept: self.kept.clone(),
             statuses: self.gateway.statuses.clone(),
             changes,
         }
@@ -214,21 +219,7 @@ impl Translator {
         if behind.is_some_and(|mut behind| !behind.any(|key| touched.contains(key))) {
             return;
         }
-        let now = key.and_then(|key| self.snapshot.config_maps.get(key)).cloned();
-        let data = now.as_ref().map(|map| &map.data);
-        let scope = Scope {
-            prefix: &self.options.annotations_prefix,
-            validate: self.options.validate_annotations,
-            config_map: key.zip(data),
-            secrets: &self.snapshot.secrets,
-            config_maps: &self.snapshot.config_maps,
-            passwords: &self.passwords,
-            cross_namespace: CrossNamespace::default(),
-            raw: self.options.raw,
-            snippets: None,
-            outside: &self.options.outside,
-            has_default_backend: self.options.default_backend_service.is_some(),
-        };
+        let scope = Scope::new(&self.options, &self.snapshot, &self.passwords);
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);
         let mut global = config_map::global(&mut settings);

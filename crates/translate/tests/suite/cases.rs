@@ -13,7 +13,7 @@ use translate::gateway::{Condition, Statuses};
 use translate::{Options, Translator, translate};
 
 /// Stands beside the objects of every case.
-const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
+pub(crate) const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
     spec: {controller: k8s.io/ingress-nginx}\n";
 
 #[test]
@@ -228,12 +228,12 @@ fn every_family_has_a_case() {
 }
 
 /// The networks in `gateway-addresses.txt` of a case, if it has any.
-fn pool(case: &Path) -> Vec<ipnet::IpNet> {
+pub(crate) fn pool(case: &Path) -> Vec<ipnet::IpNet> {
     let text = fs::read_to_string(case.join("gateway-addresses.txt")).unwrap_or_default();
     text.lines().map(|line| line.parse().expect("a network")).collect()
 }
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
     let services = |name| Some(ObjectKey::new("ingress-nginx", name));
     Options {
@@ -245,11 +245,11 @@ fn options() -> Options {
     }
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/translate")
 }
 
-fn folders(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).expect("a folder that can be read");
     let mut found: Vec<PathBuf> =
         entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect();

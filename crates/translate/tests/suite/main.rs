@@ -10,6 +10,7 @@ mod check;
 mod documentation;
 mod endpoints;
 mod hosts;
+mod in_force;
 mod incremental;
 mod load_balancers;
 mod names;

@@ -6,9 +6,9 @@ mod values;
 
 pub use values::durations as cache_durations;
 
-use super::Family;
-use crate::settings::{Settings, parse};
-use model::policy::{AuthCache, AuthExternal, Policy};
+use super::{Family, raw};
+use crate::settings::{self, AnyKey, Lines, Settings, fields, parse, words};
+use model::policy::{AuthCache, AuthExternal, CacheDuration, Policy};
 use model::{Secret, Severity, Template};
 use std::sync::Arc;
 
@@ -31,6 +31,57 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         None => global(settings).ok().flatten(),
     }
     .map(Arc::new);
+}
+
+/// What is in force, in the words of an Ingress.
+pub(super) fn show(auth: Option<&AuthExternal>, lines: &mut Lines) {
+    let Some(auth) = auth else { return };
+    let AuthExternal {
+        url,
+        method,
+        sign_in,
+        response_headers,
+        request_headers,
+        request_redirect,
+        always_set_cookie,
+        cache,
+        snippet,
+    } = auth;
+    let mut add =
+        |field, value: String, own: &[&'static dyn AnyKey], of_all: &[&'static dyn AnyKey]| {
+            lines.add(field, value).beside(&keys::URL, own).beside(&keys::GLOBAL_URL, of_all);
+        };
+    let method = method.as_deref().unwrap_or("GET").to_owned();
+    add("auth_external.url", settings::url(url), &[&keys::URL], &[&keys::GLOBAL_URL]);
+    add("auth_external.method", method, &[&keys::METHOD], &[&keys::GLOBAL_METHOD]);
+    let own: [&dyn AnyKey; 2] = [&keys::SIGN_IN, &keys::SIGN_IN_PARAMETER];
+    let of_all: [&dyn AnyKey; 2] = [&keys::GLOBAL_SIGN_IN, &keys::GLOBAL_SIGN_IN_PARAMETER];
+    add("auth_external.sign_in", words(sign_in), &own, &of_all);
+    let (own, of_all) = (&keys::RESPONSE_HEADERS, &keys::GLOBAL_RESPONSE_HEADERS);
+    add("auth_external.response_headers", words(response_headers), &[own], &[of_all]);
+    let headers = fields(request_headers.iter().map(|(name, value)| (name.as_str(), value)));
+    add("auth_external.request_headers", words(&headers), &[&keys::REQUEST_HEADERS], &[]);
+    let (own, of_all) = (&keys::REQUEST_REDIRECT, &keys::GLOBAL_REQUEST_REDIRECT);
+    add("auth_external.request_redirect", words(request_redirect), &[own], &[of_all]);
+    let (own, of_all) = (&keys::ALWAYS_COOKIE, &keys::GLOBAL_ALWAYS_COOKIE);
+    add("auth_external.always_set_cookie", words(always_set_cookie), &[own], &[of_all]);
+    if let Some(AuthCache { key, durations }) = cache {
+        add("auth_external.cache.key", words(key), &[&keys::CACHE_KEY], &[&keys::GLOBAL_CACHE_KEY]);
+        let durations: Vec<String> = durations.iter().map(lasts).collect();
+        let (own, of_all) = (&keys::CACHE_DURATION, &keys::GLOBAL_CACHE_DURATION);
+        add("auth_external.cache.durations", words(&durations), &[own], &[of_all]);
+    }
+    if snippet.is_some() {
+        add("auth_external.snippet", raw::COUNTS.to_owned(), &[&raw::AUTH], &[&raw::AUTH_OF_ALL]);
+    }
+}
+
+/// How long answers with some statuses are remembered, as a user writes it.
+fn lasts(duration: &CacheDuration) -> String {
+    let CacheDuration { statuses, time } = duration;
+    let statuses: Vec<String> = statuses.iter().map(ToString::to_string).collect();
+    let statuses = if statuses.is_empty() { "any".to_owned() } else { statuses.join(" ") };
+    format!("{statuses} {}", words(time))
 }
 
 /// The authenticator of an Ingress.
@@ -126,7 +177,7 @@ fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
     }))
 }
 
-fn global_durations(settings: &mut Settings<'_>) -> Vec<model::policy::CacheDuration> {
+fn global_durations(settings: &mut Settings<'_>) -> Vec<CacheDuration> {
     let name = keys::GLOBAL_CACHE_DURATION.about.name;
     let data = settings.scope().config_map.map(|(_, data)| data);
     let is_written = data.is_some_and(|data| data.contains_key(name));
