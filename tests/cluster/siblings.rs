@@ -1,0 +1,110 @@
+//! Several replicas and the Gateway API: an object is told what becomes of it once every ready replica serves that, and
+//! one that stays silent holds it up for some seconds only.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use testkit::cluster::{self, Cluster};
+
+use crate::fairway::{Fairway, free_addresses};
+use crate::gateways::{FIXED, GATEWAYS, api, define, holds, route, told};
+use crate::objects::{ingress, one_host};
+use crate::replicas::{leads, pod_of_a_process, tells};
+
+/// How long an object waits.
+const BOUND: Duration = Duration::from_secs(5);
+
+/// What the leader says when it has waited in vain.
+const IN_VAIN: &str = "not every replica showed within 5 s";
+
+/// Two replicas at addresses of their Pods, of which the first leads, and a route that both serve.
+async fn start(cluster: &Cluster) -> Result<(Fairway, Fairway)> {
+    one_host(cluster).await?;
+    define(cluster).await?;
+    let [free] = free_addresses()?;
+    let start = async |number: u8| {
+        let pod = format!("fairway-{number}");
+        let address = IpAddr::from(Ipv4Addr::new(127, 0, 0, 2 + number));
+        pod_of_a_process(cluster, &pod, address).await?;
+        Fairway::start_at(cluster, &pod, SocketAddr::new(address, free.port()), &[FIXED]).await
+    };
+    let first = start(0).await?;
+    leads(cluster, "fairway-0").await?;
+    let second = start(1).await?;
+    cluster.apply(GATEWAYS).await?;
+    cluster.apply(&route("one.test")).await?;
+    told(cluster, "HTTPRoute", "a", |status| is_told(status, 1)).await?;
+    told(cluster, "Gateway", "web", |status| holds(&status["conditions"], "Programmed", 1)).await?;
+    for replica in [&first, &second] {
+        replica.expect("one.test", "/", 200).await?;
+    }
+    ensure!(!first.said().contains(IN_VAIN), "{}", first.said());
+    Ok((first, second))
+}
+
+/// Whether a route is told that this generation is accepted.
+fn is_told(status: &Value, generation: u64) -> bool {
+    let parents = status["parents"].as_array().into_iter().flatten();
+    let mut ours = parents.filter(|one| one["controllerName"] == "fairway/gateway-controller");
+    ours.any(|one| holds(&one["conditions"], "Accepted", generation))
+}
+
+#[test]
+fn a_status_waits_for_a_replica_that_lags_and_is_written_once_that_has_caught_up() {
+    cluster::test(async |cluster| {
+        let (first, second) = start(cluster).await?;
+        for generation in 2.. {
+            ensure!(generation < 8, "the machine is too slow to see it");
+            let (host, mark) = (format!("{generation}.test"), format!("mark-{generation}"));
+            second.freeze(true)?;
+            let began = Instant::now();
+            cluster.apply(&route(&host)).await?;
+            first.reaches(&host, "/", "a").await?;
+            // What does not wait is written meanwhile, and comes later.
+            cluster.apply(&ingress(&mark, &format!("{mark}.test"), "/", "a")).await?;
+            tells(cluster, &mark, &["192.0.2.1"]).await?;
+            let status = api(cluster, "HTTPRoute").get("a").await?.data["status"].clone();
+            let in_time = began.elapsed() < BOUND / 2;
+            second.freeze(false)?;
+            told(cluster, "HTTPRoute", "a", |status| is_told(status, generation)).await?;
+            if in_time {
+                second.expect(&host, "/", 200).await?;
+                ensure!(!is_told(&status, generation), "told too early: {status}");
+                ensure!(!first.said().contains(IN_VAIN), "{}", first.said());
+                break;
+            }
+        }
+        first.stop().await?;
+        second.stop().await
+    });
+}
+
+#[test]
+fn a_replica_that_stays_silent_holds_up_a_status_for_some_seconds_and_the_next_ones_no_more() {
+    cluster::test(async |cluster| {
+        let (first, second) = start(cluster).await?;
+        second.freeze(true)?;
+        let began = Instant::now();
+        cluster.apply(&route("two.test")).await?;
+        first.reaches("two.test", "/", "a").await?;
+        told(cluster, "HTTPRoute", "a", |status| is_told(status, 2)).await?;
+        let took = began.elapsed();
+        ensure!(took >= BOUND, "told after {took:?}");
+        let said = first.said();
+        let mut lines = said.lines().filter(|line| line.contains(IN_VAIN));
+        ensure!(lines.any(|line| line.contains("fairway-1 (127.0.0.3:")), "{said}");
+        cluster.apply(&route("three.test")).await?;
+        told(cluster, "HTTPRoute", "a", |status| is_told(status, 3)).await?;
+        ensure!(first.said().matches(IN_VAIN).count() == 1, "{}", first.said());
+        // Once it answers it is waited for again.
+        second.freeze(false)?;
+        second.reaches("three.test", "/", "a").await?;
+        cluster.apply(&route("four.test")).await?;
+        told(cluster, "HTTPRoute", "a", |status| is_told(status, 4)).await?;
+        second.expect("four.test", "/", 200).await?;
+        first.stop().await?;
+        second.stop().await
+    });
+}
