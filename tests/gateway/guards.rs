@@ -147,7 +147,9 @@ async fn a_call_of_ext_authz_judges_a_request() {
     let out = refused("out").await;
     assert_eq!((out.status, said(&out).as_str()), (401, "no"));
     assert!(out.pod.is_empty());
-    for (want, expected) in [("nothing", 403), ("failure", 500), ("garbage", 500), ("query", 500)] {
+    for (want, expected) in
+        [("nothing", 403), ("failure", 500), ("garbage", 500), ("query", 500), ("many", 500)]
+    {
         assert_eq!(refused(want).await.status, expected, "{want}");
     }
     bed.stop().await;
@@ -183,6 +185,14 @@ fn decided(call: &[u8]) -> (Vec<u8>, &'static str) {
         () if wants("nothing") => (Vec::new(), "0"),
         () if wants("failure") => (good(), "14"),
         () if wants("garbage") => (vec![0xff; 9], "0"),
+        // Names of fields, one more than may be in a list: `X`, 65 times.
+        () if wants("many") => {
+            let removed = part(5, b"x").repeat(65);
+            let length = number(3, u16::try_from(removed.len()).expect("it is short"));
+            // A number's type is 0, that of bytes 2.
+            let length = [&[length[0] | 2], &length[1..]].concat();
+            ([good(), length, removed].concat(), "0")
+        }
         () if wants("query") => ([good(), part(3, &part(8, b"z"))].concat(), "0"),
         () => ([good(), part(3, &allowed.concat())].concat(), "0"),
     }

@@ -68,7 +68,7 @@ pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef
 pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, StreamShare, Transport};
 pub use telemetry::{Batches, Collector, OtlpProtocol, Propagator, Ratio, Sampler, Telemetry};
-pub use template::{Part, Template, UnknownVariable, Variable};
+pub use template::{BadTemplate, Part, Template, Variable};
 pub use tuning::{Hashes, Tuning};
 pub use upstream::{Endpoints, Upstream};
 pub use url::Url;

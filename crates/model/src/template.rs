@@ -276,19 +276,35 @@ pub struct Template {
     parts: Arc<[Part]>,
 }
 
-/// A variable that Fairway does not know, or a lone `$`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownVariable(pub String);
+/// Variables and groups that a template may have: each is looked up anew for each request.
+const MOST: usize = 256;
 
-impl fmt::Display for UnknownVariable {
+/// Why a text is no template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadTemplate {
+    /// A variable that Fairway does not know, or a lone `$`.
+    Unknown(String),
+    /// More variables and groups than a template may have.
+    TooMany,
+}
+
+impl fmt::Display for BadTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown variable ${}", self.0)
+        match self {
+            Self::Unknown(name) => write!(f, "unknown variable ${name}"),
+            Self::TooMany => {
+                write!(f, "variable number {}, which is one too many: write fewer", MOST + 1)
+            }
+        }
     }
 }
 
 impl Template {
     /// Reads `text`; the error names the first variable that does not exist.
-    pub fn parse(text: &str) -> Result<Self, UnknownVariable> {
+    pub fn parse(text: &str) -> Result<Self, BadTemplate> {
+        if text.matches('$').nth(MOST).is_some() {
+            return Err(BadTemplate::TooMany);
+        }
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find('$') {
@@ -343,12 +359,12 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
-fn part(name: &str) -> Result<Part, UnknownVariable> {
+fn part(name: &str) -> Result<Part, BadTemplate> {
     match name.as_bytes() {
         [digit @ b'1'..=b'9'] => Ok(Part::Capture(usize::from(digit - b'0'))),
         _ => Variable::named(name)
             .map(Part::Variable)
-            .ok_or_else(|| UnknownVariable(name.to_owned())),
+            .ok_or_else(|| BadTemplate::Unknown(name.to_owned())),
     }
 }
 
@@ -368,7 +384,7 @@ fn variable_name(text: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, Template, UnknownVariable, Variable};
+    use super::{BadTemplate, MOST, Part, Template, Variable};
 
     #[test]
     fn text_variables_and_captures_are_told_apart() {
@@ -386,7 +402,9 @@ mod tests {
 
     #[test]
     fn an_unknown_variable_is_named() {
-        assert_eq!(Template::parse("a$nope"), Err(UnknownVariable("nope".into())));
-        assert_eq!(Template::parse("$0"), Err(UnknownVariable("0".into())));
+        assert!(Template::parse(&"$uri".repeat(MOST)).is_ok());
+        assert_eq!(Template::parse(&"$uri".repeat(MOST + 1)), Err(BadTemplate::TooMany));
+        assert_eq!(Template::parse("a$nope"), Err(BadTemplate::Unknown("nope".into())));
+        assert_eq!(Template::parse("$0"), Err(BadTemplate::Unknown("0".into())));
     }
 }

@@ -42,6 +42,9 @@ pub(crate) enum Error {
     /// Nobody knows where it leads, or as what.
     #[error("the regular expressions of {0} take more steps than a request may")]
     TooHard(String),
+    /// A text of an Ingress is too long with the values of its variables.
+    #[error("a text of {0} is longer than 64k with the values of its variables")]
+    TextTooLong(String),
     /// A program or a text of a snippet exceeds its bounds.
     #[error("the snippets of host {0} take more steps, or make longer texts, than a request may")]
     SnippetTooHard(String),
@@ -76,6 +79,10 @@ pub(crate) enum Blame {
     Proxy,
 }
 
+fn owner(location: &Location) -> String {
+    location.origin.as_ref().map(|origin| format!(" of {origin}")).unwrap_or_default()
+}
+
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         match error {
@@ -88,9 +95,13 @@ impl From<CallError> for Error {
 impl Error {
     /// The patterns that a request met, up to those of this location, are too hard.
     pub(crate) fn too_hard(host: &str, location: &Location) -> Self {
-        let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
-        let owner = owner.unwrap_or_default();
+        let owner = owner(location);
         Self::TooHard(format!("host {host} up to path {:?}{owner}", location.path))
+    }
+
+    /// A text that this location asks for.
+    pub(crate) fn text_too_long(host: &str, location: &Location) -> Self {
+        Self::TextTooLong(format!("host {host}, path {:?}{}", location.path, owner(location)))
     }
 
     /// What the client is told.
@@ -119,6 +130,7 @@ impl Error {
             }
             Self::BadRewrite(_)
             | Self::TooHard(_)
+            | Self::TextTooLong(_)
             | Self::SnippetTooHard(_)
             | Self::LedNowhere(_)
             | Self::Authenticator(_)
@@ -134,7 +146,10 @@ impl Error {
             | Self::BadRewrite(_)
             | Self::Broken(_)
             | Self::Denied(_) => Blame::Proxy,
-            Self::PasswordsBusy | Self::TooHard(_) | Self::SnippetTooHard(_) => Blame::Proxy,
+            Self::PasswordsBusy
+            | Self::TooHard(_)
+            | Self::TextTooLong(_)
+            | Self::SnippetTooHard(_) => Blame::Proxy,
             Self::LedNowhere(_) | Self::NotItsUpstream(_) | Self::NoUpstreamOfOwn(_) => {
                 Blame::Proxy
             }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::Method;
 use model::Steps;
 use model::policy::Protocol;
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub(crate) struct Exchange {
     pub interims: Option<Rc<Interims>>,
     /// What the regular expressions that it meets may take yet.
     pub steps: Steps,
+    /// Whether a text of it would have been longer than it may be.
+    pub overlong: Cell<bool>,
     /// What snippets know of it; none where none counts for its host.
     pub snippet: Option<Box<Running>>,
     /// What is noted for logs and metrics.
@@ -219,6 +222,7 @@ impl Exchange {
             _working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             interims: None,
             steps: Steps::default(),
+            overlong: Cell::new(false),
             snippet: None,
             log: Log::default(),
             request,

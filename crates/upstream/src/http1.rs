@@ -56,6 +56,7 @@ pub(super) async fn send(
         interim: 0,
         pass_on: request.interim,
         limit: request.policy.body.response_header,
+        scanned: 0,
     };
     let body = coding.map(|coding| (&mut *request.body, coding));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -79,6 +80,8 @@ struct Heads<'a> {
     interim: usize,
     pass_on: &'a dyn Fn(Interim),
     limit: usize,
+    /// Bytes in which no end was found: a head that comes in many pieces is looked through once.
+    scanned: usize,
 }
 
 impl ReadHead for Heads<'_> {
@@ -91,12 +94,13 @@ impl ReadHead for Heads<'_> {
     ) -> Poll<Result<ResponseHead, TryError>> {
         let Connection { io, buffer, .. } = connection;
         loop {
-            match head_end(buffer, 0) {
+            match head_end(buffer, self.scanned) {
                 Some(end) if end > self.limit => {
                     return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
                 }
                 Some(end) => {
                     let head = buffer.split_to(end).freeze();
+                    self.scanned = 0;
                     let head = parse_response(&head, self.method);
                     match self.judge(head.map_err(|BadResponse| TryError::InvalidHeader)?) {
                         Ok(None) => continue,
@@ -105,13 +109,13 @@ impl ReadHead for Heads<'_> {
                     }
                 }
                 // A line that does not end in CR LF would keep us waiting for one that does.
-                None if has_bare_newline(buffer) => {
+                None if has_bare_newline(buffer, self.scanned) => {
                     return Poll::Ready(Err(TryError::InvalidHeader));
                 }
                 None if buffer.len() > self.limit => {
                     return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
                 }
-                None => {}
+                None => self.scanned = buffer.len(),
             }
             match ready!(io.poll_read_head(cx, buffer)) {
                 Ok(0) if buffer.is_empty() => return Poll::Ready(Err(TryError::Closed)),

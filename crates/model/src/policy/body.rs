@@ -19,6 +19,11 @@ pub struct Body {
     pub response_buffer: usize,
 }
 
+impl Body {
+    /// Bytes of the largest header that an upstream may send, whatever is asked for: all of it is held in memory.
+    pub const LARGEST_HEADER: usize = 1 << 20;
+}
+
 impl Default for Body {
     fn default() -> Self {
         Self {

@@ -42,6 +42,7 @@ pub(crate) mod x_accel;
 
 use crate::exchange::Exchange;
 use crate::trace::{self, Phase};
+use crate::variables;
 use error_page::Begin;
 use failed::response_of;
 use wire::Response;
@@ -59,6 +60,9 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
         Ok(response) => response,
         Err(stop) => response_of(exchange, stop),
     };
+    if let Err(error) = variables::fit(exchange) {
+        response = response_of(exchange, error.into());
+    }
     if exchange.snippet.is_some() {
         if let Some(begin) = error_page::follow(exchange, &mut response) {
             // Boxed, so that other requests do not carry the room for it.
@@ -126,6 +130,7 @@ async fn answer(exchange: &mut Exchange, mut begin: Begin) -> Result<Response, S
         exchange.enter(Phase::Upstream);
         mirror::copy(exchange);
         choose_backend::decide(exchange)?;
+        variables::fit(exchange)?;
         let mut answer = forward::send(exchange).await?;
         match x_accel::follow(exchange, &mut answer)? {
             Some(next) => begin = next,

@@ -110,6 +110,9 @@ fn rewritten(
             }
             Part::Variable(variable) => variables::push(variable, exchange, out),
         }
+        if out.len() > variables::TEXT {
+            return Err(Error::text_too_long(&exchange.host, &exchange.spot().location));
+        }
     }
     if !path.starts_with('/') {
         path.insert(0, '/');

@@ -184,7 +184,7 @@ pub(crate) fn transferred(policy: &mut Policy, transfer: &Transfer) {
     body.response_buffering = transfer.buffering.unwrap_or(body.response_buffering);
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX).min(MOST_BUFFERED);
     if let Some(size) = transfer.buffer_size {
-        body.response_header = bytes(size);
+        body.response_header = bytes(size).min(Body::LARGEST_HEADER);
     }
     if let Some((count, size)) = transfer.buffers {
         body.response_buffer = bytes(u64::from(count).saturating_mul(size));

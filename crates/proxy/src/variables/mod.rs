@@ -8,6 +8,7 @@ mod opentelemetry;
 pub(crate) use client_certificate::verified;
 
 use crate::credentials;
+use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
 use bytes::Bytes;
@@ -119,7 +120,21 @@ fn user(exchange: &Exchange, out: &mut String) {
     }
 }
 
-/// A template with the values of its variables, and the groups of the pattern that belongs to it.
+/// Bytes that a text of an Ingress may have with the values of its variables, as those of snippets.
+pub(crate) const TEXT: usize = 64 << 10;
+
+/// Fails where a text was longer than that: it is not what was asked for, and the request ends.
+pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
+    match &exchange.place {
+        Some(place) if exchange.overlong.get() => {
+            Err(Error::text_too_long(&exchange.host, &place.spot().location))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A template with the values of its variables, and the groups of the pattern that belongs to it; empty where it would
+/// be too long, see [`fit`].
 pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&[u8]>]) -> String {
     let mut out = String::new();
     for part in template.parts() {
@@ -130,6 +145,10 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
                 let group = groups.get(*group).copied().flatten().unwrap_or_default();
                 out.push_str(&route::path::text(group));
             }
+        }
+        if out.len() > TEXT {
+            exchange.overlong.set(true);
+            return String::new();
         }
     }
     out

@@ -2,9 +2,11 @@
 
 use crate::bed;
 use crate::bed::{apply, put_upstream, talk};
-use model::policy::{Policy, Redirect, Rewrite, TlsRedirect};
+use model::policy::{
+    Algorithm, AuthCache, AuthExternal, Balance, Policy, Redirect, Rewrite, TlsRedirect,
+};
 use model::{
-    Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId,
+    Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId, Url,
 };
 use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -192,4 +194,74 @@ async fn an_alias_that_moves_from_one_server_to_another_leads_to_the_new_one() {
     let old = after.clone();
     apply(&native, &old, &before).await;
     assert_eq!(get(&native, "moving.test", "/x").await, "404");
+}
+
+#[tokio::test]
+async fn a_text_that_variables_make_too_long_ends_its_request_and_nothing_else() {
+    let often = |text: &str| template(&format!("/x{}", text.repeat(200)));
+    let rewrite = |target: Template, prefix: Option<Template>| Rewrite {
+        pattern: Pattern::new("/(.*)", true).expect("a pattern"),
+        target,
+        prefix,
+    };
+    let of_cache = AuthCache { key: often("$request_uri"), durations: Vec::new() };
+    let (asked, _questions) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let mut configuration = Configuration::default();
+    let echo = put_upstream(&mut configuration, "echo", vec![upstream().await]);
+    let auth = put_upstream(&mut configuration, "auth", vec![asked]);
+    let authenticator = |target: Template, cache| AuthExternal {
+        url: Url {
+            secure: false,
+            authority: template("auth").into(),
+            target: target.into(),
+            upstream: Some(auth.clone()),
+        },
+        method: None,
+        sign_in: None,
+        response_headers: Vec::new(),
+        request_headers: Vec::new(),
+        request_redirect: None,
+        always_set_cookie: false,
+        cache,
+        snippet: None,
+    };
+    let usual = Policy::default;
+    let redirect = Redirect { status: 303, target: often("$request_uri").into() };
+    let algorithm = Algorithm::Hash(often("$request_uri"));
+    let all = [
+        ("rewritten", Policy { rewrite: Some(rewrite(often("$1"), None)), ..usual() }),
+        (
+            "prefix",
+            Policy { rewrite: Some(rewrite(template("/$1"), Some(often("$1")))), ..usual() },
+        ),
+        ("redirect", Policy { redirect: Some(redirect), ..usual() }),
+        ("hash", Policy { balance: Balance { algorithm, affinity: None }, ..usual() }),
+        ("host", Policy { upstream_host: Some(often("$request_uri")), ..usual() }),
+        (
+            "asked",
+            Policy {
+                auth_external: Some(authenticator(often("$request_uri"), None).into()),
+                ..usual()
+            },
+        ),
+        (
+            "remembered",
+            Policy {
+                auth_external: Some(authenticator(template("/"), Some(of_cache)).into()),
+                ..usual()
+            },
+        ),
+    ];
+    for (name, policy) in all.clone() {
+        bed::put_host(&mut configuration, name, &echo, policy);
+    }
+    bed::put_host(&mut configuration, "plain", &echo, usual());
+    let native = bed::start(&configuration).await;
+    let long = format!("/{}", "a".repeat(1000));
+    for (name, _) in all {
+        let short = get(&native, name, "/a").await;
+        assert!(short.starts_with("200") || short.starts_with("303"), "{name}: {short}");
+        assert_eq!(get(&native, name, &long).await, "500", "{name}");
+    }
+    assert!(get(&native, "plain", &long).await.starts_with("200"));
 }

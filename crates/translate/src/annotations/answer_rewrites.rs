@@ -123,7 +123,7 @@ enum Case {
 }
 
 fn replacement(from: &str, to: &str, case: Case) -> Result<Replacement, String> {
-    let unknown = |error: model::UnknownVariable| format!("has the {error}");
+    let unknown = |error: model::BadTemplate| format!("has the {error}");
     let from = match from.strip_prefix('~') {
         None => Replaced::Text(Template::parse(from).map_err(unknown)?),
         Some(pattern) => {

@@ -42,9 +42,12 @@ pub fn head_end(buffer: &[u8], scanned: usize) -> Option<usize> {
     EMPTY_LINE.find(rest).map(|at| from + at + 4)
 }
 
-/// Whether a line ends without CR.
-pub fn has_bare_newline(bytes: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r')
+/// Whether a line ends without CR, looking at bytes from `scanned` on.
+pub fn has_bare_newline(bytes: &[u8], scanned: usize) -> bool {
+    let rest = bytes.get(scanned..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', rest)
+        .map(|at| scanned + at)
+        .any(|at| at == 0 || bytes[at - 1] != b'\r')
 }
 
 /// Bounds of a header section.
@@ -230,13 +233,30 @@ pub(super) fn parse_trailers(section: &Bytes, bounds: Bounds) -> Result<Headers,
 
 #[cfg(test)]
 mod tests {
-    use super::{BadLine, Bounds, Names, parse_fields, read, usual_fields};
+    use super::{
+        BadLine, Bounds, Names, has_bare_newline, head_end, parse_fields, read, usual_fields,
+    };
     use bytes::Bytes;
 
     fn judged(section: &[u8]) -> Result<usize, BadLine> {
         let names = Names { underscores: false, drop_odd: true };
         let bounds = Bounds { count: 3, line: 40 };
         parse_fields(&Bytes::copy_from_slice(section), bounds, names).map(|fields| fields.len())
+    }
+
+    #[test]
+    fn a_head_in_pieces_is_looked_through_once() {
+        let whole = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n";
+        for cut in 0..whole.len() {
+            assert_eq!(head_end(&whole[..cut], 0), None);
+            assert_eq!(head_end(whole, cut), Some(whole.len()), "{cut}");
+            assert!(!has_bare_newline(&whole[..cut], 0) && !has_bare_newline(whole, cut), "{cut}");
+        }
+        let bad = b"HTTP/1.1 200 OK\nA: b\r\n";
+        assert!(
+            has_bare_newline(bad, 0) && has_bare_newline(bad, 15) && !has_bare_newline(bad, 16)
+        );
+        assert!(has_bare_newline(b"\n", 0) && !has_bare_newline(b"", 1));
     }
 
     #[test]

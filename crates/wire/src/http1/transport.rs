@@ -372,7 +372,7 @@ fn may_become_head(bytes: &[u8]) -> bool {
         return false;
     }
     let names_http = |at| memchr::memmem::find(&bytes[..at], b" HTTP/").is_some();
-    !has_bare_newline(bytes) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
+    !has_bare_newline(bytes, 0) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
 }
 
 /// The body of the request that is being answered.

@@ -19,6 +19,8 @@ use wire::{Body, Frame, Length, Response, Spool, since_epoch};
 const METHOD: &[u8] = b"/envoy.service.auth.v3.Authorization/Check";
 /// Bytes of an answer at most.
 const ANSWER: usize = 64 << 10;
+/// Fields that each list of an answer may name, as a filter may.
+const FIELDS: usize = 64;
 /// How long an answer may take once it has begun.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What stands before a message of gRPC: whether it is compressed, and its length.
@@ -162,6 +164,10 @@ fn decide(exchange: &mut Exchange, answer: CheckResponse) -> Result<Verdict, Sto
     if !allowed.query_set.is_empty() || !allowed.query_removed.is_empty() {
         let why = "it asks for another query, which is not made";
         return Err(failed(why.to_owned()).into());
+    }
+    let lists = [allowed.headers.len(), allowed.removed.len(), allowed.of_answer.len()];
+    if lists.iter().any(|length| *length > FIELDS) {
+        return Err(failed(format!("its answer has more than {FIELDS} fields in a list")).into());
     }
     let mut headers = Vec::new();
     for (name, value, appends) in

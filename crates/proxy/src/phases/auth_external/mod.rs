@@ -75,7 +75,10 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
             return Ok(Verdict::Pass);
         }
     }
-    let said = match caching::remembered(exchange, &authenticator) {
+    let remembered = caching::remembered(exchange, &authenticator);
+    // A key that was too long is nobody's.
+    variables::fit(exchange)?;
+    let said = match remembered {
         Ok(said) => said,
         Err(key) => {
             // Boxed, so that other requests do not carry the room for it.
@@ -117,8 +120,10 @@ async fn ask(
     })?;
     let method = authenticator.policy.method.as_deref().unwrap_or("GET");
     let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
+    let head = question::head(exchange, authenticator, told, &method);
+    variables::fit(exchange)?;
     let question = Call {
-        head: Head::Http1(question::head(exchange, authenticator, told, &method)),
+        head: Head::Http1(head),
         method: &method,
         body: None,
         policy: &authenticator.towards,
