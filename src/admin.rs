@@ -5,6 +5,7 @@ use crate::flags::{Listeners, Profiling};
 use crate::http_engine::HttpEngine;
 use anyhow::Result;
 use console::Console;
+use controller::status::{SHOWN, Shown};
 use exposition::Metrics;
 use runtime::admin::{Admin, Bound, Page};
 use runtime::{Ready, Shutdown, Token, profile};
@@ -29,6 +30,7 @@ pub(crate) fn start(
             std::future::ready(configuration::page(served.configuration()))
         })
         .near("/certificate", move |host| certificate(&presenting, host))
+        .asked(SHOWN, shown(metrics.clone()))
         .later("/metrics", {
             let metrics = metrics.clone();
             move || metrics.clone().page()
@@ -45,6 +47,17 @@ pub(crate) fn start(
         serve(bound, "the server for profiles");
     }
     Ok(address)
+}
+
+/// Which statuses are of what is served here, for the replica that leads. It is asked without a token, as numbers tell
+/// nothing.
+fn shown(metrics: Arc<Metrics>) -> impl Fn(&str) -> std::future::Ready<Page> + Send + Sync {
+    let shown = Shown::default();
+    move |question| {
+        let known = metrics.known().unwrap_or_default();
+        let answer = shown.answer(&known, question);
+        std::future::ready(Page::of_type("text/plain; charset=utf-8", answer))
+    }
 }
 
 /// The chain that clients of a host are given.

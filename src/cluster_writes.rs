@@ -21,6 +21,8 @@ pub(crate) struct Replica {
     client: ClientOptions,
     /// Whether it sees the objects of all namespaces.
     sees_all: bool,
+    /// Where every replica has its admin server.
+    admin_port: u16,
 }
 
 /// What writes; nothing where nobody may.
@@ -29,15 +31,15 @@ pub(crate) struct ClusterWrites {
     election: Option<Election>,
     status: Option<StatusWriter>,
     events: Option<Events>,
-    /// Who the replicas are, and whom to ask about them.
-    replicas: Option<(OwnPod, kubernetes::Client)>,
+    /// Who the replicas are, whom to ask about them, and where they have their admin servers.
+    replicas: Option<(OwnPod, kubernetes::Client, u16)>,
 }
 
 impl Replica {
-    /// Who we are, given the way to the API server and whether all namespaces are seen; none outside of a cluster, or
-    /// of a Pod, where nothing is written. What flags name has to be there.
+    /// Who we are, given the way to the API server, whether all namespaces are seen, and the port of the admin server;
+    /// none outside of a cluster, or of a Pod, where nothing is written. What flags name has to be there.
     pub(crate) async fn find(
-        cluster: Option<(ClientOptions, bool)>,
+        (cluster, admin_port): (Option<(ClientOptions, bool)>, u16),
         flags: &Status,
         options: &Options,
         snapshot: &Snapshot,
@@ -62,7 +64,7 @@ impl Replica {
                 "cannot read Pod {namespace}/{name}, which {NAMESPACE} and {NAME} say this is: {reason}"
             )
         })?;
-        Ok(Some(Self { pod, client, sees_all }))
+        Ok(Some(Self { pod, client, sees_all, admin_port }))
     }
 }
 
@@ -117,7 +119,9 @@ impl ClusterWrites {
         options: &Options,
         controller: &Controller<E>,
     ) -> Result<Self> {
-        let Some(Replica { pod, client, sees_all }) = replica else { return Ok(Self::default()) };
+        let Some(Replica { pod, client, sees_all, admin_port }) = replica else {
+            return Ok(Self::default());
+        };
         let election = if flags.disable_leader_election {
             None
         } else {
@@ -130,7 +134,7 @@ impl ClusterWrites {
             }))
         };
         let leadership = election.as_ref().map(Election::leadership);
-        let replicas = (pod.clone(), kubernetes::client(&client).await?);
+        let replicas = (pod.clone(), kubernetes::client(&client).await?, admin_port);
         let named = [&options.config_map, &options.tcp_services, &options.udp_services];
         let tell = TellOptions {
             objects: !flags.disable_sync_events,
@@ -147,7 +151,7 @@ impl ClusterWrites {
                 let client =
                     kubernetes::client(&client).await.context("for the status of Ingresses")?;
                 let name = options.gateway_controller.as_str().into();
-                let own = status_options(flags, pod, client, (name, sees_all));
+                let own = status_options(flags, (pod, admin_port), client, (name, sees_all));
                 let recorder: Recorder = events.recorder();
                 status = Some(StatusWriter::start(own, leadership, controller.known(), recorder));
             }
@@ -161,9 +165,9 @@ impl ClusterWrites {
         self.election.as_ref().map_or_else(Leadership::never, Election::leadership)
     }
 
-    /// What asks for the replicas, which have their pages of metrics at this port.
-    pub(crate) fn asking_replicas(&self, port: u16) -> Option<AskReplicas> {
-        let (pod, client) = self.replicas.clone()?;
+    /// What asks for the replicas.
+    pub(crate) fn asking_replicas(&self) -> Option<AskReplicas> {
+        let (pod, client, port) = self.replicas.clone()?;
         let leadership = self.election.as_ref().map(Election::leadership);
         Some(replicas::asking(pod, client, leadership, port))
     }
@@ -184,7 +188,7 @@ impl ClusterWrites {
 
 fn status_options(
     flags: Status,
-    pod: OwnPod,
+    (pod, admin_port): (OwnPod, u16),
     client: kubernetes::Client,
     (gateway_controller, sees_all): (Arc<str>, bool),
 ) -> StatusOptions {
@@ -200,6 +204,7 @@ fn status_options(
         client,
         source,
         pod,
+        admin_port,
         interval,
         gateway_controller,
         sees_all,

@@ -5,11 +5,8 @@ use console::{AskReplicas, Replica, Says};
 use controller::lease::Leadership;
 use controller::{OwnPod, Sibling};
 use kubernetes::Client;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// How long a replica may take to say something of itself.
@@ -44,24 +41,15 @@ pub(crate) fn asking(
 }
 
 async fn replica(sibling: Sibling, leads: Option<bool>, port: u16) -> Replica {
-    let Sibling { name, node, address, ready, since } = sibling;
-    let says = match address {
-        None => Err("its Pod has no address yet".to_owned()),
-        Some(address) => asked(address, port).await,
-    };
-    Replica { pod: name, node, ready, since: since.map(|at| at as f64), leads, says }
+    let says = sibling.page((port, "/metrics"), MOST, PATIENCE).await;
+    let Sibling { name, node, ready, since, address: _ } = sibling;
+    let (since, says) = (since.map(|at| at as f64), says.map(|page| said(&page)));
+    Replica { pod: name, node, ready, since, leads, says }
 }
 
-async fn asked(address: IpAddr, port: u16) -> Result<Says, String> {
-    let at = SocketAddr::new(address, port);
-    let page = tokio::time::timeout(PATIENCE, page(at)).await;
-    let page = page.map_err(|_| format!("{at} does not answer within {} s", PATIENCE.as_secs()))?;
-    let page = page.map_err(|error| format!("{at}: {error}"))?;
+fn said(page: &str) -> Says {
     let whole = page.rfind('\n').map_or("", |end| &page[..end]);
-    if !page.starts_with("HTTP/1.1 200") {
-        return Err(format!("{at}: {}", page.lines().next().unwrap_or("it says nothing")));
-    }
-    Ok(Says {
+    Says {
         version: label(whole, "fairway_build_info", "version"),
         requests: number(whole, "nginx_ingress_controller_nginx_process_requests_total"),
         connections: active(whole),
@@ -69,16 +57,7 @@ async fn asked(address: IpAddr, port: u16) -> Result<Says, String> {
         configuration: values(whole, "nginx_ingress_controller_config_hash")
             .next()
             .map(|(_, value)| value.to_owned()),
-    })
-}
-
-async fn page(at: SocketAddr) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(at).await?;
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut page = Vec::new();
-    stream.take(MOST).read_to_end(&mut page).await?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    }
 }
 
 /// The lines of a family: labels and value.

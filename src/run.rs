@@ -114,7 +114,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     };
     let seen = feed.snapshots.borrow().clone();
     tell_config_map(&options, &seen);
-    let replica = Replica::find(cluster, &status, &options, &seen).await?;
+    let replica = Replica::find((cluster, admin.port()), &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), &listeners, room, &options.outside);
     let (loops, known) = (controller.metrics(), controller.known());
@@ -124,7 +124,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     controller.follow(&mut feed).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    tell_leader(&writes, election, (&console, admin.port()), &metrics);
+    tell_leader(&writes, election, &console, &metrics);
     let webhook = if listeners.shadow { shadow::follow(&engine, webhook) } else { webhook };
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     let (http, https) = engine.ports();
@@ -180,10 +180,10 @@ fn tell_config_map(options: &Options, seen: &objects::Snapshot) {
 fn tell_leader(
     writes: &ClusterWrites,
     election: Option<String>,
-    (console, port): (&Console, u16),
+    console: &Console,
     metrics: &Metrics,
 ) {
-    if let Some(ask) = writes.asking_replicas(port) {
+    if let Some(ask) = writes.asking_replicas() {
         console.ask_replicas_with(ask);
     }
     let leads = writes.leadership();

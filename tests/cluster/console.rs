@@ -1,46 +1,19 @@
 //! The page in a cluster: `kubectl fairway top` asks a Pod through the API server's own proxy, with the token; and the
 //! replicas are beside each other.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
-use testkit::cluster::{self, Cluster, eventually};
+use anyhow::{Context, ensure};
+use testkit::cluster::{self, eventually};
 use tokio::process::Command;
 
 use crate::fairway::{Fairway, PATIENCE, binary};
 use crate::objects::one_host;
-use crate::replicas::replica;
-
-/// A Pod at the address where the process is that stands for it. Its node is nobody's, so that nobody starts it.
-async fn pod_of_the_process(cluster: &Cluster) -> Result<()> {
-    cluster.fairway_kubeconfig().await?;
-    let yaml = "
-apiVersion: v1
-kind: Pod
-metadata: {name: fairway-0, namespace: fairway, labels: {app: fairway}}
-spec:
-  nodeName: elsewhere
-  automountServiceAccountToken: false
-  containers: [{name: main, image: fairway.test/none}]
-";
-    eventually("the Pod to be taken", PATIENCE, async || cluster.apply(yaml).await).await?;
-    let pods: Api<Pod> = Api::namespaced(cluster.client(), "fairway");
-    let address = testkit::kubelet::GATEWAY.to_string();
-    let status = json!({"status": {
-        "phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }});
-    pods.patch_status("fairway-0", &PatchParams::default(), &Patch::Merge(status)).await?;
-    Ok(())
-}
+use crate::replicas::{pod_of_a_process, replica};
 
 #[test]
 fn top_asks_a_pod_through_the_api_server_with_the_token_and_not_without() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
-        pod_of_the_process(cluster).await?;
+        pod_of_a_process(cluster, "fairway-0", testkit::kubelet::GATEWAY.into()).await?;
         let [own, other] =
             [("own", "the-token-of-this-fairway"), ("other", "a-token-of-another-one")]
                 .map(|(name, token)| (cluster.folder().join(name), token));
@@ -82,7 +55,7 @@ fn top_asks_a_pod_through_the_api_server_with_the_token_and_not_without() {
 fn the_replicas_are_beside_each_other_with_what_each_says_of_itself() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
-        pod_of_the_process(cluster).await?;
+        pod_of_a_process(cluster, "fairway-0", testkit::kubelet::GATEWAY.into()).await?;
         // Another one, in whose Pod nobody listens at the admin port.
         replica(cluster, "fairway-b").await?;
         let fairway = Fairway::start_as(cluster, "fairway-0", &["--enable-metrics=true"]).await?;

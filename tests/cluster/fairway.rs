@@ -44,6 +44,24 @@ impl Fairway {
         Ok(fairway)
     }
 
+    /// As `start_as`, with its admin server at this address: that of its Pod.
+    pub(crate) async fn start_at(
+        cluster: &Cluster,
+        pod: &str,
+        health: SocketAddr,
+        flags: &[&str],
+    ) -> Result<Self> {
+        let kubeconfig = cluster.fairway_kubeconfig().await?;
+        let environment = [("POD_NAMESPACE", "fairway"), ("POD_NAME", pod)];
+        let (host, port) = (health.ip().to_string(), health.port().to_string());
+        let place = ["--healthz-host", &host, "--healthz-port", &port];
+        let flags = [&place[..], flags].concat();
+        let begun = Self::begin_with(cluster, &kubeconfig, &environment, &flags)?;
+        let mut fairway = Self { health, ..begun };
+        fairway.ready().await?;
+        Ok(fairway)
+    }
+
     /// Starts Fairway and does not wait.
     pub(crate) async fn begin(cluster: &Cluster, flags: &[&str]) -> Result<Self> {
         Self::begin_with(cluster, &cluster.fairway_kubeconfig().await?, &[], flags)
@@ -189,7 +207,7 @@ pub(crate) fn binary() -> PathBuf {
 }
 
 /// Ports that were free a moment ago: in the test's private network nobody else takes them.
-fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
+pub(crate) fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
     let mut held = Vec::new();
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); COUNT];
     for address in &mut addresses {

@@ -46,7 +46,7 @@ spec:
   listeners: [{name: http, protocol: HTTP, port: 80}]
 ";
 
-fn route(host: &str) -> String {
+pub(crate) fn route(host: &str) -> String {
     format!(
         "
 apiVersion: gateway.networking.k8s.io/v1

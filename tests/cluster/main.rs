@@ -28,6 +28,7 @@ mod records;
 mod replicas;
 mod rollouts;
 mod shadow;
+mod siblings;
 mod solvers;
 mod start;
 mod status;

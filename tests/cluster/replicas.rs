@@ -1,7 +1,10 @@
 //! Several Fairways side by side: their Pods, their Lease, and what they have written.
 
+use std::net::IpAddr;
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -36,7 +39,7 @@ spec:
     );
     eventually(format!("Pod {name} to be taken"), PATIENCE, async || cluster.apply(&yaml).await)
         .await?;
-    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(cluster.client(), "fairway");
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "fairway");
     eventually(format!("Pod {name} to be ready"), PATIENCE, async || {
         let status = pods.get(name).await?.status.context("no status")?;
         let mut conditions = status.conditions.iter().flatten();
@@ -44,6 +47,32 @@ spec:
         anyhow::Ok(())
     })
     .await
+}
+
+/// A Pod at the address of the process that stands for it, which is ready. Its node is nobody's, so that nobody starts
+/// it.
+pub(crate) async fn pod_of_a_process(cluster: &Cluster, name: &str, address: IpAddr) -> Result<()> {
+    cluster.fairway_kubeconfig().await?;
+    let yaml = format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, namespace: fairway, labels: {{app: fairway}}}}
+spec:
+  nodeName: elsewhere
+  automountServiceAccountToken: false
+  containers: [{{name: main, image: fairway.test/none}}]
+"
+    );
+    eventually(format!("Pod {name} to be taken"), PATIENCE, async || cluster.apply(&yaml).await)
+        .await?;
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "fairway");
+    let status = json!({"status": {
+        "phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
+    pods.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
+    Ok(())
 }
 
 /// The Lease as it is.

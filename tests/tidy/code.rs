@@ -25,7 +25,10 @@ const DOORS: &[(&str, &str)] = &[
     ("crates/proxy/src/log/syslog.rs", "the log server that the ConfigMap names"),
     ("crates/verdict/src/compare/send.rs", "the controllers that a person names"),
     ("src/dbg.rs", "the admin port of this machine, asked by a person"),
-    ("src/replicas.rs", "the other replicas, where the API server says that their Pods are"),
+    (
+        "crates/controller/src/pod.rs",
+        "the other replicas, where the API server says that their Pods are",
+    ),
 ];
 /// Functions that resolve names or open connections, by type (none: a free function) and name.
 const OPENS: &[(&str, &str)] = &[

@@ -5,8 +5,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// How long the API server may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -116,6 +118,27 @@ pub struct Sibling {
 }
 
 impl Sibling {
+    /// The beginning of what its admin server, at this port, has at a path for everybody, head included: no more than
+    /// `most` bytes of it. The error is one line.
+    pub async fn page(
+        &self,
+        (port, path): (u16, &str),
+        most: u64,
+        patience: Duration,
+    ) -> Result<String, String> {
+        let address = self.address.ok_or("its Pod has no address yet")?;
+        let at = SocketAddr::new(address, port);
+        let page = tokio::time::timeout(patience, beginning(at, path, most)).await;
+        let page =
+            page.map_err(|_| format!("{at} does not answer within {} s", patience.as_secs()))?;
+        let page = page.map_err(|error| format!("{at}: {error}"))?;
+        if !page.starts_with("HTTP/1.1 200") {
+            let said = page.lines().next().unwrap_or("it says nothing");
+            return Err(format!("{at}: {said}"));
+        }
+        Ok(page)
+    }
+
     fn of(pod: Pod) -> Option<Self> {
         let ready = is_ready(&pod);
         let status = pod.status.unwrap_or_default();
@@ -127,6 +150,15 @@ impl Sibling {
             since: status.start_time.map(|time| time.0.as_second()),
         })
     }
+}
+
+async fn beginning(at: SocketAddr, path: &str, most: u64) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(at).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut page = Vec::new();
+    stream.take(most).read_to_end(&mut page).await?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
 fn stays(pod: &Pod) -> bool {

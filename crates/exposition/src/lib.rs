@@ -99,6 +99,11 @@ impl Metrics {
         let _ = self.controller.set(controller);
     }
 
+    /// What there is to know, once there is a loop.
+    pub fn known(&self) -> Option<Arc<Known>> {
+        self.controller.get().map(|controller| controller.known.borrow().clone())
+    }
+
     /// From now on the webhook tells, too.
     pub fn follow_reviews(&self, reviews: Arc<Reviews>, certificate: Arc<Certificate>) {
         let _ = self.reviews.set((reviews, certificate));

@@ -189,30 +189,53 @@ impl Admin {
     /// The same for what takes its time.
     #[must_use]
     pub fn later<F>(
-        mut self,
+        self,
         path: impl Into<String>,
         handler: impl Fn() -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Page> + Send + 'static,
     {
-        let handler: Handler = Box::new(move |_| Box::pin(handler()));
-        self.pages.insert(path.into(), (Readers::All, handler));
-        self
+        self.asked(path, move |_| handler())
     }
 
-    /// The same for what only this machine may read. `handler` is given the query.
+    /// The same where `handler` is given the query.
     #[must_use]
-    pub fn near<F>(
-        mut self,
+    pub fn asked<F>(
+        self,
         path: impl Into<String>,
         handler: impl Fn(&str) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Page> + Send + 'static,
     {
+        self.put(path, Readers::All, handler)
+    }
+
+    /// The same for what only this machine may read.
+    #[must_use]
+    pub fn near<F>(
+        self,
+        path: impl Into<String>,
+        handler: impl Fn(&str) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Page> + Send + 'static,
+    {
+        self.put(path, Readers::Near, handler)
+    }
+
+    fn put<F>(
+        mut self,
+        path: impl Into<String>,
+        readers: Readers,
+        handler: impl Fn(&str) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Page> + Send + 'static,
+    {
         let handler: Handler = Box::new(move |query| Box::pin(handler(query)));
-        self.pages.insert(path.into(), (Readers::Near, handler));
+        self.pages.insert(path.into(), (readers, handler));
         self
     }
 
@@ -485,8 +508,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_for_this_machine_is_refused_to_others() {
         let secret = |query: &str| std::future::ready(Page::json(query.to_owned()));
-        let near =
-            || Admin::default().near("/configuration", secret).page("/open", || Page::json("{}"));
+        let near = || Admin::default().near("/configuration", secret).asked("/open", secret);
         let statuses = async |admin: Admin, peer: &str, path: &str| {
             let listener = TcpListener::bind(any()).await.expect("the system chooses a free port");
             let address = listener.local_addr().expect("it has an address");
@@ -507,7 +529,8 @@ mod tests {
             ("::2", 403),
         ] {
             assert_eq!(statuses(near(), peer, "/configuration?a=1").await.0, status, "{peer}");
-            assert_eq!(statuses(near(), peer, "/open").await.0, 200, "{peer}");
+            let open = statuses(near(), peer, "/open?a=1").await;
+            assert_eq!(open, (200, "a=1".to_owned()), "{peer}");
         }
         assert_eq!(statuses(near(), "::1", "/configuration?a=1").await.1, "a=1");
         let head = exchange_of(near(), "evil.test").await;

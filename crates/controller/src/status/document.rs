@@ -2,6 +2,8 @@
 
 use super::address::Address;
 use super::services::Slices;
+use super::shown::number;
+use super::which::Id;
 use k8s_openapi::jiff::Timestamp;
 use objects::ObjectKey;
 use objects::gateway::ParentRef;
@@ -45,6 +47,18 @@ impl Wanted {
             Self::Set(status, ..) => Some(status.generation),
             Self::Route(status) => status.as_ref().map(|status| status.generation),
             Self::Policy(status) => status.as_ref().map(|status| status.generation),
+            Self::Service(..) => None,
+        }
+    }
+
+    /// What tells it from other statuses, in every replica; none where nothing is promised.
+    pub(super) fn number(&self, id: &Id) -> Option<u64> {
+        match self {
+            Self::Class(status) => Some(number(id, status)),
+            Self::Gateway(status, _) => Some(number(id, status)),
+            Self::Set(status, ..) => Some(number(id, status)),
+            Self::Route(status) => status.as_ref().map(|status| number(id, status)),
+            Self::Policy(status) => status.as_ref().map(|status| number(id, status)),
             Self::Service(..) => None,
         }
     }

@@ -1,24 +1,24 @@
-//! The status of the Gateway API's objects: written by the leader, after the engine serves what it says, only where it
-//! differs, and patiently where somebody else insists on another.
+//! The status of the Gateway API's objects: written by the leader, after every replica serves what it says, only where
+//! it differs, and patiently where somebody else insists on another.
 
 use super::address::Address;
 use super::document::Wanted;
 use super::later::{Later, Naming, Silence, pause};
 use super::services::{self, Scribe};
+use super::siblings::Siblings;
+use super::which::{Id, Which, api, differing};
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::budget::Budget;
 use crate::call::ask;
 use crate::clock::Moment;
 use crate::lease::Leadership;
+use crate::pod::OwnPod;
 use crate::task::Stop;
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Api, Client};
-use objects::{Kind, ObjectKey};
+use kube::Client;
+use kube::api::PostParams;
+use objects::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,25 +35,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
-
-/// Which kind of object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Which {
-    Class,
-    Gateway,
-    /// A ListenerSet.
-    Set,
-    /// An HTTPRoute or a GRPCRoute.
-    Route(Kind),
-    /// A TCPRoute, a UDPRoute or a TLSRoute.
-    Stream(Kind),
-    /// A BackendTLSPolicy.
-    Policy,
-    /// The Service of a Gateway, by the name of the Gateway.
-    Service,
-}
-
-type Id = (Which, ObjectKey);
 
 /// What was done about one object.
 #[derive(Debug, Default)]
@@ -82,6 +63,9 @@ pub(super) struct Gateways {
     pub(super) replicas: Option<ObjectKey>,
     /// What is published of addresses, once that is known.
     pub(super) addresses: watch::Receiver<Option<Arc<[Address]>>>,
+    /// The Pod of this replica, and the port at which all of them say what they serve.
+    pub(super) pod: OwnPod,
+    pub(super) admin_port: u16,
 }
 
 /// What is to be looked at, by namespace.
@@ -114,6 +98,7 @@ struct Keeper {
     known: Arc<Known>,
     tracks: BTreeMap<Id, Track>,
     pending: Pending,
+    siblings: Siblings,
     writes: JoinSet<(Id, Wanted, Outcome)>,
     budget: Budget,
     silence: Silence,
@@ -134,8 +119,10 @@ impl Gateways {
     pub(super) async fn run(self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
         let (mut leadership, mut addresses) = (self.leadership.clone(), self.addresses.clone());
         let now = Moment::now();
+        let siblings = Siblings::new(self.client.clone(), self.pod.clone(), self.admin_port);
         let mut keeper = Keeper {
             own: self,
+            siblings,
             known: Arc::default(),
             tracks: BTreeMap::new(),
             pending: Pending::default(),
@@ -153,6 +140,7 @@ impl Gateways {
                 (keeper.known, keeper.tracks) = (Arc::default(), BTreeMap::new());
                 keeper.pending.all.clear();
                 keeper.later.clear();
+                keeper.siblings.clear();
             }
             let wait = keeper.send();
             tokio::select! {
@@ -161,6 +149,9 @@ impl Gateways {
                 Ok(()) = known.changed() => {}
                 Ok(()) = addresses.changed() => keeper.look_at_gateways(),
                 Some(Ok(done)) = keeper.writes.join_next() => keeper.done(done),
+                free = keeper.siblings.heard() => {
+                    free.into_iter().for_each(|id| keeper.pending.insert(id));
+                }
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
@@ -226,6 +217,7 @@ impl Keeper {
             };
             if !is_there {
                 self.tracks.remove(id);
+                self.siblings.forget(id);
             }
             is_there
         });
@@ -317,17 +309,33 @@ impl Keeper {
             if track.until.is_some_and(|until| !now.until(until).is_zero()) {
                 continue;
             }
+            let Some(wanted) = self.wanted(&id) else {
+                self.siblings.forget(&id);
+                continue;
+            };
+            if !self.may_tell(&id, &wanted, now) {
+                continue;
+            }
             if let Err(pause) = self.budget.take(now) {
                 self.pending.insert(id);
                 return Some(pause);
             }
-            self.begin(id);
+            self.begin(id, wanted);
         }
     }
 
-    /// Begins to write what an object is to be told, if that is anything.
-    fn begin(&mut self, id: Id) {
-        let Some(wanted) = self.wanted(&id) else { return };
+    /// Whether every replica serves what an object is to be told; otherwise it waits. What was written already is
+    /// only put right.
+    fn may_tell(&mut self, id: &Id, wanted: &Wanted, now: Moment) -> bool {
+        let track = self.tracks.get(id);
+        let is_told = track.is_some_and(|track| track.written.as_ref() == Some(wanted));
+        let number = wanted.number(id).filter(|_| !is_told);
+        number.is_none_or(|number| self.siblings.may_tell(id, number, now))
+    }
+
+    /// Begins to write what an object is to be told.
+    fn begin(&mut self, id: Id, wanted: Wanted) {
+        self.siblings.forget(&id);
         if let Some(track) = self.tracks.get_mut(&id) {
             track.busy = true;
         }
@@ -439,40 +447,6 @@ async fn write(
     let update = api.replace_status(&key.name, &as_fairway, &found);
     outcome(ask(left.min(PATIENCE), update).await)?;
     Ok(Outcome::Written)
-}
-
-/// Untyped, so that nothing is lost of what others have written.
-fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
-    let (kind, plural) = match which {
-        Which::Class => ("GatewayClass", "gatewayclasses"),
-        Which::Gateway => ("Gateway", "gateways"),
-        Which::Set => ("ListenerSet", "listenersets"),
-        Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
-        Which::Route(_) => ("HTTPRoute", "httproutes"),
-        Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
-        Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
-        Which::Stream(_) => ("TLSRoute", "tlsroutes"),
-        Which::Policy => ("BackendTLSPolicy", "backendtlspolicies"),
-        // Never read as one of these.
-        Which::Service => ("Gateway", "gateways"),
-    };
-    let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
-    match which {
-        Which::Class => Api::all_with(client, &resource),
-        _ => Api::namespaced_with(client, &key.namespace, &resource),
-    }
-}
-
-fn differing<K: Ord + Clone, V: PartialEq>(
-    old: &OrdMap<K, Arc<V>>,
-    new: &OrdMap<K, Arc<V>>,
-) -> Vec<K> {
-    let keys = old.diff(new).filter_map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
-        DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),
-    });
-    keys.cloned().collect()
 }
 
 #[cfg(test)]

@@ -8,9 +8,13 @@ mod gateways;
 mod later;
 mod plan;
 mod services;
+mod shown;
+mod siblings;
+mod which;
 mod write;
 
 pub use address::AddressSource;
+pub use shown::{SHOWN, Shown};
 
 use crate::Known;
 use crate::budget::Budget;
@@ -48,6 +52,8 @@ pub struct StatusOptions {
     pub source: AddressSource,
     /// The Pod of this replica.
     pub pod: OwnPod,
+    /// `--healthz-port`, at which every replica says what it serves.
+    pub admin_port: u16,
     /// How often everything is looked at anew: `--status-update-interval`.
     pub interval: Duration,
     /// `--gateway-controller-name`: whose part of the status of routes is ours.
@@ -84,6 +90,8 @@ impl StatusWriter {
             sees_all: options.sees_all,
             replicas: options.replicas.clone(),
             addresses: published.subscribe(),
+            pod: options.pod.clone(),
+            admin_port: options.admin_port,
         };
         let keeper = Keeper {
             published,

@@ -1,0 +1,64 @@
+//! Which objects of the Gateway API are told what becomes of them, and where the API server has them.
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use objects::{Kind, ObjectKey};
+use std::sync::Arc;
+
+/// Which kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Which {
+    Class,
+    Gateway,
+    /// A ListenerSet.
+    Set,
+    /// An HTTPRoute or a GRPCRoute.
+    Route(Kind),
+    /// A TCPRoute, a UDPRoute or a TLSRoute.
+    Stream(Kind),
+    /// A BackendTLSPolicy.
+    Policy,
+    /// The Service of a Gateway, by the name of the Gateway.
+    Service,
+}
+
+/// One object.
+pub(super) type Id = (Which, ObjectKey);
+
+/// Untyped, so that nothing is lost of what others have written.
+pub(super) fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
+    let (kind, plural) = match which {
+        Which::Class => ("GatewayClass", "gatewayclasses"),
+        Which::Gateway => ("Gateway", "gateways"),
+        Which::Set => ("ListenerSet", "listenersets"),
+        Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
+        Which::Route(_) => ("HTTPRoute", "httproutes"),
+        Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
+        Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
+        Which::Stream(_) => ("TLSRoute", "tlsroutes"),
+        Which::Policy => ("BackendTLSPolicy", "backendtlspolicies"),
+        // Never read as one of these.
+        Which::Service => ("Gateway", "gateways"),
+    };
+    let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+    match which {
+        Which::Class => Api::all_with(client, &resource),
+        _ => Api::namespaced_with(client, &key.namespace, &resource),
+    }
+}
+
+/// The keys of what differs.
+pub(super) fn differing<K: Ord + Clone, V: PartialEq>(
+    old: &OrdMap<K, Arc<V>>,
+    new: &OrdMap<K, Arc<V>>,
+) -> Vec<K> {
+    let keys = old.diff(new).filter_map(|item| match item {
+        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
+        DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),
+    });
+    keys.cloned().collect()
+}
