@@ -38,10 +38,14 @@ async fn start(cluster: &Cluster) -> Result<(Fairway, Fairway)> {
     told(cluster, "HTTPRoute", "a", |status| is_told(status, 1)).await?;
     told(cluster, "Gateway", "web", |status| holds(&status["conditions"], "Programmed", 1)).await?;
     for replica in [&first, &second] {
-        replica.expect("one.test", "/", 200).await?;
+        replica.reaches("one.test", "/", "a").await?;
     }
-    ensure!(!first.said().contains(IN_VAIN), "{}", first.said());
     Ok((first, second))
+}
+
+/// How often a replica has waited in vain, as it says.
+fn said_in_vain(replica: &Fairway) -> usize {
+    replica.said().matches(IN_VAIN).count()
 }
 
 /// Whether a route is told that this generation is accepted.
@@ -55,9 +59,13 @@ fn is_told(status: &Value, generation: u64) -> bool {
 fn a_status_waits_for_a_replica_that_lags_and_is_written_once_that_has_caught_up() {
     cluster::test(async |cluster| {
         let (first, second) = start(cluster).await?;
-        for generation in 2.. {
-            ensure!(generation < 8, "the machine is too slow to see it");
-            let (host, mark) = (format!("{generation}.test"), format!("mark-{generation}"));
+        for attempt in 1.. {
+            ensure!(attempt < 6, "the machine is too slow to see it");
+            // Whoever was too late the last time answers again.
+            cluster.apply(&route(&format!("before-{attempt}.test"))).await?;
+            told(cluster, "HTTPRoute", "a", |status| is_told(status, 2 * attempt)).await?;
+            let (host, mark) = (format!("{attempt}.test"), format!("mark-{attempt}"));
+            let in_vain = said_in_vain(&first);
             second.freeze(true)?;
             let began = Instant::now();
             cluster.apply(&route(&host)).await?;
@@ -68,11 +76,11 @@ fn a_status_waits_for_a_replica_that_lags_and_is_written_once_that_has_caught_up
             let status = api(cluster, "HTTPRoute").get("a").await?.data["status"].clone();
             let in_time = began.elapsed() < BOUND / 2;
             second.freeze(false)?;
+            let generation = 2 * attempt + 1;
             told(cluster, "HTTPRoute", "a", |status| is_told(status, generation)).await?;
-            if in_time {
+            if in_time && said_in_vain(&first) == in_vain {
                 second.expect(&host, "/", 200).await?;
                 ensure!(!is_told(&status, generation), "told too early: {status}");
-                ensure!(!first.said().contains(IN_VAIN), "{}", first.said());
                 break;
             }
         }
@@ -95,15 +103,16 @@ fn a_replica_that_stays_silent_holds_up_a_status_for_some_seconds_and_the_next_o
         let said = first.said();
         let mut lines = said.lines().filter(|line| line.contains(IN_VAIN));
         ensure!(lines.any(|line| line.contains("fairway-1 (127.0.0.3:")), "{said}");
+        let in_vain = said_in_vain(&first);
         cluster.apply(&route("three.test")).await?;
         told(cluster, "HTTPRoute", "a", |status| is_told(status, 3)).await?;
-        ensure!(first.said().matches(IN_VAIN).count() == 1, "{}", first.said());
+        ensure!(said_in_vain(&first) == in_vain, "{}", first.said());
         // Once it answers it is waited for again.
         second.freeze(false)?;
         second.reaches("three.test", "/", "a").await?;
         cluster.apply(&route("four.test")).await?;
         told(cluster, "HTTPRoute", "a", |status| is_told(status, 4)).await?;
-        second.expect("four.test", "/", 200).await?;
+        second.reaches("four.test", "/", "a").await?;
         first.stop().await?;
         second.stop().await
     });
