@@ -13,8 +13,8 @@ const KEY: &str = "ssl-passthrough";
 
 impl Host<'_> {
     /// Of which kind the path `/` is to whose Service they go: that which an Ingress wrote, if that Ingress asks for
-    /// it. A host whose connections are not looked into has no paths of others: older ones of another namespace forbid it,
-    /// younger ones are left out, which is why this is asked before the host gets its implicit `/`.
+    /// it. A host whose connections are not looked into has no paths of others: older ones of another namespace
+    /// forbid it, younger ones are left out, which is why this is asked before the host gets its implicit `/`.
     pub(super) fn passed_through(
         &mut self,
         drafts: &BTreeMap<Rank, Arc<Draft>>,
