@@ -191,11 +191,24 @@ fn dropped_lines(native: &Native) -> [(&'static str, u64); 3] {
     [access, error, ("messages", runtime::lost_messages())]
 }
 
-/// What requests come to and what has a bound, in the order of the page.
+/// Its name in `/metrics`, what it is, how full, and what becomes of more.
+type Named = (&'static str, &'static str, Crowd, &'static str);
+
+/// What requests come to and what has a bound, in the order of the page; what is not there has no room.
 fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
+    let place = |(name, what, crowd, beyond): Named| {
+        let Crowd { now, most, refused } = crowd;
+        Places { name, what, now, most, beyond, refused }
+    };
+    let all = held(native).into_iter().chain(remembered(crowds)).map(place);
+    all.filter(|place| place.most > 0 || place.refused > 0).collect()
+}
+
+/// What requests and answers hold.
+fn held(native: &Native) -> [Named; 4] {
     let (scratch, [streams, encoders]) = (native.scratch(), native.under_way());
     let bodies = |(now, most, refused)| Crowd { now, most, refused };
-    let all = [
+    [
         (
             "body_memory",
             "bytes of request bodies in memory",
@@ -220,6 +233,12 @@ fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
             bodies(encoders),
             "answers go uncompressed, half for one namespace: raise the memory limit",
         ),
+    ]
+}
+
+/// What waits or is remembered beside them.
+fn remembered(crowds: &Crowds) -> [Named; 7] {
+    [
         (
             "copies",
             "copies for mirrors in flight",
@@ -244,12 +263,25 @@ fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
             crowds.hosts,
             "the oldest is asked for again, a quarter for one namespace: fewer hosts in auth-url and mirror-target",
         ),
-    ];
-    let place = |(name, what, crowd, beyond): (_, _, Crowd, _)| {
-        let Crowd { now, most, refused } = crowd;
-        Places { name, what, now, most, beyond, refused }
-    };
-    all.map(place).into()
+        (
+            "digest_numbers",
+            "numbers of digest authentication in use",
+            crowds.digests,
+            "clients are given another one: auth-type basic over TLS keeps none",
+        ),
+        (
+            "zone_clients",
+            "clients in the fullest zone of http-snippet",
+            crowds.zones,
+            "limit_req forgets who was away longest, limit_conn refuses: a larger zone",
+        ),
+        (
+            "ocsp_waiting",
+            "certificates that wait for OCSP",
+            crowds.ocsp,
+            "the next handshake asks again: make the responder reachable",
+        ),
+    ]
 }
 
 /// What a namespace had no share left of.

@@ -49,7 +49,7 @@ pub(crate) fn sessions(streams: &Arc<Streams>) -> console::Sessions {
     Box::new(move || {
         let all = streams.traffic().into_iter();
         let sessions = all.map(|(port, _, traffic)| (port, traffic.sessions)).collect();
-        let places = Places::of_ports(&streams).to_vec();
+        let places = Places::of_ports(&streams);
         console::Ports { sessions, places }
     })
 }

@@ -345,3 +345,62 @@ fn what_requests_come_to_has_a_row_and_a_metric_and_what_was_left_out_is_counted
         assert!(metrics.lines().any(|other| other == line), "{line} is not in {metrics}");
     }
 }
+
+#[test]
+fn zones_digests_ocsp_and_the_admin_port_itself_have_a_row_and_a_metric() {
+    let annotations =
+        json!({"nginx.ingress.kubernetes.io/configuration-snippet": "limit_req zone=small;"});
+    let shop = ingress("shop", "front", &annotations, &["shop.test".to_owned()]);
+    // Room for 256 clients, 128 bytes each.
+    let config_map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "shop"},
+        "data": {
+            "http-snippet": "limit_req_zone $http_x_who zone=small:32k rate=1r/s;",
+            "allow-snippet-annotations": "true", "annotations-risk-level": "Critical",
+            "enable-ocsp": "true",
+        },
+    });
+    let nobody = services(&["shop"]).replace("10.0.0.1", "127.0.0.1");
+    let nobody = nobody.replace("8080", &ports::free().to_string());
+    let objects = format!("{CLASS}{nobody}{shop}---\n{config_map}\n");
+    let flags = ["--configmap=shop/settings", "--allow-target-networks=127.0.0.0/8"];
+    let fairway = Fairway::start(&objects, &flags);
+    for who in 0..1000 {
+        let fields = format!("Host: shop.test\r\nX-Who: {who}\r\n");
+        assert_eq!(ask(fairway.http, "/", &fields).expect("an answer").0, 502);
+    }
+    let limits = || fairway.api("/api/v1/limits");
+    let of = |list: &str, what: &str| {
+        let all = limits()[list].clone();
+        let one = all.as_array().expect("a list").iter().find(|one| one["what"] == what).cloned();
+        one.unwrap_or_else(|| panic!("{what:?} is not in {all:#}"))
+    };
+    let zone = "clients in the fullest zone of http-snippet";
+    until("clients that were forgotten are counted", || {
+        of("shed", zone)["count"].as_u64() > Some(700)
+    });
+    let room = of("rooms", zone);
+    assert_eq!(room["most"], 256);
+    assert!((200..=256).contains(&room["now"].as_u64().expect("a number")), "{room:#}");
+    for (what, most) in [
+        ("numbers of digest authentication in use", 65_536),
+        ("certificates that wait for OCSP", 256),
+        ("connections of the admin port", 128),
+    ] {
+        assert_eq!(of("rooms", what)["most"], most, "{what}");
+        assert_eq!(of("shed", what)["count"], 0, "{what}");
+    }
+    let own = of("rooms", "connections of the admin port");
+    assert!(own["now"].as_u64() > Some(0), "the one that asks: {own:#}");
+    let (_, metrics) = fairway.get("/metrics").expect("a page");
+    for line in [
+        "fairway_room{of=\"zone_clients\"} 256",
+        "fairway_room{of=\"digest_numbers\"} 65536",
+        "fairway_room{of=\"ocsp_waiting\"} 256",
+        "fairway_room{of=\"admin_connections\"} 128",
+    ] {
+        assert!(metrics.lines().any(|other| other == line), "{line} is not in {metrics}");
+    }
+    assert!(!metrics.contains("webhook_connections"), "there is no webhook");
+}

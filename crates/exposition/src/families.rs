@@ -133,7 +133,7 @@ families! {
     ROOM = Gauge false "fairway_room" ["of"]
         "How much there may be of something that has a bound: bytes or numbers, of the whole process.";
     ROOM_USED = Gauge false "fairway_room_used" ["of"]
-        "How much of it there is; of passwords, how many wait of the namespace of which most do.";
+        "How much of it there is; of passwords, how many wait of the namespace of which most do; of zones of snippets, the fullest.";
     ROOM_REFUSED = Counter false "fairway_room_refused_total" ["of"]
         "How often there was no room, or nothing left of a namespace's share.";
     EVENTS_DROPPED = Counter false "fairway_events_dropped_total" ["reason"]

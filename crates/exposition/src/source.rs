@@ -204,8 +204,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// What layer 4 has room for.
-    pub fn of_ports(streams: &Streams) -> [Self; 2] {
+    /// What the ports beside those of HTTP have room for; the webhook only where there is one.
+    pub fn of_ports(streams: &Streams) -> Vec<Self> {
         let places = |name, what, (now, most, refused): (usize, usize, u64), beyond| Self {
             name,
             what,
@@ -215,7 +215,7 @@ impl Places {
             refused,
         };
         let [connections, sessions] = streams.places();
-        [
+        let of_layer_4 = [
             places(
                 "tcp_connections",
                 "connections of TCP services",
@@ -228,7 +228,20 @@ impl Places {
                 sessions,
                 "the quietest of the port ends, half for one namespace: raise the limit of open files",
             ),
-        ]
+        ];
+        let lost = "the address that holds most loses one: ask less often, or keep fewer open";
+        let own = [
+            ("admin_connections", "connections of the admin port", runtime::admin::connections()),
+            (
+                "webhook_connections",
+                "connections of the admission webhook",
+                controller::admission::connections(),
+            ),
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(name, what, count)| Some(places(name, what, count?, lost)));
+        of_layer_4.into_iter().chain(own).collect()
     }
 }
 

@@ -25,6 +25,12 @@ pub struct Crowds {
     pub answers: Crowd,
     /// Hosts of URLs with variables whose addresses are kept; those that were forgotten for others.
     pub hosts: Crowd,
+    /// Numbers of digest authentication in use; how often there was no room for one.
+    pub digests: Crowd,
+    /// Clients in the fullest zone that an `http-snippet` declares; those that zones had no room for.
+    pub zones: Crowd,
+    /// Certificates that wait for their turn to be asked about; those that found no room. Nothing without OCSP.
+    pub ocsp: Crowd,
     /// Tries that a route asks for and that its namespace had none left for.
     pub tries: u64,
     /// Handshakes that failed since a namespace has long keys.

@@ -249,7 +249,7 @@ impl Native {
 
     /// How full is what requests come to.
     pub fn crowds(&self) -> Crowds {
-        self.shared.crowds()
+        Crowds { zones: self.compiler.fullest_zone(), ..self.shared.crowds() }
     }
 
     /// What was turned away since the start.

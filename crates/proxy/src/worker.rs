@@ -134,13 +134,19 @@ impl Shared {
     pub(crate) fn crowds(&self) -> Crowds {
         let (copies, tries) = self.crowds.sum(IN_FLIGHT);
         let (now, most, refused) = self.names.kept_hosts();
+        let generation = self.current.load();
+        let (waiting, room, full) = generation.front.waiting_for_ocsp();
         Crowds {
             copies,
             passwords: self.verifier.crowd(),
             answers: self.answers.crowd(),
             hosts: Crowd { now, most, refused },
+            digests: self.digests.crowd(),
+            ocsp: Crowd { now: waiting, most: room, refused: full },
+            // The zones are those of whoever makes generations.
+            zones: Crowd::default(),
             tries,
-            handshakes: self.current.load().certificates.refused_handshakes(),
+            handshakes: generation.certificates.refused_handshakes(),
             lines: self.told.left_out(),
         }
     }

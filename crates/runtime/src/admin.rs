@@ -2,7 +2,7 @@
 
 use crate::exposition;
 use crate::guard::{self, Token};
-use crate::places::{Place, Places};
+use crate::places::{Count, Place, Places};
 use crate::{Content, Ready, Shutdown};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -34,6 +34,14 @@ const HEADERS: usize = 64;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may live; whoever reads an answer slower than that is cut off.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
+
+/// How full the port is.
+static COUNT: Count = Count::new();
+
+/// Connections of the admin server, all that there may be, and how many lost their place; none where nobody listens.
+pub fn connections() -> Option<(usize, usize, u64)> {
+    COUNT.now()
+}
 
 /// What a page for people may do in a browser: nothing but what comes from here.
 const FOR_PEOPLE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -344,7 +352,7 @@ impl Bound {
     pub async fn serve(self) -> io::Result<Infallible> {
         let listener = TcpListener::from_std(self.listener)?;
         let admin = Arc::new(self.admin);
-        let places = Places::new(CONNECTIONS);
+        let places = Places::new(CONNECTIONS, &COUNT);
         let failed = |error: &io::Error| tracing::warn!("admin server: {error}");
         loop {
             let (stream, peer) = sockets::accept(&listener, failed).await;
@@ -515,7 +523,7 @@ mod tests {
             let peer = peer.parse().expect("an address");
             let serve = async {
                 let (stream, _) = listener.accept().await.expect("the client is there");
-                let place = Places::new(1).take(peer);
+                let place = Places::new(1, &super::COUNT).take(peer);
                 serve_connection(stream, peer, &admin, &place, Duration::from_secs(5)).await;
             };
             let (answer, ()) = tokio::join!(get(address, path), serve);
@@ -677,7 +685,7 @@ mod tests {
             .await
             .expect("the server reads");
         let (stream, peer) = listener.accept().await.expect("the client is there");
-        let place = Places::new(1).take(peer.ip());
+        let place = Places::new(1, &super::COUNT).take(peer.ip());
         serve_connection(stream, peer.ip(), &admin, &place, Duration::from_millis(50)).await;
         let mut received = Vec::new();
         let end = client.read_to_end(&mut received).await;

@@ -5,14 +5,24 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+
+/// How full a port is, for whoever asks; there is one of it in a process.
+#[derive(Debug, Default)]
+pub struct Count {
+    all: AtomicUsize,
+    taken: AtomicUsize,
+    lost: AtomicU64,
+}
 
 /// All places.
 #[derive(Debug)]
 pub struct Places {
     all: usize,
     held: Mutex<Held>,
+    count: &'static Count,
 }
 
 #[derive(Debug, Default)]
@@ -47,10 +57,24 @@ pub struct Answering {
     number: u64,
 }
 
+impl Count {
+    /// That of a port at which nothing listens yet.
+    pub const fn new() -> Self {
+        Self { all: AtomicUsize::new(0), taken: AtomicUsize::new(0), lost: AtomicU64::new(0) }
+    }
+
+    /// Places that are taken, all of them, and how often somebody lost one; none while nothing listens there.
+    pub fn now(&self) -> Option<(usize, usize, u64)> {
+        let all = Some(self.all.load(Ordering::Relaxed)).filter(|all| *all > 0)?;
+        Some((self.taken.load(Ordering::Relaxed), all, self.lost.load(Ordering::Relaxed)))
+    }
+}
+
 impl Places {
-    /// So many.
-    pub fn new(all: usize) -> Arc<Self> {
-        Arc::new(Self { all, held: Mutex::default() })
+    /// So many, which are counted there.
+    pub fn new(all: usize, count: &'static Count) -> Arc<Self> {
+        count.all.store(all, Ordering::Relaxed);
+        Arc::new(Self { all, held: Mutex::default(), count })
     }
 
     /// A place for a connection from an address.
@@ -59,13 +83,17 @@ impl Places {
         let mut held = self.held();
         while held.connections.len() >= self.all {
             match held.dispensable(address).and_then(|number| held.connections.remove(&number)) {
-                Some(connection) => connection.lost.notify_one(),
+                Some(connection) => {
+                    self.count.lost.fetch_add(1, Ordering::Relaxed);
+                    connection.lost.notify_one();
+                }
                 None => break,
             }
         }
         let number = held.turn();
         let own = Connection { address, answered: false, since: number, lost: lost.clone() };
         held.connections.insert(number, own);
+        self.count.taken.store(held.connections.len(), Ordering::Relaxed);
         Place { places: Arc::clone(self), number, lost }
     }
 
@@ -126,7 +154,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.held().connections.remove(&self.number);
+        let mut held = self.places.held();
+        held.connections.remove(&self.number);
+        self.places.count.taken.store(held.connections.len(), Ordering::Relaxed);
     }
 }
 
@@ -138,9 +168,11 @@ impl Drop for Answering {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, Places};
+    use super::{Count, Place, Places};
     use std::net::{IpAddr, Ipv4Addr};
     use tokio::time::{Duration, timeout};
+
+    static COUNT: Count = Count::new();
 
     fn of(last: u8) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
@@ -162,7 +194,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_holds_most_loses_the_oldest_and_places_come_back() {
-        let places = Places::new(3);
+        let places = Places::new(3, &COUNT);
         let (few, first, second) = (places.take(of(1)), places.take(of(2)), places.take(of(2)));
         let third = places.take(of(3));
         assert_eq!(lost(&[&few, &first, &second, &third]).await, [1]);
@@ -177,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn among_those_of_one_address_the_more_numerous_kind_goes_first() {
-        let places = Places::new(4);
+        let places = Places::new(4, &COUNT);
         let [answered, older, newer, last] = [0; 4].map(|_| places.take(of(1)));
         let answering = answered.answer();
         let probe = places.take(of(1));
@@ -191,10 +223,21 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_just_been_answered_is_the_youngest_of_those_that_wait() {
-        let places = Places::new(2);
+        let places = Places::new(2, &COUNT);
         let (old, young) = (places.take(of(1)), places.take(of(1)));
         drop(old.answer());
         let third = places.take(of(1));
         assert_eq!(lost(&[&old, &young, &third]).await, [1]);
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_and_lost_is_counted() {
+        static OWN: Count = Count::new();
+        assert_eq!(OWN.now(), None, "nothing listens");
+        let places = Places::new(2, &OWN);
+        let held = [places.take(of(1)), places.take(of(1)), places.take(of(2))];
+        assert_eq!(OWN.now(), Some((2, 2, 1)));
+        drop(held);
+        assert_eq!(OWN.now(), Some((0, 2, 1)));
     }
 }

@@ -83,6 +83,12 @@ impl TlsFront {
         Ok(next)
     }
 
+    /// Certificates that wait for their turn to be asked about, how many may, and how often there was no room; none may
+    /// where nothing is stapled.
+    pub fn waiting_for_ocsp(&self) -> (u64, u64, u64) {
+        self.by_name.staples.as_ref().map(|staples| staples.waiting()).unwrap_or_default()
+    }
+
     fn change(&mut self, global: &Global) -> Result<(), rustls::Error> {
         let settings = global.tls.clone();
         let same_size = self.settings.session_cache_size == settings.session_cache_size;

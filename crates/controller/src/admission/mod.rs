@@ -9,7 +9,7 @@ mod server;
 
 pub use certificate::{Certificate, CertificateError};
 pub use metrics::{Checks, LastReview, Reviews};
-pub use server::{BindError, Bound};
+pub use server::{BindError, Bound, connections};
 
 use crate::Known;
 use std::net::SocketAddr;

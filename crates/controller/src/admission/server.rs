@@ -6,7 +6,7 @@ use super::{Certificate, CertificateError, Reviewer, WebhookOptions, certificate
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use runtime::places::{Place, Places};
+use runtime::places::{Count, Place, Places};
 use rustls::server::Acceptor;
 use std::convert::Infallible;
 use std::io;
@@ -59,6 +59,14 @@ pub(super) struct Shared {
     pub(super) large: Arc<Semaphore>,
 }
 
+/// How full the port is.
+static COUNT: Count = Count::new();
+
+/// Connections of the webhook, all that there may be, and how many lost their place; none while it does not listen.
+pub fn connections() -> Option<(usize, usize, u64)> {
+    COUNT.now()
+}
+
 impl Bound {
     /// Takes the port and reads the certificate, which is followed from then on.
     pub async fn new(options: &WebhookOptions) -> Result<Self, BindError> {
@@ -98,7 +106,7 @@ impl Bound {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let certificate = self.certificate;
         let shared = Arc::new(Shared { reviewer, large: Arc::new(Semaphore::new(LARGE)) });
-        let places = Places::new(CONNECTIONS);
+        let places = Places::new(CONNECTIONS, &COUNT);
         let failed = |error: &io::Error| tracing::warn!("webhook: {error}");
         loop {
             let (stream, peer) = sockets::accept(&listener, failed).await;

@@ -6,6 +6,7 @@ mod shared;
 
 use crate::answer::Watch;
 use crate::authenticator::{Authenticator, Tag, identity};
+use crate::crowds::Crowd;
 use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
@@ -63,6 +64,11 @@ impl Compiler {
         let resolver = Arc::new(Resolver::from(outside));
         let tracing = Tracing { environment: collector, ..Tracing::default() };
         Self { resolver, metrics, tracing, ..Self::default() }
+    }
+
+    /// How full the fullest zone is that an `http-snippet` declares.
+    pub(crate) fn fullest_zone(&self) -> Crowd {
+        self.zones.crowd()
     }
 
     /// The generation before the first: it serves nothing.

@@ -4,7 +4,8 @@ use super::{Client, SHARDS, shard};
 use lru::LruCache;
 use model::policy::RequestLimit;
 use std::hash::RandomState;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -23,6 +24,8 @@ pub struct Buckets {
     room: usize,
     hasher: RandomState,
     epoch: Instant,
+    /// Clients that were forgotten for others.
+    full: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +61,18 @@ impl Buckets {
             room: (clients / SHARDS).max(1),
             hasher: RandomState::new(),
             epoch: Instant::now(),
+            full: Arc::default(),
         }
+    }
+
+    /// The same, where those that are forgotten for others are counted there.
+    pub(super) fn counted(self, full: Arc<AtomicU64>) -> Self {
+        Self { full, ..self }
+    }
+
+    /// How many clients are remembered, and how many may be.
+    pub(super) fn room(&self) -> (usize, usize) {
+        (self.len(), self.room.saturating_mul(SHARDS))
     }
 
     /// Whether a request may pass; nothing is counted.
@@ -107,7 +121,9 @@ impl Buckets {
             return Some(excess);
         }
         if wish != Wish::Look {
-            make_room(&mut shard, self.room, limit, now);
+            if make_room(&mut shard, self.room, limit, now) {
+                self.full.fetch_add(1, Ordering::Relaxed);
+            }
             shard.put(client, Bucket { last: now, excess: 0 });
         }
         Some(0)
@@ -115,20 +131,27 @@ impl Buckets {
 }
 
 /// Forgets up to two clients that leaked empty long ago, and the one that was away longest where there is no room
-/// (ngx_http_limit_req_expire).
-fn make_room(shard: &mut LruCache<Client, Bucket>, room: usize, limit: RequestLimit, now: u64) {
-    if shard.len() >= room {
+/// (ngx_http_limit_req_expire); says whether there was none.
+fn make_room(
+    shard: &mut LruCache<Client, Bucket>,
+    room: usize,
+    limit: RequestLimit,
+    now: u64,
+) -> bool {
+    let is_full = shard.len() >= room;
+    if is_full {
         shard.pop_lru();
     }
     for _ in 0..2 {
-        let Some((_, bucket)) = shard.peek_lru() else { return };
+        let Some((_, bucket)) = shard.peek_lru() else { break };
         let passed = now.saturating_sub(bucket.last);
         let leaked = limit.rate.saturating_mul(passed) / 1000;
         if passed < IDLE || bucket.excess > leaked {
-            return;
+            break;
         }
         shard.pop_lru();
     }
+    is_full
 }
 
 fn lock(

@@ -3,6 +3,7 @@
 use super::{Client, SHARDS, shard};
 use std::collections::HashMap;
 use std::hash::RandomState;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The slots of an Ingress, or of a zone that a snippet declares. Only clients that have one are remembered, so there
@@ -13,6 +14,8 @@ pub struct Slots {
     /// Clients that a shard remembers; another one gets no slot.
     room: usize,
     hasher: RandomState,
+    /// Clients that got no slot for want of room.
+    full: Arc<AtomicU64>,
 }
 
 /// A client's slot; it is given back when this is dropped.
@@ -46,14 +49,30 @@ impl Slots {
     /// Slots for so many clients at a time, one in each shard at least.
     pub fn of(clients: usize) -> Self {
         let room = (clients / SHARDS).max(1);
-        Self { shards: Default::default(), room, hasher: RandomState::new() }
+        Self { shards: Default::default(), room, hasher: RandomState::new(), full: Arc::default() }
+    }
+
+    /// The same, where those that get none for want of room are counted there.
+    pub(super) fn counted(self, full: Arc<AtomicU64>) -> Self {
+        Self { full, ..self }
+    }
+
+    /// How many clients have some, and how many may.
+    pub(super) fn room(&self) -> (usize, usize) {
+        let all = self.shards.iter();
+        let taken = all.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len());
+        (taken.sum(), self.room.saturating_mul(SHARDS))
     }
 
     /// A slot, unless the client has `most` already.
     pub fn take(self: &Arc<Self>, client: Client, most: u64) -> Option<Slot> {
         let mut shard = self.shard(client);
         let taken = shard.get(&client).copied().unwrap_or_default();
-        if taken >= most || (taken == 0 && shard.len() >= self.room) {
+        if taken >= most {
+            return None;
+        }
+        if taken == 0 && shard.len() >= self.room {
+            self.full.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         shard.insert(client, taken + 1);

@@ -1,11 +1,13 @@
 //! Which Ingress has which buckets and slots: found again by every generation that still limits something.
 
 use super::{Buckets, Names, Slots};
+use crate::crowds::Crowd;
 use model::policy::{LimitKey, Limits};
 use model::snippet::{GlobalScope, Template};
 use model::{Location, Origin};
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// All zones of the process.
@@ -15,6 +17,8 @@ pub(crate) struct Zones {
     slots: Registry<(Origin, String), Slots>,
     declared_buckets: Registry<Declared, Buckets>,
     declared_slots: Registry<Declared, Slots>,
+    /// Clients that declared zones had no room for.
+    full: Arc<AtomicU64>,
     names: Names,
 }
 
@@ -102,7 +106,9 @@ impl Zones {
         let clients = |size: u64| usize::try_from(size / STATE).unwrap_or(usize::MAX);
         let requests = scope.request_zones.iter().map(|zone| {
             let declared = (zone.name.clone(), zone.key.to_string(), zone.size);
-            let buckets = self.declared_buckets.of(declared, || Buckets::of(clients(zone.size)));
+            let buckets = self
+                .declared_buckets
+                .of(declared, || Buckets::of(clients(zone.size)).counted(self.full.clone()));
             let rate = u64::from(zone.rate.requests) * 1000;
             let rate = if zone.rate.per_minute { rate / 60 } else { rate };
             let (key, names) = (zone.key.clone(), self.names.clone());
@@ -110,11 +116,24 @@ impl Zones {
         });
         let connections = scope.connection_zones.iter().map(|zone| {
             let declared = (zone.name.clone(), zone.key.to_string(), zone.size);
-            let slots = self.declared_slots.of(declared, || Slots::of(clients(zone.size)));
+            let slots = self
+                .declared_slots
+                .of(declared, || Slots::of(clients(zone.size)).counted(self.full.clone()));
             let (key, names) = (zone.key.clone(), self.names.clone());
             (zone.name.clone(), Arc::new(ConnectionZone { key, slots, names }))
         });
         DeclaredZones { requests: requests.collect(), connections: connections.collect() }
+    }
+
+    /// How full the fullest of the declared zones is; there is room for nobody where none is declared.
+    pub(crate) fn crowd(&self) -> Crowd {
+        let buckets = self.declared_buckets.held().into_iter().map(|zone| zone.room());
+        let slots = self.declared_slots.held().into_iter().map(|zone| zone.room());
+        let share = |(now, most): &(usize, usize)| *now as f64 / *most as f64;
+        let fullest = buckets.chain(slots).max_by(|one, other| share(one).total_cmp(&share(other)));
+        let (now, most) = fullest.unwrap_or_default();
+        let refused = self.full.load(Ordering::Relaxed);
+        Crowd { now: now as u64, most: most as u64, refused }
     }
 }
 
@@ -129,6 +148,11 @@ impl<K, V> Default for Registry<K, V> {
 }
 
 impl<K: Eq + Hash, V> Registry<K, V> {
+    fn held(&self) -> Vec<Arc<V>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.values().filter_map(Weak::upgrade).collect()
+    }
+
     fn of(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = held.get(&key).and_then(Weak::upgrade) {
@@ -143,7 +167,7 @@ impl<K: Eq + Hash, V> Registry<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Gate, Zones};
+    use super::{Arc, Crowd, Gate, Zones};
     use model::policy::{LimitKey, Limits, Policy, RequestLimit};
     use model::{Backend, Kind, Location, Origin, PathKind, Template};
 
@@ -211,6 +235,28 @@ mod tests {
             first.buckets.take(first.names.client(&client.to_string()), limit);
         }
         assert!(first.buckets.len() <= 256, "{} of 32k / 128", first.buckets.len());
+    }
+
+    #[test]
+    fn the_fullest_declared_zone_is_told_with_what_found_no_room() {
+        let zones = Zones::default();
+        assert_eq!(zones.crowd(), Crowd::default(), "none is declared");
+        let text =
+            "limit_req_zone $http_x zone=a:32k rate=1r/s; limit_conn_zone $http_x zone=b:32k;";
+        let read = snippet::understand(snippet::Context::Http, text);
+        let declared = zones.declared(&read.expect("the test writes a snippet").http);
+        let (requests, connections) = (&declared.requests["a"], &declared.connections["b"]);
+        let slot = connections.slots.take(requests.names.client("0"), 1);
+        assert!(slot.is_some());
+        assert_eq!(zones.crowd(), Crowd { now: 1, most: 256, refused: 0 });
+        let limit = RequestLimit { rate: 1000, burst: 0 };
+        for client in 0..1000 {
+            requests.buckets.take(requests.names.client(&client.to_string()), limit);
+        }
+        let Crowd { now, most, refused } = zones.crowd();
+        assert!(now > 200 && now <= 256 && most == 256 && refused == 1000 - now, "{now} {refused}");
+        drop((slot, declared));
+        assert_eq!(zones.crowd(), Crowd { now: 0, most: 0, refused }, "nobody declares it");
     }
 
     #[test]

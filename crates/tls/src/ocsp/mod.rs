@@ -11,8 +11,10 @@ use imbl::OrdMap;
 use model::Outside;
 use rustls::sign::CertifiedKey;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use wire::since_epoch;
 
 /// Certificates that wait for their turn at most; others ask again with their next handshake.
@@ -24,6 +26,8 @@ pub(super) struct Staples {
     entries: ArcSwap<OrdMap<usize, Entry>>,
     writing: Mutex<()>,
     wanted: mpsc::Sender<Arc<CertifiedKey>>,
+    /// How often there was no room for another one.
+    full: AtomicU64,
     /// Where responders may be.
     outside: Outside,
 }
@@ -56,6 +60,7 @@ impl Staples {
             entries: ArcSwap::default(),
             writing: Mutex::new(()),
             wanted,
+            full: AtomicU64::default(),
             outside,
         });
         runtime.spawn(refresh::run(Arc::downgrade(&staples), wants, certificates));
@@ -73,10 +78,19 @@ impl Staples {
             Some(_) => plain,
             None => {
                 // No room: the next handshake asks again.
-                let _ = self.wanted.try_send(plain.clone());
+                if let Err(TrySendError::Full(_)) = self.wanted.try_send(plain.clone()) {
+                    self.full.fetch_add(1, Ordering::Relaxed);
+                }
                 plain
             }
         }
+    }
+
+    /// Certificates that wait for their turn, how many may, and how often there was no room.
+    pub(super) fn waiting(&self) -> (u64, u64, u64) {
+        let most = self.wanted.max_capacity();
+        let now = most.saturating_sub(self.wanted.capacity());
+        (now as u64, most as u64, self.full.load(Ordering::Relaxed))
     }
 
     /// Notes what is known about a certificate.
@@ -108,4 +122,28 @@ impl Entry {
 
 fn address(key: &Arc<CertifiedKey>) -> usize {
     Arc::as_ptr(key) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Staples;
+    use std::sync::Arc;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn what_waits_is_counted_and_what_finds_no_room() {
+        let (wanted, _wants) = mpsc::channel(1);
+        let staples = Staples {
+            entries: Default::default(),
+            writing: Default::default(),
+            wanted,
+            full: Default::default(),
+            outside: Default::default(),
+        };
+        assert_eq!(staples.waiting(), (0, 1, 0));
+        for _ in 0..3 {
+            staples.staple(Arc::new(crate::self_signed().expect("a certificate")));
+        }
+        assert_eq!(staples.waiting(), (1, 1, 2));
+    }
 }

@@ -3,6 +3,7 @@
 //! five minutes.
 
 use super::authorization::DigestAnswer;
+use crate::crowds::Crowd;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
@@ -10,6 +11,7 @@ use md5::{Digest, Md5};
 use model::policy::{AuthBasic, Password};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -43,6 +45,8 @@ pub(crate) struct Digests {
     key: hmac::Key,
     since: Instant,
     state: Mutex<State>,
+    /// Answers that were right and found no room for their number.
+    refused: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +73,7 @@ impl Default for Digests {
     fn default() -> Self {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .expect("the system has random numbers: TLS needs them first");
-        Self { key, since: Instant::now(), state: Mutex::default() }
+        Self { key, since: Instant::now(), state: Mutex::default(), refused: AtomicU64::default() }
     }
 }
 
@@ -84,6 +88,13 @@ impl Digests {
 
     fn proof(&self, head: &[u8]) -> String {
         hex(&hmac::sign(&self.key, head).as_ref()[..8])
+    }
+
+    /// Numbers in use, and how often there was no room for one.
+    pub(crate) fn crowd(&self) -> Crowd {
+        let now = self.state.lock().unwrap_or_else(PoisonError::into_inner).numbers.len() as u64;
+        let refused = self.refused.load(Ordering::Relaxed);
+        Crowd { now, most: KEPT as u64, refused }
     }
 
     /// Whether an address is not listened to for now.
@@ -155,7 +166,11 @@ impl Digests {
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.numbers.contains_key(nonce) {
-            if age >= UNUSED || !state.has_room(now) {
+            if age >= UNUSED {
+                return Judgement::Stale;
+            }
+            if !state.has_room(now) {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 return Judgement::Stale;
             }
             let fresh = Number { uses: 0, good_until: now + USED, kept_until: now + UNUSED + USED };

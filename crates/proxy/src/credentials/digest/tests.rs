@@ -2,6 +2,7 @@
 
 use super::{Digests, Judgement, LOCKED, MISTAKES, UNUSED, USED, hex, response};
 use crate::credentials::authorization::DigestAnswer;
+use crate::crowds::Crowd;
 use md5::{Digest, Md5};
 use model::policy::{AuthBasic, AuthScheme, Password, Users};
 use std::net::IpAddr;
@@ -49,6 +50,7 @@ fn the_response_is_that_of_the_recording() {
 async fn each_count_of_a_number_is_right_once() {
     let digests = Digests::default();
     let number = digests.number();
+    assert_eq!(digests.crowd().now, 0, "a number that was given out is kept nowhere");
     for count in ["00000001", "00000002", "13"] {
         let answer = answer(&number, count, "/x?y=1");
         assert!(
@@ -56,6 +58,8 @@ async fn each_count_of_a_number_is_right_once() {
         );
         assert_eq!(judge(&digests, &answer), Judgement::Wrong);
     }
+    let Crowd { now, most, refused } = digests.crowd();
+    assert_eq!((now, most, refused), (1, 65_536, 0));
     assert_eq!(judge(&digests, &answer(&number, "14", "/x?y=1")), Judgement::Stale);
     assert_eq!(judge(&digests, &answer(&number, "0", "/x?y=1")), Judgement::Wrong);
 }
