@@ -5,6 +5,7 @@ mod certificate;
 mod metrics;
 mod request;
 mod review;
+mod room;
 mod server;
 
 pub use certificate::{Certificate, CertificateError};
