@@ -102,6 +102,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let health = (ready.clone(), &shutdown);
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
     let reserved = ports::reserved((&listeners, &webhook, &profiling), &classes, accepted.ports)?;
+    let webhook = bind_webhook(webhook, &listeners, &engine).await?;
     let raw = listeners.engine == EngineName::Nginx;
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
@@ -125,8 +126,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     tell_leader(&writes, election, &console, &metrics);
-    let webhook = if listeners.shadow { shadow::follow(&engine, webhook) } else { webhook };
-    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
+    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics)?;
     let (http, https) = engine.ports();
     let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
     tokio::spawn(until_serving(controller.known(), ready, blocked, announce));
@@ -264,8 +264,14 @@ async fn end(
     }
 }
 
-/// Starts the admission webhook, if it has an address.
-async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
+/// Takes the port of the admission webhook, if it has an address: before any configuration is in force, so that nothing
+/// that a tenant asks for has it first.
+async fn bind_webhook(
+    flags: Webhook,
+    listeners: &Listeners,
+    engine: &Arc<HttpEngine>,
+) -> Result<Option<admission::Bound>> {
+    let flags = if listeners.shadow { shadow::follow(engine, flags) } else { flags };
     let Webhook {
         validating_webhook,
         validating_webhook_certificate,
@@ -280,7 +286,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
                  --validating-webhook, or leave the file out"
             );
         }
-        return Ok(());
+        return Ok(None);
     };
     let files = named(validating_webhook_certificate).zip(named(validating_webhook_key));
     let (certificate, key) = files.context(
@@ -288,7 +294,16 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
     )?;
     let client_authorities = named(validating_webhook_client_ca);
     let options = WebhookOptions { address, certificate, key, client_authorities };
-    let bound = admission::Bound::new(&options).await?;
+    Ok(Some(admission::Bound::new(&options).await?))
+}
+
+/// Starts the admission webhook, if there is one.
+fn start_webhook(
+    bound: Option<admission::Bound>,
+    reviewer: Reviewer,
+    metrics: &Metrics,
+) -> Result<()> {
+    let Some(bound) = bound else { return Ok(()) };
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
     metrics.follow_reviews(reviewer.reviews(), bound.certificate());
     bound.start(reviewer).context("cannot start the webhook's thread")

@@ -471,6 +471,39 @@ fn what_cannot_start_says_why_in_one_line_and_ends_with_1() {
 }
 
 #[test]
+fn the_webhook_has_its_port_before_any_object_is_looked_at() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let folder = TempDir::new().expect("a folder");
+    let pair = Certificates::shared().get("tls-demo").expect("a certificate").clone();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("a path").to_owned()
+    };
+    let (certificate, key) = (file("cert.pem", &pair.certificate), file("key.pem", &pair.key));
+    let address = taken.local_addr().expect("an address").to_string();
+    // Whoever looked at the objects first would say that there are none.
+    let nowhere = folder.path().join("nowhere");
+    let output = ends(&[
+        "run",
+        "--manifests",
+        nowhere.to_str().expect("a path"),
+        "--http-port=0",
+        "--https-port=0",
+        "--healthz-port=0",
+        "--validating-webhook",
+        &address,
+        "--validating-webhook-certificate",
+        &certificate,
+        "--validating-webhook-key",
+        &key,
+    ]);
+    let said = text(&output.stderr);
+    assert!(said.contains("choose another address with --validating-webhook"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn version_and_help_are_answered_and_end_well() {
     for arguments in [&["--version"][..], &["run", "--version"], &["--v=2", "--version=true"]] {
         let output = ends(arguments);

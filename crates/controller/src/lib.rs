@@ -8,6 +8,7 @@ pub mod events;
 mod fingerprint;
 mod known;
 pub mod lease;
+mod lines;
 mod metrics;
 mod pod;
 mod report;

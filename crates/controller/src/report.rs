@@ -2,46 +2,22 @@
 //! namespace makes of it has a bound: a tenant's thousand mistakes are no reason to lose the lines of others.
 
 use crate::clock::Moment;
+use crate::lines::{SPAN, Shares};
 use imbl::ordmap::DiffItem;
 use model::{Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId};
 use objects::{ObjectKey, Snapshot};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Level;
 use translate::Problems;
 
-/// Lines about the objects of one namespace, in one `SPAN`.
-const LINES: usize = 60;
-const SPAN: Duration = Duration::from_secs(60);
-
 /// The problems that were told.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
     known: Problems,
-    /// When the span began, and what was told in it.
-    began: Option<Moment>,
-    told: BTreeMap<Arc<str>, Told>,
+    told: Shares,
     /// How many Ingresses were said not to be served, and when.
     unserved: Option<(usize, Moment)>,
-}
-
-/// Lines about the objects of one namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
-    lines: usize,
-    left_out: usize,
-    /// That some were left out was said.
-    closed: bool,
-}
-
-impl Told {
-    /// Whether there may be one more line.
-    fn take(&mut self) -> bool {
-        let may = self.lines < LINES;
-        *(if may { &mut self.lines } else { &mut self.left_out }) += 1;
-        may
-    }
 }
 
 impl Reporter {
@@ -106,8 +82,7 @@ impl Reporter {
         });
         let mut lines = Vec::new();
         for id in lost {
-            let told = self.told.entry(namespace_of(id.as_str(), snapshot)).or_default();
-            if told.take() {
+            if self.told.take(namespace_of(id.as_str(), snapshot)) {
                 let line = format!(
                     "upstream {id} has lost all its endpoints: its requests are answered 503"
                 );
@@ -123,13 +98,8 @@ impl Reporter {
         now: Moment,
         is_there: impl Fn(&Origin) -> bool,
     ) -> Vec<(Level, String)> {
-        let mut lines = Vec::new();
-        if self.began.is_none_or(|began| began + SPAN <= now) {
-            let ended = std::mem::take(&mut self.told);
-            let untold = ended.into_iter().filter(|(_, told)| told.left_out > 0);
-            lines.extend(untold.map(|(namespace, told)| closing(&namespace, told.left_out)));
-            self.began = Some(now);
-        }
+        let untold = self.told.renew(now).unwrap_or_default().into_iter();
+        let mut lines: Vec<_> = untold.map(closing).collect();
         for item in self.known.by_origin().diff(problems.by_origin()) {
             let (before, now): (&[Problem], &[Problem]) = match &item {
                 DiffItem::Add(_, now) => (&[], now),
@@ -137,30 +107,21 @@ impl Reporter {
                 DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
             };
             for appeared in now.iter().filter(|problem| !before.contains(problem)) {
-                if take(&mut self.told, appeared) {
+                if self.told.take(appeared.origin.namespace.clone()) {
                     lines.push((level(appeared.severity), appeared.to_string()));
                 }
             }
             for gone in before.iter().filter(|problem| !now.contains(problem)) {
-                if take(&mut self.told, gone) {
+                if self.told.take(gone.origin.namespace.clone()) {
                     lines.push((Level::INFO, over(gone, is_there(&gone.origin))));
                 }
             }
         }
-        // At once, for who reads now; those that follow in this span are counted together.
-        for (namespace, told) in &mut self.told {
-            if told.left_out > 0 && !std::mem::replace(&mut told.closed, true) {
-                lines.push(closing(namespace, std::mem::take(&mut told.left_out)));
-            }
-        }
+        // At once, for who reads now.
+        lines.extend(self.told.close().into_iter().map(closing));
         self.known = problems.clone();
         lines
     }
-}
-
-/// Whether there may be a line about this.
-fn take(told: &mut BTreeMap<Arc<str>, Told>, about: &Problem) -> bool {
-    told.entry(about.origin.namespace.clone()).or_default().take()
 }
 
 /// The namespace of the Service that an upstream is named after, `namespace-service-port`; empty where it has none.
@@ -175,7 +136,7 @@ fn namespace_of(id: &str, snapshot: &Snapshot) -> Arc<str> {
     known.next().map(|key| key.namespace).unwrap_or_default()
 }
 
-fn closing(namespace: &str, left_out: usize) -> (Level, String) {
+fn closing((namespace, left_out): (Arc<str>, usize)) -> (Level, String) {
     let line = format!(
         "and {left_out} more of namespace {namespace:?}, which are not told here: see its Events, `fairway check`, \
          or the metric fairway_problems"
@@ -253,8 +214,9 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
 
 #[cfg(test)]
 mod tests {
-    use super::{LINES, Reporter, SPAN, is_there};
+    use super::{Reporter, SPAN, is_there};
     use crate::clock::Moment;
+    use crate::lines::LINES;
 
     #[test]
     fn ingresses_that_are_not_served_are_counted_once_a_minute() {

@@ -377,7 +377,7 @@ async fn serve_connection(
     let service = service_fn(async |request: Request<Incoming>| {
         let answering = place.answer();
         let answer = admin.answer(&request, peer).await;
-        Ok::<_, Infallible>(answer.map(|content| content.holding(answering)))
+        Ok::<_, Infallible>(answer.map(|content| content.answering(peer, answering)))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -429,6 +429,7 @@ mod tests {
     use crate::{Ready, Shutdown};
     use bytes::Bytes;
     use std::net::SocketAddr;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -626,6 +627,35 @@ mod tests {
             probed().await;
         }
         again.abort();
+    }
+
+    #[tokio::test]
+    async fn probes_are_answered_while_a_piece_of_a_long_page_is_made() {
+        let (probed, wait) = std::sync::mpsc::sync_channel(1);
+        let wait = Arc::new(Mutex::new(wait));
+        let page = move || {
+            let wait = Arc::clone(&wait);
+            // On the thread of this test, which serves and asks, it would wait in vain.
+            let made = move || wait.lock().expect("nobody panicked").recv_timeout(super::HEAD_TIME);
+            Page::metrics(std::iter::once_with(made).map(|made| Bytes::from(format!("{made:?}"))))
+        };
+        let bound = Admin::new("/healthz", Ready::new(), Shutdown::new())
+            .page("/metrics", page)
+            .bind(any(), "--healthz-port")
+            .expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        let mut reader = TcpStream::connect(address).await.expect("the server listens");
+        let asked = b"GET /metrics HTTP/1.0\r\n\r\n";
+        reader.write_all(asked).await.expect("the server reads");
+        // Its head comes before the first piece.
+        let mut answer = vec![0; 12];
+        reader.read_exact(&mut answer).await.expect("the server answers");
+        assert_eq!(get(address, "/healthz").await.0, 200);
+        probed.send(()).expect("somebody waits");
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).await.expect("the server answers text");
+        assert!(rest.ends_with("Ok(())"), "{rest}");
     }
 
     #[tokio::test]

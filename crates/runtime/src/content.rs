@@ -1,6 +1,8 @@
-//! The content of a page: all of it at once, or in pieces that are made as they are sent.
+//! The content of a page: all of it at once, or in pieces that are made as they are sent, beside the thread that carries
+//! connections.
 
 use crate::places::Answering;
+use crate::turns::Turns;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -8,19 +10,26 @@ use hyper::body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::fmt;
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
 /// Contents that are compressed at a time; each takes about 300 KiB for it. Further ones are sent as they are.
 const COMPRESSED: usize = 8;
 static COMPRESSING: Semaphore = Semaphore::const_new(COMPRESSED);
 
+/// Pieces that are made at a time, one for each address: probes and the loop that follows the cluster share a thread,
+/// and traffic shares the processor.
+const MADE: usize = 2;
+static MAKING: LazyLock<Arc<Turns>> = LazyLock::new(|| Turns::new(MADE));
+
 /// The content of a page.
 pub struct Content {
     form: Form,
-    /// Others have had their turn since the last piece.
-    rested: bool,
+    /// Who takes it.
+    peer: IpAddr,
     /// Held until all of it is on its way.
     answering: Option<Answering>,
 }
@@ -29,11 +38,14 @@ enum Form {
     Whole(Bytes),
     /// Each piece is asked for when the one before it is on its way.
     Pieces(Pieces),
+    /// The next one is being made.
+    Making(Making),
     /// They come when they come; the end is the end of the sender.
     Stream(mpsc::Receiver<Bytes>),
 }
 
 type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+type Making = Pin<Box<dyn Future<Output = (Pieces, Option<Bytes>)> + Send>>;
 
 impl Content {
     /// Content in pieces, for what is too long to be held at once.
@@ -47,7 +59,7 @@ impl Content {
     }
 
     fn of(form: Form) -> Self {
-        Self { form, rested: false, answering: None }
+        Self { form, peer: Ipv4Addr::UNSPECIFIED.into(), answering: None }
     }
 
     /// Compresses what comes in pieces; false if it stays as it is.
@@ -60,9 +72,26 @@ impl Content {
         true
     }
 
-    /// The same, which holds this until all of it is on its way.
-    pub(crate) fn holding(self, answering: Answering) -> Self {
-        Self { answering: Some(answering), ..self }
+    /// The same for somebody, which holds this until all of it is on its way.
+    pub(crate) fn answering(self, peer: IpAddr, answering: Answering) -> Self {
+        Self { peer, answering: Some(answering), ..self }
+    }
+}
+
+/// Makes the next piece, when it is its reader's turn: whoever asks for long pages in a loop, over however many
+/// connections, has one piece made between those of others, and who does not read has none.
+async fn make(mut pieces: Pieces, peer: IpAddr) -> (Pieces, Option<Bytes>) {
+    let turn = MAKING.turn(peer).await;
+    let making = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let piece = pieces.next();
+        (pieces, piece)
+    });
+    match making.await.map_err(tokio::task::JoinError::try_into_panic) {
+        Ok(made) => made,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The process ends.
+        Err(Err(_)) => std::future::pending().await,
     }
 }
 
@@ -98,7 +127,7 @@ impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.form {
             Form::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
-            Form::Pieces(_) => f.write_str("Pieces"),
+            Form::Pieces(_) | Form::Making(_) => f.write_str("Pieces"),
             Form::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -112,25 +141,26 @@ impl Body for Content {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Self { form, rested, .. } = &mut *self;
-        let next = match form {
-            Form::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-            Form::Stream(pieces) => match pieces.poll_recv(context) {
-                Poll::Ready(next) => next,
-                Poll::Pending => return Poll::Pending,
-            },
-            // Whoever takes a long page fast keeps nobody waiting: between two pieces others have their turn.
-            Form::Pieces(pieces) => match rested.then(|| pieces.next()) {
-                Some(next) if next.as_ref().is_none_or(|piece| !piece.is_empty()) => {
-                    *rested = false;
-                    next
+        let Self { form, peer, .. } = &mut *self;
+        let next = loop {
+            match form {
+                Form::Whole(bytes) => {
+                    break Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty());
                 }
-                _ => {
-                    *rested = true;
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
+                Form::Stream(pieces) => break ready!(pieces.poll_recv(context)),
+                Form::Pieces(pieces) => {
+                    let pieces = std::mem::replace(pieces, Box::new(std::iter::empty()));
+                    *form = Form::Making(Box::pin(make(pieces, *peer)));
                 }
-            },
+                Form::Making(making) => {
+                    let (pieces, piece) = ready!(making.as_mut().poll(context));
+                    *form = Form::Pieces(pieces);
+                    // Compressed ones become nothing at first.
+                    if piece.as_ref().is_none_or(|piece| !piece.is_empty()) {
+                        break piece;
+                    }
+                }
+            }
         };
         if next.is_none() {
             self.answering = None;
@@ -145,7 +175,7 @@ impl Body for Content {
     fn size_hint(&self) -> SizeHint {
         match &self.form {
             Form::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Form::Pieces(_) | Form::Stream(_) => SizeHint::default(),
+            Form::Pieces(_) | Form::Making(_) | Form::Stream(_) => SizeHint::default(),
         }
     }
 }

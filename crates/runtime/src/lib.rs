@@ -15,6 +15,7 @@ mod ready;
 mod shutdown;
 pub mod signal;
 mod stderr;
+pub mod turns;
 mod usage;
 
 pub use content::Content;

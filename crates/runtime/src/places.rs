@@ -111,7 +111,7 @@ impl Places {
 }
 
 /// Whose address it is: nobody has fewer than 2^64 of IPv6.
-pub(crate) fn party(address: IpAddr) -> IpAddr {
+pub fn party(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))

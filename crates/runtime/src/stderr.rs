@@ -3,12 +3,14 @@
 use crate::log::Format;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// Lines that may wait for a slow reader.
 const WAITING: usize = 4096;
+/// Bytes of them.
+const BYTES: usize = 4 << 20;
 
 /// Lines of this process that nobody took in time.
 static LOST: AtomicU64 = AtomicU64::new(0);
@@ -22,7 +24,15 @@ pub fn lost_messages() -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct Stderr {
     pieces: SyncSender<Piece>,
-    dropped: Arc<AtomicU64>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Bytes of the lines that wait.
+    bytes: AtomicUsize,
+    /// Lines that were dropped and not told yet.
+    dropped: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -40,18 +50,21 @@ impl Stderr {
 
     fn start_on(out: impl Write + Send + 'static, format: Format) -> io::Result<Self> {
         let (pieces, receiver) = sync_channel(WAITING);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let own = dropped.clone();
+        let counts = Arc::<Counts>::default();
+        let own = counts.clone();
         std::thread::Builder::new()
             .name("messages".to_owned())
             .spawn(move || run(&receiver, &own, format, out))?;
-        Ok(Self { pieces, dropped })
+        Ok(Self { pieces, counts })
     }
 
     /// Hands over a line; one too many is dropped. Never blocks.
     pub(crate) fn write(&self, line: &[u8]) {
-        if self.pieces.try_send(Piece::Line(line.to_vec())).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        let Counts { bytes, dropped } = &*self.counts;
+        let has_room = bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() <= BYTES;
+        if !has_room || self.pieces.try_send(Piece::Line(line.to_vec())).is_err() {
+            bytes.fetch_sub(line.len(), Ordering::Relaxed);
+            dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -70,14 +83,17 @@ impl Stderr {
     }
 }
 
-fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, format: Format, mut out: impl Write) {
+fn run(pieces: &Receiver<Piece>, counts: &Counts, format: Format, mut out: impl Write) {
     for piece in pieces {
         match piece {
             // Where nobody reads any longer, there is nobody to be told.
-            Piece::Line(line) => drop(out.write_all(&line)),
+            Piece::Line(line) => {
+                drop(out.write_all(&line));
+                counts.bytes.fetch_sub(line.len(), Ordering::Relaxed);
+            }
             Piece::Settled(settled) => drop(settled.try_send(())),
         }
-        match dropped.swap(0, Ordering::Relaxed) {
+        match counts.dropped.swap(0, Ordering::Relaxed) {
             0 => {}
             lost => {
                 LOST.fetch_add(lost, Ordering::Relaxed);
@@ -97,7 +113,7 @@ fn loss(lost: u64, format: Format) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stderr, WAITING};
+    use super::{BYTES, Stderr, WAITING};
     use crate::log::Format;
     use std::io::{self, Write};
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -133,5 +149,25 @@ mod tests {
         assert!(lines.contains(" lines were dropped: nobody took them in time\n"), "{lines}");
         let kept = lines.lines().filter(|line| line.starts_with("line ")).count();
         assert!((WAITING..WAITING + 100).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn long_lines_that_wait_have_a_bound_of_bytes() {
+        let (go, wait) = sync_channel(1);
+        let (tell, told) = sync_channel(2 * WAITING);
+        let stderr = Stderr::start_on(Stalled(wait, tell), Format::Text).expect("a thread");
+        let long = [vec![b'x'; (1 << 20) - 1], vec![b'\n']].concat();
+        for _ in 0..64 {
+            stderr.write(&long);
+        }
+        drop(go);
+        stderr.settle(Duration::from_secs(20));
+        let lines: Vec<String> = told.try_iter().collect();
+        let kept = lines.iter().filter(|line| line.len() == long.len()).count();
+        assert_eq!(kept, BYTES / long.len());
+        assert!(lines.iter().any(|line| line.starts_with("60 lines were dropped")), "{kept}");
+        stderr.write(b"a line\n");
+        stderr.settle(Duration::from_secs(20));
+        assert_eq!(told.try_iter().collect::<String>(), "a line\n");
     }
 }

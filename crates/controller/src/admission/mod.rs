@@ -3,8 +3,10 @@
 
 mod certificate;
 mod metrics;
+mod refusals;
 mod request;
 mod review;
+mod room;
 mod server;
 
 pub use certificate::{Certificate, CertificateError};
@@ -12,6 +14,7 @@ pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound, connections};
 
 use crate::Known;
+use refusals::Refusals;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,12 +41,13 @@ pub struct Reviewer {
     known: watch::Receiver<Arc<Known>>,
     options: Options,
     reviews: Arc<Reviews>,
+    refusals: Arc<Refusals>,
 }
 
 impl Reviewer {
     /// A reviewer that follows `known`.
     pub fn new(known: watch::Receiver<Arc<Known>>, options: Options) -> Self {
-        Self { known, options, reviews: Arc::default() }
+        Self { known, options, reviews: Arc::default(), refusals: Arc::default() }
     }
 
     /// What was reviewed so far.

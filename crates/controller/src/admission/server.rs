@@ -2,36 +2,38 @@
 //! and the loop that follows the cluster go on.
 
 use super::request::respond;
+use super::room::Room;
 use super::{Certificate, CertificateError, Reviewer, WebhookOptions, certificate};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use runtime::places::{Count, Place, Places};
+use runtime::turns::Turns;
 use rustls::server::Acceptor;
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// Connections at a time; a further one takes the place of another ([`runtime::places`]).
 const CONNECTIONS: usize = 512;
-/// Reviews at a time that hold more than a few bytes in memory ([`super::request`]).
-const LARGE: usize = 8;
+/// Bytes of reviews that hold more than a few in memory ([`super::request`]), of all of them.
+const ROOM: usize = 72 << 20;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(8);
 /// How long a head may take, and how long a connection may idle.
 const HEAD: Duration = Duration::from_secs(30);
 /// How long a connection may live.
 const CONNECTION: Duration = Duration::from_secs(600);
-/// Objects that are too large to be judged between two others are judged one at a time, on another thread.
-const JUDGES: usize = 1;
+/// Reviews are judged one at a time, and one large one beside it, on threads that carry no connection.
+const OF_A_SIZE: usize = 1;
+const JUDGES: usize = 2 * OF_A_SIZE;
 
 /// The webhook cannot start.
 #[derive(Debug, Error)]
@@ -56,7 +58,18 @@ pub struct Bound {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) reviewer: Reviewer,
-    pub(super) large: Arc<Semaphore>,
+    /// Turns to be judged, of small ones and of large ones.
+    pub(super) small: Arc<Turns>,
+    pub(super) large: Arc<Turns>,
+    /// Where large ones are held.
+    pub(super) room: Arc<Room>,
+}
+
+impl Shared {
+    fn new(reviewer: Reviewer) -> Arc<Self> {
+        let (small, large) = (Turns::new(OF_A_SIZE), Turns::new(OF_A_SIZE));
+        Arc::new(Self { reviewer, small, large, room: Room::new(ROOM) })
+    }
 }
 
 /// How full the port is.
@@ -92,7 +105,7 @@ impl Bound {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(JUDGES)
-            .thread_name("webhook-large")
+            .thread_name("webhook-judge")
             .build()?;
         let serve = move || {
             let Err(error) = runtime.block_on(self.serve(reviewer));
@@ -105,7 +118,7 @@ impl Bound {
     pub async fn serve(self, reviewer: Reviewer) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let certificate = self.certificate;
-        let shared = Arc::new(Shared { reviewer, large: Arc::new(Semaphore::new(LARGE)) });
+        let shared = Shared::new(reviewer);
         let places = Places::new(CONNECTIONS, &COUNT);
         let failed = |error: &io::Error| tracing::warn!("webhook: {error}");
         loop {
@@ -114,7 +127,7 @@ impl Bound {
             let (certificate, shared) = (Arc::clone(&certificate), Arc::clone(&shared));
             tokio::spawn(async move {
                 tokio::select! {
-                    () = connection(stream, &certificate, &shared, &place) => {}
+                    () = connection((stream, peer.ip()), &certificate, &shared, &place) => {}
                     () = place.lost() => tracing::debug!(%peer, "webhook: its place was needed"),
                 }
             });
@@ -123,7 +136,7 @@ impl Bound {
 }
 
 async fn connection(
-    stream: TcpStream,
+    (stream, peer): (TcpStream, IpAddr),
     certificate: &Certificate,
     shared: &Arc<Shared>,
     place: &Place,
@@ -136,7 +149,7 @@ async fn connection(
     };
     let service = service_fn(async |request| {
         let _answering = place.answer();
-        Ok::<_, Infallible>(respond(request, shared).await)
+        Ok::<_, Infallible>(respond(request, peer, shared).await)
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

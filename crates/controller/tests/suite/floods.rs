@@ -1,18 +1,18 @@
 //! The webhook under floods from whoever reaches its port: memory stays bounded, and others are answered meanwhile.
 
-use crate::webhook::{Started, asking, exchange, last_answer, review, start};
+use crate::webhook::{Connection, Started, asking, exchange, head, last_answer, review, start};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
     spec: {controller: k8s.io/ingress-nginx}\n";
-/// What floods may add to the memory of this process, in which clients and webhook are both: the turns of large reviews
-/// (8 of 9 MiB), the one object that is being judged, and the buffers of a few hundred connections on both sides.
+/// What floods may add to the memory of this process, in which clients and webhook are both: the room of large reviews
+/// (72 MiB), the one object that is being judged, and the buffers of a few hundred connections on both sides.
 const MEMORY: u64 = 320 << 20;
 
 fn resident() -> u64 {
@@ -159,4 +159,91 @@ async fn who_takes_all_places_loses_the_oldest_to_others_and_keeps_nobody_out() 
     assert_eq!(kept, Some(200), "who holds few keeps them, however old they are");
     let first = exchange(&mut held[0], &asking("stranger", "stranger.test")).await;
     assert_eq!(first, None, "it was the oldest");
+}
+
+/// A review of an Ingress with an annotation of so many bytes.
+fn with_annotation(bytes: usize) -> Vec<u8> {
+    let annotations = serde_json::json!({"example.test/text": "x".repeat(bytes)});
+    let meta =
+        serde_json::json!({"name": "large", "namespace": "demo", "annotations": annotations});
+    let object = serde_json::json!({"metadata": meta, "spec": {"ingressClassName": "nginx"}});
+    review("networking.k8s.io", "Ingress", "CREATE", "large", object)
+}
+
+/// Announces a body and sends a part of it.
+async fn stall(tls: &mut Connection, announced: usize, sent: usize) {
+    let mut begun = head(announced, "").into_bytes();
+    begun.resize(begun.len() + sent, b' ');
+    tls.write_all(&begun).await.expect("the webhook reads");
+    tls.flush().await.expect("the webhook reads");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_stall_keep_no_large_review_waiting() {
+    let _turn = TURN.lock().await;
+    let started = start(CLASS).await;
+    // Few that announce little, and more than there is room for.
+    for (connections, announced, displaced) in [(8, 100_000, 0), (16, 9_400_000, 1)] {
+        let mut stalled = Vec::new();
+        for address in (1..=4).cycle().take(connections) {
+            let mut tls = started.connect_from(address).await.expect("there is a place");
+            stall(&mut tls, announced, 66_000).await;
+            stalled.push(tls);
+        }
+        let mut other = started.connect_from(5).await.expect("there is a place");
+        // What came before it was heard before.
+        assert_eq!(exchange(&mut other, &asking("other", "other.test")).await, Some(200));
+        assert_eq!(exchange(&mut other, &with_annotation(400_000)).await, Some(200));
+        let mut answered = 0;
+        for tls in &mut stalled {
+            let read = tokio::time::timeout(Duration::ZERO, tls.read(&mut [0])).await;
+            answered += usize::from(read.is_ok());
+        }
+        // Whoever waited for their time to be over would find more of them answered.
+        assert!(answered <= displaced, "{answered} of {connections}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sends_reviews_in_a_loop_over_many_connections_has_one_turn_between_those_of_others() {
+    const FLOOD: u64 = 16;
+    const TIMES: u64 = 10;
+    let _turn = TURN.lock().await;
+    let started = Arc::new(start(CLASS).await);
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let annotations: serde_json::Map<_, _> = (0..1200)
+        .map(|n| (format!("nginx.ingress.kubernetes.io/k{n}"), serde_json::json!("v")))
+        .collect();
+    let meta = serde_json::json!({"name": "x", "namespace": "demo", "annotations": annotations});
+    let object = serde_json::json!({"metadata": meta, "spec": {"ingressClassName": "nginx"}});
+    let body = Arc::new(review("networking.k8s.io", "Ingress", "CREATE", "x", object));
+    assert!((48 << 10..64 << 10).contains(&body.len()), "{}", body.len());
+    let mut flood = JoinSet::new();
+    for _ in 0..FLOOD {
+        let (started, body) = (Arc::clone(&started), Arc::clone(&body));
+        let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+        flood.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                let mut tls = started.connect_from(1).await.expect("there is a place");
+                while exchange(&mut tls, &body).await == Some(200) && !stop.load(Ordering::Relaxed)
+                {
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    while answered.load(Ordering::Relaxed) < FLOOD {
+        ticks.tick().await;
+    }
+    let mut other = started.connect_from(2).await.expect("there is a place");
+    let before = answered.load(Ordering::Relaxed);
+    for _ in 0..TIMES {
+        assert_eq!(exchange(&mut other, &asking("other", "other.test")).await, Some(200));
+    }
+    let meanwhile = answered.load(Ordering::Relaxed) - before;
+    stop.store(true, Ordering::Relaxed);
+    flood.join_all().await;
+    // In the order of arrival it were all of the flood each time.
+    assert!(meanwhile < FLOOD * TIMES / 2, "{meanwhile} of the flood for {TIMES} of others");
 }
