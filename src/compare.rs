@@ -85,7 +85,7 @@ fn print(compared: &Report, report: CompareReport) -> Result<()> {
     match report {
         CompareReport::Markdown => say::text(markdown(compared))?,
         CompareReport::Html => say::text(html(compared))?,
-        CompareReport::Json => say::line(json(compared)?)?,
+        CompareReport::Json => say::json(&json(compared)?)?,
         CompareReport::Junit => say::text(junit(compared))?,
     }
     Ok(())

@@ -4,8 +4,8 @@
 use crate::flags::{Backends, Certs, Dbg, What};
 use crate::say;
 use anyhow::{Context, Result, bail, ensure};
+use model::Printable;
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) fn run(flags: &Dbg) -> Result<()> {
 }
 
 fn show(value: &Value) -> Result<()> {
-    say::line(serde_json::to_string_pretty(value)?)
+    say::json(&serde_json::to_string_pretty(value)?)
 }
 
 fn text(value: &Value) -> &str {
@@ -69,17 +69,18 @@ fn upstreams(served: &Value) -> Vec<Value> {
 /// The hosts between the marks by which the plugin of ingress-nginx finds the one it is asked for.
 fn routes(served: &Value) -> String {
     let mut page = String::new();
+    let mut line = |line: String| page.extend([Printable(&line).to_string(), "\n".to_owned()]);
     for (name, server) in served["servers"].as_object().into_iter().flatten() {
-        let _ = writeln!(page, "## start server {name}");
+        line(format!("## start server {name}"));
         let names: Vec<String> = items(&server["aliases"]).map(short).collect();
         if !names.is_empty() {
-            let _ = writeln!(page, "also called      {}", names.join(", "));
+            line(format!("also called      {}", names.join(", ")));
         }
         for (what, value) in
             [("certificate", &server["certificate"]), ("passthrough to", &server["passthrough"])]
         {
             if !value.is_null() {
-                let _ = writeln!(page, "{what:<16} {}", short(value));
+                line(format!("{what:<16} {}", short(value)));
             }
         }
         for location in items(&server["locations"]) {
@@ -91,9 +92,10 @@ fn routes(served: &Value) -> String {
             };
             let kind = text(&location["kind"]);
             let (path, backend) = (text(&location["path"]), short(&location["backend"]));
-            let _ = writeln!(page, "{kind:<16} {path}  ->  {backend}  ({owner})");
+            line(format!("{kind:<16} {path}  ->  {backend}  ({owner})"));
         }
-        let _ = writeln!(page, "## end server {name}\n");
+        line(format!("## end server {name}"));
+        line(String::new());
     }
     page
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
     }
     let decisions = decide(&translation.configuration, question)?;
     match format {
-        Output::Json => say::line(serde_json::to_string_pretty(&decisions)?)?,
+        Output::Json => say::json(&serde_json::to_string_pretty(&decisions)?)?,
         Output::Text => decisions.iter().try_for_each(print)?,
     }
     Ok(())

@@ -62,7 +62,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     for problem in translation.problems.iter() {
         note!("{problem}");
     }
-    say::line(serde_json::to_string_pretty(&translation.configuration)?)?;
+    say::json(&serde_json::to_string_pretty(&translation.configuration)?)?;
     Ok(())
 }
 

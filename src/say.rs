@@ -1,6 +1,7 @@
 //! What commands print: their results to standard output, how it goes to standard error.
 
 use anyhow::{Context, Result};
+use model::{Printable, is_unprintable};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
@@ -13,9 +14,22 @@ pub(crate) fn text(text: impl Display) -> Result<()> {
     }
 }
 
-/// Prints a line.
+/// Prints one line, whatever texts of objects are in it.
 pub(crate) fn line(line: impl Display) -> Result<()> {
-    text(format_args!("{line}\n"))
+    text(format_args!("{}\n", Printable(&line.to_string())))
+}
+
+/// Prints JSON, in which what would move a terminal's cursor is escaped: programs read the same.
+pub(crate) fn json(json: &str) -> Result<()> {
+    let mut out = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '\n' => out.push(letter),
+            letter if is_unprintable(letter) => out += &format!("\\u{:04x}", u32::from(letter)),
+            letter => out.push(letter),
+        }
+    }
+    text(format_args!("{out}\n"))
 }
 
 /// Writes to standard error, as `eprint!` does. Nobody who has closed it is a reason to stop, with or without a panic.
@@ -26,10 +40,12 @@ macro_rules! aside {
     }};
 }
 
-/// The same for a line.
+/// The same for one line, whatever texts of objects are in it.
 macro_rules! note {
     () => { $crate::say::aside!("\n") };
-    ($format:literal $($text:tt)*) => { $crate::say::aside!("{}\n", format_args!($format $($text)*)) };
+    ($format:literal $($text:tt)*) => {
+        $crate::say::aside!("{}\n", model::Printable(&format!($format $($text)*)))
+    };
 }
 
 pub(crate) use {aside, note};

@@ -149,7 +149,7 @@ fn screen(overview: &Value, routes: &Value, width: usize) -> String {
         routes["total"],
         problems("error"),
         problems("warning"),
-        overview["pressure"].as_str().unwrap_or("unknown"),
+        one_line(overview["pressure"].as_str().unwrap_or("unknown")),
     );
     let head =
         format!("{:>9} {:>9} {:>9} {:>9} {:>6}  ROUTE", "REQ/S", "5XX/S", "P50", "P99", "READY");

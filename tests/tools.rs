@@ -485,6 +485,64 @@ fn what_the_config_map_asks_of_all_is_said_once() {
     );
 }
 
+/// Objects whose names and values would write lines of their own, if they could.
+const FORGING: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: "n\nforged 1\e[2J\u009b\u202e"
+  namespace: "evil\nforged 2"
+  annotations:
+    "nginx.ingress.kubernetes.io/x\nforged 3": "1"
+    nginx.ingress.kubernetes.io/auth-url: "![x](https://evil.test/p.png)\nforged 4"
+    nginx.ingress.kubernetes.io/upstream-vhost: "a\nforged 5"
+spec:
+  ingressClassName: nginx
+  tls: [{hosts: [evil.test], secretName: "s![x](y)\nforged 6\e[31m"}]
+  rules:
+  - host: evil.test
+    http:
+      paths:
+      - {path: /, pathType: Prefix, backend: {service: {name: "w\nforged 7", port: {number: 80}}}}
+      - {path: "/![x](y)\n|forged 8|", pathType: Prefix, backend: {service: {name: w, port: {number: 80}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: "m![x](y)\nforged 9\e[2J", namespace: other}
+spec: {ingressClassName: "ngnix\nforged 10", rules: [{host: evil.test}]}
+"#;
+
+#[test]
+fn no_text_of_an_object_moves_a_cursor_or_forges_a_line_or_a_cell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), FORGING).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    for (command, name) in [
+        (vec!["check", path, "--all"], "u{a}forged 1"),
+        (vec!["check", path, "--all", "--format", "markdown"], "u{a}forged 1"),
+        (vec!["check", path, "--all", "--format", "json"], "u{a}forged 1"),
+        (vec!["explain", "http://evil.test/", "--manifests", path], "u{a}forged 9"),
+        (vec!["explain", "http://evil.test/", "--manifests", path, "--format", "json"], "forged 9"),
+        (vec!["convert", path], "forged 1"),
+    ] {
+        let Output { stdout, stderr, .. } = fairway(&command);
+        let said = text(&stdout) + &text(&stderr);
+        assert!(said.contains(name), "{command:?}: {said:?}");
+        // Values in YAML are values, on lines of their own.
+        let is_yaml = command[0] == "convert";
+        let moves = |c: char| c.is_control() && c != '\n' || c == '\u{202e}' && !is_yaml;
+        let is_forged = |line: &str| line.trim_start_matches(['|', '-', ' ']).starts_with("forged");
+        assert!(!said.contains(moves), "{command:?}: {said:?}");
+        assert!(is_yaml || !said.lines().any(is_forged), "{command:?}: {said}");
+        assert!(!command.contains(&"markdown") || !said.contains("![x]("), "{said}");
+    }
+}
+
 /// An API server that answers, and lets nobody list anything.
 fn forbidding() -> std::net::SocketAddr {
     use std::io::{BufRead, BufReader, Write};

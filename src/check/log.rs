@@ -70,7 +70,7 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
     tally.finish(&known);
     ensure!(tally.requests > 0, "no request was found in the logs: nothing was compared");
     match output {
-        Output::Json => say::line(serde_json::to_string_pretty(&tally)?)?,
+        Output::Json => say::json(&serde_json::to_string_pretty(&tally)?)?,
         Output::Table => say::text(text(&tally, all))?,
         Output::Lines | Output::Markdown => {}
     }

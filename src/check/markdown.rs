@@ -4,6 +4,7 @@ use super::table::of_config_map;
 use super::{ORDER, by_reason, is_worth_a_line, of, some, words};
 use std::fmt::Write;
 use translate::{Check, Remark};
+use verdict::cell;
 
 /// Writing to a string cannot fail.
 macro_rules! line {
@@ -33,17 +34,17 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         for finding in findings {
             let (shared, own): (Vec<_>, Vec<_>) =
                 finding.reasons.iter().partition(|remark| check.objects.contains(remark));
-            let shared = (!shared.is_empty()).then(|| of_config_map(&shared));
+            let shared = (!shared.is_empty()).then(|| cell(&of_config_map(&shared)));
             let own = own.into_iter().map(text).chain(shared);
-            let (reasons, notes) = (own.collect::<Vec<_>>().join("<br>"), cell(&finding.notes));
-            line!(page, "| {} | {reasons} | {notes} |", finding.ingress);
+            let (reasons, notes) = (own.collect::<Vec<_>>().join("<br>"), texts(&finding.notes));
+            line!(page, "| {} | {reasons} | {notes} |", cell(&finding.ingress));
         }
     }
     if !check.others.is_empty() {
         line!(page, "\n## Not ours\n\n| Ingresses | Why |\n|---|---|");
     }
     for (reason, names) in by_reason(check) {
-        line!(page, "| {} | {reason} |", some(&names, all));
+        line!(page, "| {} | {} |", cell(&some(&names, all)), cell(reason));
     }
     for (what, remarks) in super::of_gateway_api(check) {
         if !remarks.is_empty() {
@@ -65,13 +66,14 @@ fn title(words: &str) -> String {
     first.to_uppercase() + rest
 }
 
-fn cell(remarks: &[Remark]) -> String {
+fn texts(remarks: &[Remark]) -> String {
     remarks.iter().map(text).collect::<Vec<_>>().join("<br>")
 }
 
 fn text(remark: &Remark) -> String {
-    let message = remark.message.replace('|', "\\|").replace('<', "&lt;");
+    let message = cell(&remark.message);
     match &remark.key {
+        Some(key) if key.contains(['`', '|', '\\']) => format!("{}: {message}", cell(key)),
         Some(key) => format!("`{key}`: {message}"),
         None => message,
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     match format {
         Format::Table | Format::Lines => say::text(table::page(&check, all))?,
         Format::Markdown => say::text(markdown::page(&check, all))?,
-        Format::Json => say::line(serde_json::to_string_pretty(&check)?)?,
+        Format::Json => say::json(&serde_json::to_string_pretty(&check)?)?,
     }
     if let Some(gap) = gap(&check) {
         note!("{gap}");

@@ -2,6 +2,7 @@
 
 use crate::lost::Loss;
 use crate::made::Object;
+use model::Printable;
 use std::fmt::Write;
 
 /// The longest line of a comment.
@@ -26,12 +27,11 @@ fn comment(out: &mut String, loss: &Loss) {
         .as_ref()
         .map_or("ConfigMap".to_owned(), |key| format!("Ingress {}/{}", key.namespace, key.name));
     let Loss { key, reason, remedy, weight, .. } = loss;
-    let text = format!("{}: {of}: {key}: {reason}; {remedy}", weight.word());
-    let mut line = String::from("#");
     // Texts of objects may hold anything: no line break of theirs ends a comment.
-    for word in
-        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty())
-    {
+    let text = format!("{}: {of}: {key}: {reason}; {remedy}", weight.word());
+    let text = Printable(&text).to_string();
+    let mut line = String::from("#");
+    for word in text.split_whitespace() {
         if line.len() + word.len() > WIDTH && line.len() > 3 {
             let _infallible = writeln!(out, "{line}");
             line = String::from("#  ");
@@ -54,7 +54,7 @@ mod tests {
         let loss = Loss {
             ingress: None,
             key: "a\nkind: Secret".to_owned(),
-            reason: "b\u{2028}c\r\u{85}d ".repeat(30),
+            reason: "b\u{2028}c\r\u{85}d\u{1b}\u{9b}\u{202e} ".repeat(30),
             remedy: "e".to_owned(),
             weight: Weight::Lost,
         };
@@ -63,6 +63,7 @@ mod tests {
         let lines = text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
         let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
         assert_eq!(lines[0], "---");
+        assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{text}");
         assert_eq!(lines.last(), Some(&"kind: Gateway"));
         let between = &lines[1..lines.len() - 1];
         assert!(between.len() > 1 && between.iter().all(|line| line.starts_with('#')), "{text}");

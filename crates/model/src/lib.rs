@@ -61,7 +61,7 @@ pub use of_connection::is_of_connection;
 pub use origin::{Kind, Origin};
 pub use outside::Outside;
 pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start, may_have_alternatives};
-pub use problem::{Message, Printable, Problem, Severity};
+pub use problem::{Message, Printable, Problem, Severity, is_unprintable};
 pub use route::{GrpcMatch, RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use secret::{Secret, Shown, UrlText, hide_in_sentence, hide_in_url, revealed};
 pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};

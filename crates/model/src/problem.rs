@@ -71,7 +71,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A text of somebody's object as one line, as problems print it.
+/// A text of somebody's object as one line, as problems print it: the one way of such texts to a terminal, a log or a
+/// report.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<'a>(pub &'a str);
 
@@ -99,7 +100,8 @@ impl Write for OneLine<'_, '_> {
     }
 }
 
-fn is_unprintable(character: char) -> bool {
+/// Whether a character ends a line, moves a terminal's cursor, or turns the direction of what is read.
+pub fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }

@@ -129,6 +129,8 @@ enum Readers {
     /// Whoever is on this machine, or in this Pod: what `kubectl port-forward` and `kubectl exec` are; and whoever
     /// shows the token.
     Near,
+    /// Whoever reaches the port, but no page of somebody else through their browser.
+    Reaching,
 }
 
 /// The pages of the admin server.
@@ -258,10 +260,11 @@ impl Admin {
         self.pages.contains_key(path)
     }
 
-    /// Lets whoever reaches the port read all pages: for an address that was chosen for them.
+    /// Lets whoever reaches the port read all pages: for an address that was chosen for them. A name that somebody lets
+    /// lead there opens nothing to their page.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
-        self.pages.values_mut().for_each(|(readers, _)| *readers = Readers::All);
+        self.pages.values_mut().for_each(|(readers, _)| *readers = Readers::Reaching);
         self
     }
 
@@ -281,12 +284,13 @@ impl Admin {
     async fn answer(&self, request: &Request<Incoming>, peer: IpAddr) -> Response<Content> {
         let (method, uri) = (request.method(), request.uri());
         let found = self.pages.get(uri.path());
+        let headers = request.headers();
         let refused = match found {
             Some((Readers::Near, _)) => {
-                let asked = (method, uri, request.headers());
-                guard::may_read(asked, peer, self.token.as_ref()).err()
+                guard::may_read((method, uri, headers), peer, self.token.as_ref()).err()
             }
-            _ => None,
+            Some((Readers::Reaching, _)) => guard::is_for_here(method, uri, headers).err(),
+            Some((Readers::All, _)) | None => None,
         };
         if let Some((StatusCode::TOO_MANY_REQUESTS, _)) = refused {
             // It holds a place of its own address meanwhile, so that guessing gets no faster by more connections.
@@ -315,7 +319,7 @@ impl Admin {
             headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FOR_PEOPLE));
             headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         }
-        if found.is_some_and(|(readers, _)| *readers == Readers::Near) {
+        if found.is_some_and(|(readers, _)| *readers != Readers::All) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             let policy = HeaderName::from_static("cross-origin-resource-policy");
             headers.insert(policy, HeaderValue::from_static("same-origin"));
@@ -547,6 +551,24 @@ mod tests {
         let head = exchange_of(near(), "localhost").await;
         assert!(head.contains("cache-control: no-store"), "{head}");
         assert_eq!(statuses(near().open_to_all(), "10.0.0.1", "/configuration").await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_open_to_all_answers_no_name_that_somebody_lets_lead_there() {
+        let secret = |query: &str| std::future::ready(Page::json(query.to_owned()));
+        let open = || Admin::default().near("/configuration", secret).open_to_all();
+        for (host, status) in [
+            ("evil.test", 403),
+            ("localhost.evil.test:1", 403),
+            ("127.0.0.1:1", 200),
+            ("localhost", 200),
+        ] {
+            let head = exchange_of(open(), host).await;
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {head}");
+        }
+        let other_site = "localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors";
+        let head = exchange_of(open(), other_site).await;
+        assert!(head.starts_with("HTTP/1.1 403 ") && head.contains("no-store"), "{head}");
     }
 
     /// Asks this machine for what is near, by a name.

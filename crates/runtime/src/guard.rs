@@ -137,6 +137,16 @@ pub(crate) fn may_read(
     if !peer.to_canonical().is_loopback() {
         return Err((StatusCode::FORBIDDEN, NEAR_ONLY));
     }
+    is_for_here(method, uri, headers)
+}
+
+/// Whether no page of somebody else asks through a browser; else what it is told.
+pub(crate) fn is_for_here(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), (http::StatusCode, &'static str)> {
+    use http::StatusCode;
     // A name that somebody else's DNS leads here makes their page one of this origin for a browser.
     if !is_own(uri, headers) {
         return Err((StatusCode::FORBIDDEN, WRONG_HOST));

@@ -237,7 +237,9 @@ impl BodySource for ResponseBody {
             if frame.is_some() {
                 return Poll::Ready(Ok(frame));
             }
-            if ready!(incoming.poll_read(cx, self.decoder.expected()))? == 0 {
+            let read = ready!(incoming.poll_read(cx, self.decoder.expected()))?;
+            incoming.goes_on();
+            if read == 0 {
                 if !matches!(self.decoder, Decoder::Close) {
                     incoming.break_off();
                     return Poll::Ready(Err(BodyError::Aborted));

@@ -48,6 +48,11 @@ impl Incoming {
         &mut self.connection.buffer
     }
 
+    /// Something of the answer came: what comes next has a deadline of its own.
+    pub(super) fn goes_on(&mut self) {
+        self.waiting = false;
+    }
+
     /// Notes bytes of the body.
     pub(super) fn received(&self, count: usize) {
         self.journal.received.set(self.journal.received.get() + count as u64);
@@ -58,7 +63,7 @@ impl Incoming {
         self.journal.complains(data);
     }
 
-    /// Reads more; zero at the end of the connection.
+    /// Reads more; zero at the end of the connection. The deadline for it stays until the answer [goes on](Self::goes_on).
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -79,10 +84,7 @@ impl Incoming {
         self.look_after_sending(cx)?;
         let Connection { io, buffer, timer, .. } = &mut *self.connection;
         match io.poll_read_body(cx, buffer, expected) {
-            Poll::Ready(Ok(count)) => {
-                self.waiting = false;
-                Poll::Ready(Ok(count))
-            }
+            Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Aborted)),
             // Whoever does not have the whole request yet need not answer.
             Poll::Pending if self.sending.is_some() => Poll::Pending,

@@ -4,8 +4,9 @@
 use crate::judge::Decision;
 use crate::known::{Finding, Known};
 use crate::log::Record;
+use crate::shown::{SHOWN, cut};
 use model::policy::{ClientCertificate, ClientDemand, Origins, Policy};
-use model::{Origin, Part, Printable};
+use model::{Origin, Part};
 use serde::Serialize;
 
 /// Why.
@@ -96,7 +97,7 @@ pub(crate) fn of_difference(record: &Record, answer: &Decision, known: &Known) -
     {
         return Cause::Objects(format!(
             "no Ingress has an upstream {}; give `check` the objects of that time",
-            Printable(name)
+            cut(name, SHOWN)
         ));
     }
     let ours = origin_of(answer, known);

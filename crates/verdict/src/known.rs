@@ -2,7 +2,9 @@
 
 use model::policy::{Limits as OfPolicy, Policy};
 use model::snippet::{Limits, Scope};
-use model::{Backend, Block, Configuration, Endpoints, Location, Origin, Server, Upstream};
+use model::{
+    Backend, Block, Configuration, Endpoints, Location, Origin, Printable, Server, Upstream,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -139,7 +141,8 @@ impl Known {
 
     /// What `check` says about the Ingress behind something.
     pub(crate) fn finding(&self, origin: &Origin) -> Option<&Finding> {
-        self.findings.get(&format!("{}/{}", origin.namespace, origin.name))
+        // `check` writes names so that they can be shown.
+        self.findings.get(&Printable(&format!("{}/{}", origin.namespace, origin.name)).to_string())
     }
 
     /// Every path of every Ingress: host, number, and the location.

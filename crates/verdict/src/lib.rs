@@ -10,10 +10,12 @@ mod judge;
 mod known;
 pub mod log;
 mod report;
+mod shown;
 mod tally;
 
 pub use cause::{Cause, OTHERS, ROWS};
 pub use judge::{Asked, Decision, End, Oracle, Standing, Verdict, judge};
 pub use known::{Finding, Known};
 pub use report::text;
+pub use shown::cell;
 pub use tally::{Example, Group, Tally};

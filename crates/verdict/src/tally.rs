@@ -4,6 +4,7 @@ use crate::cause::Cause;
 use crate::judge::{If, Standing, Verdict};
 use crate::known::Known;
 use crate::log::Record;
+use crate::shown::{SHOWN, cut};
 use model::{PathKind, Printable};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const GROUPS: usize = 500;
 /// How many examples each of them has.
 const EXAMPLES: usize = 3;
-/// How much of a path an example shows.
-const SHOWN: usize = 200;
 
 /// What was counted.
 #[derive(Debug, Default, Serialize)]
@@ -115,8 +114,7 @@ impl Tally {
         group.count += 1;
         if group.examples.len() < EXAMPLES {
             let request = request(record, verdict, queries);
-            let what = Printable(&verdict.words).to_string();
-            group.examples.push(Example { at: at(), request, what });
+            group.examples.push(Example { at: at(), request, what: verdict.words.clone() });
         }
     }
 
@@ -153,9 +151,9 @@ impl Tally {
                 let origin = location.origin.as_ref();
                 Path {
                     ingress: origin
-                        .map(|it| format!("{}/{}", it.namespace, it.name))
+                        .map(|it| Printable(&format!("{}/{}", it.namespace, it.name)).to_string())
                         .unwrap_or_default(),
-                    host: server.to_owned(),
+                    host: Printable(server).to_string(),
                     path: format!("{kind} {}", Printable(&location.path)),
                 }
             })
@@ -176,15 +174,37 @@ pub(crate) fn request(record: &Record, verdict: &Verdict, queries: bool) -> Stri
         None => (record.target.as_str(), None),
     };
     let query = match query {
-        Some(query) if queries => format!("?{query}"),
+        Some(query) if queries => format!("?{}", cut(query, SHOWN)),
         Some(_) => "?…".to_owned(),
         None => String::new(),
     };
-    let cut = match path.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &path[..end]),
-        None => path.to_owned(),
-    };
     let host = verdict.host.as_deref().unwrap_or("(host unknown) ");
     let method = if record.method.is_empty() { "(no request)" } else { &record.method };
-    Printable(&format!("{method} {host}{cut}{query}")).to_string()
+    let [method, host, path] = [method, host, path].map(|text| cut(text, SHOWN));
+    format!("{method} {host}{path}{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::request;
+    use crate::judge::{Standing, Verdict};
+    use crate::log::Record;
+
+    #[test]
+    fn no_part_of_a_request_in_an_example_is_long_or_moves_a_cursor() {
+        let long = format!("\u{1b}{}", "x".repeat(200_000));
+        let target = format!("/{long}?{long}");
+        let record = Record { method: long.clone(), target, ..Record::default() };
+        let verdict = Verdict {
+            standing: Standing::Unknown,
+            cause: None,
+            conditions: Default::default(),
+            words: String::new(),
+            place: None,
+            host: Some(long),
+        };
+        let shown = request(&record, &verdict, true);
+        assert!(shown.starts_with(r"\u{1b}xxx") && !shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.chars().count() < 900 && shown.matches('…').count() == 4, "{shown}");
+    }
 }

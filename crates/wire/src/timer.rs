@@ -6,6 +6,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A deadline that moves.
@@ -54,7 +55,9 @@ impl Timer {
             return Poll::Pending;
         }
         loop {
-            if sleep.as_mut().poll(cx).is_pending() {
+            // A task that finds work whenever it looks has used up its turn when it asks. Nobody would begin to wait
+            // for it then, and it would never be told.
+            if pin!(unconstrained(sleep.as_mut())).poll(cx).is_pending() {
                 wakes.clone_from(cx.waker());
                 return Poll::Pending;
             }
@@ -144,6 +147,27 @@ mod tests {
             });
         });
         waited.join().expect("the timer ends");
+    }
+
+    #[test]
+    fn a_deadline_passes_for_a_task_that_always_finds_work() {
+        let (work, never_ends) = tokio::sync::mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let mut work = (work, never_ends);
+        let started = std::time::Instant::now();
+        runtime.expect("there is a runtime").block_on(async {
+            let timer = Timer::new(SECOND / 100);
+            poll_fn(|cx| {
+                assert!(started.elapsed() < 30 * SECOND, "the deadline was never told");
+                // Ends only where the turn of the task does.
+                work.0.send(()).expect("somebody takes it");
+                while work.1.poll_recv(cx).is_ready() {
+                    work.0.send(()).expect("somebody takes it");
+                }
+                timer.poll(cx)
+            })
+            .await;
+        });
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use model::Template;
 use model::policy::{Body, Condition, FastCgi, Policy, Protocol};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -148,6 +149,37 @@ async fn what_a_script_complains_about_is_no_part_of_its_answer() {
         [record(7, b"careful"), record(6, b"\r\nok"), record(7, b"!"), whole(b"")].concat();
     let (answer, _) = ask(answer, GET).await;
     assert!(answer.contains("ok") && !answer.contains("careful"), "{answer}");
+}
+
+/// A responder that begins its answer with `first`, and then writes to its standard error without end.
+async fn complainer(first: Vec<u8>) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        let mut seen = Vec::new();
+        while !ended(&seen) {
+            assert!(tcp.read_buf(&mut seen).await.expect("a request") > 0);
+        }
+        let endless = [record(7, b""), record(7, b"careful")].concat().repeat(4096);
+        let mut written = tcp.write_all(&first).await;
+        while written.is_ok() {
+            written = tcp.write_all(&endless).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn what_a_script_complains_about_is_no_progress_of_its_answer() {
+    let mut policy = policy();
+    policy.timeouts.read = Duration::from_millis(100);
+    for (first, ends) in [(Vec::new(), "504 Gateway"), (record(6, b"\r\nhalf"), "half")] {
+        let address = complainer(first).await;
+        let native = start(&configuration(&[(MAIN, vec![address])], policy.clone())).await;
+        let answer = talk(&native, GET.as_bytes()).await;
+        assert!(answer.contains(ends) && !answer.ends_with("0\r\n\r\n"), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::Remark;
 use crate::Translation;
-use model::{Printable, Severity};
+use model::Severity;
 use objects::{Kind, Snapshot};
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayAp
         let key = problem.key.as_deref().unwrap_or_default();
         let remark = Remark {
             key: Some(format!("{} {key}", problem.origin)),
-            message: Printable(&problem.message).to_string(),
+            message: problem.message.to_string(),
         };
         match problem.severity {
             Severity::Notice => found.notes.push(remark),

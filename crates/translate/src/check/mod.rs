@@ -102,6 +102,26 @@ pub struct Check {
     pub gateway: GatewayApi,
 }
 
+impl Check {
+    /// Makes one line of each text, in which nothing moves a cursor: names and keys may hold anything where objects come
+    /// from files.
+    fn printable(mut self) -> Self {
+        let one_line = |text: &mut String| *text = Printable(text).to_string();
+        let Self { ingresses, others, unread, objects, gateway } = &mut self;
+        let names = ingresses.iter_mut().map(|finding| &mut finding.ingress);
+        let others = others.iter_mut().flat_map(|other| [&mut other.reason, &mut other.ingress]);
+        names.chain(others).for_each(one_line);
+        let of_ingresses =
+            ingresses.iter_mut().flat_map(|it| it.reasons.iter_mut().chain(&mut it.notes));
+        let of_gateway = gateway.refused.iter_mut().chain(&mut gateway.notes);
+        for remark in of_ingresses.chain(unread).chain(objects).chain(of_gateway) {
+            remark.key.iter_mut().for_each(one_line);
+            one_line(&mut remark.message);
+        }
+        self
+    }
+}
+
 /// Checks all objects at this second since 1970.
 pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let translation = translate(snapshot, options);
@@ -134,7 +154,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let mut unread = unread(snapshot);
     unread.extend(secrets(snapshot, &ours, options));
     let gateway = gateway::check(snapshot, &translation);
-    Check { ingresses, others, unread, objects, gateway }
+    Check { ingresses, others, unread, objects, gateway }.printable()
 }
 
 /// Ingresses that name a host and are not ours.
@@ -315,9 +335,6 @@ impl Checker<'_> {
             let message =
                 "it has neither paths nor a default backend: it serves nothing".to_owned();
             notes.push(Remark { key: Some("spec.rules".to_owned()), message });
-        }
-        for remark in reasons.iter_mut().chain(&mut notes) {
-            remark.message = Printable(&remark.message).to_string();
         }
         for remarks in [&mut reasons, &mut notes] {
             remarks.sort_by(|one, other| one.order().cmp(&other.order()));

@@ -72,8 +72,12 @@ impl FastCgiBody {
             data.truncate(usize::try_from(*remaining).unwrap_or(usize::MAX));
             *remaining -= data.len() as u64;
         }
-        if let Some(incoming) = &self.incoming {
+        if let Some(incoming) = &mut self.incoming {
             incoming.received(data.len());
+            // What goes to standard error, or beyond the length, is no progress of the answer.
+            if !data.is_empty() {
+                incoming.goes_on();
+            }
         }
         (!data.is_empty()).then_some(data)
     }

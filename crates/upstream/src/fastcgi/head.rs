@@ -22,16 +22,34 @@ pub struct CgiHead {
     pub length: Option<u64>,
 }
 
-/// Where the head that starts `bytes` ends: after its first empty line, which CGI ends with LF or CR LF.
+/// Where the head that starts `bytes` ends.
 pub fn head_end(bytes: &[u8]) -> Option<usize> {
-    let mut start = 0;
-    for newline in memchr::memchr_iter(b'\n', bytes) {
-        if matches!(&bytes[start..newline], b"" | b"\r") {
-            return Some(newline + 1);
+    HeadEnd::default().find(bytes)
+}
+
+/// Looks for the end of a head that comes in pieces: after its first empty line, which CGI ends with LF or CR LF.
+#[derive(Debug, Default)]
+pub(super) struct HeadEnd {
+    /// Where the line starts whose end has not come.
+    line: usize,
+    /// How far was looked: no byte is looked at twice, however small the pieces are.
+    looked: usize,
+}
+
+impl HeadEnd {
+    /// Where the head that starts `bytes` ends; `bytes` are those of before, and what came since.
+    pub(super) fn find(&mut self, bytes: &[u8]) -> Option<usize> {
+        while let Some(found) = memchr::memchr(b'\n', &bytes[self.looked..]) {
+            let newline = self.looked + found;
+            self.looked = newline + 1;
+            let line = std::mem::replace(&mut self.line, self.looked);
+            if matches!(&bytes[line..newline], b"" | b"\r") {
+                return Some(self.looked);
+            }
         }
-        start = newline + 1;
+        self.looked = bytes.len();
+        None
     }
-    None
 }
 
 /// Reads a whole head.
@@ -77,7 +95,7 @@ fn with_crlf(head: &[u8]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::{head_end, parse};
+    use super::{HeadEnd, head_end, parse};
 
     fn status(head: &str) -> Option<(u16, Option<String>, Option<u64>)> {
         let head = parse(head.as_bytes()).ok()?;
@@ -118,5 +136,21 @@ mod tests {
         assert_eq!(head_end(b"A: b\r\n\r\nbody"), Some(8));
         assert_eq!(head_end(b"\nbody"), Some(1));
         assert_eq!(head_end(b"A: b\r\n\r"), None);
+    }
+
+    #[test]
+    fn a_head_in_single_bytes_is_looked_at_once() {
+        for head in [&b"A: b\r\nC: d\r\n\r\nbody"[..], b"A: b\n\nbody", b"\r\nbody"] {
+            let (mut end, mut found) = (HeadEnd::default(), None);
+            for length in 1..=head.len() {
+                let looked = end.looked;
+                found = end.find(&head[..length]);
+                if found.is_some() {
+                    break;
+                }
+                assert_eq!((looked, end.looked), (length - 1, length));
+            }
+            assert_eq!(found, head_end(head));
+        }
     }
 }

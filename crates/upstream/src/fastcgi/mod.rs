@@ -14,7 +14,7 @@ use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk};
 use super::{Connection, Failed, Head, Outgoing, Target, Try, TryError};
 use bytes::{Bytes, BytesMut};
-use head::CgiHead;
+use head::{CgiHead, HeadEnd};
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
 use std::rc::Rc;
@@ -39,6 +39,7 @@ pub(super) async fn send(
         limit: request.policy.body.response_header,
         records: Records::default(),
         head: BytesMut::new(),
+        end: HeadEnd::default(),
         journal: journal.clone(),
     };
     let body = Some((&mut *request.body, Coding::Stdin));
@@ -54,6 +55,7 @@ struct Heads {
     records: Records,
     /// What came of the head so far.
     head: BytesMut,
+    end: HeadEnd,
     journal: Rc<Try>,
 }
 
@@ -71,10 +73,13 @@ impl ReadHead for Heads {
             while let Some(said) = self.records.next(buffer).map_err(|_| TryError::InvalidHeader)? {
                 match said {
                     Said::Stdout(data) => self.head.extend_from_slice(&data),
-                    Said::Stderr(data) => self.journal.complains(&data),
+                    Said::Stderr(data) => {
+                        self.journal.complains(&data);
+                        continue;
+                    }
                     Said::End => return Poll::Ready(Err(TryError::InvalidHeader)),
                 }
-                match head_end(&self.head) {
+                match self.end.find(&self.head) {
                     Some(end) if end <= self.limit => {
                         let head = self.head.split_to(end);
                         let head = parse(&head).map_err(|_| TryError::InvalidHeader)?;

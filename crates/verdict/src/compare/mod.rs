@@ -1,5 +1,6 @@
 //! The same requests to an old and a new controller: what they answer is compared, and whatever harms ends it.
 
+mod kept;
 mod normal;
 mod page;
 mod report;

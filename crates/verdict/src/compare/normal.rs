@@ -1,7 +1,9 @@
 //! Two answers beside each other, without what differs from one request to the next: the same rules as for recordings.
 
 use super::send::{Answer, Target};
+use crate::shown::cut;
 use fancy_regex::Regex;
+use model::Printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -19,8 +21,10 @@ const FRAMING: [&str; 7] = [
 const SECRETS: [&str; 3] = ["set-cookie", "authorization", "www-authenticate"];
 /// What differs where one side does not answer.
 pub(super) const ANSWER: &str = "answer";
-/// How much of a value is shown.
+/// How much of a name or a value is shown.
 const SHOWN: usize = 120;
+/// How many differences of a request are shown.
+const MOST: usize = 20;
 
 static DATES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d[ -][A-Z][a-z]{2}[ -]\d{2,4} \d\d:\d\d:\d\d GMT")
@@ -49,8 +53,10 @@ pub(super) fn differences(
         return found;
     }
     if old.error.is_some() || new.error.is_some() {
-        let words =
-            |answer: &Answer| answer.error.clone().unwrap_or_else(|| answer.status.to_string());
+        let words = |answer: &Answer| match &answer.error {
+            Some(error) => cut(error, SHOWN),
+            None => answer.status.to_string(),
+        };
         say(ANSWER, &words(old), &words(new));
         return found;
     }
@@ -72,6 +78,19 @@ pub(super) fn differences(
         say("body", &size(old), &format!("{} of other content", size(new)));
     }
     found
+}
+
+/// What is kept of differences: as many as one reads, those of headers last; and how many there are besides. Which
+/// there are must be settled before: here two names may become one.
+pub(super) fn kept(found: BTreeMap<String, String>) -> (BTreeMap<String, String>, usize) {
+    let all = found.len();
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(what, _)| what.starts_with("header "));
+    let shown = found.into_iter().take(MOST);
+    let kept: BTreeMap<_, _> =
+        shown.map(|(what, how)| (cut(&what, SHOWN), Printable(&how).to_string())).collect();
+    let further = all - kept.len();
+    (kept, further)
 }
 
 fn headers(answer: &Answer, target: &Target) -> BTreeMap<String, Vec<String>> {
@@ -119,6 +138,26 @@ fn shown(name: &str, values: Option<&Vec<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_long_differences_some_are_kept_and_the_others_counted() {
+        let names: Vec<String> =
+            (0..95).map(|number| format!("{number:02}{}", "n".repeat(4000))).collect();
+        let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "v")).collect();
+        let (one, two) = ("http://a:8080".parse().unwrap(), "http://b:9090".parse().unwrap());
+        let (old, new) = (answer(200, &[], "a"), answer(201, &headers, "b"));
+        let (shown, further) = kept(differences((&old, &one), (&new, &two), false));
+        assert_eq!((shown.len(), further), (MOST, 97 - MOST));
+        assert!(shown.contains_key("status") && shown.contains_key("body"), "{shown:?}");
+        assert!(shown.keys().all(|what| what.chars().count() <= SHOWN + 1), "{shown:?}");
+        // Names that are one once they are cut are counted all the same.
+        let names: Vec<String> =
+            (0..5).map(|number| format!("{}{number}", "n".repeat(4000))).collect();
+        let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "v")).collect();
+        let all = differences((&old, &one), (&answer(200, &headers, "a"), &two), false);
+        let (shown, further) = kept(all);
+        assert_eq!((shown.len(), further), (1, 4));
+    }
 
     fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

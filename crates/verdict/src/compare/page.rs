@@ -1,4 +1,4 @@
-//! Text that is safe in HTML, XML and tables of Markdown.
+//! Text that is safe in HTML and XML.
 
 /// Text for HTML and XML; what XML cannot hold is left out.
 pub(super) fn escaped(text: &str) -> String {
@@ -16,9 +16,4 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-/// Text for a cell of a table.
-pub(super) fn cell(text: &str) -> String {
-    escaped(text).replace('|', "\\|").replace('`', "'")
 }

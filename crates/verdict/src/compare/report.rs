@@ -1,7 +1,9 @@
 //! What came of a comparison, for people and for programs.
 
-use super::page::{cell, escaped};
+use super::kept::not_kept;
+use super::page::escaped;
 use super::run::{Outcome, Report};
+use crate::shown::cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -25,11 +27,18 @@ fn sums(report: &Report) -> Vec<String> {
             "NOT COMPARED: they cannot be sent, or a side cannot be reached, or none answers";
         sums.push(format!("{} {words}", report.not_compared));
     }
-    let unstable = report.outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).count();
+    let unstable = report.unstable;
     if unstable > 0 {
         let words =
             "where the old side itself answers otherwise each time: that part was not compared";
         sums.push(format!("{unstable} {words}"));
+    }
+    let further: usize = report.outcomes.iter().map(|outcome| outcome.further).sum();
+    if further > 0 {
+        sums.push(format!("{further} differences are not shown: their requests have many"));
+    }
+    if report.not_kept > 0 {
+        sums.push(not_kept(report.not_kept));
     }
     sums.extend(report.left_out.words());
     if let Some(stopped) = &report.stopped {
@@ -105,7 +114,7 @@ pub fn junit(report: &Report) -> String {
     let mut page = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"fairway compare\" tests=\"{}\" failures=\"{}\" \
          errors=\"{errors}\">\n",
-        report.outcomes.len() + stopped,
+        report.outcomes.len() + report.not_kept + stopped,
         report.different
     );
     for outcome in &report.outcomes {

@@ -1,10 +1,10 @@
 //! Sends requests to both sides, no faster than allowed, and ends where the new one does harm.
 
-use super::normal::{ANSWER, differences};
+use super::kept::{Counts, Kept};
+use super::normal::{ANSWER, differences, kept};
 use super::requests::{LeftOut, Requests, Send, is_safe};
 use super::send::{Answer, Client, Target, can_be_sent};
 use super::state::State;
-use model::Printable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -42,12 +42,15 @@ pub struct Outcome {
     pub old: u16,
     /// What the new one answered.
     pub new: u16,
-    /// What differs, and how.
+    /// What differs, and how; not all of it where there is much.
     pub differences: BTreeMap<String, String>,
+    /// How many differences there are besides.
+    #[serde(default)]
+    pub further: usize,
     /// Why nothing was compared: it cannot be sent, or one side cannot be reached, or neither answers.
     #[serde(default, rename = "not-compared", skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// What the old one itself answers otherwise the next time: that does not count.
+    /// What the old one itself answers otherwise the next time: that does not count. Not all of it where there is much.
     #[serde(default)]
     pub unstable: Vec<String>,
     /// Whether the new one fails where the old one does not.
@@ -112,6 +115,10 @@ pub struct Report {
     pub different: usize,
     /// Those of which nothing was compared.
     pub not_compared: usize,
+    /// Those of which a part was not compared, since the old side answers otherwise each time.
+    pub unstable: usize,
+    /// Those that are counted and not among the outcomes, for want of memory.
+    pub not_kept: usize,
     /// Why it ended early.
     pub stopped: Option<Stopped>,
     /// In the order of requests.
@@ -143,17 +150,15 @@ pub async fn compare(
 ) -> io::Result<Report> {
     let mut known =
         state.as_mut().map(|state| std::mem::take(&mut state.known)).unwrap_or_default();
-    let mut harms = known.values().filter(|outcome| outcome.harm).count() as u64;
     let mut old_unreachable = 0;
-    let todo: Vec<usize> =
-        (0..requests.list.len()).filter(|number| !known.contains_key(number)).collect();
+    let todo: Vec<usize> = (0..requests.list.len()).filter(|number| !known.has(*number)).collect();
     let mut left = todo.into_iter();
     let mut running: JoinSet<(usize, Outcome)> = JoinSet::new();
     let mut ticks = interval(Duration::from_secs(1) / options.rate.max(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let both = Arc::new((client.clone(), options.clone()));
     loop {
-        let stops = harms.max(old_unreachable) >= options.stop_after;
+        let stops = known.counts.harms.max(old_unreachable) >= options.stop_after;
         if !stops && running.len() < options.concurrency.max(1) && left.len() > 0 {
             ticks.tick().await;
             if let Some(number) = left.next() {
@@ -164,27 +169,26 @@ pub async fn compare(
         }
         let Some(done) = running.join_next().await else { break };
         let (number, outcome) = done.map_err(io::Error::other)?;
-        harms += u64::from(outcome.harm);
         old_unreachable += u64::from(outcome.old_unreachable);
         if let Some(state) = &mut state {
             state.note(number, &outcome)?;
         }
-        known.insert(number, outcome);
+        known.add(number, outcome);
         told(known.len());
     }
     let left = left.len();
+    let harms = known.counts.harms;
     let stopped = (left > 0).then_some(Stopped { harms, old_unreachable, left });
-    Ok(report(requests, options, known.into_values().collect(), stopped))
+    Ok(report(requests, options, known, stopped))
 }
 
 fn report(
     requests: &Requests,
     options: &Options,
-    outcomes: Vec<Outcome>,
+    outcomes: Kept,
     stopped: Option<Stopped>,
 ) -> Report {
-    let different = outcomes.iter().filter(|outcome| !outcome.differences.is_empty()).count();
-    let not_compared = outcomes.iter().filter(|outcome| outcome.not_compared.is_some()).count();
+    let Counts { different, not_compared, unstable, not_kept, .. } = outcomes.counts;
     Report {
         old: options.old.to_string(),
         new: options.new.to_string(),
@@ -193,8 +197,10 @@ fn report(
         alike: outcomes.len() - different - not_compared,
         different,
         not_compared,
+        unstable,
+        not_kept,
         stopped,
-        outcomes,
+        outcomes: outcomes.into_outcomes(),
     }
 }
 
@@ -241,10 +247,11 @@ async fn one(client: &Client, options: &Options, send: &Send) -> Outcome {
         });
     }
     let harm = is_failure(&other) && !is_failure(&first);
-    let differences = found.into_iter();
-    let differences = differences.map(|(what, how)| (what, Printable(&how).to_string())).collect();
-    let (old, new) = (first.status, other.status);
-    Outcome { request: shown(send), old, new, differences, unstable, harm, ..Outcome::default() }
+    let (differences, further) = kept(found);
+    let unstable = kept(unstable.into_iter().map(|what| (what, String::new())).collect()).0;
+    let unstable = unstable.into_keys().collect();
+    let (request, old, new) = (shown(send), first.status, other.status);
+    Outcome { request, old, new, differences, further, unstable, harm, ..Outcome::default() }
 }
 
 /// Method, host and path; the query may hold a token. It may be a stranger's: nothing in it moves a cursor.
@@ -256,10 +263,7 @@ fn shown(send: &Send) -> String {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", Printable(&text[..end])),
-        None => Printable(text).to_string(),
-    }
+    crate::shown::cut(text, SHOWN)
 }
 
 fn is_failure(answer: &Answer) -> bool {

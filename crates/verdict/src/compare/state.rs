@@ -1,8 +1,8 @@
 //! What was compared already, a line for each request: a comparison that was broken off goes on there.
 
+use super::kept::Kept;
 use super::run::Outcome;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub enum StateError {
 pub struct State {
     file: File,
     /// What it has already.
-    pub(super) known: BTreeMap<usize, Outcome>,
+    pub(super) known: Kept,
 }
 
 impl State {
@@ -72,13 +72,13 @@ impl State {
         let mut whole = reader.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
         if whole == 0 {
             writeln!(file, "{}", serde_json::to_string(&head).map_err(io::Error::other)?)?;
-            return Ok(Self { file, known: BTreeMap::new() });
+            return Ok(Self { file, known: Kept::default() });
         }
         let found: Head = serde_json::from_slice(&text).map_err(|_| StateError::NoState)?;
         if found != head {
             return Err(StateError::Another);
         }
-        let mut known = BTreeMap::new();
+        let mut known = Kept::default();
         loop {
             text.clear();
             let read = reader.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
@@ -87,7 +87,8 @@ impl State {
             match row.filter(|row| text.ends_with(b"\n") && row.number < head.requests) {
                 // What was not compared is tried again.
                 Some(row) if row.outcome.not_compared.is_some() => {}
-                Some(row) => drop(known.insert(row.number, row.outcome)),
+                Some(row) if known.has(row.number) => {}
+                Some(row) => known.add(row.number, row.outcome),
                 None => break,
             }
             whole += read;

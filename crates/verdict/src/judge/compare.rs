@@ -4,6 +4,7 @@ use super::conditions::{is_name, of_passing, of_program};
 use super::{Compared, Decision, End, If};
 use crate::known::Known;
 use crate::log::Record;
+use crate::shown::{SHOWN, cut};
 use model::policy::Satisfy;
 use model::{Backend, BlockList, Location};
 use std::collections::BTreeSet;
@@ -298,14 +299,14 @@ fn same_answer(record: &Record, answer: &Decision, location: Option<&Location>) 
 /// What each of them did, in words.
 pub(super) fn words(record: &Record, answer: &Decision) -> String {
     let name =
-        |name: Option<&str>| name.filter(|name| is_name(name)).unwrap_or("an upstream").to_owned();
+        |name: Option<&str>| cut(name.filter(|name| is_name(name)).unwrap_or("an upstream"), SHOWN);
     let theirs = match (record.tried, record.status) {
         (Some(true), status) => format!("{status} from {}", name(record.upstream.as_deref())),
         (_, status) => status.to_string(),
     };
     let ours = match (&answer.leads_to, answer.sent) {
         (_, true) => format!("goes to {}", name(answer.upstream.as_deref())),
-        (Some(place), _) => format!("{} to {}", answer.status, without_query(place)),
+        (Some(place), _) => format!("{} to {}", answer.status, cut(without_query(place), SHOWN)),
         (None, false) => answer.status.to_string(),
     };
     format!("logged: {theirs}; Fairway: {ours}")
