@@ -1,6 +1,6 @@
 //! A connection of a TCP service, from the first byte to the last.
 
-use crate::own::{self, Own, UnderWay};
+use crate::own::{self, UnderWay};
 use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
@@ -57,10 +57,8 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
             tracing::warn!(%port, %service, times, %error, "nobody takes a connection (told once a minute)");
         }
     })?;
-    let own = Own::of(&upstream);
-    let carries = own.as_ref().is_none_or(|own| own.carries(turns));
-    drop(under_way);
-    if !carries {
+    let own = under_way.stands(&upstream);
+    if own.as_ref().is_some_and(|own| !own.carries(turns)) {
         port.tell_circle(&stream.service);
         return Ok(());
     }
