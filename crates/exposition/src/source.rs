@@ -220,13 +220,13 @@ impl Places {
                 "tcp_connections",
                 "connections of TCP services",
                 connections,
-                "they wait 5 s and end, half for one namespace: raise the limit of open files",
+                "the quietest of whoever holds most ends, half for one namespace: raise the limit of open files",
             ),
             places(
                 "udp_sessions",
                 "sessions of UDP services",
                 sessions,
-                "the quietest of the port ends, half for one namespace: raise the limit of open files",
+                "the quietest of whoever holds most ends, half for one namespace: raise the limit of open files",
             ),
         ];
         let lost = "the address that holds most loses one: ask less often, or keep fewer open";

@@ -1,8 +1,8 @@
 //! Who may read a page that is not for everybody: this machine, asked for by an address of its own, or whoever shows
 //! the token.
 
-use crate::places::party;
 use http::{HeaderMap, Method, Uri, header};
+use sockets::party;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};

@@ -3,8 +3,9 @@
 //! a request, or take an answer), the one that has done so for longest. So nobody keeps others out by taking places and
 //! doing nothing with them, not even from an address that others share, and a probe always has its turn.
 
+use sockets::party;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -107,16 +108,6 @@ impl Places {
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Whose address it is: nobody has fewer than 2^64 of IPv6.
-pub fn party(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))
-        }
-        old => old,
     }
 }
 

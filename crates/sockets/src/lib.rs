@@ -98,6 +98,16 @@ pub fn remedy(error: &io::Error, choose: &str, check: &str) -> String {
     }
 }
 
+/// Whose address it is, where places or tries are shared among clients: nobody has fewer than 2^64 of IPv6.
+pub fn party(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))
+        }
+        old => old,
+    }
+}
+
 /// Something that accepts connections.
 pub trait Accept {
     /// A connection, and who it is from.

@@ -10,6 +10,7 @@ mod ports;
 pub mod proxy_protocol;
 mod reach;
 mod room;
+mod shares;
 mod streams;
 mod tcp;
 mod traffic;

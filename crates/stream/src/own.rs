@@ -36,17 +36,23 @@ pub struct Own {
 impl Own {
     /// Notes a connection if it may lead to this machine.
     pub fn of(tcp: &TcpStream) -> Option<Self> {
+        Self::after(1, tcp)
+    }
+
+    /// The same of what has come back so often with it.
+    fn after(turns: u8, tcp: &TcpStream) -> Option<Self> {
         let (from, to) = (tcp.local_addr().ok()?, tcp.peer_addr().ok()?);
-        may_be_one_machine(from, to).then(|| Self::noted((canonical(from), Some(canonical(to)))))
+        may_be_one_machine(from, to)
+            .then(|| Self::noted((canonical(from), Some(canonical(to))), turns))
     }
 
     /// The same of a socket of UDP, by its own address and the one that it leads to.
     pub fn of_datagrams(from: SocketAddr, to: SocketAddr) -> Option<Self> {
-        may_be_one_machine(from, to).then(|| Self::noted((canonical(from), None)))
+        may_be_one_machine(from, to).then(|| Self::noted((canonical(from), None), 1))
     }
 
-    fn noted(ends: Ends) -> Self {
-        let turns = Turns::new(AtomicU8::new(1));
+    fn noted(ends: Ends, turns: u8) -> Self {
+        let turns = Turns::new(AtomicU8::new(turns));
         all().get_or_insert_default().insert(ends, turns.clone());
         Self { ends, turns }
     }
@@ -111,6 +117,11 @@ impl UnderWay {
     pub(crate) fn leads_to(&self, to: SocketAddr) {
         under_way().insert(self.number, (canonical(to), self.turns + 1));
     }
+
+    /// It stands: whoever it has reached finds the same number in the books as before.
+    pub(crate) fn stands(self, tcp: &TcpStream) -> Option<Own> {
+        Own::after(self.turns + 1, tcp)
+    }
 }
 
 impl Drop for UnderWay {
@@ -159,7 +170,7 @@ mod tests {
     fn a_stranger_may_have_the_port_of_an_own_connection_that_leads_elsewhere() {
         let address = |port| SocketAddr::from(([127, 0, 0, 9], port));
         let (port, backend, service) = (address(40_000), address(9_000), address(8_080));
-        let own = Own::noted((port, Some(backend)));
+        let own = Own::noted((port, Some(backend)), 1);
         assert!(turns_of(port, service).is_none(), "somebody else, by the same port");
         assert_eq!(turns_at_once(port, service), 0);
         assert!(turns_of(port, backend).is_some(), "this process");
@@ -167,5 +178,18 @@ mod tests {
         assert_eq!(turns_at_once(port, backend), 3);
         drop(own);
         assert!(turns_of(port, backend).is_none());
+    }
+    #[tokio::test]
+    async fn a_connection_that_stands_has_come_back_as_often_as_while_it_was_made() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let to = listener.local_addr().expect("its address");
+        let under_way = UnderWay::new(3);
+        under_way.leads_to(to);
+        let tcp = TcpStream::connect(to).await.expect("it listens");
+        let from = tcp.local_addr().expect("its address");
+        assert_eq!(turns_at_once(from, to), 4);
+        let own = under_way.stands(&tcp);
+        assert_eq!(turns_at_once(from, to), 4, "nobody has asked yet whether it carries");
+        assert!(own.is_some_and(|own| own.carries(3)));
     }
 }

@@ -108,7 +108,7 @@ pub(crate) struct Port {
 /// What the log says of a port: who comes to it could write there without end.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// Somebody was turned away: there was no place.
+    /// Somebody was turned away, or ended for somebody else: there was no place.
     pub(crate) full: Seldom,
     /// No endpoint took a connection.
     pub(crate) untaken: Seldom,
@@ -117,11 +117,11 @@ pub(crate) struct Lines {
 }
 
 impl Port {
-    /// Tells that there was no place for somebody.
+    /// Tells that there was no place for somebody, or not any more.
     pub(crate) fn tell_full(&self, namespace: &str) {
         if let Some(refused) = self.lines.full.due() {
             let port = &self.port;
-            tracing::warn!(%port, namespace, refused, "turned away: as many as may be at a time (docs/limits.md)");
+            tracing::warn!(%port, namespace, refused, "turned away or ended for others: as many as may be at a time (docs/limits.md)");
         }
     }
 
@@ -160,11 +160,9 @@ impl Seldom {
 impl Streams {
     /// Opens nothing yet. At most `most` connections and sessions at a time, on `threads` threads.
     pub fn new(addresses: Vec<IpAddr>, threads: usize, most: usize) -> Self {
-        // All of them can be waited for at once.
-        let most = most.min(1 << 30);
         let sessions = most.div_ceil(SESSIONS);
-        let connections = Arc::new(Room::new(most.saturating_sub(sessions).max(1)));
-        let sessions = Arc::new(Room::new(sessions));
+        let connections = Room::new(most.saturating_sub(sessions).max(1));
+        let sessions = Room::new(sessions);
         let (resolver, state) = (Arc::default(), Mutex::default());
         Self { addresses, threads, connections, sessions, resolver, state }
     }
@@ -233,7 +231,8 @@ impl Streams {
         Some(same.unwrap_or_else(|| Arc::new(Named::new(&self.resolver, name.clone()))))
     }
 
-    /// Places for connections and for sessions of UDP: those that are taken, all of them, and how often there was none.
+    /// Places for connections and for sessions of UDP: those that are taken, all of them, and how often
+    /// somebody got none or lost one to somebody else.
     pub fn places(&self) -> [(usize, usize, u64); 2] {
         [self.connections.in_use(), self.sessions.in_use()]
     }

@@ -1,9 +1,11 @@
 //! A connection of a TCP service, from the first byte to the last.
 
-use crate::own::{self, Own, UnderWay};
+use crate::own::{self, UnderWay};
 use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
+use crate::room::Place;
+use crate::shares::Whose;
 use crate::streams::{Plan, Port, endpoints};
 use crate::traffic::Counted;
 use std::io;
@@ -19,24 +21,34 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
     };
     loop {
         let (tcp, peer) = sockets::accept(&listener, failed).await;
-        // Those that come meanwhile wait in the system's queue.
         let namespace = port.plan.borrow().stream.namespace.clone();
-        let Some(place) = port.room.wait(&namespace).await else {
-            port.tell_full(&namespace);
-            continue;
-        };
-        let port = port.clone();
+        let (whose, port) = (Whose::new(&namespace, port.port, peer.ip()), port.clone());
         tokio::spawn(async move {
-            let served = serve(tcp, peer, &port).await;
+            let Some(mut place) = port.room.wait(&whose).await else {
+                port.tell_full(&namespace);
+                return;
+            };
+            let lost = place.lost();
+            let served = tokio::select! {
+                served = serve(tcp, peer, &port, &mut place) => served,
+                () = lost => {
+                    port.tell_full(&namespace);
+                    return;
+                }
+            };
             if let Err(error) = served {
                 tracing::debug!(port = %port.port, %peer, %error, "a connection ended");
             }
-            drop(place);
         });
     }
 }
 
-async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Result<()> {
+async fn serve(
+    mut client: TcpStream,
+    peer: SocketAddr,
+    port: &Port,
+    place: &mut Place,
+) -> io::Result<()> {
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let session = counts.begin();
     let turns = own::turns_at_once(peer, client.local_addr()?);
@@ -47,6 +59,12 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
     } else {
         None
     };
+    let (enabled, trusted) = (global.real_ip.enabled, &global.real_ip.trusted);
+    let believed = enabled && trusted.iter().any(|net| net.contains(&peer.ip().to_canonical()));
+    let source = announced.filter(|_| believed).map_or(peer, |announced| announced.source);
+    if source != peer {
+        place.is_of(source.ip());
+    }
     let tries = Tries::of(&global.streams);
     let under_way = UnderWay::new(turns);
     let endpoints = endpoints(&stream, named, &port.turn);
@@ -57,20 +75,15 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
             tracing::warn!(%port, %service, times, %error, "nobody takes a connection (told once a minute)");
         }
     })?;
-    let own = Own::of(&upstream);
-    let carries = own.as_ref().is_none_or(|own| own.carries(turns));
-    drop(under_way);
-    if !carries {
+    let own = under_way.stands(&upstream);
+    if own.as_ref().is_some_and(|own| !own.carries(turns)) {
         port.tell_circle(&stream.service);
         return Ok(());
     }
     if stream.gives_proxy {
-        let (enabled, trusted) = (global.real_ip.enabled, &global.real_ip.trusted);
-        let believed = enabled && trusted.iter().any(|net| net.contains(&peer.ip().to_canonical()));
-        let source = announced.filter(|_| believed).map_or(peer, |announced| announced.source);
         let header = Announced { source, destination: client.local_addr()? };
         upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
     }
-    let mut client = Counted { inner: &mut client, session: &session };
+    let mut client = Counted { inner: &mut client, session: &session, place };
     pipe(&mut client, &mut upstream, Some(global.streams.idle)).await
 }

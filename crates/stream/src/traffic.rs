@@ -1,5 +1,6 @@
 //! What went through a port: sessions and bytes, for `/metrics`.
 
+use crate::room::Place;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,10 +68,11 @@ impl Session {
     }
 }
 
-/// A client's connection whose bytes are counted.
+/// A client's connection whose bytes are counted, and whose place knows when there were some.
 pub(crate) struct Counted<'a, S> {
     pub(crate) inner: &'a mut S,
     pub(crate) session: &'a Session,
+    pub(crate) place: &'a Place,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
@@ -81,7 +83,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut *self.inner).poll_read(cx, buffer);
-        self.session.received(buffer.filled().len() - before);
+        let bytes = buffer.filled().len() - before;
+        if bytes > 0 {
+            self.session.received(bytes);
+            self.place.heard();
+        }
         read
     }
 }
@@ -95,6 +101,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
         let written = Pin::new(&mut *self.inner).poll_write(cx, bytes);
         if let Poll::Ready(Ok(count)) = written {
             self.session.sent(count);
+            self.place.told();
         }
         written
     }

@@ -2,20 +2,19 @@
 //! (nginx stream: proxy_responses), nothing moved for too long, or newer sessions took its place.
 
 use crate::own::{self, Own};
+use crate::room::Place;
+use crate::shares::Whose;
 use crate::streams::{Plan, Port, endpoints};
-use lru::LruCache;
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Sessions of one socket at most; the one that was quiet for longest gives way.
-const SESSIONS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 /// Datagrams that wait for one session at most; more are dropped, as on the way.
 const WAITING: usize = 64;
 /// Bytes of the longest datagram.
@@ -23,10 +22,12 @@ const LONGEST: usize = 65_535;
 /// Pause after a failed receive.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The sessions of one socket, and the way to each.
+type Sessions = Mutex<HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>>;
+
 /// Receives until the port is closed; its sessions end with it.
 pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
-    let socket = Arc::new(socket);
-    let mut sessions: LruCache<SocketAddr, mpsc::Sender<Vec<u8>>> = LruCache::new(SESSIONS);
+    let (socket, sessions) = (Arc::new(socket), Arc::new(Sessions::default()));
     let mut buffer = vec![0; LONGEST];
     loop {
         let (length, client) = match socket.recv_from(&mut buffer).await {
@@ -42,34 +43,50 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
             }
         };
         let mut datagram = buffer[..length].to_vec();
-        if let Some(session) = sessions.get(&client) {
-            match session.try_send(datagram) {
+        let known = held(&sessions).get(&client).cloned();
+        if let Some(known) = known {
+            match known.try_send(datagram) {
                 Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => continue,
                 // It has ended meanwhile: a new one begins.
                 Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
             }
         }
         let namespace = port.plan.borrow().stream.namespace.clone();
-        let Some(place) = port.room.now(&namespace) else {
-            // This datagram is lost, as on the way; the session that was quiet for longest gives way to the next one.
+        let Some(place) = port.room.now(&Whose::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
-            sessions.pop_lru();
             continue;
         };
+        place.heard();
         let turns = own::turns_of_datagrams(client);
         let turns = turns.map_or(0, |turns| turns.load(Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel(WAITING);
         if sender.try_send(datagram).is_ok() {
-            sessions.put(client, sender);
+            held(&sessions).insert(client, sender);
         }
-        let (port, socket) = (port.clone(), socket.clone());
+        let (port, socket, listed) = (port.clone(), socket.clone(), Arc::downgrade(&sessions));
         tokio::spawn(async move {
-            if let Err(error) = session(&socket, (client, turns), receiver, &port).await {
-                tracing::debug!(port = %port.port, %client, %error, "a session ended");
+            tokio::select! {
+                ended = session(&socket, (client, turns), receiver, &port, &place) => {
+                    if let Err(error) = ended {
+                        tracing::debug!(port = %port.port, %client, %error, "a session ended");
+                    }
+                }
+                () = place.lost() => port.tell_full(&namespace),
+            }
+            if let Some(sessions) = listed.upgrade() {
+                let mut sessions = held(&sessions);
+                // Otherwise the client has another one by now.
+                if sessions.get(&client).is_some_and(mpsc::Sender::is_closed) {
+                    sessions.remove(&client);
+                }
             }
             drop(place);
         });
     }
+}
+
+fn held(sessions: &Sessions) -> MutexGuard<'_, HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One session. It ends when the port or the listener's list of sessions drops the sender.
@@ -78,6 +95,7 @@ async fn session(
     (client, turns): (SocketAddr, u8),
     mut datagrams: mpsc::Receiver<Vec<u8>>,
     port: &Port,
+    place: &Place,
 ) -> io::Result<()> {
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let counted = counts.begin();
@@ -103,6 +121,7 @@ async fn session(
             Moved::In(Some(datagram)) => {
                 asked += 1;
                 counted.received(datagram.len());
+                place.heard();
                 upstream.send(&datagram).await?;
             }
             Moved::In(None) => return Ok(()),
@@ -116,6 +135,7 @@ async fn session(
                 }
                 listener.send_to(&answer, client).await?;
                 counted.sent(answer.len());
+                place.told();
             }
         }
         if answered >= asked.saturating_mul(responses) {

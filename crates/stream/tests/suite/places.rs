@@ -1,17 +1,19 @@
 //! Places are shared by all namespaces: nobody has them all, and nothing goes round for ever.
 
 use crate::services::{
-    ask, client, configuration, free, hear, leads_to, tcp_upstream, udp_upstream,
+    ask, client, configuration, free, hear, leads_to, reach, tcp_upstream, udp_upstream,
 };
 use model::{Stream, StreamPort, StreamSettings, Transport};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use stream::Streams;
-use tokio::io::AsyncReadExt;
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 const MOST: usize = 64;
+/// What one namespace may have of connections, and of sessions of UDP: half of either.
+const HALVES: [usize; 2] = [24, 8];
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn of(namespace: &str, endpoint: SocketAddr) -> Stream {
@@ -84,4 +86,150 @@ async fn a_datagram_that_leads_to_its_own_port_takes_few_places() {
     assert_eq!(timeout(PATIENCE, hear(&asking)).await.expect("it is served"), "u:1");
     let taken = streams.traffic().iter().map(|(_, _, traffic)| traffic.active).max();
     assert!(taken <= Some(6), "{taken:?}");
+}
+
+/// Waits until what is told of places of connections (0) or sessions of UDP (1) is so.
+async fn until(streams: &Streams, which: usize, is: impl Fn((usize, usize, u64)) -> bool) {
+    let so = async {
+        while !is(streams.places()[which]) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, so).await.expect("it becomes so");
+}
+
+/// Answers each datagram with itself but for `q`.
+async fn choosy() -> SocketAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+    let address = socket.local_addr().expect("its address");
+    tokio::spawn(async move {
+        let mut buffer = [0; 16];
+        while let Ok((length, client)) = socket.recv_from(&mut buffer).await {
+            if &buffer[..length] != b"q" {
+                socket.send_to(&buffer[..length], client).await.expect("it is sent");
+            }
+        }
+    });
+    address
+}
+
+/// Datagrams from as many clients that are not answered, more than there are places for.
+async fn flood(port: StreamPort) -> Vec<UdpSocket> {
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let client = client(port).await;
+        client.send(b"q").await.expect("it is sent");
+        clients.push(client);
+    }
+    clients
+}
+
+async fn is_answered(port: StreamPort) {
+    let asking = client(port).await;
+    asking.send(b"1").await.expect("it is sent");
+    assert_eq!(timeout(PATIENCE, hear(&asking)).await.expect("it is served"), "1");
+}
+
+#[tokio::test]
+async fn datagrams_to_two_namespaces_leave_a_third_one_its_answers() {
+    let [one, two, three] = [0; 3].map(|_| free(Transport::Udp));
+    let to = choosy().await;
+    let all = vec![(one, of("one", to)), (two, of("two", to)), (three, of("three", to))];
+    let streams = serving(all);
+    let _clients = (flood(one).await, flood(two).await);
+    until(&streams, 1, |(taken, most, _)| taken == most && most == 2 * HALVES[1]).await;
+    for _ in 0..20 {
+        is_answered(three).await;
+    }
+}
+
+#[tokio::test]
+async fn datagrams_to_one_port_leave_another_one_of_the_same_namespace_its_answers() {
+    let [one, two] = [0; 2].map(|_| free(Transport::Udp));
+    let to = choosy().await;
+    let streams = serving(vec![(one, of("one", to)), (two, of("one", to))]);
+    let _clients = flood(one).await;
+    until(&streams, 1, |(taken, ..)| taken == HALVES[1]).await;
+    for _ in 0..20 {
+        is_answered(two).await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_that_have_ended_are_forgotten_and_no_datagram_is_lost_for_them() {
+    let port = free(Transport::Udp);
+    let streams = serving(vec![(port, of("one", choosy().await))]);
+    for _ in 0..50 {
+        is_answered(port).await;
+    }
+    until(&streams, 1, |(taken, ..)| taken == 0).await;
+    let clients = flood(port).await;
+    let beyond = (clients.len() - HALVES[1]) as u64;
+    until(&streams, 1, |(taken, _, lost)| taken == HALVES[1] && lost == beyond).await;
+    is_answered(port).await;
+}
+
+#[tokio::test]
+async fn silent_connections_of_one_address_leave_a_third_namespace_its_places() {
+    let [one, two, three] = [0; 3].map(|_| free(Transport::Tcp));
+    let to = tcp_upstream("a:").await;
+    let all = vec![(one, of("one", to)), (two, of("two", to)), (three, of("three", to))];
+    let streams = serving(all);
+    let mut many = Vec::new();
+    for port in [one, two].repeat(MOST) {
+        many.push(TcpStream::connect(here(port)).await.expect("the system queues it"));
+    }
+    until(&streams, 0, |(taken, most, _)| taken == most && most == 2 * HALVES[0]).await;
+    for _ in 0..20 {
+        assert_eq!(timeout(PATIENCE, ask(three, "x")).await.expect("it is served"), "a:x");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_holds_most_makes_way_for_others_however_busy_it_is() {
+    let port = free(Transport::Tcp);
+    let streams = serving(vec![(port, of("one", tcp_upstream("a:").await))]);
+    let mut many = Vec::new();
+    for _ in 0..HALVES[0] {
+        let mut one = reach(port).await;
+        one.write_all(b"x").await.expect("it is open");
+        many.push(one);
+    }
+    until(&streams, 0, |(taken, ..)| taken == HALVES[0]).await;
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((Ipv4Addr::new(127, 0, 0, 2), 0).into()).expect("an address of this machine");
+        let mut other = socket.connect(here(port)).await.expect("it is open");
+        let mut name = [0; 2];
+        timeout(PATIENCE, other.read_exact(&mut name)).await.expect("in time").expect("a name");
+        others.push(other);
+    }
+    assert_eq!(streams.places()[0], (HALVES[0], 2 * HALVES[0], 5));
+    for mut other in others {
+        other.shutdown().await.expect("it has its place still");
+        assert_eq!(timeout(PATIENCE, other.read(&mut [0])).await.expect("in time").ok(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn connections_of_one_address_that_say_nothing_go_before_one_that_has_spoken() {
+    let port = free(Transport::Tcp);
+    let streams = serving(vec![(port, of("one", tcp_upstream("a:").await))]);
+    let mut spoken = reach(port).await;
+    spoken.write_all(b"x").await.expect("it is open");
+    let received = || streams.traffic().iter().map(|(_, _, traffic)| traffic.received).sum::<u64>();
+    until(&streams, 0, |_| received() == 1).await;
+    let mut silent = Vec::new();
+    for _ in 0..MOST {
+        silent.push(TcpStream::connect(here(port)).await.expect("the system queues it"));
+    }
+    until(&streams, 0, |(.., lost)| lost == (1 + MOST - HALVES[0]) as u64).await;
+    spoken.shutdown().await.expect("it is open");
+    let mut heard = String::new();
+    timeout(PATIENCE, spoken.read_to_string(&mut heard))
+        .await
+        .expect("in time")
+        .expect("it is open");
+    assert_eq!(heard, "x");
 }
