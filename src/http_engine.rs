@@ -15,6 +15,9 @@ use stream::Resolver;
 use tracing::level_filters::LevelFilter;
 use translate::Options;
 
+/// How long nginx may take to read its configuration before somebody is to blame for that.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The engine that carries HTTP.
 #[derive(Clone, Debug)]
 pub(crate) enum HttpEngine {
@@ -110,7 +113,8 @@ pub(crate) fn nginx(
     )?;
     let resolver = Arc::new(Resolver::from(options.outside.clone()));
     let pace = listeners.pace();
-    Ok(Nginx::start(nginx::Options { program, environment, resolver, requests, pace })?)
+    let patience = PATIENCE;
+    Ok(Nginx::start(nginx::Options { program, environment, resolver, requests, pace, patience })?)
 }
 
 /// Says which flags have no effect in the nginx engine.

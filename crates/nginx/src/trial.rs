@@ -8,9 +8,6 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a test may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Why nginx does not take a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -31,11 +28,12 @@ impl Fault {
     }
 }
 
-/// Tests a configuration. The outer error: there was no test.
+/// Tests a configuration. The outer error: there was no test, or it took longer than it may (`TimedOut`).
 pub(crate) async fn test(
     program: &Path,
     environment: &Environment,
     conf: &Path,
+    patience: Duration,
 ) -> io::Result<Result<(), Fault>> {
     let child = Command::new(program)
         .arg("-t")
@@ -48,7 +46,7 @@ pub(crate) async fn test(
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    let output = timeout(PATIENCE, child.wait_with_output()).await??;
+    let output = timeout(patience, child.wait_with_output()).await??;
     if output.status.success() {
         return Ok(Ok(()));
     }

@@ -1,23 +1,47 @@
 //! Regular expressions of users as nginx gets them: groups have numbers and no names.
 
 use super::{Word, policy};
-use model::Location;
+use model::{Location, Server};
 
 /// What nginx cannot read, and so refuses as its owner's.
 const UNREADABLE: &str = "\0";
 
+/// Steps of PCRE for one match of a pattern: enough to walk twice through the longest path that nginx reads (8k).
+const STEPS: usize = 20_000;
+/// Steps that all paths of a host share, as many as a request has with the native engine; and what one has at least.
+const SHARED: usize = 4_000_000;
+const LEAST: usize = 2_000;
+
 /// A pattern for nginx, without names of groups: nginx makes each of them a variable of all servers, so one that is
-/// called `http_authorization` would be what everybody is told the client has sent.
+/// called `http_authorization` would be what everybody is told the client has sent. Its steps are bounded.
 pub(in crate::conf) fn pattern(source: &str) -> Word {
+    limit(STEPS).then(pattern_of_all(source))
+}
+
+/// The same without a bound, for what whoever runs the process writes: a `map` takes a text that goes beyond one for
+/// a text that is not listed, so what is to be blocked would get in.
+pub(in crate::conf) fn pattern_of_all(source: &str) -> Word {
     pattern_keeping(source, |_| false)
 }
 
-/// The same, but some names stay: those that somebody who may write configuration asks for.
-pub(in crate::conf) fn pattern_keeping(source: &str, keeps: impl Fn(&str) -> bool) -> Word {
+/// Bounds the steps of what stands behind it, which is no [`model::Pattern`] if it has a bound of its own: the last one
+/// counts. A text that goes beyond it is answered 500.
+fn limit(steps: usize) -> Word {
+    Word::plain(format!("(*LIMIT_MATCH={steps})"))
+}
+
+/// The bound for a path of a host: nginx tries all of them, one after the other.
+pub(in crate::conf) fn limit_of_paths(server: &Server) -> Word {
+    limit((SHARED / server.locations.len().max(1)).clamp(LEAST, STEPS))
+}
+
+/// Some names stay: those that somebody who may write configuration asks for.
+fn pattern_keeping(source: &str, keeps: impl Fn(&str) -> bool) -> Word {
     Word::plain(numbered(source, keeps).unwrap_or_else(|| UNREADABLE.to_owned()))
 }
 
-/// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words.
+/// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words; and
+/// without the bound, which goes before all else.
 pub(in crate::conf) fn pattern_for(location: &Location, source: &str) -> Word {
     pattern_keeping(source, |name| policy::raw::asks_for(location.policy.raw.as_deref(), name))
 }
@@ -166,7 +190,9 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::numbered;
+    use super::{limit_of_paths, numbered, pattern};
+    use model::{Backend, Location, PathKind, Pattern, Server, ServerName};
+    use std::sync::Arc;
 
     fn plain(source: &str) -> Option<String> {
         numbered(source, |_| false)
@@ -200,5 +226,33 @@ mod tests {
         // In extended mode the class is part of a comment, and the group behind it is none of its characters.
         assert_eq!(plain("(?x) # [\n(?<remote_addr>a)"), None);
         assert_eq!(plain("[(?<x>a]"), None);
+    }
+
+    #[test]
+    fn steps_of_a_pattern_are_bounded_and_none_sets_a_bound_of_its_own() {
+        assert_eq!(pattern("^a+$").as_str(), "(*LIMIT_MATCH=20000)^a+$");
+        // PCRE would obey the last one.
+        for own in ["(*LIMIT_MATCH=9000000)a", "(*UCP)(*LIMIT_MATCH=9000000)a"] {
+            assert!(Pattern::new(own, false).is_err(), "{own}");
+        }
+    }
+
+    #[test]
+    fn the_paths_of_a_host_share_the_steps_of_a_request() {
+        let location = Arc::new(Location {
+            path: "/a+".to_owned(),
+            kind: PathKind::Prefix,
+            whole: true,
+            backend: Backend::NotFound,
+            canary: None,
+            service: None,
+            origin: None,
+            policy: Arc::default(),
+        });
+        for (paths, each) in [(0, 20_000), (200, 20_000), (400, 10_000), (100_000, 2_000)] {
+            let mut server = Server::new(ServerName::new("a.test"));
+            server.locations = vec![location.clone(); paths];
+            assert_eq!(limit_of_paths(&server).as_str(), format!("(*LIMIT_MATCH={each})"));
+        }
     }
 }

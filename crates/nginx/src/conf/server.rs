@@ -75,7 +75,7 @@ fn names(server: &Server, block: &mut Block) {
     };
     let aliases = server.aliases.iter().map(|alias| match alias {
         // nginx compares it with the host in lower case.
-        Alias::Pattern(alias) => Word::from("~(?i)").then(pattern(alias.source())),
+        Alias::Pattern(alias) => Word::from("~").then(pattern(&format!("(?i){}", alias.source()))),
         other => Word::plain(other.to_string()),
     });
     let owner = Owner::of_host(server, ALIASES).filter(|_| !server.aliases.is_empty());

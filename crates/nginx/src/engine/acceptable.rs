@@ -5,11 +5,18 @@ use crate::blame::{self, Fault, Instead, LeftOut, Verdicts};
 use crate::conf::{self, Owner, Written};
 use model::{Configuration, Origin, Server};
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Tests of nginx at most until nobody is looked for any more by himself.
 const EACH: usize = 40;
 /// Tests of nginx at most that bring those back whom nobody blames.
 const TOGETHER: usize = 24;
+/// Whoever makes a test take so many times as long as it takes without him is too slow; and the part of a test's
+/// patience that everybody has.
+const SLOWER: u32 = 4;
+/// For how many times a test's patience those are brought back whom nobody blames.
+const IN_ALL: u32 = 2;
 /// Why somebody is out who may be innocent.
 const UNDECIDED: &str =
     "so much else is wrong that there was no time to find out whether this is right";
@@ -39,10 +46,14 @@ impl Inner {
     ) -> Result<Accepted, Failure> {
         let left_out = verdicts.about(next);
         let undecided = verdicts.undecided();
-        let mut search = Search { inner: self, next, before, undecided, left_out, tests: EACH };
-        match search.one_by_one().await? {
-            Some(accepted) => Ok(accepted),
-            None => search.together().await,
+        let patience = self.patience;
+        let mut search =
+            Search { inner: self, next, before, undecided, left_out, tests: EACH, patience };
+        match search.one_by_one().await {
+            Ok(Some(accepted)) => Ok(accepted),
+            // Each further test could take as long: whoever is likely to blame goes out at once.
+            Ok(None) | Err(Failure::Slow(_)) => search.together().await,
+            Err(failure) => Err(failure),
         }
     }
 }
@@ -57,6 +68,8 @@ struct Search<'a> {
     left_out: LeftOut,
     /// Tests that may still be made.
     tests: usize,
+    /// How long each of them may take.
+    patience: Duration,
 }
 
 impl Search<'_> {
@@ -145,9 +158,12 @@ impl Search<'_> {
             }
             out.extend(class.iter().map(|owner| (owner.clone(), undecided(owner))));
             groups.push_front(class);
-            match self.try_without(out.clone()).await? {
+            let asked = Instant::now();
+            match self.try_in_time(out.clone()).await? {
                 Ok(accepted) => {
                     best = Some(accepted);
+                    self.patience =
+                        (asked.elapsed() * SLOWER).clamp(self.patience / SLOWER, self.patience);
                     break;
                 }
                 Err(refusal) => tracing::debug!(refusal.reason, "nginx does not take the rest"),
@@ -157,13 +173,14 @@ impl Search<'_> {
             let reason = "nothing that is asked for is in it, and it is still not taken".to_owned();
             return Err(Failure::Refused { reason });
         };
+        let until = Instant::now() + self.inner.patience * IN_ALL;
         while let Some(mut group) = groups.pop_front() {
-            if group.is_empty() || self.tests == 0 {
+            if group.is_empty() || self.tests == 0 || Instant::now() > until {
                 continue;
             }
             let mut fewer = best.left_out.clone();
             fewer.retain(|owner, _| !group.contains(owner));
-            match self.try_without(fewer).await? {
+            match self.try_in_time(fewer).await? {
                 Ok(accepted) => best = accepted,
                 Err(refusal) if group.len() == 1 => {
                     if let Some(fault) = best.left_out.get_mut(&group[0]) {
@@ -185,6 +202,20 @@ impl Search<'_> {
         Ok(self.try_without(left_out).await?.is_ok())
     }
 
+    /// What nginx says without some of it; not to have said anything in time is a refusal, too.
+    async fn try_in_time(
+        &mut self,
+        left_out: LeftOut,
+    ) -> Result<Result<Accepted, Refusal>, Failure> {
+        match self.try_without(left_out).await {
+            Err(slow @ Failure::Slow(_)) => {
+                let (reason, blamed) = (slow.to_string(), BTreeSet::new());
+                Ok(Err(Refusal { reason, blamed, is_path: false }))
+            }
+            tried => tried,
+        }
+    }
+
     /// What nginx says without some of it.
     async fn try_without(
         &mut self,
@@ -200,7 +231,7 @@ impl Search<'_> {
             }
         };
         self.tests = self.tests.saturating_sub(1);
-        Ok(match self.inner.test(&written).await? {
+        Ok(match self.inner.test(&written, self.patience).await? {
             Ok(()) => Ok(Accepted { configuration, written, left_out }),
             Err(fault) => {
                 let blamed = fault.owner(&written.text).cloned().into_iter().collect();

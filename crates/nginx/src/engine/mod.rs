@@ -60,6 +60,8 @@ pub struct Options {
     pub requests: Option<Requests>,
     /// The time from one reload to the next at least (`--sync-rate-limit`): workers that leave do not pile up.
     pub pace: Duration,
+    /// How long a test of nginx.conf may take.
+    pub patience: Duration,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,7 @@ struct Inner {
     ending: Notify,
     stopped: Notify,
     pace: Duration,
+    patience: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -118,6 +121,8 @@ enum Failure {
     Spawn(io::Error),
     #[error("cannot test nginx.conf: {0}")]
     Trial(io::Error),
+    #[error("nginx takes longer than {0:?} to read it")]
+    Slow(Duration),
     #[error(transparent)]
     Push(#[from] push::PushError),
     #[error("nginx has started no new workers within {PATIENCE:?}: its error log says why")]
@@ -131,7 +136,7 @@ enum Failure {
 impl Nginx {
     /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options { program, mut environment, resolver, requests, pace } = options;
+        let Options { program, mut environment, resolver, requests, pace, patience } = options;
         let directory = Directory::take(&environment)?;
         let fallback = fallback::self_signed()?;
         environment.secret = secret()?;
@@ -161,6 +166,7 @@ impl Nginx {
             ending: Notify::new(),
             stopped: Notify::new(),
             pace,
+            patience,
         });
         tokio::spawn(tend(Arc::downgrade(&inner), inner.names.changes()));
         inner.clone().stand_in_front()?;
@@ -315,10 +321,18 @@ impl Inner {
         self.directory.sweep(|file| written.files.contains_key(file) || leaving.reads(file));
     }
 
-    async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
+    async fn test(
+        &self,
+        written: &Written,
+        patience: Duration,
+    ) -> Result<Result<(), trial::Fault>, Failure> {
         self.unless_stopping()?;
         let conf = self.directory.try_out(written)?;
-        trial::test(&self.program, &self.environment, &conf).await.map_err(Failure::Trial)
+        let tested = trial::test(&self.program, &self.environment, &conf, patience).await;
+        tested.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => Failure::Slow(patience),
+            _ => Failure::Trial(error),
+        })
     }
 
     /// Nothing is started once nginx is meant to end: nobody would see to it.

@@ -2,8 +2,8 @@
 
 use super::Family;
 use crate::settings::{Key, Lines, Risk, Settings, parse};
-use model::Pattern;
 use model::policy::{AllowedOrigin, Cors, Origins, Policy};
+use model::{Pattern, Severity};
 use std::sync::LazyLock;
 
 pub(super) const FAMILY: Family = Family {
@@ -22,18 +22,18 @@ static ORIGINS: Key<Origins> = Key::annotation("cors-allow-origin", origins)
     .says(
         "origins, comma separated, or *",
         "*",
-        "The origins that are allowed; *. stands for one label. The whole origin must match, without regard to case.",
+        "The origins that are allowed, 1,000 at most; *. stands for one label. The whole origin must match, without regard to case.",
     )
     .risk(Risk::Medium);
 static METHODS: Key<String> = Key::annotation("cors-allow-methods", methods)
     .says(
         "methods, comma separated",
         "GET, PUT, POST, DELETE, PATCH, OPTIONS",
-        "Access-Control-Allow-Methods.",
+        "Access-Control-Allow-Methods, 3k at most.",
     )
     .risk(Risk::Medium);
 static HEADERS: Key<String> = Key::annotation("cors-allow-headers", headers)
-    .says("header names, comma separated", ALLOWED_HEADERS, "Access-Control-Allow-Headers.")
+    .says("header names, comma separated", ALLOWED_HEADERS, "Access-Control-Allow-Headers, 3k at most.")
     .risk(Risk::Medium);
 static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse::boolean).says(
     "true or false",
@@ -41,7 +41,7 @@ static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse:
     "Answers carry Access-Control-Allow-Credentials: true.",
 );
 static EXPOSE: Key<String> = Key::annotation("cors-expose-headers", exposed)
-    .says("header names, comma separated, or *", "none", "Access-Control-Expose-Headers.")
+    .says("header names, comma separated, or *", "none", "Access-Control-Expose-Headers, 3k at most.")
     .risk(Risk::Medium);
 static MAX_AGE: Key<i64> =
     Key::annotation("cors-max-age", whole).says("seconds", "1728000", "Access-Control-Max-Age.");
@@ -51,11 +51,26 @@ const ALLOWED_HEADERS: &str = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Mod
                                Range,Authorization";
 /// 20 days.
 const AGE: i64 = 1_728_000;
+/// Origins of one list: each of them is compared.
+const MOST_ORIGINS: usize = 1_000;
+/// Bytes of one list that answers carry; nginx reads no more than 4,000 as one parameter.
+const LONGEST: usize = 3 << 10;
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let enabled = settings.get_or(&ENABLED, false);
+    let mut origins = settings.get_or(&ORIGINS, Origins::Any);
+    if let Origins::Listed(all) = &mut origins
+        && all.len() > MOST_ORIGINS
+    {
+        let message = format!(
+            "has {} origins, and the first {MOST_ORIGINS} are allowed: list fewer, or write *. for those below one name",
+            all.len()
+        );
+        settings.note(ORIGINS.about.name, Severity::Error, message);
+        all.truncate(MOST_ORIGINS);
+    }
     let cors = Cors {
-        origins: settings.get_or(&ORIGINS, Origins::Any),
+        origins,
         credentials: settings.get_or(&CREDENTIALS, true),
         methods: settings.get(&METHODS).unwrap_or_else(|| ALLOWED_METHODS.to_owned()),
         headers: settings.get(&HEADERS).unwrap_or_else(|| ALLOWED_HEADERS.to_owned()),
@@ -119,9 +134,16 @@ fn words(text: &str, is_word: impl Fn(char) -> bool) -> bool {
     members.all(|member| !member.is_empty() && member.chars().all(&is_word))
 }
 
+fn short(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST {
+        return Err(format!("has {} bytes, {LONGEST} is the most: list fewer", text.len()));
+    }
+    Ok(text.to_owned())
+}
+
 fn methods(text: &str) -> Result<String, String> {
     if words(text, |c| c.is_ascii_alphabetic()) {
-        Ok(text.to_owned())
+        short(text)
     } else {
         Err("is no list of methods: write letters, comma separated, such as GET, POST".to_owned())
     }
@@ -129,7 +151,7 @@ fn methods(text: &str) -> Result<String, String> {
 
 fn headers(text: &str) -> Result<String, String> {
     if text.chars().all(|c| is_name(c) || c == ',' || c == ' ') {
-        Ok(text.to_owned())
+        short(text)
     } else {
         Err(NO_HEADERS.to_owned())
     }
@@ -137,7 +159,7 @@ fn headers(text: &str) -> Result<String, String> {
 
 fn exposed(text: &str) -> Result<String, String> {
     if words(text, |c| is_name(c) || c == '*') {
-        Ok(text.to_owned())
+        short(text)
     } else {
         Err(NO_HEADERS.to_owned())
     }
@@ -188,6 +210,8 @@ mod tests {
         for wrong in ["*", "GET\nPOST", "GET;", "GET,,POST", ""] {
             assert!(methods(wrong).is_err(), "{wrong:?}");
         }
+        let long = |bytes: usize| [headers(&"a".repeat(bytes)), exposed(&"a".repeat(bytes))];
+        assert!(long(3072).iter().all(Result::is_ok) && long(3073).iter().all(Result::is_err));
         assert!(headers("X-A\nX-B").is_err() && exposed("X.Dotted").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! What nginx calls a location.
 
-use super::super::pattern::pattern_for;
+use super::super::pattern::{limit_of_paths, pattern_for};
 use model::{Location, PathKind, Server};
 
 /// Modifier and path.
@@ -16,8 +16,10 @@ pub(super) fn names(server: &Server, location: &Location) -> Vec<Name> {
             && !location.whole
             && path != "/"
             && !path.ends_with('/');
-        let own = ("~*", format!("^{path}"));
-        return if splits { vec![("~*", format!("^{path}/")), own] } else { vec![own] };
+        let limit = limit_of_paths(server);
+        let limit = limit.as_str();
+        let own = ("~*", format!("{limit}^{path}"));
+        return if splits { vec![("~*", format!("{limit}^{path}/")), own] } else { vec![own] };
     }
     match location.kind {
         PathKind::Exact => vec![("=", path.to_owned())],

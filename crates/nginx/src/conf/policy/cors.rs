@@ -3,7 +3,10 @@
 use super::super::location::At;
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
-use model::policy::{Cors, Origins};
+use model::policy::{AllowedOrigin, Cors, Origins};
+
+/// Bytes of a pattern of several origins: nginx reads 4,000 as one parameter, and some take two in quotes.
+const TOGETHER: usize = 1_500;
 
 pub(in crate::conf) fn write(policy: Option<&Cors>, at: &mut At<'_, '_>) {
     if let Some(policy) = policy {
@@ -18,10 +21,10 @@ pub(in crate::conf) fn block(policy: &Cors) -> Block {
     match &policy.origins {
         Origins::Any => put!(block, "set", "$cors", "true"),
         Origins::Listed(listed) => {
-            for allowed in listed {
+            for pattern in patterns(listed) {
                 let mut yes = Block::default();
                 put!(yes, "set", "$cors", "true");
-                let pattern = Word::plain(allowed.pattern());
+                let pattern = Word::plain(pattern);
                 block.open("if", words!["(", "$http_origin", "~*", pattern, ")"], yes);
             }
         }
@@ -34,6 +37,22 @@ pub(in crate::conf) fn block(policy: &Cors) -> Block {
     block.open("if", words!["(", "$cors", "=", "trueoptions", ")"], answer);
     block.append(of_answer(policy));
     block
+}
+
+/// Patterns of all origins, many in one: nginx makes a location of each `if`.
+fn patterns(listed: &[AllowedOrigin]) -> Vec<String> {
+    let mut patterns: Vec<String> = Vec::new();
+    for allowed in listed {
+        let pattern = allowed.pattern();
+        match patterns.last_mut() {
+            Some(last) if last.len() + pattern.len() < TOGETHER => {
+                last.push('|');
+                last.push_str(&pattern);
+            }
+            _ => patterns.push(pattern),
+        }
+    }
+    patterns
 }
 
 /// What answers say to allowed origins, once `$cors` is known.
@@ -64,4 +83,22 @@ fn told(policy: &Cors) -> Block {
     }
     tell("Access-Control-Max-Age", (*max_age).into());
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::patterns;
+    use model::policy::AllowedOrigin;
+
+    #[test]
+    fn a_thousand_origins_are_a_few_patterns_and_one_is_its_own() {
+        let origin = |number| AllowedOrigin::new(&format!("https://*.shop-{number}.test"));
+        let all: Vec<_> = (0..1000).map(origin).collect();
+        let patterns_of_all = patterns(&all);
+        assert!(patterns_of_all.len() < 60, "{}", patterns_of_all.len());
+        let each = |pattern: &String| pattern.split('|').map(str::to_owned).collect::<Vec<_>>();
+        let back: Vec<String> = patterns_of_all.iter().flat_map(each).collect();
+        assert_eq!(back, all.iter().map(AllowedOrigin::pattern).collect::<Vec<_>>());
+        assert_eq!(patterns(&all[..1]), [all[0].pattern()]);
+    }
 }

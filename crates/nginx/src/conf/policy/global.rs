@@ -1,7 +1,7 @@
 //! Settings of the process as a whole (`model::Global`), as far as they belong to `http`.
 
 use super::super::log_target;
-use super::super::pattern::pattern;
+use super::super::pattern::pattern_of_all;
 use super::super::tree::{put, words};
 use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
@@ -216,7 +216,7 @@ fn compression(compression: &Compression, http: &mut Block) {
             None => {}
             Some(Unwanted::OldExplorer) => put!(http, "gzip_disable", "msie6"),
             Some(Unwanted::Matching(disabled)) => {
-                put!(http, "gzip_disable", pattern(disabled.source()));
+                put!(http, "gzip_disable", pattern_of_all(disabled.source()));
             }
         }
     }
@@ -254,7 +254,7 @@ fn logs(global: &Global, http: &mut Block) {
         loggable.entry(Word::key(url), words![0_u8]);
     }
     for skipped in &global.skip_access_log_patterns {
-        loggable.entry(Word::from("~").then(pattern(skipped.source())), words![0_u8]);
+        loggable.entry(Word::from("~").then(pattern_of_all(skipped.source())), words![0_u8]);
     }
     http.open("map", words!["$request_uri", "$loggable"], loggable);
     if global.access_log {
@@ -298,7 +298,7 @@ fn list_of(list: &BlockList) -> Block {
         block.entry(Word::key(value), words![1_u8]);
     }
     for listed in patterns {
-        block.entry(Word::from("~*").then(pattern(listed.source())), words![1_u8]);
+        block.entry(Word::from("~*").then(pattern_of_all(listed.source())), words![1_u8]);
     }
     block
 }

@@ -1,7 +1,7 @@
 //! `rewrite-target` (ngx_http_rewrite_module, `rewrite … break`).
 
 use super::super::location::At;
-use super::super::pattern::pattern_for;
+use super::super::pattern::{limit_of_paths, pattern_for};
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
 use model::policy::Rewrite;
@@ -16,7 +16,8 @@ pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
         let broken = words!["(", "$uri", "~", "[\\x00-\\x1f\\x7f]", ")"];
         at.block.open("if", broken, refuse);
     }
-    let pattern = Word::from("(?i)").then(pattern_for(at.location, pattern.source()));
+    let limit = limit_of_paths(at.server);
+    let pattern = limit.then("(?i)").then(pattern_for(at.location, pattern.source()));
     let target = match target.parts() {
         // By this very spelling nginx knows a redirect.
         [Part::Variable(Variable::Scheme), rest @ ..] => {

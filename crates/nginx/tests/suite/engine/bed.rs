@@ -90,8 +90,14 @@ impl Drop for Folder {
 
 /// What an engine at a place is given where nothing special is asked.
 pub(crate) fn options(environment: Environment) -> Options {
-    let resolver = Arc::default();
-    Options { program: program(), environment, resolver, requests: None, pace: Duration::ZERO }
+    Options {
+        program: program(),
+        environment,
+        resolver: Arc::default(),
+        requests: None,
+        pace: Duration::ZERO,
+        patience: PATIENCE,
+    }
 }
 
 /// An engine in a folder of its own.

@@ -18,7 +18,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What an honest host answers.
 fn ok(name: &str) -> (u16, String) {
@@ -186,6 +186,33 @@ async fn more_bad_ingresses_than_there_are_tests_keep_nobody_else_out() {
         costs.push(tests() - before);
     }
     assert_eq!(costs.last(), Some(&1), "{costs:?}");
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_makes_a_test_take_too_long_is_closed_alone_and_others_change() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let script = folder.path().join("nginx.sh");
+    // Reading what this host says never ends.
+    let text = format!(
+        "#!/bin/sh\nif [ \"$1\" = -t ] && grep -q never_ends \"$5\"; then exec tail -f /dev/null; fi\nexec {} \"$@\"\n",
+        bed::program().display()
+    );
+    std::fs::write(&script, text).expect("a script");
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("its mode");
+    let patience = Duration::from_secs(6);
+    let options = Options { program: script, patience, ..options(environment(&folder, port)) };
+    let engine = Arc::new(Nginx::start(options).expect("the engine starts"));
+    let slow = ("slow.test", one, Some("set $never_ends 1;"));
+    let both = configuration(&[("a.test", one, None), slow]);
+    assert_eq!(apply(&engine, &both).await, ["slow.test"]);
+    assert_eq!((get(port, "a.test", "/"), get(port, "slow.test", "/").0), (ok("one"), 503));
+    // It is known now: the next change waits for nothing.
+    let more = configuration(&[("a.test", one, None), slow, ("new.test", one, None)]);
+    let begun = Instant::now();
+    assert_eq!(apply(&engine, &more).await, ["slow.test"]);
+    assert!(begun.elapsed() < patience, "{:?}", begun.elapsed());
+    assert_eq!(get(port, "new.test", "/"), ok("one"));
     engine.drain(Duration::from_secs(5)).await;
 }
 

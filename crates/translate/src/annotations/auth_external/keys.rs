@@ -69,7 +69,7 @@ pub(super) static SIGN_IN_PARAMETER: Key<String> =
 pub(super) static RESPONSE_HEADERS: Key<Vec<String>> =
     Key::annotation("auth-response-headers", values::headers)
         .says(
-            "names of headers, comma separated",
+            "names of headers, comma separated, 64 at most",
             "none",
             "Headers of the authenticator's answer that the application gets, in place of what the client sent.",
         )
@@ -161,9 +161,9 @@ pub(super) static GLOBAL_SIGN_IN_PARAMETER: Key<String> = Key::config_map(
 
 pub(super) static GLOBAL_RESPONSE_HEADERS: Key<Vec<String>> =
     Key::config_map("global-auth-response-headers", parse::list).says(
-        "names of headers, comma separated",
+        "names of headers, comma separated, 64 at most",
         "none",
-        "auth-response-headers for it; what is no name is left out.",
+        "auth-response-headers for it; what is no name is left out. With more, the paths that ask answer 503.",
     );
 
 pub(super) static GLOBAL_REQUEST_REDIRECT: Key<Template> = Key::config_map(

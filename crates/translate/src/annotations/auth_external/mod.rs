@@ -157,7 +157,10 @@ fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
     let sign_in = settings.get(&keys::GLOBAL_SIGN_IN);
     let sign_in = sign_in.map(|url| sign_in_template(&url, parameter.as_deref())).transpose()?;
     let key = settings.get(&keys::GLOBAL_CACHE_KEY);
-    let names = settings.get_or(&keys::GLOBAL_RESPONSE_HEADERS, Vec::new());
+    // Without them the application would believe what the client sent.
+    let of_all = &keys::GLOBAL_RESPONSE_HEADERS;
+    let names = values::few(settings.get_or(of_all, Vec::new()))
+        .map_err(|wrong| format!("{} {wrong}", of_all.about.name))?;
     let (response_headers, wrong): (Vec<_>, Vec<_>) =
         names.into_iter().partition(|name| parse::header_name(name).is_ok());
     if settings.is_of_config_map() && !wrong.is_empty() {

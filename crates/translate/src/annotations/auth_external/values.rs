@@ -7,6 +7,9 @@ use model::policy::CacheDuration;
 const METHODS: [&str; 9] =
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"];
 
+/// Headers of an answer that reach the application, as many as `ExternalAuth` of a route may name.
+const MOST_NAMES: usize = 64;
+
 fn made_of(text: &str, signs: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c))
 }
@@ -43,11 +46,19 @@ pub(super) fn parameter(text: &str) -> Result<String, String> {
 
 /// Names of headers as they are written: the case is that of what is sent.
 pub(super) fn headers(text: &str) -> Result<Vec<String>, String> {
-    let names = parse::list(text)?;
+    let names = few(parse::list(text)?)?;
     match names.iter().find_map(|name| parse::header_name(name).err()) {
         Some(wrong) => Err(format!("has an item that {wrong}")),
         None => Ok(names),
     }
+}
+
+/// Every request looks for each of them, and nginx reads the more slowly the more there are.
+pub(super) fn few(names: Vec<String>) -> Result<Vec<String>, String> {
+    if names.len() > MOST_NAMES {
+        return Err(format!("has {} names, {MOST_NAMES} is the most: list fewer", names.len()));
+    }
+    Ok(names)
 }
 
 pub(super) fn reference(text: &str) -> Result<String, String> {
@@ -142,6 +153,8 @@ mod tests {
     fn names_and_urls_have_no_other_signs() {
         assert_eq!(headers("X-User, X-Group"), Ok(vec!["X-User".to_owned(), "X-Group".to_owned()]));
         assert!(headers("X-User, X Bad").is_err() && headers("X-User: a").is_err());
+        let most = |count| headers(&vec!["X-User"; count].join(",")).map(|names| names.len());
+        assert_eq!((most(64), most(65).is_err()), (Ok(64), true));
         assert!(url("http://a/b#c").is_err() && url("http://a/%20").is_err());
         assert!(whole_url("login").is_err() && whole_url("https:///x").is_err());
     }
