@@ -2,7 +2,7 @@
 //! that address's which had its last one longest ago: who asks more often, or over more connections, is not asked for
 //! more often, and keeps nobody else waiting.
 
-use crate::places::party;
+use sockets::party;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 //! address, which waits beyond that. Where others need room, the address that holds most loses the review that has been
 //! coming in for longest: whoever announces much and sends nothing keeps nobody else out.
 
-use runtime::places::party;
+use sockets::party;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
