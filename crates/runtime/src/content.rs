@@ -1,5 +1,5 @@
-//! The content of a page: all of it at once, or in pieces that are made as they are sent, beside the thread that carries
-//! connections.
+//! The content of a page: all of it at once, or in pieces that are made as they are sent, beside the thread that
+//! carries connections.
 
 use crate::places::Answering;
 use crate::turns::Turns;

@@ -211,7 +211,7 @@ async fn who_sends_reviews_in_a_loop_over_many_connections_has_one_turn_between_
     let _turn = TURN.lock().await;
     let started = Arc::new(start(CLASS).await);
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let annotations: serde_json::Map<_, _> = (0..1200)
+    let annotations: serde_json::Map<_, _> = (0..1400)
         .map(|n| (format!("nginx.ingress.kubernetes.io/k{n}"), serde_json::json!("v")))
         .collect();
     let meta = serde_json::json!({"name": "x", "namespace": "demo", "annotations": annotations});
