@@ -159,6 +159,8 @@ async fn who_takes_all_places_loses_the_oldest_to_others_and_keeps_nobody_out() 
     assert_eq!(kept, Some(200), "who holds few keeps them, however old they are");
     let first = exchange(&mut held[0], &asking("stranger", "stranger.test")).await;
     assert_eq!(first, None, "it was the oldest");
+    let (_, all, lost) = controller::admission::connections().expect("somebody listens");
+    assert!(all == 512 && lost >= 29, "of {all} places {lost} were lost");
 }
 
 /// A review of an Ingress with an annotation of so many bytes.
