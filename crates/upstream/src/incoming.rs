@@ -63,7 +63,8 @@ impl Incoming {
         self.journal.complains(data);
     }
 
-    /// Reads more; zero at the end of the connection. The deadline for it stays until the answer [goes on](Self::goes_on).
+    /// Reads more; zero at the end of the connection. The deadline for it stays until the answer
+    /// [goes on](Self::goes_on).
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

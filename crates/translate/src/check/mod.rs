@@ -103,8 +103,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Makes one line of each text, in which nothing moves a cursor: names and keys may hold anything where objects come
-    /// from files.
+    /// Makes one line of each text, in which nothing moves a cursor: names and keys may hold anything where objects
+    /// come from files.
     fn printable(mut self) -> Self {
         let one_line = |text: &mut String| *text = Printable(text).to_string();
         let Self { ingresses, others, unread, objects, gateway } = &mut self;
