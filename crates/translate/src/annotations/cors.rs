@@ -33,7 +33,11 @@ static METHODS: Key<String> = Key::annotation("cors-allow-methods", methods)
     )
     .risk(Risk::Medium);
 static HEADERS: Key<String> = Key::annotation("cors-allow-headers", headers)
-    .says("header names, comma separated", ALLOWED_HEADERS, "Access-Control-Allow-Headers, 3k at most.")
+    .says(
+        "header names, comma separated",
+        ALLOWED_HEADERS,
+        "Access-Control-Allow-Headers, 3k at most.",
+    )
     .risk(Risk::Medium);
 static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse::boolean).says(
     "true or false",
@@ -41,7 +45,11 @@ static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse:
     "Answers carry Access-Control-Allow-Credentials: true.",
 );
 static EXPOSE: Key<String> = Key::annotation("cors-expose-headers", exposed)
-    .says("header names, comma separated, or *", "none", "Access-Control-Expose-Headers, 3k at most.")
+    .says(
+        "header names, comma separated, or *",
+        "none",
+        "Access-Control-Expose-Headers, 3k at most.",
+    )
     .risk(Risk::Medium);
 static MAX_AGE: Key<i64> =
     Key::annotation("cors-max-age", whole).says("seconds", "1728000", "Access-Control-Max-Age.");
@@ -158,11 +166,7 @@ fn headers(text: &str) -> Result<String, String> {
 }
 
 fn exposed(text: &str) -> Result<String, String> {
-    if words(text, |c| is_name(c) || c == '*') {
-        short(text)
-    } else {
-        Err(NO_HEADERS.to_owned())
-    }
+    if words(text, |c| is_name(c) || c == '*') { short(text) } else { Err(NO_HEADERS.to_owned()) }
 }
 
 const NO_HEADERS: &str =
