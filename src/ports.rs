@@ -78,11 +78,26 @@ pub(crate) fn reserved(
     Ok(reserved)
 }
 
+/// Ports of TCP that are open besides those of HTTP, and shared with nobody.
+pub(crate) fn of_process(
+    listeners: &Listeners,
+    webhook: &Webhook,
+    profiling: &Profiling,
+) -> BTreeSet<u16> {
+    let others = [webhook.validating_webhook, profiling.listener()].into_iter().flatten();
+    others.map(|address| address.port()).chain([listeners.healthz_port]).collect()
+}
+
 /// Where hosts are served unless flags say otherwise.
 pub(crate) const USUAL_HTTP: [u16; 2] = [80, 443];
 
 /// The ports that are reserved unless flags say otherwise: what judges objects beside no running process goes by them.
 pub(crate) fn usual() -> BTreeSet<u16> {
+    USUAL_HTTP.into_iter().chain(usual_of_process()).collect()
+}
+
+/// Those of them that are shared with nobody.
+pub(crate) fn usual_of_process() -> BTreeSet<u16> {
     const HEALTH: u16 = 10254;
-    USUAL_HTTP.into_iter().chain([HEALTH, Profiling::default().port()]).collect()
+    BTreeSet::from([HEALTH, Profiling::default().port()])
 }

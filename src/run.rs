@@ -106,7 +106,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let raw = listeners.engine == EngineName::Nginx;
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
-    let options = Options { reserved_ports: reserved, http_ports, raw, ..of_source };
+    let process_ports = ports::of_process(&listeners, &webhook, &profiling);
+    let options = Options { reserved_ports: reserved, process_ports, http_ports, raw, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {

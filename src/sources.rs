@@ -201,6 +201,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         tcp_services: tcp_services_configmap,
         udp_services: udp_services_configmap,
         reserved_ports: ports::usual(),
+        process_ports: ports::usual_of_process(),
         http_ports: ports::USUAL_HTTP,
         passthrough: enable_ssl_passthrough,
         namespace_budget,

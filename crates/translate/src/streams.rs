@@ -17,6 +17,8 @@ pub(crate) struct Found {
     pub(crate) streams: BTreeMap<StreamPort, Stream>,
     /// Entries that lead nowhere, and why.
     pub(crate) problems: Vec<Problem>,
+    /// The ports that entries ask for, open or not.
+    pub(crate) ports: BTreeSet<StreamPort>,
     /// Every Service that an entry names, existing or not.
     pub(crate) services: BTreeSet<ObjectKey>,
 }
@@ -91,6 +93,7 @@ impl Reader<'_> {
                 "{value:?} names no Service port and the entry is left out: write such as demo/db:5432"
             ));
         };
+        found.ports.insert(port);
         found.services.insert(entry.service.clone());
         let behind = self.behind(&entry)?;
         if behind.endpoints.usable().is_empty() && behind.external.is_none() {

@@ -5,7 +5,7 @@ use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::missing::note;
 use super::names::covers;
-use super::reach::Reach;
+use super::reach::{Reach, Taken};
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use super::targets::port_of;
 use crate::{GatewayServices, Options};
@@ -118,7 +118,7 @@ impl State {
     pub(super) fn read(
         (gateway, sets): (&Arc<Gateway>, Vec<Set>),
         reach: Reach,
-        (snapshot, options): (&Snapshot, &Options),
+        (snapshot, options, taken): (&Snapshot, &Options, Taken<'_>),
         certified: Certified<'_>,
     ) -> Self {
         let own = Group {
@@ -146,8 +146,9 @@ impl State {
                     (snapshot, options),
                     &mut *certified,
                 );
-                let port = port_of(listener).filter(|_| matches!(reach, Reach::Behind(_)));
-                let refused = read.refused.or_else(|| reach.refuses(port?));
+                let port = port_of(listener);
+                let refused = read.refused.or_else(|| reach.refuses(port?, taken));
+                let port = port.filter(|_| matches!(reach, Reach::Behind(_)));
                 let is_pending = port.is_some_and(|port| reach.place(port).is_none());
                 listeners.push(Listening { set, at, conflict, refused, is_pending, ..read });
             }

@@ -66,6 +66,7 @@ use objects::{ObjectKey, Snapshot};
 use parents::{Parent, ours};
 use places::{Places, amounts};
 use reach::Behind;
+use reach::Taken;
 use rules::Port;
 use status::unserved;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,8 @@ pub(crate) struct Gateways {
     behind: BTreeMap<ObjectKey, Behind>,
     /// How many ports the Gateways of a namespace may have.
     most_ports: u64,
+    /// The ports of TCP and UDP services.
+    stream_ports: BTreeSet<StreamPort>,
     /// The lists of endpoints of the Service ports that routes lead to.
     lists: Lists<Port>,
     /// What routes take, by namespace.
@@ -130,6 +133,8 @@ pub(crate) struct Around<'a> {
     pub(crate) endpoints: u64,
     /// How many ports behind their Services the Gateways of a namespace may have.
     pub(crate) ports: u64,
+    /// Ports of TCP and UDP services, which have all addresses.
+    pub(crate) stream_ports: &'a BTreeSet<StreamPort>,
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
@@ -256,6 +261,10 @@ impl Gateways {
                 || authorities_of(&state.gateway).any(|map| around.config_maps.contains(&map))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
+        if self.stream_ports != *around.stream_ports {
+            self.stream_ports.clone_from(around.stream_ports);
+            work.gateways.extend(self.gateways.keys().cloned());
+        }
         self.give_addresses(around, work);
         let mut others = BTreeSet::new();
         for key in &work.gateways.clone() {
@@ -264,7 +273,8 @@ impl Gateways {
                 let reach = self.reach(key);
                 let sets = self.sets_of(gateway, new);
                 let looked_at = (gateway, sets);
-                State::read(looked_at, reach, (new, around.options), &mut *around.certified)
+                let taken = Taken::of(around.options, around.stream_ports);
+                State::read(looked_at, reach, (new, around.options, taken), &mut *around.certified)
             });
             if self.gateways.get(key) != state.as_ref() {
                 self.touch_children(key, work);

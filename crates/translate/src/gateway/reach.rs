@@ -3,8 +3,11 @@
 use super::addresses::Given;
 use super::service_names::service_name;
 use super::targets::{Port, Target, Targets};
+use crate::Options;
+use model::{StreamPort, Transport};
 use objects::gateway::Gateway;
 use objects::{ObjectKey, Service};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -20,6 +23,31 @@ pub(super) enum Reach {
     Own(Given),
     /// By a Service, which leads to ports of its own.
     Behind(Behind),
+}
+
+/// Ports of the process that are open at all addresses and shared with nobody: a socket at the address of a Gateway
+/// would keep them from being opened, or they would keep it.
+#[derive(Clone, Copy)]
+pub(super) struct Taken<'a> {
+    by_process: &'a BTreeSet<u16>,
+    by_streams: &'a BTreeSet<StreamPort>,
+}
+
+impl<'a> Taken<'a> {
+    pub(super) fn of(options: &'a Options, by_streams: &'a BTreeSet<StreamPort>) -> Self {
+        Self { by_process: &options.process_ports, by_streams }
+    }
+
+    fn why(self, (transport, number): Port) -> Option<String> {
+        let who = if transport == Transport::Tcp && self.by_process.contains(&number) {
+            "Fairway itself"
+        } else if self.by_streams.contains(&StreamPort { transport, number, address: None }) {
+            "a TCP or UDP service of a ConfigMap"
+        } else {
+            return None;
+        };
+        Some(format!("port {number} is that of {who} at every address: choose another one"))
+    }
 }
 
 /// The Service of a Gateway, and what is behind it.
@@ -98,13 +126,17 @@ impl Reach {
         }
     }
 
-    /// Why a port cannot be had.
-    pub(super) fn refuses(&self, port: Port) -> Option<(&'static str, String)> {
-        let Self::Behind(behind) = self else { return None };
-        match behind.targets.get(&port) {
-            Some(Target::Refused(why)) => Some(("PortUnavailable", (*why).to_owned())),
-            _ => None,
-        }
+    /// Why a port cannot be had. Where it leads to another one, `taken` is not in its way.
+    pub(super) fn refuses(&self, port: Port, taken: Taken<'_>) -> Option<(&'static str, String)> {
+        let why = match self {
+            Self::Shared => return None,
+            Self::Own(_) => taken.why(port)?,
+            Self::Behind(behind) => match behind.targets.get(&port) {
+                Some(Target::Refused(why)) => (*why).to_owned(),
+                _ => return None,
+            },
+        };
+        Some(("PortUnavailable", why))
     }
 
     /// The addresses of its own; nothing where it has those of the process.

@@ -23,7 +23,9 @@ use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
-use model::{Backend, Certificate, Changes, Configuration, Kind, ServerName, UpstreamId};
+use model::{
+    Backend, Certificate, Changes, Configuration, Kind, ServerName, StreamPort, UpstreamId,
+};
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot};
 use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +83,8 @@ pub struct Translator {
     targets_for_all: BTreeSet<Target>,
     /// Services that TCP and UDP services lead to.
     stream_services: BTreeSet<ObjectKey>,
+    /// Their ports.
+    stream_ports: BTreeSet<StreamPort>,
     budgets: Budgets,
     /// The lists of endpoints of Ingresses.
     lists: Lists<Target>,
@@ -143,6 +147,7 @@ impl Translator {
             default_backend: Backend::NotFound,
             targets_for_all: BTreeSet::new(),
             stream_services: BTreeSet::new(),
+            stream_ports: BTreeSet::new(),
             budgets: Budgets::default(),
             lists: Lists::default(),
             gateway: Gateways::default(),
@@ -192,13 +197,14 @@ impl Translator {
         self.weigh_lists(&budget, &mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
+        // Gateways keep clear of their ports.
+        if make_streams {
+            self.make_streams();
+        }
         let behind = (&*touched.secrets, &touched.config_maps);
         self.make_routes(&old, &touched.services, behind, &budget, &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
-        if make_streams {
-            self.make_streams();
-        }
         self.ground = Some(ground);
         self.passwords.forget();
         let changes = Changes::between(&before, &self.configuration);

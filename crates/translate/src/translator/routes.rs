@@ -25,6 +25,7 @@ impl Translator {
         }
         let before = self.gateway.secrets.clone();
         let Self { certificates, snapshot, options, gateway, configuration, .. } = self;
+        let stream_ports = &self.stream_ports;
         let mut certified = |secret: &ObjectKey| {
             let found = certificates.get(secret, snapshot)?;
             Ok(certificate::costly(&found))
@@ -37,6 +38,7 @@ impl Translator {
             listeners: budget.listeners(),
             endpoints: budget.endpoints(),
             ports: budget.gateway_ports(),
+            stream_ports,
             services: &touched,
             secrets,
             config_maps,

@@ -17,7 +17,7 @@ impl Translator {
     pub(super) fn make_streams(&mut self) {
         let found = streams::read(&self.snapshot, &self.options);
         self.ledger.set(Finder::Streams, found.problems);
-        self.stream_services = found.services;
+        (self.stream_services, self.stream_ports) = (found.services, found.ports);
         let streams = &mut self.configuration.streams;
         let gone = streams
             .keys()

@@ -1,7 +1,7 @@
 //! Hosts, paths and backends where several Ingresses meet.
 
 use crate::builders::*;
-use model::policy::{ClientCertificate, Protocol};
+use model::policy::{ClientCertificate, Origins, Protocol};
 use model::{PathKind, ServerName};
 use objects::{PathType, PortRef, Reference};
 use translate::{Options, references, translate};
@@ -175,6 +175,52 @@ fn global_authentication_that_cannot_be_read_denies_all_but_the_exempt() {
         is_denied(&configuration, "shop.test", "/")
             && !is_denied(&configuration, "exempt.test", "/")
     );
+}
+
+#[test]
+fn more_names_of_headers_than_a_guard_may_have_close_the_paths_that_it_guards() {
+    let options = Options { config_map: Some(key("demo", "settings")), ..Options::default() };
+    let names = |count: usize| (0..count).map(|at| format!("x-{at}")).collect::<Vec<_>>().join(",");
+    for (own, of_all, denied) in
+        [(64, 64, [false, false]), (65, 64, [true, false]), (64, 65, [false, true])]
+    {
+        let mut snapshot = cluster();
+        let of_all = names(of_all);
+        let settings = [
+            ("global-auth-url", "http://auth.example/"),
+            ("global-auth-response-headers", of_all.as_str()),
+        ];
+        put_config_map(&mut snapshot, config_map("demo", "settings", &settings));
+        let mut guarded = simple("demo", "own", "own.test", "/", "s");
+        annotate(&mut guarded, "auth-url", "http://auth.example/");
+        annotate(&mut guarded, "auth-response-headers", &names(own));
+        put_ingress(&mut snapshot, guarded);
+        put_ingress(&mut snapshot, simple("demo", "shop", "shop.test", "/", "s"));
+        let found = translate(&snapshot, &options);
+        let is_denied = |host| is_denied(&found.configuration, host, "/");
+        assert_eq!([is_denied("own.test"), is_denied("shop.test")], denied);
+        let told = found.problems.to_string().contains("has 65 names, 64 is the most: list fewer");
+        assert_eq!(told, denied != [false, false], "{}", found.problems);
+    }
+}
+
+#[test]
+fn of_more_than_a_thousand_origins_the_first_thousand_are_allowed_and_that_is_told() {
+    for (count, told) in [(1000, false), (1001, true)] {
+        let mut snapshot = cluster();
+        let mut shop = simple("demo", "shop", "shop.test", "/", "s");
+        let origins: Vec<_> = (0..count).map(|at| format!("https://a{at}.test")).collect();
+        annotate(&mut shop, "enable-cors", "true");
+        annotate(&mut shop, "cors-allow-origin", &origins.join(","));
+        put_ingress(&mut snapshot, shop);
+        let found = translate(&snapshot, &Options::default());
+        let location = location(&found.configuration, "shop.test", "/", PathKind::Prefix);
+        let cors = location.and_then(|location| location.policy.cors.clone()).expect("it is on");
+        let Origins::Listed(listed) = &cors.origins else { panic!("everybody is allowed") };
+        assert_eq!(listed.len(), 1000);
+        let problems = found.problems.to_string();
+        assert_eq!(problems.contains("has 1001 origins"), told, "{problems}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::builders::*;
 use model::{ServerName, StreamPort, Transport};
 use objects::{ServicePort, SlicePort, Snapshot};
 use std::collections::BTreeSet;
-use translate::{Options, Translator, translate};
+use translate::{GatewayServices, Options, Translator, translate};
 
 fn options() -> Options {
     Options {
@@ -160,4 +160,60 @@ fn a_stream_snippet_of_the_config_map_opens_ports() {
         let (ports, problems) = read(text);
         assert!(ports.is_empty() && problems.contains(words), "{text}: {problems}");
     }
+}
+
+const GATEWAY: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: evil, name: g}
+spec:
+  gatewayClassName: fairway
+  listeners:
+  - {name: health, protocol: TCP, port: 10254}
+  - {name: webhook, protocol: HTTP, port: 8443}
+  - {name: tcp, protocol: HTTP, port: 9000}
+  - {name: tcp-as-udp, protocol: UDP, port: 9000}
+  - {name: udp, protocol: UDP, port: 53}
+  - {name: http, protocol: HTTP, port: 80}
+  - {name: raw, protocol: TCP, port: 443}
+  - {name: free, protocol: HTTP, port: 8080}
+";
+
+#[test]
+fn gateways_keep_clear_of_ports_that_are_open_at_all_addresses_and_get_them_when_they_are_free() {
+    let own = Options {
+        process_ports: BTreeSet::from([8443, 10254]),
+        reserved_ports: BTreeSet::from([80, 443, 8443, 10254]),
+        gateway_addresses: vec!["192.0.2.0/30".parse().expect("addresses")],
+        ..options()
+    };
+    let taken = |options: &Options, translator: &mut Translator, snapshot: &Snapshot| {
+        let found = translator.update(snapshot);
+        let anew = translate(snapshot, options);
+        assert_eq!(found.statuses, anew.statuses);
+        assert_eq!(found.configuration, anew.configuration);
+        let listeners = found.statuses.gateways[&key("evil", "g")].listeners.iter();
+        let refused = listeners.filter(|listener| {
+            listener.conditions.iter().any(|one| one.reason == "PortUnavailable" && !one.holds)
+        });
+        refused.map(|listener| listener.name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    let mut all = of_gateways(GATEWAY);
+    let mut translator = Translator::new(own.clone());
+    let mut of_own = |all: &Snapshot| taken(&own, &mut translator, all);
+    assert_eq!(of_own(&all), "health webhook");
+    // Whether an endpoint is ready does not matter: it may be at any time.
+    put_config_map(&mut all, config_map("demo", "tcp", &[("9000", "demo/s:80")]));
+    assert_eq!(of_own(&all), "health webhook tcp");
+    put_config_map(&mut all, config_map("demo", "udp", &[("53", "demo/dns:53")]));
+    assert_eq!(of_own(&all), "health webhook tcp udp");
+    put_config_map(&mut all, config_map("demo", "tcp", &[]));
+    assert_eq!(of_own(&all), "health webhook udp");
+    // Ports of a Service lead to others.
+    let behind = Options {
+        gateway_addresses: Vec::new(),
+        gateway_services: GatewayServices::LoadBalancer,
+        ..own.clone()
+    };
+    assert_eq!(taken(&behind, &mut Translator::new(behind.clone()), &all), "");
 }
