@@ -102,11 +102,11 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let health = (ready.clone(), &shutdown);
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
     let reserved = ports::reserved((&listeners, &webhook, &profiling), &classes, accepted.ports)?;
+    let process_ports = ports::of_process(&listeners, &webhook, &profiling);
     let webhook = bind_webhook(webhook, &listeners, &engine).await?;
     let raw = listeners.engine == EngineName::Nginx;
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
-    let process_ports = ports::of_process(&listeners, &webhook, &profiling);
     let options = Options { reserved_ports: reserved, process_ports, http_ports, raw, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
