@@ -53,6 +53,12 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     outcome
 }
 
+/// With what the engine asks of translation.
+fn of_listeners(listeners: &Listeners, options: Options) -> Options {
+    let http_ports = [listeners.http_port, listeners.https_port];
+    Options { raw: listeners.engine == EngineName::Nginx, http_ports, ..options }
+}
+
 /// Prints what a folder means.
 pub(crate) fn translate(flags: &Translate) -> Result<()> {
     let manifests = [&flags.manifests[..], &flags.paths[..]].concat();
@@ -104,10 +110,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let reserved = ports::reserved((&listeners, &webhook, &profiling), &classes, accepted.ports)?;
     let process_ports = ports::of_process(&listeners, &webhook, &profiling);
     let webhook = bind_webhook(webhook, &listeners, &engine).await?;
-    let raw = listeners.engine == EngineName::Nginx;
-    let http_ports = [listeners.http_port, listeners.https_port];
-    let of_source = of_source(&classes, &source).await;
-    let options = Options { reserved_ports: reserved, process_ports, http_ports, raw, ..of_source };
+    let of_source = of_listeners(&listeners, of_source(&classes, &source).await);
+    let options = Options { reserved_ports: reserved, process_ports, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {

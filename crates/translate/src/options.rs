@@ -73,8 +73,8 @@ pub struct Options {
     pub udp_services: Option<ObjectKey>,
     /// Ports that are taken already, or were by ingress-nginx: no TCP or UDP service has them.
     pub reserved_ports: BTreeSet<u16>,
-    /// Ports of TCP that the process has open for itself and shares with nobody: no Gateway has them at an address of its
-    /// own, which would be in the way of all addresses. Those of HTTP and HTTPS are shared.
+    /// Ports of TCP that the process has open for itself and shares with nobody: no Gateway has them at an address of
+    /// its own, which would be in the way of all addresses. Those of HTTP and HTTPS are shared.
     pub process_ports: BTreeSet<u16>,
     /// `--http-port` and `--https-port`: a server of `http-snippet` may be there by its name, and listeners of Gateways
     /// may name them besides 80 and 443.
