@@ -32,7 +32,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@$(CARGO) build --package fairway --package demo
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
-build: ## Build the program as it is shipped; prints where it is (about 10 CPU-minutes, 4 GB of memory, 2 GB of disk)
+build: ## Build the program as it is shipped; prints where it is (about 13 CPU-minutes, 3.2 GB of memory, 2 GB of disk)
 	@scripts/need cargo cc
 	@$(CARGO) build --release --locked --bin fairway
 	@echo $(BUILD)/release/fairway

@@ -230,7 +230,7 @@ A page about it, and its routes in a terminal
   {fairway} top --healthz-port {health}
 
 Edit {manifests}/site.yaml
-(say, `name: blue` into `name: green`), save, and send a request again. Ctrl-C ends it.
+(say, `name: blue` of the first Ingress into `name: green`), save, and send a request again. Ctrl-C ends it.
 "
     )
 }
