@@ -1,7 +1,7 @@
 //! `fairway convert`: objects of the Gateway API for Ingresses.
 
 use crate::flags::Convert as Flags;
-use crate::reading;
+use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
 use ::convert::{Converted, Target, Weight};
@@ -22,7 +22,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         classes,
     } = flags;
     source.manifests.extend(paths);
-    let (snapshot, options) = reading::read(source, &classes)?;
+    let Objects { snapshot, options, .. } = reading::read(source, &classes)?;
     let unread = snapshot.malformed.len();
     let gateway = objects::ObjectKey::new(gateway_namespace, gateway_name);
     let converted =
