@@ -1,7 +1,7 @@
 //! `fairway convert`: objects of the Gateway API for Ingresses.
 
 use crate::flags::Convert as Flags;
-use crate::reading;
+use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
 use ::convert::{Converted, Target, Weight};
@@ -22,7 +22,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         classes,
     } = flags;
     source.manifests.extend(paths);
-    let (snapshot, options) = reading::read(source, &classes)?;
+    let Objects { snapshot, options, .. } = reading::read(source, &classes)?;
     let unread = snapshot.malformed.len();
     let gateway = objects::ObjectKey::new(gateway_namespace, gateway_name);
     let converted =
@@ -56,16 +56,16 @@ fn totals(converted: &Converted) -> String {
     let of = |weights: &[Weight]| {
         converted.losses.iter().filter(|loss| weights.contains(&loss.weight)).count()
     };
-    let lossy = converted.losses.iter().filter(|loss| loss.weight != Weight::Note);
+    let lossy = converted.losses.iter().filter(|loss| loss.weight <= Weight::Otherwise);
     let touched: BTreeSet<_> = lossy.filter_map(|loss| loss.ingress.as_ref()).collect();
     format!(
-        "Ingresses: {}, {} of them with losses; objects: {}; closed for want of a guard: {}, lost: {}, otherwise in form: {}, notes: {}",
+        "Ingresses: {}, {} of them with losses; objects: {}; closed: {}, lost: {}, otherwise in form: {}, notes: {}",
         converted.ingresses,
         touched.len(),
         converted.objects.len(),
         of(&[Weight::Closed]),
         of(&[Weight::Lost, Weight::LostOverTls]),
         of(&[Weight::Otherwise]),
-        of(&[Weight::Note]),
+        of(&[Weight::NoteOverTls, Weight::Note]),
     )
 }

@@ -1,7 +1,7 @@
 //! `fairway explain`: why a request goes where it goes.
 
 use crate::flags::{Explain as Flags, Output};
-use crate::reading;
+use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
 use anyhow::{Context, Result, bail, ensure};
@@ -32,12 +32,14 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         tls: url.secure.then_some(tls),
         ..question(&url, &method, &headers, client)?
     };
-    let (snapshot, options) = reading::read(source, &classes)?;
+    let Objects { snapshot, options, assumed } = reading::read(source, &classes)?;
     let translation = translate::translate(&snapshot, &options);
     for note in notes(&url.host, &snapshot, &options, &translation) {
         note!("{note}");
     }
-    let decisions = decide(&translation.configuration, question)?;
+    let mut decisions = decide(&translation.configuration, question)?;
+    let class = |outcome| Decision { step: "IngressClass", outcome, by: None };
+    decisions.extend(assumed.map(class));
     match format {
         Output::Json => say::json(&serde_json::to_string_pretty(&decisions)?)?,
         Output::Text => decisions.iter().try_for_each(print)?,

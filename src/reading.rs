@@ -58,8 +58,16 @@ fn passed_over(folder: &Path, depth: usize) -> Vec<PathBuf> {
     found
 }
 
+/// What was read.
+pub(crate) struct Objects {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) options: Options,
+    /// What is said of a class that is not among the objects, where that decides whether Ingresses are served.
+    pub(crate) assumed: Option<String>,
+}
+
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
-pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
+pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     let mut options = sources::options(classes);
     let source = as_kubectl(source);
     let is_folder = !source.manifests.is_empty();
@@ -74,9 +82,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     } else {
         sources::first_snapshot(source, &options)?
     };
-    if is_folder {
-        assume_class(&mut snapshot, &options);
-    }
+    let assumed = if is_folder { assume_class(&mut snapshot, &options) } else { None };
     for path in passed_over {
         let message = "is passed over, as its name ends neither in .yaml, .yml nor .json: rename it, unpack it, or \
             take it away";
@@ -103,7 +109,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
             key.name
         ),
     }
-    Ok((snapshot, options))
+    Ok(Objects { snapshot, options, assumed })
 }
 
 /// The Issuers of the cluster, which only `check` asks about; why there are none is said.
@@ -155,15 +161,25 @@ fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
 }
 
 /// Folders rarely hold the IngressClass: without any, the usual one is taken as ours.
-fn assume_class(snapshot: &mut Snapshot, options: &Options) {
+fn assume_class(snapshot: &mut Snapshot, options: &Options) -> Option<String> {
     if snapshot.classes.as_ref().is_some_and(|classes| !classes.is_empty()) {
-        return;
+        return None;
     }
     let key = ObjectKey::new("", options.ingress_class.as_str());
     note!("no IngressClass found: Ingresses of class {} count as ours", key.name);
     let meta = Meta { key: key.clone(), ..Meta::default() };
     let class = IngressClass { meta, controller: options.controller_class.clone() };
+    let mut ingresses = snapshot.ingresses.values();
+    let is_named = ingresses.any(|ingress| ingress.class.as_deref() == Some(&*key.name));
+    let told = is_named.then(|| {
+        format!(
+            "none is among the objects: `fairway run` answers 404 for Ingresses of class {} until it is (its \
+             spec.controller is {})",
+            key.name, options.controller_class
+        )
+    });
     snapshot.classes = Some(std::iter::once((key, Arc::new(class))).collect());
+    told
 }
 
 #[cfg(test)]

@@ -222,6 +222,53 @@ fn what_another_namespace_asks_for_in_vain_is_a_near_miss() {
     assert!(said.contains("near miss: Ingress two/it names shop.test, but spec.rules"), "{said}");
 }
 
+/// An Ingress of class `nginx` alone, for a Service that has no endpoints.
+const CLASSLESS: &str = r#"
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: it, namespace: demo}, spec: {ingressClassName: nginx, rules: [{host: a.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: blue, port: {number: 80}}}}]}}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: blue, namespace: demo}, spec: {ports: [{port: 80}]}}
+"#;
+
+#[test]
+fn a_class_that_is_not_among_the_objects_is_said_on_standard_output() {
+    const WORDS: &str = "answers 404 for Ingresses of class nginx until it is";
+    for format in ["table", "markdown", "json"] {
+        let (_, page, _) = checked(&[CLASSLESS], &["--format", format]);
+        assert!(page.contains(WORDS) && page.contains("IngressClass"), "{format}: {page}");
+        let (_, page, _) = checked(&[&ingress("nginx"), CLASSLESS], &["--format", format]);
+        assert!(!page.contains(WORDS), "{format}: {page}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), CLASSLESS).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    for format in ["text", "json"] {
+        let output =
+            fairway(&["explain", "http://a.example/", "--manifests", path, "--format", format]);
+        let story = text(&output.stdout);
+        assert!(story.contains(WORDS) && story.contains("IngressClass"), "{story}");
+        // The Service that lacks endpoints is named with what to do about it.
+        assert!(story.contains("Service demo/blue has no EndpointSlice"), "{story}");
+    }
+}
+
+#[test]
+fn a_snippet_is_not_refused_by_both_where_no_config_map_was_read() {
+    const OLD: &str = "metadata: {name: it, namespace: demo}";
+    let new = "metadata: {name: it, namespace: demo, annotations: {nginx.ingress.kubernetes.io/configuration-snippet: \
+               'more_set_headers \"A: b\";'}}";
+    let objects = CLASSLESS.replace(OLD, new);
+    let (_, page, _) = checked(&[&ingress("nginx"), &objects], &[]);
+    assert!(page.lines().any(|line| line == "refused, maybe by both  demo/it"), "{page}");
+    assert!(
+        page.contains("; no ConfigMap was read: give `check` that of the controller"),
+        "{page}"
+    );
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: ingress-nginx-controller, namespace: ingress-nginx}}";
+    let (_, page, _) = checked(&[&ingress("nginx"), &objects, map], &[]);
+    assert!(page.lines().any(|line| line == "refused by both         demo/it"), "{page}");
+    assert!(!page.contains("no ConfigMap was read"), "{page}");
+}
+
 #[test]
 fn the_config_map_is_found_or_asked_for() {
     let site = ingress("nginx");

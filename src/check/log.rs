@@ -1,7 +1,7 @@
 //! `fairway check --log`: the verdict on requests that ingress-nginx has logged.
 
 use crate::flags::{Check as Flags, FailOn, Format as Output};
-use crate::reading;
+use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::{aside, note};
 use anyhow::{Result, bail, ensure};
@@ -48,7 +48,7 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         && log.iter().any(|path| path == stdin);
     ensure!(!twice, "standard input is either objects or a log: give one of them as a file");
     source.manifests.extend(paths);
-    let (snapshot, options) = reading::read(source, &classes)?;
+    let Objects { snapshot, options, .. } = reading::read(source, &classes)?;
     let format = format(log_format.as_deref(), &snapshot, &options)?;
     let (configuration, findings) = meaning(&snapshot, &options)?;
     let known = Known::new(configuration, findings);
@@ -75,7 +75,8 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         Output::Lines | Output::Markdown => {}
     }
     if let Some(first) = tally.unread_examples.first() {
-        note!("{} lines could not be read, the first is {first}", tally.unread);
+        let lines = if tally.unread == 1 { "line" } else { "lines" };
+        note!("{} {lines} could not be read, the first is {first}", tally.unread);
     }
     Ok(match fail_on {
         _ if is_too_much(tally.unread, tally.requests) => {

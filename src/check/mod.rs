@@ -5,7 +5,7 @@ mod markdown;
 mod table;
 
 use crate::flags::{Check as Flags, FailOn, Format};
-use crate::reading;
+use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
 use anyhow::{Result, ensure};
@@ -24,7 +24,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     source.manifests.extend(paths);
     let started = Instant::now();
     note!("reading the objects …");
-    let (mut snapshot, options) = reading::read(source.clone(), &classes)?;
+    let Objects { mut snapshot, options, assumed } = reading::read(source.clone(), &classes)?;
     reading::add_issuers(source, &mut snapshot);
     note!(
         "{} and {} read in {:.1} s",
@@ -33,7 +33,9 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         started.elapsed().as_secs_f64()
     );
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let check = translate::check(&snapshot, &options, now.cast_signed());
+    let mut check = translate::check(&snapshot, &options, now.cast_signed());
+    let class = |message| Remark { key: Some("IngressClass".to_owned()), message };
+    check.objects.extend(assumed.map(class));
     note!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
         Format::Table | Format::Lines => say::text(table::page(&check, all))?,

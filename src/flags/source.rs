@@ -12,7 +12,7 @@ const SYNC_PERIOD: Duration = Duration::from_secs(30 * 60);
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Objects")]
 pub(crate) struct Source {
-    /// A folder (or file) of YAML or JSON to serve instead of a cluster; followed as it changes. May be repeated.
+    /// A folder (or file) of YAML or JSON instead of a cluster; `run` follows it as it changes. May be repeated.
     #[arg(long, value_name = "PATH")]
     pub(crate) manifests: Vec<PathBuf>,
     /// A kubeconfig file; in a Pod its service account is used without one.

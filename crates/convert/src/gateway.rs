@@ -2,7 +2,7 @@
 
 use crate::lost::{Ledger, Weight};
 use crate::made::{API, Made};
-use crate::names;
+use crate::{names, redirects};
 use model::{Alias, CertificateId, Configuration, Server};
 use objects::{ObjectKey, Snapshot};
 use serde_json::{Value, json};
@@ -84,19 +84,38 @@ pub(crate) fn listeners(
         };
         match tls {
             Some(tls) => by_host.extend(hosts.into_iter().map(|host| (host, tls.clone()))),
-            None => ledger.add(
-                Some(&owner),
-                "spec.tls",
-                Weight::LostOverTls,
-                format!(
-                    "{} has no Secret with a certificate, and a listener has no other",
-                    server.name
-                ),
-                "name a Secret in spec.tls or by --default-ssl-certificate",
-            ),
+            None => {
+                ledger.stand_at(Some((server, "")));
+                without_certificate(configuration, server, &owner, ledger);
+            }
         }
     }
+    ledger.stand_at(None);
     Listeners { gateway: target.gateway.clone(), by_host }
+}
+
+/// Notes that a host has no listener for HTTPS: a loss where its Ingresses ask for TLS.
+fn without_certificate(
+    configuration: &Configuration,
+    server: &Server,
+    owner: &ObjectKey,
+    ledger: &mut Ledger<'_>,
+) {
+    let mut reason =
+        format!("{} has no Secret with a certificate, and a listener has no other", server.name);
+    let mut locations = server.locations.iter();
+    let is_sent =
+        locations.any(|location| redirects::is_to_tls(configuration, server, &location.policy));
+    if is_sent {
+        reason += ": its routes redirect to HTTPS, which nobody serves";
+    }
+    let weight = if is_sent || ledger.asks_for_tls(owner) {
+        Weight::LostOverTls
+    } else {
+        Weight::NoteOverTls
+    };
+    let remedy = "name a Secret in spec.tls or by --default-ssl-certificate";
+    ledger.add(Some(owner), "spec.tls", weight, reason, remedy);
 }
 
 /// The certificate that is shown for a server: its own, or that of the wildcard above it.

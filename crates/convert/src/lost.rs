@@ -1,10 +1,11 @@
 //! What cannot be said in the Gateway API: which Ingress, which key, why, and what to do.
 
+use crate::gateway::host_name;
 use crate::keys::{self, Fate};
 use model::policy::{Policy, Satisfy};
-use model::{Kind, Severity};
+use model::{Kind, Server, Severity};
 use objects::{Ingress, ObjectKey, Snapshot};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use translate::{Options, Problems};
 
 /// Something that is not said, or not in the same way.
@@ -20,6 +21,8 @@ pub struct Loss {
     pub remedy: String,
     /// How much is lost.
     pub weight: Weight,
+    /// Host and path, with how many more there are; empty where that is not said (notes).
+    pub place: String,
 }
 
 /// How much is lost.
@@ -33,6 +36,8 @@ pub enum Weight {
     LostOverTls,
     /// It is said, but answers are plainly others in form.
     Otherwise,
+    /// A corner of what holds over HTTPS alone: the Ingress asks for no TLS.
+    NoteOverTls,
     /// It is said, but a corner of it is otherwise.
     Note,
 }
@@ -44,7 +49,7 @@ impl Weight {
             Self::Closed => "CLOSED",
             Self::Lost | Self::LostOverTls => "LOST",
             Self::Otherwise => "OTHERWISE",
-            Self::Note => "NOTE",
+            Self::NoteOverTls | Self::Note => "NOTE",
         }
     }
 }
@@ -53,13 +58,19 @@ impl Weight {
 pub(crate) struct Ledger<'a> {
     snapshot: &'a Snapshot,
     prefix: &'a str,
-    losses: BTreeSet<Loss>,
+    /// What is lost, with the hosts and paths where it is.
+    losses: BTreeMap<Loss, Vec<String>>,
+    at: Option<String>,
 }
 
 impl<'a> Ledger<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, options: &'a Options) -> Self {
-        let mut ledger =
-            Self { snapshot, prefix: &options.annotations_prefix, losses: BTreeSet::new() };
+        let mut ledger = Self {
+            snapshot,
+            prefix: &options.annotations_prefix,
+            losses: BTreeMap::new(),
+            at: None,
+        };
         let map = options.config_map.as_ref().and_then(|key| snapshot.config_maps.get(key));
         for (key, value) in map.into_iter().flat_map(|map| &map.data) {
             if let Some((reason, remedy)) = keys::of_config_map(key, value) {
@@ -71,19 +82,22 @@ impl<'a> Ledger<'a> {
 
     /// Notes what holds for every route.
     pub(crate) fn for_all(&mut self) {
-        const NONE: &str = "nothing, mostly";
         let notes = [
             (
                 "ssl-redirect",
                 "the address keeps a slash at its end, and has one where it has no path",
-                NONE,
+                keys::NO_ACTION,
             ),
             (
                 "proxy-body-size",
                 "bodies of routes have no bound; those of Ingresses have one of 1m",
                 "bound them in the application",
             ),
-            ("proxy-buffer-size", "heads of answers have the bound that holds for all", NONE),
+            (
+                "proxy-buffer-size",
+                "heads of answers have the bound that holds for all",
+                keys::NO_ACTION,
+            ),
             (
                 "proxy-next-upstream",
                 "a request is sent once, and not to another endpoint after a failure",
@@ -98,6 +112,16 @@ impl<'a> Ledger<'a> {
         for (key, reason, remedy) in notes {
             self.add(None, key, Weight::Note, reason, remedy);
         }
+    }
+
+    /// Whether an Ingress has anything in `spec.tls`.
+    pub(crate) fn asks_for_tls(&self, key: &ObjectKey) -> bool {
+        self.snapshot.ingresses.get(key).is_some_and(|ingress| !ingress.tls.is_empty())
+    }
+
+    /// From now on losses are of this host and path; none: of all that their Ingress has.
+    pub(crate) fn stand_at(&mut self, place: Option<(&Server, &str)>) {
+        self.at = place.map(|(server, path)| place_of(host_name(server.name.as_str()), path));
     }
 
     /// Notes something.
@@ -115,8 +139,10 @@ impl<'a> Ledger<'a> {
             reason: reason.into(),
             remedy: remedy.into(),
             weight,
+            place: String::new(),
         };
-        self.losses.insert(loss);
+        let places = self.losses.entry(loss).or_default();
+        places.extend(self.at.clone().filter(|at| places.last() != Some(at)));
     }
 
     /// What is wrong with Ingresses before anything is converted: what is refused has nothing to convert.
@@ -175,8 +201,40 @@ impl<'a> Ledger<'a> {
     }
 
     pub(crate) fn all(self) -> Vec<Loss> {
-        self.losses.into_iter().collect()
+        let Self { snapshot, losses, .. } = self;
+        let told = |(loss, places): (Loss, Vec<String>)| {
+            if loss.weight >= Weight::Otherwise {
+                return loss;
+            }
+            let ingress = loss.ingress.as_ref().and_then(|key| snapshot.ingresses.get(key));
+            let places = match ingress {
+                Some(ingress) if places.is_empty() => places_of(ingress),
+                _ => places,
+            };
+            let place = match places.as_slice() {
+                [] => String::new(),
+                [one] => one.clone(),
+                [first, more @ ..] => format!("{first}, and {} more", more.len()),
+            };
+            Loss { place, ..loss }
+        };
+        losses.into_iter().map(told).collect()
     }
+}
+
+fn place_of(host: Option<&str>, path: &str) -> String {
+    format!("{}{path}", host.unwrap_or("any host"))
+}
+
+/// All hosts and paths of an Ingress.
+fn places_of(ingress: &Ingress) -> Vec<String> {
+    let of_rule = |rule: &objects::IngressRule| -> Vec<String> {
+        let host = rule.host.as_deref().filter(|host| !host.is_empty());
+        let paths = rule.paths.iter().flatten();
+        paths.map(|path| place_of(host, &path.path)).collect()
+    };
+    let rest = ingress.default_backend.iter().map(|_| place_of(None, ""));
+    ingress.rules.iter().flat_map(of_rule).chain(rest).collect()
 }
 
 /// Annotations of ours, without prefix.

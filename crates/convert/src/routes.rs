@@ -2,7 +2,7 @@
 //! differs.
 
 use crate::gateway::{self, Listeners};
-use crate::keys::GUARD_REMEDY;
+use crate::keys::{GUARD_REMEDY, NO_ACTION};
 use crate::lost::{Ledger, Weight};
 use crate::made::{API, Made};
 use crate::paths::Path;
@@ -46,6 +46,7 @@ pub(crate) fn routes(
     let several = several(configuration);
     for server in configuration.servers.values() {
         let Some(owner) = gateway::owner(server) else { continue };
+        ledger.stand_at(Some((server, "")));
         of_host(server, &owner, ledger);
         let mut room =
             Room { configuration, snapshot, ledger: &mut *ledger, policies: &mut policies };
@@ -72,6 +73,7 @@ pub(crate) fn routes(
             }
         }
     }
+    ledger.stand_at(None);
     noted.extend(served.iter().cloned());
     for of in snapshot.ingresses.keys().filter(|key| noted.contains(*key)) {
         ledger.annotations(of);
@@ -88,10 +90,11 @@ fn all_said<'s>(
     for location in &server.locations {
         let Some(origin) = &location.origin else { continue };
         let of = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
+        room.ledger.stand_at(Some((server, location.path.as_str())));
         let said = rules::said(room, server, location, &of);
         all.push((of, &**location, said));
     }
-    order(room, &mut all);
+    order(room, server, &mut all);
     // Requests for a path that cannot be said go to a shorter one, which must not let them in.
     let unsaid = all
         .iter()
@@ -103,10 +106,12 @@ fn all_said<'s>(
         );
         for (of, location, said) in all.iter_mut().filter(|(_, _, said)| !said.is_closed) {
             let key = format!("path {}", location.path);
+            room.ledger.stand_at(Some((server, location.path.as_str())));
             room.ledger.add(Some(of), &key, Weight::Closed, reason.clone(), GUARD_REMEDY);
             said.close();
         }
     }
+    room.ledger.stand_at(Some((server, "")));
     let taken = server.locations.iter().map(|location| location.path.as_str()).collect();
     for (_, location, said) in &mut all {
         said.slash = rules::to_slash(&taken, location, said);
@@ -115,7 +120,7 @@ fn all_said<'s>(
 }
 
 /// Expressions go before prefixes; where the longer path was the prefix, it is the other one's now.
-fn order(room: &mut Room<'_, '_>, all: &mut [(ObjectKey, &Location, Said)]) {
+fn order(room: &mut Room<'_, '_>, server: &Server, all: &mut [(ObjectKey, &Location, Said)]) {
     const SIGNS: [char; 10] = ['(', '[', '.', '*', '+', '?', '\\', '^', '$', '|'];
     let expressions = all.iter().enumerate();
     let expressions =
@@ -142,6 +147,7 @@ fn order(room: &mut Room<'_, '_>, all: &mut [(ObjectKey, &Location, Said)]) {
             more => format!(", and {more} more"),
         };
         let reason = format!("{first} goes before {path}, which was asked first{more}");
+        room.ledger.stand_at(Some((server, path.as_str())));
         room.ledger.add(Some(&of), "use-regex", Weight::Lost, reason, "write both as expressions");
         for other in before.into_iter().filter(|_| is_guarded) {
             let (theirs, location, said) = &mut all[other];
@@ -152,6 +158,7 @@ fn order(room: &mut Room<'_, '_>, all: &mut [(ObjectKey, &Location, Said)]) {
                     location.path
                 );
                 let key = format!("path {}", location.path);
+                room.ledger.stand_at(Some((server, location.path.as_str())));
                 room.ledger.add(Some(theirs), &key, Weight::Closed, reason, GUARD_REMEDY);
             }
         }
@@ -214,11 +221,11 @@ fn of_host(server: &Server, owner: &ObjectKey, ledger: &mut Ledger<'_>) {
     }
     if server.www.is_some() {
         let reason = "the new address names no port, and keeps a slash at its end";
-        ledger.add(Some(owner), "from-to-www-redirect", Weight::Note, reason, "nothing, mostly");
+        ledger.add(Some(owner), "from-to-www-redirect", Weight::Note, reason, NO_ACTION);
     }
     if server.app_root.is_some() {
         let reason = "the redirect keeps the query of the request";
-        ledger.add(Some(owner), "app-root", Weight::Note, reason, "nothing, mostly");
+        ledger.add(Some(owner), "app-root", Weight::Note, reason, NO_ACTION);
     }
 }
 

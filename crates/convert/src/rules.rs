@@ -1,5 +1,6 @@
 //! A location as rules of a route: its match, what is done, and who gets the request.
 
+use crate::keys::NO_ACTION;
 use crate::lost::{Ledger, Weight};
 use crate::paths::Path;
 use crate::rewrites::{self, Rewritten};
@@ -63,7 +64,10 @@ pub(crate) fn said(
         is_closed: policy.redirect.is_some() && redirect.is_none(),
         ..Draft::default()
     };
-    if let Some(rewrite) = &policy.rewrite {
+    // What nobody has written is answered with 404, whatever its path becomes.
+    let counts =
+        |rewrite: &&Rewrite| location.path != "/" || !is_nobodys(location) || rewrite.is_redirect();
+    if let Some(rewrite) = policy.rewrite.as_ref().filter(counts) {
         redirect = rewritten(room, location, rewrite, of, &mut draft).or(redirect);
     }
     if let Some(why) = draft.path.mistake() {
@@ -168,7 +172,7 @@ fn upstream_host(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey, draft
 }
 
 fn note(room: &mut Room<'_, '_>, of: &ObjectKey, key: &str, why: &str) {
-    room.ledger.add(Some(of), key, Weight::Note, why, "nothing, mostly");
+    room.ledger.add(Some(of), key, Weight::Note, why, NO_ACTION);
 }
 
 /// Whether something guards a location that no route can say.
@@ -178,7 +182,12 @@ fn is_guarded(server: &Server, location: &Location) -> bool {
     is_denied || host || crate::lost::guard(&location.policy).is_some()
 }
 
-/// The root that no Ingress has written: whatever no route takes is answered with 404, too, unless a host with a
+/// Whether a location is the root that no Ingress has written.
+fn is_nobodys(location: &Location) -> bool {
+    location.backend == Backend::NotFound && location.service.is_none()
+}
+
+/// What is done with that root: whatever no route takes is answered with 404, too, unless a host with a
 /// wildcard would take it.
 fn nobodys(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey, path: Path) -> Said {
     let name = server.name.as_str();
@@ -194,7 +203,7 @@ fn nobodys(room: &mut Room<'_, '_>, server: &Server, of: &ObjectKey, path: Path)
         let reason = format!(
             "what no path of {name} takes gets 500 in place of 404, lest another host has it"
         );
-        room.ledger.add(Some(of), "spec.rules.host", Weight::Note, reason, "nothing, mostly");
+        room.ledger.add(Some(of), "spec.rules.host", Weight::Note, reason, NO_ACTION);
     }
     Said { is_nobodys: true, path: Some(path), rules, ..Said::default() }
 }
@@ -207,7 +216,7 @@ fn spelled_otherwise(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) {
     if policy.redirect.as_ref().is_some_and(|redirect| !keeps(redirect)) {
         let reason =
             "the new address keeps the query of the request, and has a slash where it has no path";
-        room.ledger.add(Some(of), "permanent-redirect", Weight::Note, reason, "nothing, mostly");
+        room.ledger.add(Some(of), "permanent-redirect", Weight::Note, reason, NO_ACTION);
     }
 }
 
@@ -237,7 +246,7 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
             let reason = "browsers are told the same in other words: methods, fields and age in answers to preflights \
                           only, the origin itself in place of a star beside credentials, Vary on all, and a preflight of an \
                           origin that is not allowed is answered here";
-            room.ledger.add(Some(of), "enable-cors", Weight::Otherwise, reason, "nothing, mostly");
+            room.ledger.add(Some(of), "enable-cors", Weight::Otherwise, reason, NO_ACTION);
         }
         Some(Err(why)) => lost(room, of, "enable-cors", Weight::Lost, &why),
         None => {}
@@ -258,7 +267,7 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
         Some(Ok(filter)) => {
             own.push(filter);
             let reason = "copies have host and X-Forwarded fields of the request";
-            room.ledger.add(Some(of), "mirror-target", Weight::Note, reason, "nothing, mostly");
+            room.ledger.add(Some(of), "mirror-target", Weight::Note, reason, NO_ACTION);
         }
         Some(Err(why)) => lost(room, of, "mirror-target", Weight::Lost, &why),
         None => {}
@@ -284,7 +293,7 @@ fn backed(
 ) -> Said {
     let policy = &*location.policy;
     let service = location.service.as_ref();
-    if location.backend == Backend::NotFound && service.is_none() && !is_closed {
+    if is_nobodys(location) && !is_closed {
         return nobodys(room, server, of, path);
     }
     let mut is_closed = is_closed;

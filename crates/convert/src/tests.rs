@@ -205,6 +205,48 @@ fn what_the_status_of_a_route_would_say_is_said_before() {
 }
 
 #[test]
+fn a_rewrite_with_groups_closes_no_root_that_nobody_has_written() {
+    let keys = [("rewrite-target", "/$2"), ("force-ssl-redirect", "false")];
+    let made = converted(&[ingress("a", "a.test", &keys, &["/api(/|$)(.*)"])]);
+    assert_eq!(open(&made), ["/api"]);
+    assert!(!made.losses.iter().any(|loss| loss.weight == Weight::Closed), "{:?}", made.losses);
+    // Without TLS nothing of it is lost.
+    assert!(!made.is_lossy(), "{:?}", made.losses);
+    let rules = made.objects.iter().filter_map(|one| one.value["spec"]["rules"].as_array());
+    let is_root = |rule: &&Value| rule["matches"][0]["path"]["value"] == "/";
+    assert_eq!(rules.flatten().filter(is_root).count(), 0, "it is 404 by itself");
+    // A root that somebody has written stays closed, and so does one with a guard.
+    let made = converted(&[ingress("a", "a.test", &keys, &["/api(/|$)(.*)", "/"])]);
+    let told = made.losses.iter().find(|loss| loss.weight == Weight::Closed).expect("a loss");
+    assert_eq!((told.key.as_str(), told.place.as_str()), ("rewrite-target", "a.test/"));
+}
+
+#[test]
+fn a_host_without_a_certificate_is_a_loss_only_where_tls_is_asked_for() {
+    let made = converted(&[ingress("a", "a.test", &[], &["/"])]);
+    assert!(has(&made, "spec.tls", Weight::NoteOverTls) && !made.is_lossy(), "{:?}", made.losses);
+    let made = converted(&[ingress("a", "a.test", &[("force-ssl-redirect", "true")], &["/"])]);
+    let told = made.losses.iter().find(|loss| loss.key == "spec.tls").expect("a loss");
+    assert_eq!(told.weight, Weight::LostOverTls);
+    assert!(told.reason.ends_with("redirect to HTTPS, which nobody serves"), "{}", told.reason);
+}
+
+#[test]
+fn what_is_closed_or_lost_names_host_and_path() {
+    let keys = [("limit-rps", "5"), ("rewrite-target", "/$1$2"), ("auth-url", "http://x.test")];
+    let made = converted(&[ingress("a", "a.test", &keys, &["/b(.*)", "/c(.*)"])]);
+    let heavy = made.losses.iter().filter(|loss| loss.weight < Weight::Otherwise);
+    let heavy: Vec<_> = heavy.filter(|loss| loss.ingress.is_some()).collect();
+    assert!(
+        heavy.len() > 2 && heavy.iter().all(|loss| loss.place.starts_with("a.test")),
+        "{heavy:?}"
+    );
+    let text: String = made.objects.iter().map(crate::Object::yaml).collect();
+    assert!(text.contains(" more);"), "{text}");
+    assert!(text.contains("# NOTE: default of the controller: proxy-body-size:"), "{text}");
+}
+
+#[test]
 fn every_loss_has_a_reason_and_a_remedy() {
     let keys = [
         ("limit-rps", "5"),

@@ -1,6 +1,6 @@
 //! An object as YAML, with comments above it.
 
-use crate::lost::Loss;
+use crate::lost::{Loss, Weight};
 use crate::made::Object;
 use model::Printable;
 use std::fmt::Write;
@@ -22,13 +22,16 @@ pub(crate) fn document(object: &Object) -> String {
 }
 
 fn comment(out: &mut String, loss: &Loss) {
-    let of = loss
-        .ingress
-        .as_ref()
-        .map_or("ConfigMap".to_owned(), |key| format!("Ingress {}/{}", key.namespace, key.name));
-    let Loss { key, reason, remedy, weight, .. } = loss;
+    let of = match &loss.ingress {
+        Some(key) => format!("Ingress {}/{}", key.namespace, key.name),
+        // Notes for all routes are of what holds where nobody has said otherwise.
+        None if loss.weight == Weight::Note => "default of the controller".to_owned(),
+        None => "ConfigMap".to_owned(),
+    };
+    let Loss { key, reason, remedy, weight, place, .. } = loss;
+    let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
     // Texts of objects may hold anything: no line break of theirs ends a comment.
-    let text = format!("{}: {of}: {key}: {reason}; {remedy}", weight.word());
+    let text = format!("{}: {of}: {key}: {reason}{place}; {remedy}", weight.word());
     let text = Printable(&text).to_string();
     let mut line = String::from("#");
     for word in text.split_whitespace() {
@@ -57,6 +60,7 @@ mod tests {
             reason: "b\u{2028}c\r\u{85}d\u{1b}\u{9b}\u{202e} ".repeat(30),
             remedy: "e".to_owned(),
             weight: Weight::Lost,
+            place: "f\n".to_owned(),
         };
         let object = Object { value: json!({"kind": "Gateway"}), losses: vec![loss] };
         let text = document(&object);

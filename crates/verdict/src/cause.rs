@@ -78,7 +78,7 @@ impl Cause {
             Self::Objects(why) => format!("the objects are not those of the log: {why}"),
             Self::Unexplained(what) => {
                 format!(
-                    "not explained ({what}): objects that changed since the log was written, or a defect of Fairway"
+                    "not explained ({what}): objects that changed since the log was written, or a defect of Fairway; `fairway explain URL --client ADDRESS` says which step decides"
                 )
             }
             Self::Untold(why) => (*why).to_owned(),

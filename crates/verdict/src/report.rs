@@ -80,7 +80,8 @@ fn sums(page: &mut String, tally: &Tally) {
         line!(page, "{:>9}  lines are of another log, or empty", tally.other_lines);
     }
     if tally.unread > 0 {
-        line!(page, "{:>9}  lines could not be read:", tally.unread);
+        let lines = if tally.unread == 1 { "line" } else { "lines" };
+        line!(page, "{:>9}  {lines} could not be read:", tally.unread);
         tally.unread_examples.iter().for_each(|example| line!(page, "           {example}"));
     }
 }

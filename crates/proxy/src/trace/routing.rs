@@ -147,6 +147,22 @@ fn programs(story: &mut Story<'_>) {
     }
 }
 
+/// Whose endpoints there are none of, and what to do about it.
+fn none_is_ready(story: &Story<'_>, response: &Response) -> String {
+    let status = response.status.as_u16();
+    let exchange = story.exchange;
+    let spot = exchange.spot();
+    let is_other = exchange.visit.canary || exchange.visit.stands_in;
+    match spot.location.service.as_ref().filter(|_| !is_other) {
+        Some(service) => format!(
+            "none is ready: {status}; Service {}/{} has no EndpointSlice (label kubernetes.io/service-name) with a ready \
+             endpoint: add one, or mend its selector",
+            service.namespace, service.name
+        ),
+        None => format!("none is ready: {status}"),
+    }
+}
+
 /// What ended the request in the rewrite phase, and the path that it goes on with.
 fn redirects(story: &mut Story<'_>, response: &Response) {
     let exchange = story.exchange;
@@ -188,6 +204,6 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         story.say_by("redirect", to(response), "ssl-redirect or force-ssl-redirect");
     }
     if story.ended(Phase::Endpoints) {
-        story.say("endpoints", format!("none is ready: {}", response.status.as_u16()));
+        story.say("endpoints", none_is_ready(story, response));
     }
 }

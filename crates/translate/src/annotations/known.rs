@@ -78,7 +78,7 @@ fn is_boolean(settings: &Settings<'_>, name: &str) -> bool {
 }
 
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
-    const FORBIDDEN: &str = "ignored: allow-snippet-annotations of the ConfigMap is not true";
+    const FORBIDDEN: &str = "ignored: allow-snippet-annotations of the ConfigMap is not true; remove it, or allow it there";
     let ignored = match idle(settings, name) {
         None if !limits.snippets => Some((Severity::Warning, FORBIDDEN)),
         idle => idle,

@@ -299,7 +299,7 @@ impl Checker<'_> {
         let mut notes = self.surprises.get(&origin).cloned().unwrap_or_default();
         let mut standing = Standing::Identical;
         for problem in problems {
-            let remark = Remark { key: problem.key.clone(), message: problem.message.to_string() };
+            let remark = self.remark(problem);
             match self.weight(problem) {
                 Standing::Identical => notes.push(remark),
                 worse => {
@@ -345,6 +345,24 @@ impl Checker<'_> {
         Finding { ingress, standing, refused_by, reasons, notes }
     }
 
+    /// A problem as it is told.
+    fn remark(&self, problem: &Problem) -> Remark {
+        const GIVE: &str = "; no ConfigMap was read: give `check` that of the controller, or set \
+            allow-snippet-annotations: \"true\" and annotations-risk-level: Critical there";
+        let more = if self.hangs_on_config_map(problem) { GIVE } else { "" };
+        Remark { key: problem.key.clone(), message: format!("{}{more}", problem.message) }
+    }
+
+    /// Whether the controller's ConfigMap, which was not read, may allow what a problem says it does not.
+    fn hangs_on_config_map(&self, problem: &Problem) -> bool {
+        let map = self.options.config_map.as_ref();
+        let is_read = map.is_some_and(|key| self.snapshot.config_maps.contains_key(key));
+        let says = |words: &str| problem.message.contains(words);
+        !is_read
+            && (says("annotations-risk-level of the ConfigMap allows")
+                || says("allow-snippet-annotations of the ConfigMap is not true"))
+    }
+
     /// Who refuses an Ingress with these problems, if they refuse it.
     fn refused_by(&self, ingress: &Ingress, problems: &[Problem]) -> Option<RefusedBy> {
         let refuses = |problem: &&Problem| self.weight(problem) == Standing::Refused;
@@ -352,7 +370,11 @@ impl Checker<'_> {
         refusing.peek()?;
         let canary = annotation_of(ingress, "canary", self.options)
             .is_some_and(|text| parse::boolean(&text) == Ok(true));
-        let by = refusing.filter_map(|it| refusals::of(it, self.annotation(it), canary)).max();
+        let by = |it: &Problem| match refusals::of(it, self.annotation(it), canary) {
+            Some(RefusedBy::Both) if self.hangs_on_config_map(it) => Some(RefusedBy::Unknown),
+            by => by,
+        };
+        let by = refusing.filter_map(by).max();
         Some(by.unwrap_or(RefusedBy::Both))
     }
 
