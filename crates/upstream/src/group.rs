@@ -148,6 +148,12 @@ impl Group {
         });
     }
 
+    /// The name that is followed, without its port.
+    pub fn followed(&self) -> Option<String> {
+        let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        resolving.as_ref().map(|((host, _), _)| host.clone())
+    }
+
     /// The endpoint whose turn it is, if there is any.
     pub fn pick(&self) -> Option<SocketAddr> {
         self.turns.next(self.members.roster.load().endpoints().usable())

@@ -34,6 +34,10 @@ pub(crate) struct Overview {
     pub(crate) generation_at: f64,
     /// Why the engine refused the newest change; what was served stays.
     pub(crate) refused: Option<String>,
+    /// Ingresses that are seen.
+    pub(crate) ingresses: usize,
+    /// Those of them that are served.
+    pub(crate) served_ingresses: usize,
     /// Hosts that are served.
     pub(crate) hosts: usize,
     /// Paths of all hosts.
@@ -112,6 +116,8 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
         generation: progress.generation,
         generation_at: progress.applied_at_seconds(),
         refused: known.refused.as_ref().map(told),
+        ingresses: known.snapshot.ingresses.len(),
+        served_ingresses: known.served.len(),
         hosts: known.serving.servers.len(),
         routes: served.routes.len(),
         upstreams: upstreams.len(),

@@ -152,15 +152,18 @@ fn none_is_ready(story: &Story<'_>, response: &Response) -> String {
     let status = response.status.as_u16();
     let exchange = story.exchange;
     let spot = exchange.spot();
-    let is_other = exchange.visit.canary || exchange.visit.stands_in;
-    match spot.location.service.as_ref().filter(|_| !is_other) {
-        Some(service) => format!(
-            "none is ready: {status}; Service {}/{} has no EndpointSlice (label kubernetes.io/service-name) with a ready \
-             endpoint: add one, or mend its selector",
+    let is_own = exchange.visit.named.is_none();
+    let named = spot.group.as_ref().filter(|_| is_own).and_then(|group| group.followed());
+    let why = match (named, spot.location.service.as_ref().filter(|_| is_own)) {
+        (Some(name), _) => format!("; no address of {name} is known"),
+        (None, Some(service)) => format!(
+            "; Service {}/{} has no EndpointSlice (label kubernetes.io/service-name) with a ready endpoint: add one, or \
+             mend its selector",
             service.namespace, service.name
         ),
-        None => format!("none is ready: {status}"),
-    }
+        (None, None) => String::new(),
+    };
+    format!("none is ready: {status}{why}")
 }
 
 /// What ended the request in the rewrite phase, and the path that it goes on with.
