@@ -46,12 +46,24 @@ pub(crate) fn rewrite(location: &Location, rewrite: &Rewrite) -> Rewritten {
     }
     let to = before.trim_end_matches('/');
     let to = if to.is_empty() { "/" } else { to };
-    let note = (!form.is_empty() && !prefix.is_empty()).then(|| {
-        format!("the prefix {prefix} has {prefix} itself, too, which the expression had not")
-    });
     let from = if prefix.is_empty() { "/" } else { prefix };
     let modifier =
         (from != to).then(|| json!({"type": "ReplacePrefixMatch", "replacePrefixMatch": to}));
+    let mut corners = Vec::new();
+    if !form.is_empty() && !prefix.is_empty() {
+        corners.push(format!(
+            "the prefix {prefix} has {prefix} itself, too, which the expression had not"
+        ));
+    }
+    if prefix.contains(|c: char| c.is_ascii_alphabetic()) {
+        corners.push(format!(
+            "letters of {prefix} have to be as they are written, which the expression took in either case"
+        ));
+    }
+    if modifier.is_some() {
+        corners.push("a ? with nothing behind it stays".to_owned());
+    }
+    let note = (!corners.is_empty()).then(|| corners.join("; "));
     Rewritten::Path { path: Some(Path::Prefix(from.to_owned())), modifier, note }
 }
 
