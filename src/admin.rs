@@ -10,7 +10,9 @@ use exposition::Metrics;
 use runtime::admin::{Admin, Bound, Page};
 use runtime::{Ready, Shutdown, Token, profile};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Starts both; the address of the admin server.
 pub(crate) fn start(
@@ -49,14 +51,21 @@ pub(crate) fn start(
     Ok(address)
 }
 
+/// A page that takes its time.
+type Told = Pin<Box<dyn Future<Output = Page> + Send>>;
+
 /// Which statuses are of what is served here, for the replica that leads. It is asked without a token, as numbers tell
 /// nothing.
-fn shown(metrics: Arc<Metrics>) -> impl Fn(&str) -> std::future::Ready<Page> + Send + Sync {
-    let shown = Shown::default();
+fn shown(metrics: Arc<Metrics>) -> impl Fn(&str) -> Told + Send + Sync {
+    let shown = Arc::<Shown>::default();
     move |question| {
         let known = metrics.known().unwrap_or_default();
-        let answer = shown.answer(&known, question);
-        std::future::ready(Page::of_type("text/plain; charset=utf-8", answer))
+        let (shown, question) = (shown.clone(), question.to_owned());
+        Box::pin(async move {
+            // Of very many objects the first answer takes a while, and probes are answered on this thread.
+            let answer = spawn_blocking(move || shown.answer(&known, &question)).await;
+            Page::of_type("text/plain; charset=utf-8", answer.unwrap_or_default())
+        })
     }
 }
 

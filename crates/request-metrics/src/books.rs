@@ -277,8 +277,8 @@ impl Books {
         self.numbers
     }
 
-    /// Whether one more series may begin: a namespace may have as many as are free, so that the next one always finds
-    /// some, however many there were before. For hosts that clients make up half of all are there at most.
+    /// Whether one more series may begin: a namespace may have as many as are free, so that those that take all they
+    /// can leave half of what they found. For hosts that clients make up half of all are there at most.
     fn has_room(&self, most: usize, parts: &Parts<'_>) -> bool {
         let own = self.by_namespace.get(&parts.place.spot.namespace).copied().unwrap_or(0);
         let for_all = if parts.is_made_up { most / 2 } else { most };
@@ -364,7 +364,7 @@ mod tests {
         let (evil, more, victim) = (of(&metrics, "e"), of(&metrics, "f"), of(&metrics, "v"));
         assert_eq!(fill(&metrics, &parts(&evil)), 20, "as many as are free then");
         assert_eq!(fill(&metrics, &parts(&more)), 10);
-        assert_eq!(fill(&metrics, &parts(&victim)), 5, "however many took theirs before");
+        assert_eq!(fill(&metrics, &parts(&victim)), 5, "half of what they left");
         assert_eq!(metrics.budget(), (35, 40));
         for class in 2..6 {
             metrics.overflow(1, &"v".into(), class);

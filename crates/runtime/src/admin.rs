@@ -37,6 +37,8 @@ const CONNECTION_TIME: Duration = Duration::from_secs(300);
 
 /// How full the port is.
 static COUNT: Count = Count::new();
+/// How full another one is, which nobody asks for.
+static APART: Count = Count::new();
 
 /// Connections of the admin server, all that there may be, and how many lost their place; none where nobody listens.
 pub fn connections() -> Option<(usize, usize, u64)> {
@@ -138,6 +140,8 @@ enum Readers {
 pub struct Admin {
     pages: BTreeMap<String, (Readers, Handler)>,
     token: Option<Token>,
+    /// Whether its connections are counted apart from those of the admin port.
+    apart: bool,
 }
 
 /// The address that was asked for cannot be listened on.
@@ -265,6 +269,7 @@ impl Admin {
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
         self.pages.values_mut().for_each(|(readers, _)| *readers = Readers::Reaching);
+        self.apart = true;
         self
     }
 
@@ -356,7 +361,7 @@ impl Bound {
     pub async fn serve(self) -> io::Result<Infallible> {
         let listener = TcpListener::from_std(self.listener)?;
         let admin = Arc::new(self.admin);
-        let places = Places::new(CONNECTIONS, &COUNT);
+        let places = Places::new(CONNECTIONS, if admin.apart { &APART } else { &COUNT });
         let failed = |error: &io::Error| tracing::warn!("admin server: {error}");
         loop {
             let (stream, peer) = sockets::accept(&listener, failed).await;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
 
 /// Times that something may come back: to an authenticator behind the same address, and to one of that.
-const MOST: u8 = 5;
+pub(crate) const MOST: u8 = 5;
 
 /// How often what comes over a connection has come back, as whoever sent it says.
 pub type Turns = Arc<AtomicU8>;
@@ -115,12 +115,12 @@ impl UnderWay {
 
     /// Where it is tried next.
     pub(crate) fn leads_to(&self, to: SocketAddr) {
-        under_way().insert(self.number, (canonical(to), self.turns + 1));
+        under_way().insert(self.number, (canonical(to), self.turns.saturating_add(1)));
     }
 
     /// It stands: whoever it has reached finds the same number in the books as before.
     pub(crate) fn stands(self, tcp: &TcpStream) -> Option<Own> {
-        Own::after(self.turns + 1, tcp)
+        Own::after(self.turns.saturating_add(1), tcp)
     }
 }
 

@@ -65,6 +65,11 @@ async fn serve(
     if source != peer {
         place.is_of(source.ip());
     }
+    // Who asks only once it is connected has come back once more.
+    if turns >= own::MOST {
+        port.tell_circle(&stream.service);
+        return Ok(());
+    }
     let tries = Tries::of(&global.streams);
     let under_way = UnderWay::new(turns);
     let endpoints = endpoints(&stream, named, &port.turn);

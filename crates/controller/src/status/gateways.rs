@@ -357,6 +357,8 @@ impl Keeper {
         if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
             self.silence.end();
         }
+        let gone =
+            matches!(wanted, Wanted::Route(None) | Wanted::Policy(None) | Wanted::Service(None, _));
         let track = self.tracks.entry(id.clone()).or_default();
         track.busy = false;
         if std::mem::take(&mut track.again) {
@@ -377,17 +379,17 @@ impl Keeper {
                         "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
                     );
                 }
-                let gone = matches!(
-                    wanted,
-                    Wanted::Route(None) | Wanted::Policy(None) | Wanted::Service(None, _)
-                );
                 track.written = Some(wanted);
                 if gone {
                     self.tracks.remove(&id);
                 }
             }
             // It stands as it should, or a later version is on its way.
-            Outcome::Gone => {}
+            Outcome::Gone => {
+                if gone {
+                    self.tracks.remove(&id);
+                }
+            }
             Outcome::Conflict => self.pending.insert(id),
             Outcome::Refused(reason) => tracing::error!(
                 kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,

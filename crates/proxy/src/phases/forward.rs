@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::retry_budgets::Whose;
 use crate::snippet::Level;
+use crate::variables;
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
 use std::rc::Rc;
@@ -61,6 +62,7 @@ async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response
     let Some(head) = request_headers::head(exchange) else {
         return Err(Response::page(StatusCode::BAD_REQUEST).into());
     };
+    variables::fit(exchange)?;
     if let Some(trace) = &exchange.trace {
         trace.note_head(&head);
         if trace.dry {

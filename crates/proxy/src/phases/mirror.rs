@@ -59,6 +59,9 @@ pub(super) fn copy(exchange: &mut Exchange) {
         let authority = variables::text_of(&copies.destination.url.authority, exchange);
         let head = head(exchange, copies, &authority, body.map(Spool::size));
         let to = To::Url { destination: copies.destination.clone(), authority };
+        if variables::fit(exchange).is_err() {
+            return;
+        }
         send(exchange, Head::Http1(head), CopiedBody::of(body), to);
     }
     if exchange.visit.mirrored > 0 {
@@ -82,6 +85,9 @@ fn to_mirrors(exchange: &mut Exchange) {
         }
         let to = To::Group(group.clone());
         let Some(head) = request_headers::of_copy(exchange, mirror.http2) else { continue };
+        if variables::fit(exchange).is_err() {
+            return;
+        }
         let body = &exchange.request.body;
         if body.is_empty() || body.as_spool().is_some() {
             let body = CopiedBody::of(body.as_spool());

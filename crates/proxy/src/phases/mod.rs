@@ -61,6 +61,7 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     if let Err(error) = variables::fit(exchange) {
+        exchange.overlong.set(false);
         response = response_of(exchange, error.into());
     }
     if exchange.snippet.is_some() {
@@ -83,6 +84,9 @@ fn filter(exchange: &mut Exchange, response: &mut Response) {
     grpc_status::tell(exchange, response);
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, response, watch);
+    if let Err(error) = variables::fit(exchange) {
+        *response = failed::answer_error(exchange, &error);
+    }
     route_filters::answer(exchange, response);
     sessions::tell(exchange, response);
     effects::body(exchange, response);

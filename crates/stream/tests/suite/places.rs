@@ -41,6 +41,9 @@ async fn a_service_that_leads_to_its_own_port_takes_few_places_and_ends() {
     assert_eq!(timeout(PATIENCE, ask(other, "x")).await.expect("it is served"), "a:x");
     let most = streams.traffic().iter().map(|(_, _, traffic)| traffic.active).max();
     assert!(most < Some(MOST as u64 / 4), "{most:?}");
+    // It came back five times, and once more to be told so.
+    let times = streams.traffic().iter().map(|(_, _, traffic)| traffic.sessions).max();
+    assert!(times <= Some(7), "{times:?}");
 }
 
 #[tokio::test]

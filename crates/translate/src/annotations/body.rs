@@ -74,9 +74,13 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     body.response_buffering = settings.get_or(&BUFFERING, body.response_buffering);
     body.response_header = settings.get_or(&BUFFER_SIZE, body.response_header);
     if body.response_header > Body::LARGEST_HEADER {
-        let message = "is more than a header may have: 1m counts; write 1m or less";
-        settings.note(BUFFER_SIZE.about.name, Severity::Warning, message.to_owned());
         body.response_header = Body::LARGEST_HEADER;
+        // The ConfigMap's own value is none of what this Ingress can mend.
+        let by = settings.written_at(&BUFFER_SIZE).map(|written| written.by);
+        if by.as_ref() == Some(settings.own_origin()) {
+            let message = "is more than a header may have: 1m counts; write 1m or less";
+            settings.note(BUFFER_SIZE.about.name, Severity::Warning, message.to_owned());
+        }
     }
     let buffers = settings.get_or(&BUFFERS, 4).max(1);
     let buffers = usize::try_from(buffers).unwrap_or(MOST);
