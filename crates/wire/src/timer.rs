@@ -160,9 +160,9 @@ mod tests {
             poll_fn(|cx| {
                 assert!(started.elapsed() < 30 * SECOND, "the deadline was never told");
                 // Ends only where the turn of the task does.
-                work.0.try_send(()).expect("somebody takes it");
+                let _ = work.0.try_send(());
                 while work.1.poll_recv(cx).is_ready() {
-                    work.0.try_send(()).expect("somebody takes it");
+                    let _ = work.0.try_send(());
                 }
                 timer.poll(cx)
             })
