@@ -4,7 +4,7 @@
 
 use sockets::party;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -76,8 +76,15 @@ impl Room {
         if own > self.all / 2 {
             return None;
         }
-        while held.shares.values().map(|one| one.bytes).sum::<usize>() + bytes > self.all {
-            let number = held.dispensable(own)?;
+        let mut taken: usize = held.shares.values().map(|one| one.bytes).sum();
+        // Nobody loses anything before it is known to be enough.
+        let mut going = HashSet::new();
+        while taken + bytes > self.all {
+            let (number, frees) = held.dispensable(own, &going)?;
+            going.insert(number);
+            taken -= frees;
+        }
+        for number in going {
             held.shares.remove(&number)?.lost.notify_one();
         }
         held.given += 1;
@@ -98,18 +105,20 @@ impl Held {
         own.map(|one| one.bytes).sum()
     }
 
-    /// The review that has to go for somebody whose address holds so much with what it asks for.
-    fn dispensable(&self, own: usize) -> Option<u64> {
+    /// The review that has to go, besides those that are going, for somebody whose address holds so much with what it
+    /// asks for, and the bytes that it holds.
+    fn dispensable(&self, own: usize, going: &HashSet<u64>) -> Option<(u64, usize)> {
+        let staying = || self.shares.iter().filter(|(number, _)| !going.contains(number));
         let mut sums: HashMap<IpAddr, usize> = HashMap::new();
-        for one in self.shares.values() {
+        for (_, one) in staying() {
             *sums.entry(one.address).or_default() += one.bytes;
         }
-        let may_go = self.shares.iter().filter(|(_, one)| one.stage < Stage::Judged);
+        let may_go = staying().filter(|(_, one)| one.stage < Stage::Judged);
         let of_more =
             may_go.map(|(number, one)| (sums[&one.address], Reverse((one.stage, *number))));
         let most = of_more.filter(|(sum, _)| *sum > own).max()?;
         let (_, Reverse((_, number))) = most;
-        Some(number)
+        Some((number, self.shares[&number].bytes))
     }
 }
 
@@ -166,6 +175,20 @@ mod tests {
         drop(first);
         drop((waits.await.expect("it gets what was freed"), other));
         assert!(room.held().shares.is_empty());
+    }
+
+    #[tokio::test]
+    async fn nobody_loses_room_that_would_not_be_enough() {
+        let room = Room::new(8);
+        let taken = async |last, bytes| share(&room, last, bytes).await.expect("there is room");
+        let all = [taken(1, 1).await, taken(1, 3).await, taken(2, 3).await, taken(3, 1).await];
+        assert!(
+            share(&room, 4, 3).await.is_none(),
+            "without its first one the first address holds no more"
+        );
+        for one in &all {
+            assert!(!is_lost(one).await && one.reach(Stage::Whole));
+        }
     }
 
     #[tokio::test]
