@@ -306,7 +306,7 @@ fn backed(
     let (is_grpc, can_speak) = spoken(room, policy, service, of);
     is_closed |= !can_speak;
     let main = service.map(|service| backends::of(service, &of.namespace, room.snapshot));
-    let canary = location.canary.as_ref().and_then(|canary| {
+    let canary = location.canary.as_deref().and_then(|canary| {
         let other = backends::of_canary(canary, server.name.as_str(), location, room.snapshot)?;
         Some((canary, other))
     });

@@ -92,7 +92,7 @@ pub struct Location {
     pub backend: Backend,
     /// Another upstream for some of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub canary: Option<Canary>,
+    pub canary: Option<Box<Canary>>,
     /// The Service of the path, for logs, metrics and error pages.
     pub service: Option<ServiceRef>,
     /// The Ingress that owns the path.

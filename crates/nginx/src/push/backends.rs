@@ -331,7 +331,7 @@ mod tests {
             kind: PathKind::Exact,
             whole: false,
             backend: Backend::Upstream(UpstreamId::new("demo-cart-80")),
-            canary,
+            canary: canary.map(Box::new),
             service: None,
             origin: None,
             policy: Arc::new(policy),

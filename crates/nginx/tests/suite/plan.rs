@@ -142,7 +142,8 @@ fn small() -> Vec<Change<'static>> {
             "a canary",
             Plan::Push,
             Box::new(with_server(|server| {
-                let location = Location { canary: Some(canary()), ..location(Policy::default()) };
+                let location =
+                    Location { canary: Some(canary().into()), ..location(Policy::default()) };
                 server.locations = vec![Arc::new(location)];
             })),
         ),

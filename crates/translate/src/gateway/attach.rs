@@ -1,6 +1,7 @@
 //! Which listeners a route is attached to, under which hosts, and what its parents say about it.
 
 use super::backend_tls::Policies;
+use super::few::{Few, Set};
 use super::listeners::{State, takes_from};
 use super::names::covers;
 use super::parents::{Ours, ours};
@@ -40,11 +41,11 @@ pub(super) struct Attached {
     /// What it asks for.
     pub(super) draft: Draft,
     /// Where it answers.
-    pub(super) spots: BTreeSet<Attachment>,
+    pub(super) spots: Few<Attachment>,
     /// The listeners that it counts for: Gateway and number.
-    pub(super) listeners: BTreeSet<(ObjectKey, usize)>,
+    pub(super) listeners: Few<(ObjectKey, usize)>,
     /// What its parents say; none if none of them is ours.
-    pub(super) status: Option<RouteStatus>,
+    pub(super) status: Option<Arc<RouteStatus>>,
 }
 
 /// Attaches a route to the Gateways that are there, unless it waits for the reason given.
@@ -57,8 +58,8 @@ pub(super) fn attach(
     let mut attached = Attached {
         route: route.clone(),
         draft: Draft::default(),
-        spots: BTreeSet::new(),
-        listeners: BTreeSet::new(),
+        spots: Few::default(),
+        listeners: Few::default(),
         status: None,
     };
     let own = &route.meta.key.namespace;
@@ -86,7 +87,9 @@ pub(super) fn attach(
         };
         let partial = attached.draft.partial().filter(|_| accepted.holds);
         let conditions = [accepted, attached.draft.resolved()].into_iter().chain(partial);
-        told.push((parent.clone(), conditions.collect::<Vec<_>>()));
+        let mut conditions: Vec<_> = conditions.collect();
+        conditions.shrink_to_fit();
+        told.push((parent.clone(), conditions));
     }
     if attached.spots.len() * attached.draft.rules.len() > PLACES {
         let message = format!(
@@ -99,7 +102,8 @@ pub(super) fn attach(
         attached.spots.clear();
         attached.listeners.clear();
     }
-    attached.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
+    attached.status =
+        Some(Arc::new(RouteStatus { generation: route.meta.generation, parents: told }));
     attached
 }
 
@@ -145,7 +149,7 @@ fn scheme(state: &State, index: usize) -> Option<Scheme> {
 /// Notes the listeners that a parent means, and where the route answers by them.
 fn take(attached: &mut Attached, state: &State, found: &[usize]) {
     for index in found {
-        attached.listeners.insert((state.gateway.meta.key.clone(), *index));
+        attached.listeners.put((state.gateway.meta.key.clone(), *index));
         let (listener, read) = (state.listener(*index), &state.listeners[*index]);
         let Some(scheme) = scheme(state, *index) else { continue };
         let own = state.own(*index);
@@ -158,7 +162,7 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
             let special = listener.hostname.as_ref().map_or(0, String::len);
             let key = RouteKey { listener: own.clone(), host };
             let gateway = state.gateway.meta.key.clone();
-            attached.spots.insert(Attachment { key, scheme, port, special, certificate, gateway });
+            attached.spots.put(Attachment { key, scheme, port, special, certificate, gateway });
         }
     }
 }

@@ -90,12 +90,7 @@ fn add(
         shares.push(Share { weight: *weight, location: host.locations.len() });
         host.locations.push(adapt(location));
     }
-    let matches = match scheme {
-        Scheme::Http => &rule.matches,
-        Scheme::Https => &rule.secure,
-    };
-    let matches = matches.clone();
-    host.rules.push(Rule { matches, shares });
+    host.rules.push(Rule { matches: rule.matches_of(scheme), shares });
 }
 
 /// Locations as listeners have them; those that had the same policy have the same one again.

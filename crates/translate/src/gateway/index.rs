@@ -1,19 +1,17 @@
 //! Sets by what they are looked up with; one that is empty is not there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use super::few::Set;
+use std::collections::BTreeMap;
 
 /// Adds one.
-pub(super) fn put<K: Ord + Clone, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, at: &K, one: V) {
-    index.entry(at.clone()).or_default().insert(one);
+pub(super) fn put<K: Ord + Clone, V, S: Set<V>>(index: &mut BTreeMap<K, S>, at: &K, one: V) {
+    index.entry(at.clone()).or_default().put(one);
 }
 
 /// Takes one out.
-pub(super) fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, one: &V) {
-    if let Some(all) = index.get_mut(from) {
-        all.remove(one);
-        if all.is_empty() {
-            index.remove(from);
-        }
+pub(super) fn take_out<K: Ord, V, S: Set<V>>(index: &mut BTreeMap<K, S>, from: &K, one: &V) {
+    if index.get_mut(from).is_some_and(|all| all.take_out(one)) {
+        index.remove(from);
     }
 }
 

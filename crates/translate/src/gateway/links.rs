@@ -1,6 +1,7 @@
 //! Which routes name what, so that whatever changes touches those alone.
 
 use super::Work;
+use super::few::Few;
 use super::index::{fewer, more, put, take_out};
 use super::kinds::RouteId;
 use super::parents::{Parent, parents};
@@ -28,10 +29,10 @@ pub(super) struct Links {
 /// What a route names, and the listeners that it is attached to.
 pub(super) struct Named<'a> {
     pub(super) parents: &'a [ParentRef],
-    pub(super) services: &'a BTreeSet<ObjectKey>,
-    pub(super) abroad: &'a BTreeSet<Arc<str>>,
-    pub(super) ports: &'a BTreeSet<Port>,
-    pub(super) listeners: &'a BTreeSet<(ObjectKey, usize)>,
+    pub(super) services: &'a Few<ObjectKey>,
+    pub(super) abroad: &'a Few<Arc<str>>,
+    pub(super) ports: &'a Few<Port>,
+    pub(super) listeners: &'a Few<(ObjectKey, usize)>,
 }
 
 impl Links {

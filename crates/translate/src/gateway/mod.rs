@@ -10,6 +10,7 @@ mod client_certificates;
 mod conflicts;
 mod cors;
 mod expressions;
+mod few;
 mod filters;
 mod giving;
 mod grants;
@@ -52,6 +53,7 @@ use addresses::Given;
 use attach::{Attached, attach, hosts_of};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
+use few::Few;
 use hosts::host;
 use imbl::OrdMap;
 use index::{put, take_out};
@@ -88,7 +90,7 @@ pub fn secrets_of_set(set: &ListenerSet) -> Vec<ObjectKey> {
 pub(crate) struct Gateways {
     gateways: BTreeMap<ObjectKey, State>,
     /// The routes that name a Gateway of ours, or did.
-    routes: BTreeMap<RouteId, Attached>,
+    routes: BTreeMap<RouteId, Box<Attached>>,
     /// Which ListenerSets name a Gateway, whosever it is.
     sets: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The ListenerSets that wait, as their namespaces have too many listeners.
@@ -98,7 +100,7 @@ pub(crate) struct Gateways {
     /// What routes name, those of streams among them.
     links: Links,
     /// Which routes answer for a host.
-    by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
+    by_host: BTreeMap<RouteKey, Few<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
     given: BTreeMap<ObjectKey, Given>,
     /// The Service of each Gateway, where it has a load balancer.
@@ -203,7 +205,11 @@ impl Gateways {
         self.tell_policies(&around, &mut work);
         for name in &work.hosts {
             let routes = self.by_host.get(name).into_iter().flatten();
-            let made = host(name, routes.filter_map(|key| self.routes.get(key)), &self.gateways);
+            let made = host(
+                name,
+                routes.filter_map(|key| self.routes.get(key).map(|attached| &**attached)),
+                &self.gateways,
+            );
             let known = configuration.routes.get(name).map(|known| &**known);
             if known != made.as_ref() {
                 match made {
@@ -370,7 +376,7 @@ impl Gateways {
         }
         let notes = missing::of_route(id, &route.parents, snapshot, around.options);
         tell_route((id, attached.status.as_ref()), notes, told, work);
-        self.routes.insert(id.clone(), attached);
+        self.routes.insert(id.clone(), Box::new(attached));
     }
 
     fn tell_gateways(&mut self, snapshot: &Snapshot, work: &mut Work) {
@@ -472,7 +478,7 @@ fn within<'r, V>(
 
 /// Tells a route what became of it, and what it should know.
 fn tell_route(
-    (id, status): (&RouteId, Option<&RouteStatus>),
+    (id, status): (&RouteId, Option<&Arc<RouteStatus>>),
     notes: Vec<Problem>,
     told: &mut OrdMap<RouteId, Arc<RouteStatus>>,
     work: &mut Work,
@@ -482,7 +488,7 @@ fn tell_route(
     work.tell(kind_of(id.0), &id.1, failing(&conditions));
     work.note(notes);
     match status {
-        Some(status) => told.insert(id.clone(), Arc::new(status.clone())),
+        Some(status) => told.insert(id.clone(), status.clone()),
         None => told.remove(id),
     };
 }

@@ -2,6 +2,7 @@
 
 use super::backend_tls::Policies;
 use super::expressions::Expressions;
+use super::few::{Few, Set};
 use super::listeners::key_of;
 use super::paths::path_of;
 use super::{filters, guards, sessions, status, texts};
@@ -16,8 +17,7 @@ use objects::gateway::{
     RouteRule, ValueMatch,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Matches times backends of a route at most: each becomes a place of its own.
 const PLACES: usize = 4096;
@@ -41,11 +41,11 @@ pub(super) struct Draft {
     /// The first reference that leads nowhere.
     pub(super) unresolved: Option<(&'static str, String)>,
     /// The Service ports that it leads to.
-    pub(super) ports: BTreeSet<Port>,
+    pub(super) ports: Few<Port>,
     /// The Services that it names, whether or not they are there.
-    pub(super) services: BTreeSet<ObjectKey>,
+    pub(super) services: Few<ObjectKey>,
     /// Other namespaces in which it names backends, whether or not it may.
-    pub(super) abroad: BTreeSet<Arc<str>>,
+    pub(super) abroad: Few<Arc<str>>,
     /// Rules that are left out, each with its reason.
     pub(super) dropped: Vec<String>,
 }
@@ -55,10 +55,23 @@ pub(super) struct Draft {
 pub(super) struct DraftRule {
     /// Which requests, in clear.
     pub(super) matches: Arc<RuleMatch>,
-    /// The same ones over TLS.
-    pub(super) secure: Arc<RuleMatch>,
+    /// The same ones over TLS, once a listener has asked for them.
+    secure: OnceLock<Arc<RuleMatch>>,
     /// Weights and places.
     pub(super) shares: Vec<(u32, Arc<Location>)>,
+}
+
+impl DraftRule {
+    /// Which requests of a scheme.
+    pub(super) fn matches_of(&self, scheme: Scheme) -> Arc<RuleMatch> {
+        match scheme {
+            Scheme::Http => self.matches.clone(),
+            Scheme::Https => {
+                let secure = || Arc::new(RuleMatch { scheme, ..RuleMatch::clone(&self.matches) });
+                self.secure.get_or_init(secure).clone()
+            }
+        }
+    }
 }
 
 impl Draft {
@@ -85,6 +98,7 @@ impl Draft {
             reader.refuse("UnsupportedValue", reader.draft.dropped.join("; "));
         }
         let mut draft = reader.draft;
+        draft.rules.shrink_to_fit();
         if draft.refused.is_some() {
             draft.rules.clear();
             draft.ports.clear();
@@ -176,7 +190,7 @@ impl Wanted<'_> {
         &self,
         backend: &BackendRef,
         snapshot: &Snapshot,
-        services: &mut BTreeSet<ObjectKey>,
+        services: &mut Few<ObjectKey>,
     ) -> Result<Port, (&'static str, String)> {
         let (object, own) = (&backend.object, self.namespace);
         if !object.group.is_empty() || object.kind != "Service" {
@@ -191,7 +205,7 @@ impl Wanted<'_> {
             );
             return Err(("RefNotPermitted", message));
         }
-        services.insert(key.clone());
+        services.put(key.clone());
         let missing = |message: String| ("BackendNotFound", message);
         let service = snapshot.services.get(&key).ok_or_else(|| {
             missing(format!(
@@ -284,8 +298,7 @@ impl Reader<'_> {
                 self.refuse("UnsupportedValue", format!("{at}.filters: {message}"));
             }
             let shares = ways.iter().map(|(weight, way)| (*weight, of(way, found))).collect();
-            let secure = RuleMatch { scheme: Scheme::Https, ..matches.clone() };
-            let (matches, secure) = (Arc::new(matches), Arc::new(secure));
+            let (matches, secure) = (Arc::new(matches), OnceLock::new());
             self.draft.rules.push(DraftRule { matches, secure, shares });
         }
     }
@@ -295,7 +308,7 @@ impl Reader<'_> {
         match self.port(backend) {
             Ok(port) => {
                 let id = upstream_id(&port);
-                self.draft.ports.insert(port);
+                self.draft.ports.put(port);
                 Backend::Upstream(id)
             }
             Err((reason, message)) => {
@@ -309,7 +322,7 @@ impl Reader<'_> {
         let own = &self.route.meta.key.namespace;
         let key = key_of(&backend.object, own);
         if key.namespace != *own {
-            self.draft.abroad.insert(key.namespace);
+            self.draft.abroad.put(key.namespace);
         }
         let wanted = Wanted { kind: self.route.kind.name(), namespace: own, protocol: "TCP" };
         wanted.port(backend, self.snapshot, &mut self.draft.services)
@@ -446,6 +459,9 @@ impl Reader<'_> {
     }
 
     fn shared(&mut self, policy: Policy) -> Arc<Policy> {
+        if policy == **USUAL {
+            return USUAL.clone();
+        }
         if let Some(known) = self.policies.iter().find(|known| ***known == policy) {
             return known.clone();
         }
@@ -454,6 +470,9 @@ impl Reader<'_> {
         policy
     }
 }
+
+/// What most routes ask for: all of them share it.
+static USUAL: LazyLock<Arc<Policy>> = LazyLock::new(|| Arc::new(usual()));
 
 /// What counts at a place of a route that asks for nothing.
 pub(crate) fn usual() -> Policy {

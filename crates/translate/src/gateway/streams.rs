@@ -3,6 +3,7 @@
 
 use super::attach::{Wish, attachable, hosts, listeners, route_keys};
 use super::backend_tls::Policies;
+use super::few::{Few, Set};
 use super::index::{put, take_out};
 use super::kinds::RouteId;
 use super::links::Named;
@@ -58,13 +59,13 @@ struct Draft {
     /// Weights and Service ports; without a port nobody is there.
     shares: Vec<(u32, Option<Port>)>,
     /// The Services that it names, whether or not they are there.
-    services: BTreeSet<ObjectKey>,
+    services: Few<ObjectKey>,
     /// Other namespaces in which it names backends, whether or not it may.
-    abroad: BTreeSet<Arc<str>>,
+    abroad: Few<Arc<str>>,
     /// The upstreams that it leads to.
-    upstreams: BTreeSet<Port>,
+    upstreams: Few<Port>,
     /// The listeners that it counts for: Gateway and number.
-    listeners: BTreeSet<(ObjectKey, usize)>,
+    listeners: Few<(ObjectKey, usize)>,
     /// The ports that it wants.
     ports: BTreeSet<StreamPort>,
     /// The hosts that it wants, how long each is as the route says it, and where it would lead.
@@ -72,7 +73,7 @@ struct Draft {
     /// The Gateways where TLS ends before its backends are reached.
     ended: BTreeSet<ObjectKey>,
     /// What its parents say; none if none of them is ours.
-    status: Option<RouteStatus>,
+    status: Option<Arc<RouteStatus>>,
 }
 
 /// What a route takes of the budget of its namespace: its backends at each port and host of the listeners that have
@@ -107,10 +108,10 @@ impl Draft {
         let mut draft = Self {
             route: route.clone(),
             shares: Vec::new(),
-            services: BTreeSet::new(),
-            abroad: BTreeSet::new(),
-            upstreams: BTreeSet::new(),
-            listeners: BTreeSet::new(),
+            services: Few::default(),
+            abroad: Few::default(),
+            upstreams: Few::default(),
+            listeners: Few::default(),
             ports: BTreeSet::new(),
             hosts: BTreeMap::new(),
             ended: BTreeSet::new(),
@@ -150,7 +151,8 @@ impl Draft {
             };
             told.push((parent.clone(), vec![accepted, resolved.clone()]));
         }
-        draft.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
+        draft.status =
+            Some(Arc::new(RouteStatus { generation: route.meta.generation, parents: told }));
         draft
     }
 
@@ -163,12 +165,12 @@ impl Draft {
         for backend in &route.backends {
             let namespace = key_of(&backend.object, own).namespace;
             if namespace != *own {
-                self.abroad.insert(namespace);
+                self.abroad.put(namespace);
             }
             let port = wanted.port(backend, snapshot, &mut self.services);
             let port = port.map_err(|why| unresolved.get_or_insert(why).0).ok();
             if route.kind == objects::Kind::TlsRoute {
-                self.upstreams.extend(port.clone());
+                port.iter().cloned().for_each(|port| self.upstreams.put(port));
             }
             self.shares.push((backend.weight, port));
         }
@@ -178,7 +180,7 @@ impl Draft {
     /// Wants what comes in at a listener.
     fn lead(&mut self, (state, index): (&State, usize), policies: &Policies, snapshot: &Snapshot) {
         let (route, gateway) = (&self.route, &state.gateway.meta.key);
-        self.listeners.insert((gateway.clone(), index));
+        self.listeners.put((gateway.clone(), index));
         self.ports.extend(state.stream(index));
         let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
         if route.kind != objects::Kind::TlsRoute {

@@ -43,7 +43,7 @@ pub(super) fn attach(
             Some(location) => match beside(location, draft, asked, route, surroundings) {
                 Ok(canary) => {
                     problems.extend(unguarded(draft, route, &location.policy));
-                    Arc::make_mut(location).canary = Some(canary);
+                    Arc::make_mut(location).canary = Some(canary.into());
                     continue;
                 }
                 Err(message) => message,

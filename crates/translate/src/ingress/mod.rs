@@ -174,7 +174,8 @@ impl Draft {
             inspects: suspicious.is_some(),
             open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
             denied: suspicious.or(verdict.rejected()).or(verdict.denied).or(by_config_map),
-            policy: Arc::new(policy),
+            // Whoever asks for nothing shares what counts for all.
+            policy: if policy == *ground.policy { ground.policy.clone() } else { Arc::new(policy) },
             origin,
             rewriting,
             role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
@@ -375,6 +376,7 @@ impl Reader<'_> {
             routes.extend(route);
             closed.into_iter().for_each(|message| wrong(field(), message));
         }
+        routes.shrink_to_fit();
     }
 
     /// The route of a path of a rule, and what its owner is told if it is closed for want of memory.

@@ -27,7 +27,7 @@ fn read(snapshot: &Snapshot) -> Translation {
     translate(snapshot, &Options::default())
 }
 
-fn beside(translation: &Translation, host: &str, path: &str) -> Option<Canary> {
+fn beside(translation: &Translation, host: &str, path: &str) -> Option<Box<Canary>> {
     let server = translation.configuration.servers.get(&ServerName::new(host))?;
     let location = server
         .locations
@@ -36,7 +36,7 @@ fn beside(translation: &Translation, host: &str, path: &str) -> Option<Canary> {
     location.canary.clone()
 }
 
-fn upstream(canary: Option<Canary>) -> Option<String> {
+fn upstream(canary: Option<Box<Canary>>) -> Option<String> {
     canary.map(|canary| canary.upstream.as_str().to_owned())
 }
 

@@ -57,7 +57,7 @@ fn serve(configuration: &mut Configuration, policy: Policy, canary: Option<Canar
         kind: PathKind::Prefix,
         whole: false,
         backend: Backend::Upstream(UpstreamId::new("demo-cart-80")),
-        canary,
+        canary: canary.map(Box::new),
         service: None,
         origin: None,
         policy: Arc::new(policy),

@@ -89,12 +89,12 @@ fn canary(world: &mut World) {
     world.edit_location(|location, _| {
         location.canary = match location.canary.take() {
             Some(_) => None,
-            None => Some(Canary {
+            None => Some(Box::new(Canary {
                 upstream,
                 origin: Origin::new(Kind::Ingress, "demo", "canary"),
                 rules,
                 balance: Balance::default(),
-            }),
+            })),
         };
     });
 }
