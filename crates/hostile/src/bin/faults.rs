@@ -131,9 +131,12 @@ fn inject(faults: &[Fault], arguments: &Arguments) -> Result<BTreeSet<Test>> {
     }
     let mut passed = BTreeSet::new();
     let mut failed = Vec::new();
+    let programs = if targets.is_empty() { BTreeMap::new() } else { programs()? };
     for ((package, target), names) in targets {
         eprintln!("{package}/{target}: {} tests", names.len());
-        let found = cargo_test(package, target, &names)?;
+        let program = programs.get(&(package.to_owned(), target.to_owned()));
+        let program = program.with_context(|| format!("{package} has no tests {target}"))?;
+        let found = program.run(&names)?;
         for name in names {
             let [package, target, name] = [package, target, name].map(str::to_owned);
             if found.contains(&name) {
@@ -152,23 +155,76 @@ fn inject(faults: &[Fault], arguments: &Arguments) -> Result<BTreeSet<Test>> {
     Ok(passed)
 }
 
-/// Runs tests of one target; the names of those that passed.
-fn cargo_test(package: &str, target: &str, names: &[&str]) -> Result<BTreeSet<String>> {
+/// A test program that was built.
+struct Program {
+    path: PathBuf,
+    /// The folder of its package, where cargo would start it.
+    home: PathBuf,
+}
+
+/// What cargo says of something that it built, as far as it is read here.
+#[derive(Deserialize)]
+struct Built {
+    package_id: String,
+    manifest_path: PathBuf,
+    target: Target,
+    executable: Option<PathBuf>,
+}
+
+/// Of which target it is.
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+impl Built {
+    /// The name of its package: behind the `#`, unless that is its folder's and only the version stands there.
+    fn package(&self) -> Option<&str> {
+        let (path, rest) = self.package_id.rsplit_once('#')?;
+        rest.split_once('@').map(|(name, _)| name).or_else(|| path.rsplit('/').next())
+    }
+}
+
+/// All test programs of the workspace by package and target, built together: one by one, each would have its
+/// dependencies built anew with the features that it alone asks for.
+fn programs() -> Result<BTreeMap<(String, String), Program>> {
+    eprintln!("building the tests");
     let mut command = cargo();
-    command.args(["test", "--quiet", "--package", package]);
-    match target {
-        "lib" => command.arg("--lib"),
-        target => command.args(["--test", target]),
-    };
-    // One line for each test, whatever the others do.
-    command.args(["--", "--exact", "--include-ignored", "--format=pretty"]).args(names);
+    command.args(["test", "--workspace", "--no-run", "--quiet"]);
+    command.arg("--message-format=json-render-diagnostics");
     let output = command.stderr(std::process::Stdio::inherit()).output().context("start cargo")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let passed = |line: &str| {
-        let name = line.strip_prefix("test ")?.strip_suffix(" ... ok")?;
-        Some(name.trim_end_matches(" - should panic").to_owned())
-    };
-    Ok(text.lines().filter_map(passed).collect())
+    ensure!(output.status.success(), "the tests do not build");
+    let mut programs = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        // What is not about something built has other fields.
+        let Ok(built) = serde_json::from_str::<Built>(line) else { continue };
+        let (Some(package), Some(path)) = (built.package(), &built.executable) else { continue };
+        let is_lib = built.target.kind.iter().any(|kind| kind == "lib");
+        let target = if is_lib { "lib" } else { built.target.name.as_str() };
+        let home = built.manifest_path.parent().map(PathBuf::from).unwrap_or_default();
+        let program = Program { path: path.clone(), home };
+        programs.insert((package.to_owned(), target.to_owned()), program);
+    }
+    Ok(programs)
+}
+
+impl Program {
+    /// Runs tests; the names of those that passed.
+    fn run(&self, names: &[&str]) -> Result<BTreeSet<String>> {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.home);
+        // One line for each test, whatever the others do.
+        command.args(["--exact", "--include-ignored", "--format=pretty"]).args(names);
+        let output = command.stderr(std::process::Stdio::inherit()).output();
+        let output = output.with_context(|| format!("start {}", self.path.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let passed = |line: &str| {
+            let name = line.strip_prefix("test ")?.strip_suffix(" ... ok")?;
+            Some(name.trim_end_matches(" - should panic").to_owned())
+        };
+        Ok(text.lines().filter_map(passed).collect())
+    }
 }
 
 /// A row of what `floods` writes.
