@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     /// The address it came to as the system has it, if it may come from this machine.
     hairpin: Option<SocketAddr>,
     turns: OnceCell<Option<Turns>>,
+    /// The lane of the host that its last request was for.
+    pub(crate) lane: Cell<usize>,
     /// The authority of its last request, and the host in it.
     named: RefCell<Option<(Bytes, Rc<str>)>>,
 }
@@ -120,6 +122,7 @@ impl Connection {
             control: Rc::default(),
             hairpin: own::may_be_one_machine(peer, local).then_some(local),
             turns: OnceCell::new(),
+            lane: Cell::default(),
             named: RefCell::default(),
         }
     }

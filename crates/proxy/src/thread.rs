@@ -26,7 +26,11 @@ pub(crate) fn run(
     // Its tasks are those of the event loop itself: a set of local ones inside would be woken before each of them.
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .on_thread_unpark(wire::time_passes)
+        .on_thread_unpark(|| {
+            wire::time_passes();
+            wire::lane::all_went();
+        })
+        .on_thread_start(give_way)
         .build_local(LocalOptions::default());
     let Ok(runtime) = runtime else {
         tracing::error!("a traffic thread could not start its event loop");
@@ -71,6 +75,13 @@ pub(crate) fn run(
         worker.drain(until).await;
         worker.log.flush();
     });
+}
+
+/// A thread beside that of traffic, which computes passwords or writes to files, leaves it most of a core that they
+/// share. Not all of it: what it holds meanwhile, the thread of traffic may wait for.
+fn give_way() {
+    // Where the system refuses it they are equals.
+    let _ = rustix::process::nice(5);
 }
 
 /// Opens and closes the ports of snippets and Gateways.

@@ -15,7 +15,7 @@ use stream::own::Own;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
-use wire::{Body, Frame, Response, Source, TrailerRule};
+use wire::{Body, Frame, Response, Source, TrailerRule, lane};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -314,7 +314,7 @@ impl Sending {
         mut body: Body,
         trailers: Option<TrailerRule>,
     ) -> Self {
-        Self(tokio::task::spawn_local(async move {
+        Self(tokio::task::spawn_local(lane::in_turn(async move {
             let rule = trailers.as_ref();
             let sent =
                 poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, rule, None, cx)).await;
@@ -322,7 +322,7 @@ impl Sending {
                 // What broke off on one side is not completed on the other.
                 stream.send_reset(Reason::CANCEL);
             }
-        }))
+        })))
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use wire::http1::write;
-use wire::{Body, Frame, Io, Outbox, Timer};
+use wire::{Body, Frame, Io, Outbox, Timer, lane};
 
 /// Bytes gathered before they are written.
 const COALESCED: usize = 64 << 10;
@@ -169,14 +169,14 @@ impl Upload {
 
     /// Goes on beside the answer, with another handle on its connection.
     pub(super) fn go_on(mut self, mut io: Io, limit: Duration) -> Sending {
-        Sending(tokio::task::spawn_local(async move {
+        Sending(tokio::task::spawn_local(lane::in_turn(async move {
             let timer = Timer::new(limit);
             poll_fn(|cx| match self.poll(&mut io, cx) {
                 Poll::Ready(sent) => Poll::Ready(sent),
                 Poll::Pending => self.poll_late(&timer, limit, cx).map(Err),
             })
             .await
-        }))
+        })))
     }
 }
 

@@ -18,6 +18,7 @@ pub mod http1;
 pub mod http2;
 mod interim;
 mod io;
+pub mod lane;
 mod message;
 mod names;
 mod now;

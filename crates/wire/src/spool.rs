@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 
 /// Bytes read back from the file at once.
 const READ: u64 = 64 << 10;
-/// Bytes in memory that every body may have without asking; so many are gathered before they are written to a file.
+/// Bytes in memory that every body may have without asking; so many at least are gathered before they are written to a
+/// file, by a thread that may take the core from that of traffic.
 const OWN: usize = 16 << 10;
 /// Smaller pieces are copied behind one another: each would keep the whole buffer that it came in.
 const SMALL: usize = 1 << 10;
@@ -61,9 +62,11 @@ impl Spool {
         self.write(scratch, owner).await
     }
 
-    /// Whether it may stay in memory all the same: a file costs far more than a small body does.
+    /// Whether it may stay in memory all the same: a file costs far more than a small body does, and many writes more
+    /// than a few.
     fn borrows(&mut self, limit: usize, scratch: &Scratch, owner: &Arc<str>) -> bool {
-        if self.file.is_some() || self.in_memory > Loan::STEP.max(limit as u64) {
+        let limit = if self.file.is_some() { 0 } else { limit as u64 };
+        if self.in_memory > Loan::STEP.max(limit) {
             return false;
         }
         let loan = self.loan.get_or_insert_with(|| Arc::new(scratch.lend(owner)));
@@ -222,6 +225,27 @@ mod tests {
         let mut late = Spool::default();
         let pushed = late.push(Bytes::from(vec![7; 16 << 10]), 8 << 10, &scratch, &owner).await;
         assert!(pushed.is_ok() && late.file.is_some(), "all is lent: {}", lent.len());
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_written_in_few_pieces_while_there_is_memory_to_lend() {
+        let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
+        let writes = async || {
+            let (mut spool, mut writes) = (Spool::default(), 0);
+            for _ in 0..128 {
+                let before = spool.in_file;
+                let piece = Bytes::from(vec![7; 8 << 10]);
+                spool.push(piece, 8 << 10, &scratch, &owner).await.expect("kept");
+                writes += usize::from(spool.in_file > before);
+            }
+            assert_eq!(spool.size(), 1 << 20);
+            writes
+        };
+        assert!(writes().await <= 16);
+        assert_eq!(scratch.memory().0, 0, "what is lent for a piece is given back with it");
+        let lend = || Some(scratch.lend(&owner)).filter(|loan| loan.is_enough(1));
+        let lent: Vec<_> = std::iter::from_fn(lend).collect();
+        assert!(writes().await > 16, "all is lent: {}", lent.len());
     }
 
     #[tokio::test]

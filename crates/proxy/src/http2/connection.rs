@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 use wire::http2::{Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
-use wire::{Io, Request, Timer};
+use wire::{Io, Request, Timer, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -136,6 +136,8 @@ impl Streams {
             if self.connection.control.poll_cut(cx) {
                 return Poll::Ready(Event::Over);
             }
+            // Its streams know better than itself whose it is.
+            lane::take(self.connection.lane.get());
             let accepted = session.poll_accept(cx);
             if self.budget.is_spent() {
                 return Poll::Ready(Event::Flood);
@@ -219,7 +221,7 @@ impl Streams {
         let load = self.load.clone();
         let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
         let (connection, worker) = (self.connection.clone(), self.worker.clone());
-        tokio::task::spawn_local(async move {
+        tokio::task::spawn_local(lane::in_turn(async move {
             let _witness = worker.witness(connection.peer, connection.serial);
             match request {
                 Ok(request) => {
@@ -228,7 +230,7 @@ impl Streams {
                 Err(status) => turn.turn_away(status).await,
             }
             drop((load, under_way));
-        });
+        }));
     }
 }
 

@@ -11,6 +11,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use stream::proxy_protocol::{self, Announced};
@@ -20,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 use wire::http2::starts_http2;
-use wire::{Io, Timer};
+use wire::{Io, Timer, lane};
 
 /// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -142,11 +143,11 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
     }
     let Some((guest, young)) = admitted else { return };
     let serving = worker.clone();
-    let task = tokio::task::spawn_local(async move {
+    let task = tokio::task::spawn_local(lane::in_turn(async move {
         if let Err(error) = converse(tcp, peer, entrance, serving, (serial, guest, young)).await {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
         }
-    });
+    }));
     worker.served_by(serial, task.abort_handle());
 }
 
@@ -237,6 +238,7 @@ async fn carry_on(
         return Ok(());
     }
     let _working = worker.recorder.as_ref().map(|_| connection.work());
+    lane::take(Arc::as_ptr(&onward.group).addr());
     passthrough::pass(client, &connection, &worker, onward).await
 }
 

@@ -12,7 +12,7 @@ use route::Found;
 use route::path::Canonical;
 use std::borrow::Cow;
 use std::sync::Arc;
-use wire::{Length, Response};
+use wire::{Length, Response, lane};
 
 /// The host asked for, as servers are named.
 pub(super) fn hear_host(exchange: &mut Exchange) {
@@ -36,10 +36,12 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     };
     if let Some(door) = exchange.connection.door {
         let place = routes::at_door(exchange, door, &canonical)?;
+        is_for(exchange, &place.site);
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
     let site = site(exchange, &generation)?;
+    site.into_iter().for_each(|site| is_for(exchange, site));
     let mut found = None;
     if let Some(place) = routes::choose(exchange, &canonical, site, &mut found)? {
         (exchange.path, exchange.place) = (path, Some(place));
@@ -65,6 +67,13 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     redirects::app_root(exchange, site)?;
     enter(exchange, site, found)
+}
+
+/// Whoever works for the request goes in the lane of this host from now on.
+fn is_for(exchange: &Exchange, site: &Arc<Site>) {
+    let host = Arc::as_ptr(site).addr();
+    exchange.connection.lane.set(host);
+    lane::take(host);
 }
 
 /// Whether a path is the one that load balancers ask for of hosts that nobody has.

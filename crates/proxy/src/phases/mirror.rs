@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use upstream::{Call, Destination, Group, Head, Way, call, host_of};
 use wire::http1::write;
-use wire::{Body, Spool};
+use wire::{Body, Spool, lane};
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -141,11 +141,11 @@ fn send(exchange: &Exchange, head: Head, body: CopiedBody, to: To) {
         worker: exchange.worker.clone(),
         generation: exchange.generation.clone(),
     };
-    tokio::task::spawn_local(async move {
+    tokio::task::spawn_local(lane::in_turn(async move {
         // What comes of it is nobody's business.
         let _ = timeout(PATIENCE, job.run()).await;
         drop(entry);
-    });
+    }));
 }
 
 /// nginx speaks HTTP/1.0 here, and passes on what the client sent and nothing else.
