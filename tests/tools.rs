@@ -413,6 +413,18 @@ fn near_misses_of_paths_and_hosts_are_told() {
     says(&explained(&["http://plan.test/foo"]), "near miss", "host plain.test");
 }
 
+#[test]
+fn the_root_that_no_ingress_has_is_told_as_the_hosts_own() {
+    let story = explained(&["http://plain.test/foobar", "--default-backend-service=demo/shop"]);
+    let own = "/foobar is at Prefix / (of the host itself: no Ingress has it; its settings are those of Ingress demo/plain)";
+    says(&story, "location", own);
+    says(&story, "backend", "upstream-default-backend");
+    for url in ["https://shop.test/api/x", "http://plain.test/foo"] {
+        let story = explained(&[url, "--client", "10.1.2.3"]);
+        assert!(!story.contains("Prefix / "), "{story}");
+    }
+}
+
 /// A host that is passed through, and one whose only path is `/x`.
 const PASSED: &str = r#"
 apiVersion: networking.k8s.io/v1

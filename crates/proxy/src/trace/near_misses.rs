@@ -17,8 +17,10 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<Str
         Canonical { path: exchange.path.as_ref().into(), dotted: exchange.dotted, merged: false };
     let path = canonical.text();
     let steps = Steps::default();
-    // What a snippet's `if` has for itself is where its location is.
-    let is_other = |other: &&Arc<Location>| other.kind != own.kind || other.path != own.path;
+    // What a snippet's `if` has for itself is where its location is; and what no Ingress has is nobody's near miss.
+    let is_other = |other: &&Arc<Location>| {
+        (other.kind != own.kind || other.path != own.path) && !other.is_of_host()
+    };
     let misses = site.server.locations.iter().filter(is_other).filter_map(|location| {
         let why = if site.server.regex {
             missed_pattern(location, &exchange.path, &steps)?
