@@ -124,8 +124,12 @@ fn location(story: &mut Story<'_>) {
         return story.say("backend", "what the snippet says there");
     }
     let near = match near_misses::routed(exchange, &place.site) {
-        Some(routed) => near_misses::rules(exchange, routed, place.index),
-        None => near_misses::paths(exchange, &place.site, location),
+        Some(routed) => near_misses::rules(exchange, Some((routed, place.index))),
+        None => {
+            let mut near = near_misses::paths(exchange, &place.site, location);
+            near.extend(near_misses::rules(exchange, None));
+            near
+        }
     };
     near.into_iter().for_each(|near| story.say("near miss", near));
     match &location.backend {
