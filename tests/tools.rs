@@ -482,6 +482,11 @@ fn the_root_that_no_ingress_has_is_told_as_the_hosts_own() {
         let story = explained(&[url, "--client", "10.1.2.3"]);
         assert!(!story.contains("Prefix / "), "{story}");
     }
+    let shop = root().join("tools/shop.yaml");
+    let shop = shop.to_str().expect("a path");
+    let said = text(&fairway(&["check", shop, "--default-backend-service=demo/shop"]).stdout);
+    assert!(said.contains("takes a group of path /apis,"), "{said}");
+    assert!(!said.contains("takes a group of path /,"), "{said}");
 }
 
 /// A host that is passed through, and one whose only path is `/x`.
