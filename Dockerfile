@@ -10,6 +10,8 @@ FROM rust:${RUST} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends cmake libcap2-bin && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
+# No git comes with it: --build-arg FAIRWAY_COMMIT=$(git rev-parse HEAD) says what is built.
+ARG FAIRWAY_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     cargo build --release --locked --bin fairway && \
     strip --strip-debug -o /fairway target/release/fairway && \

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::WebhookCertificate(flags) => {
             webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
         }
+        Command::Version => say::text(version::banner()).map(|()| ExitCode::SUCCESS),
     };
     match outcome {
         Ok(code) => code,

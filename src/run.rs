@@ -205,6 +205,7 @@ fn identity(classes: &Classes) -> Identity {
         class: classes.controller_class.clone(),
         namespace: own_pod::variable(own_pod::NAMESPACE).unwrap_or_else(|| "default".to_owned()),
         pod: own_pod::variable(own_pod::NAME).unwrap_or_default(),
+        commit: version::COMMIT,
     }
 }
 

@@ -25,7 +25,11 @@ pub(crate) fn json(json: &str) -> Result<()> {
     for letter in json.chars() {
         match letter {
             '\n' => out.push(letter),
-            letter if is_unprintable(letter) => out += &format!("\\u{:04x}", u32::from(letter)),
+            letter if is_unprintable(letter) => {
+                for unit in letter.encode_utf16(&mut [0; 2]).iter() {
+                    out += &format!("\\u{unit:04x}");
+                }
+            }
             letter => out.push(letter),
         }
     }

@@ -164,13 +164,14 @@ fn screen(overview: &Value, routes: &Value, width: usize) -> String {
             "name".to_owned()
         };
         let line = format!(
-            "{:>9} {:>9} {:>9} {:>9} {ready:>6}  {}{}  {}  {}",
+            "{:>9} {:>9} {:>9} {:>9} {ready:>6}  {}{}{}  {}  {}",
             rate(&traffic["rate"]),
             rate(&traffic["errors"]),
             latency(&traffic["p50"]),
             latency(&traffic["p99"]),
             text(&route["host"]),
             text(&route["path"]),
+            if route["of_host"] == true { " (of the host itself)" } else { "" },
             text(if route["ingress"].is_null() { &route["route"] } else { &route["ingress"] }),
             text(&route["backend"]),
         );

@@ -1,4 +1,7 @@
-//! What this program is: `--version`.
+//! What this program is: `fairway version` and `--version`.
+
+/// The commit that it was built from, as far as `build.rs` knows.
+pub(crate) const COMMIT: Option<&str> = option_env!("FAIRWAY_COMMIT");
 
 /// What ingress-nginx's banner says, of Fairway.
 pub(crate) fn banner() -> String {
@@ -7,13 +10,13 @@ pub(crate) fn banner() -> String {
         "{rule}\nFairway ingress controller\n  Release:       v{}\n  Build:         {}\n  Repository:    {}\n  \
          Stands in for: ingress-nginx v1.15.1\n{rule}\n",
         env!("CARGO_PKG_VERSION"),
-        option_env!("FAIRWAY_COMMIT").unwrap_or("unknown"),
+        COMMIT.unwrap_or("unknown"),
         option_env!("FAIRWAY_REPOSITORY").unwrap_or("unknown"),
     )
 }
 
 /// In one word.
 pub(crate) fn short() -> String {
-    let commit = option_env!("FAIRWAY_COMMIT").unwrap_or("unknown commit");
+    let commit = COMMIT.unwrap_or("unknown commit");
     format!("{} ({commit})", env!("CARGO_PKG_VERSION"))
 }

@@ -345,14 +345,14 @@ fn a_request_of_a_gateway_is_explained_by_the_rules_of_its_routes() {
         .iter()
         .fold(objects, |text, port| text.replace(port, "8080"));
     fs::write(folder.path().join("objects.yaml"), objects).expect("a file");
-    let folder = folder.path().to_str().expect("a path");
+    let path = folder.path().to_str().expect("a path");
     let asked = [
         "explain",
         "http://a.test/v2/x",
         "-H",
         "version: two",
         "--manifests",
-        folder,
+        path,
         "--format=json",
     ];
     let story: Value = serde_json::from_slice(&fairway(&asked).stdout).expect("JSON");
@@ -365,11 +365,66 @@ fn a_request_of_a_gateway_is_explained_by_the_rules_of_its_routes() {
     let near = said("near miss");
     let counts = |why: &str| near.iter().filter(|line| line.contains(why)).count();
     // The older route and the rule of one header are met; another header, the parameter and the method are not.
-    assert_eq!(
-        (counts("it matches, too"), counts("not all that it asks for")),
-        (2, 3),
-        "{near:#?}"
+    assert_eq!(counts("it matches, too"), 2, "{near:#?}");
+    for lacks in [
+        "it asks for header color, which the request has not",
+        "it asks for query parameter animal, which the request has not",
+        "it asks for method DELETE, and the request has GET",
+    ] {
+        assert_eq!(counts(lacks), 1, "{lacks}: {near:#?}");
+    }
+    let story = |arguments: &[&str]| {
+        text(&fairway(&[&["explain"], arguments, &["--manifests", path]].concat()).stdout)
+    };
+    // Where no rule has it, each says why not; and values stay what may be passwords.
+    let secure = story(&["https://a.test/v2/x"]);
+    says(&secure, "near miss", "it asks for HTTP, and the request came over HTTPS");
+    let other = story(&["http://a.test/v2/x?animal=hunter2", "-H", "version: three"]);
+    says(&other, "near miss", "for header version, which the request has with another value");
+    says(
+        &other,
+        "near miss",
+        "for query parameter animal, which the request has with another value",
     );
+    assert!(!other.contains("whale"), "{other}");
+    says(&story(&["http://wild.test/"]), "near miss", "host *.wild.test of a Gateway: a wildcard");
+}
+
+#[test]
+fn what_a_canary_lacks_is_told() {
+    let next = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: next, namespace: demo, annotations: {nginx.ingress.kubernetes.io/canary: "true", nginx.ingress.kubernetes.io/canary-by-header: X-Beta, nginx.ingress.kubernetes.io/canary-by-cookie: beta}}
+spec:
+  ingressClassName: nginx
+  rules: [{host: plain.test, http: {paths: [{path: /foo, pathType: Prefix, backend: {service: {name: next, port: {number: 80}}}}]}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: next, namespace: demo}
+spec: {ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: next-1, namespace: demo, labels: {kubernetes.io/service-name: next}}
+addressType: IPv4
+ports: [{port: 8080, protocol: TCP}]
+endpoints: [{addresses: [10.1.1.3]}]
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("next.yaml"), next).expect("a file");
+    fs::copy(root().join("tools/shop.yaml"), folder.path().join("shop.yaml")).expect("a file");
+    let folder = folder.path().to_str().expect("a path");
+    let side = |fields: &[&str], words: &str| {
+        let asked = [&["explain", "http://plain.test/foo"][..], fields, &["--manifests", folder]];
+        says(&text(&fairway(&asked.concat()).stdout), "side", words);
+    };
+    let none = "the main side, not the canary demo-next-80: header x-beta is missing; cookie beta is missing; its weight is 0";
+    side(&[], none);
+    side(&["-H", "X-Beta: always"], "the canary, demo-next-80: header x-beta says always");
+    let other = "header x-beta says neither always nor never; cookie beta says never";
+    side(&["-H", "X-Beta: yes", "-H", "Cookie: beta=never"], other);
 }
 
 #[test]
@@ -410,7 +465,28 @@ fn near_misses_of_paths_and_hosts_are_told() {
     says(&story, "near miss", "Prefix /foo of Ingress demo/plain: a Prefix ends at a slash");
     let story = explained(&["http://plain.test/bar"]);
     says(&story, "near miss", "Exact /Bar of Ingress demo/plain: only the case differs");
-    says(&explained(&["http://plan.test/foo"]), "near miss", "host plain.test");
+    says(
+        &explained(&["http://plan.test/foo"]),
+        "near miss",
+        "host plain.test: the spelling differs",
+    );
+}
+
+#[test]
+fn the_root_that_no_ingress_has_is_told_as_the_hosts_own() {
+    let story = explained(&["http://plain.test/foobar", "--default-backend-service=demo/shop"]);
+    let own = "/foobar is at Prefix / (of the host itself: no Ingress has it; its settings are those of Ingress demo/plain)";
+    says(&story, "location", own);
+    says(&story, "backend", "upstream-default-backend");
+    for url in ["https://shop.test/api/x", "http://plain.test/foo"] {
+        let story = explained(&[url, "--client", "10.1.2.3"]);
+        assert!(!story.contains("Prefix / "), "{story}");
+    }
+    let shop = root().join("tools/shop.yaml");
+    let shop = shop.to_str().expect("a path");
+    let said = text(&fairway(&["check", shop, "--default-backend-service=demo/shop"]).stdout);
+    assert!(said.contains("takes a group of path /apis,"), "{said}");
+    assert!(!said.contains("takes a group of path /,"), "{said}");
 }
 
 /// A host that is passed through, and one whose only path is `/x`.

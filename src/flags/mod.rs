@@ -53,7 +53,7 @@ use std::time::Duration;
 #[derive(Debug, Parser)]
 #[command(
     name = "fairway",
-    version,
+    version = crate::version::short(),
     about,
     max_term_width = 100,
     after_help = "Flags without a command mean `run`:
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Dbg(Dbg),
     /// Make the certificate of the admission webhook, and tell the API server to believe it.
     WebhookCertificate(Box<WebhookCertificate>),
+    /// Print what this is: its release, and the commit that it was built from.
+    Version,
 }
 
 /// Flags of `run`.

@@ -1,5 +1,6 @@
 //! The process as operators see it: its names, its probes and pages, its end.
 
+mod commit;
 mod crowd;
 
 use std::fs;
@@ -505,9 +506,14 @@ fn the_webhook_has_its_port_before_any_object_is_looked_at() {
 
 #[test]
 fn version_and_help_are_answered_and_end_well() {
-    for arguments in [&["--version"][..], &["run", "--version"], &["--v=2", "--version=true"]] {
+    for arguments in
+        [&["--version"][..], &["run", "--version"], &["--v=2", "--version=true"], &["version"]]
+    {
         let output = ends(arguments);
         assert!(output.status.success() && text(&output.stdout).contains("Release:"), "{output:?}");
+        // Built in a clone, it knows its commit.
+        let is_unknown = text(&output.stdout).contains("Build:         unknown");
+        assert_eq!(is_unknown, option_env!("FAIRWAY_COMMIT").is_none(), "{output:?}");
     }
     let output = ends(&["run", "--help"]);
     let help = text(&output.stdout);

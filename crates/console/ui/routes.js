@@ -6,6 +6,8 @@ import { List } from "/ui/list.js";
 
 // Backends that need no endpoints.
 const NOBODY = new Set(["404", "redirect"]);
+// The / that each host has.
+const OF_HOST = "of the host itself: no Ingress has it";
 const cell = (kind, ...children) => make("span", { role: "cell", class: kind }, ...children);
 const head = (text, kind = "") => make("span", { role: "columnheader", class: kind }, text);
 
@@ -18,7 +20,7 @@ function endpoints(row) {
 // What is asked for besides the path, and which part of the requests it gets.
 function beside(row) {
   const kind = row.kind === "Port" || row.kind === "Host" ? row.protocol : row.regex ? "regular expression" : row.kind;
-  return [kind, row.asks, row.weight && `weight ${row.weight}`, row.listener].filter(Boolean).join(" · ");
+  return [kind, row.of_host && OF_HOST, row.asks, row.weight && `weight ${row.weight}`, row.listener].filter(Boolean).join(" · ");
 }
 
 // What of a route moves by itself.
@@ -66,7 +68,8 @@ async function details(dialog, row) {
   dialog.replaceChildren(
     make("h2", { id: "details-title", tabindex: "-1", autofocus: true }, name(`${all.route.host}${all.route.path}`)),
     facts([
-      all.route.route ? ["Route", name(all.route.route)] : ["Ingress", name(all.route.ingress)],
+      ...(all.route.of_host ? [["Path", OF_HOST]] : []),
+      all.route.route ? ["Route", name(all.route.route)] : [all.route.of_host ? "Settings of Ingress" : "Ingress", name(all.route.ingress)],
       ...(all.route.asks ? [["Asks for", name(all.route.asks)]] : []),
       ...(all.route.weight ? [["Weight", all.route.weight]] : []),
       ...(all.route.listener ? [["Listener", name(all.route.listener)]] : []),

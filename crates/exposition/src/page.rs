@@ -4,7 +4,7 @@ use super::families::Family;
 use bytes::Bytes;
 use runtime::exposition::Exposition;
 
-/// Who speaks: three labels that ingress-nginx gives nearly every metric.
+/// Who speaks: three labels that ingress-nginx gives nearly every metric, and what was built.
 #[derive(Debug)]
 pub struct Identity {
     /// The controller class.
@@ -13,6 +13,8 @@ pub struct Identity {
     pub namespace: String,
     /// Its name.
     pub pod: String,
+    /// The commit that the program was built from, if that is known.
+    pub commit: Option<&'static str>,
 }
 
 impl Identity {

@@ -27,14 +27,13 @@ pub(super) const ALL: &[fn(&Scrape, &mut Writer<'_>)] = &[
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit that this was built from, where whoever built it said so.
-fn commit() -> &'static str {
-    option_env!("FAIRWAY_COMMIT").unwrap_or("unknown")
+fn commit(scrape: &Scrape) -> &'static str {
+    scrape.metrics.identity.commit.unwrap_or("unknown")
 }
 
 /// What is always there.
 pub(super) fn process(scrape: &Scrape, page: &mut Writer<'_>) {
-    page.family(&f::OWN_BUILD, [([VERSION, commit()], 1.0)]);
+    page.family(&f::OWN_BUILD, [([VERSION, commit(scrape)], 1.0)]);
     if let Some(usage) = Usage::now() {
         page.single(&f::PROCESS_CPU, usage.cpu_seconds);
         page.single(&f::PROCESS_MAX_FDS, usage.most_open_files.map_or(f64::INFINITY, |n| n as f64));
@@ -49,8 +48,8 @@ pub(super) fn process(scrape: &Scrape, page: &mut Writer<'_>) {
     page.single(&f::SCRAPING, scrape.metrics.scraping.load(Ordering::Relaxed) as f64);
 }
 
-fn build(_: &Scrape, page: &mut Writer<'_>) {
-    page.family(&f::BUILD_INFO, [([VERSION, commit(), "fairway"], 1.0)]);
+fn build(scrape: &Scrape, page: &mut Writer<'_>) {
+    page.family(&f::BUILD_INFO, [([VERSION, commit(scrape), "fairway"], 1.0)]);
 }
 
 fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {

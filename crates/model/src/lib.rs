@@ -64,7 +64,9 @@ pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start, may_have_alt
 pub use problem::{Message, Printable, Problem, Severity, is_unprintable};
 pub use route::{GrpcMatch, RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use secret::{Secret, Shown, UrlText, hide_in_sentence, hide_in_url, revealed};
-pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};
+pub use server::{
+    Backend, DEFAULT_BACKEND, Location, PathKind, RESERVED_PATHS, Server, ServiceRef,
+};
 pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, StreamShare, Transport};
 pub use telemetry::{Batches, Collector, OtlpProtocol, Propagator, Ratio, Sampler, Telemetry};

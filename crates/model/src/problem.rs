@@ -82,7 +82,7 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// Writes control characters, separators of lines and marks of direction as escapes.
+/// Writes control characters, separators of lines, marks of direction and what is not seen as escapes.
 struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Write for OneLine<'_, '_> {
@@ -100,10 +100,17 @@ impl Write for OneLine<'_, '_> {
     }
 }
 
-/// Whether a character ends a line, moves a terminal's cursor, or turns the direction of what is read.
+/// Whether a character ends a line, moves a terminal's cursor, turns the direction of what is read, or is not seen at
+/// all (what Unicode calls default ignorable, and marks of annotations).
 pub fn is_unprintable(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 #[cfg(test)]

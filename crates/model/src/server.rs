@@ -2,7 +2,7 @@
 
 use crate::policy::{Canary, Ciphers, ClientCertificate, Policy};
 use crate::snippet::Scope;
-use crate::{Alias, CertificateId, Origin, Pattern, ServerName, Template, UpstreamId};
+use crate::{Alias, CertificateId, Kind, Origin, Pattern, ServerName, Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -67,6 +67,9 @@ impl Server {
     }
 }
 
+/// The upstream of `--default-backend-service`, which answers where no path of an Ingress does.
+pub const DEFAULT_BACKEND: &str = "upstream-default-backend";
+
 /// How paths begin that are an engine's own; no Ingress has one.
 pub const RESERVED_PATHS: &str = "/_fairway-";
 
@@ -106,6 +109,20 @@ impl Location {
     pub fn namespace(&self) -> Arc<str> {
         self.origin.as_ref().map_or_else(Arc::default, |origin| Arc::clone(&origin.namespace))
     }
+
+    /// Whether it is the `/` that a host has because every host has one, and that no Ingress has written. What it has of
+    /// an Ingress are its settings: those of the Ingress that made the host.
+    pub fn is_of_host(&self) -> bool {
+        let is_root = self.path == "/" && self.kind == PathKind::Prefix;
+        let of_ingress = self.origin.as_ref().is_none_or(|origin| origin.kind == Kind::Ingress);
+        let is_nobodys = match &self.backend {
+            Backend::NotFound | Backend::Denied(_) => true,
+            // A path may be written without a Service: then its upstream is none of the controller's.
+            Backend::Upstream(id) => id.as_str() == DEFAULT_BACKEND,
+            Backend::Broken(_) => false,
+        };
+        is_root && of_ingress && self.service.is_none() && is_nobodys
+    }
 }
 
 /// Where requests of a location go.
@@ -130,4 +147,43 @@ pub struct ServiceRef {
     pub name: Arc<str>,
     /// Port by number or name, as written.
     pub port: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Backend, DEFAULT_BACKEND, Location, PathKind, ServiceRef};
+    use crate::{Kind, Origin, UpstreamId};
+    use std::sync::Arc;
+
+    #[test]
+    fn only_the_root_that_no_ingress_has_written_is_of_the_host() {
+        let root = Location {
+            path: "/".to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: Backend::NotFound,
+            canary: None,
+            service: None,
+            origin: Some(Origin::new(Kind::Ingress, "demo", "shop")),
+            policy: Arc::default(),
+        };
+        let upstream = |name: &str| Backend::Upstream(UpstreamId::new(name));
+        let own = [Backend::NotFound, Backend::Denied("a".to_owned()), upstream(DEFAULT_BACKEND)];
+        for backend in own {
+            assert!(Location { backend, ..root.clone() }.is_of_host());
+        }
+        assert!(Location { origin: None, ..root.clone() }.is_of_host());
+        let service =
+            ServiceRef { namespace: "demo".into(), name: "web".into(), port: "80".into() };
+        let route = Some(Origin::new(Kind::HttpRoute, "demo", "shop"));
+        for written in [
+            Location { path: "/a".to_owned(), ..root.clone() },
+            Location { kind: PathKind::Exact, ..root.clone() },
+            Location { service: Some(service), backend: upstream("demo-web-80"), ..root.clone() },
+            Location { backend: upstream("demo-INVALID"), ..root.clone() },
+            Location { origin: route, ..root.clone() },
+        ] {
+            assert!(!written.is_of_host(), "{written:?}");
+        }
+    }
 }

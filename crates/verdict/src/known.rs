@@ -145,11 +145,12 @@ impl Known {
         self.findings.get(&Printable(&format!("{}/{}", origin.namespace, origin.name)).to_string())
     }
 
-    /// Every path of every Ingress: host, number, and the location.
+    /// Every path that an Ingress has written: host, number, and the location.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, usize, &Arc<Location>)> {
         self.configuration.servers.iter().flat_map(|(name, server)| {
             let locations = server.locations.iter().enumerate();
-            let of_ingress = locations.filter(|(_, location)| location.origin.is_some());
+            let of_ingress = locations
+                .filter(|(_, location)| location.origin.is_some() && !location.is_of_host());
             of_ingress.map(move |(index, location)| (name.as_str(), index, location))
         })
     }

@@ -157,6 +157,11 @@ impl Route {
         }
     }
 
+    /// Whether it is the `/` of a host that no Ingress has written.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.location.as_ref().is_some_and(|location| location.is_of_host())
+    }
+
     /// The path, as its object has it.
     pub(crate) fn path(&self) -> &str {
         self.location.as_ref().map(|location| location.path.as_str()).unwrap_or_default()

@@ -40,6 +40,8 @@ pub(crate) struct Row<'a> {
     pub(crate) kind: &'static str,
     /// Whether the path is a regular expression.
     pub(crate) regex: bool,
+    /// Whether it is of the host itself: the `/` that no Ingress has written, with the settings of `ingress`.
+    pub(crate) of_host: bool,
     /// `namespace/name` of the Ingress that owns it.
     pub(crate) ingress: Option<String>,
     /// The same of a route of the Gateway API, such as `HTTPRoute namespace/name`.
@@ -126,6 +128,7 @@ impl<'a> Row<'a> {
             path: shown(route.path()),
             kind: kind_text(route),
             regex,
+            of_host: route.is_of_host(),
             ingress: of_ingress.map(|one| shown(format_args!("{}/{}", one.namespace, one.name))),
             route: origin.filter(|one| one.kind != Kind::Ingress).map(shown),
             listener,

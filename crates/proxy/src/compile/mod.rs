@@ -17,8 +17,8 @@ use imbl::OrdMap;
 use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Mirror, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, LogFormat, Outside, Problem,
-    RouteHost, Server, ServerName, SetHeader, Severity, UpstreamId,
+    Backend, Changes, Configuration, DEFAULT_BACKEND, Endpoints, Global, Location, LogFormat,
+    Outside, Problem, RouteHost, Server, ServerName, SetHeader, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
@@ -31,9 +31,6 @@ use std::sync::Arc;
 use stream::Resolver;
 use tls::{Certificates, Clients, Profiles, TlsFront, Verifier, Verifiers};
 use upstream::{Addresses, Alternative, Destination, Group, Rule};
-
-/// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
-const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::exchange::Exchange;
-use model::{RouteHost, Rule, RuleMatch, Scheme, Spent};
+use model::{RouteHost, Rule, RuleMatch, Scheme, Spent, Steps, ValueMatch};
 use route::RulePaths;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -115,6 +115,50 @@ impl<'a> Asked<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// What a rule asks for besides its path that the request is not, in words; none where it is met. Values may be
+    /// passwords, and are not told.
+    pub(crate) fn lacks(&self, rule: &RuleMatch, own_path: &[u8], steps: &Steps) -> Vec<String> {
+        let RuleMatch { scheme, kind: _, path: _, pattern: _, grpc, method, headers, query } = rule;
+        let request = &self.exchange.request;
+        let mut lacks = Vec::new();
+        match (scheme, self.exchange.connection.tls.is_some()) {
+            (Scheme::Https, false) => {
+                lacks.push("HTTPS, and the request came over HTTP".to_owned())
+            }
+            (Scheme::Http, true) => lacks.push("HTTP, and the request came over HTTPS".to_owned()),
+            (Scheme::Http, false) | (Scheme::Https, true) => {}
+        }
+        if grpc.is_some() && !request.is_grpc() {
+            lacks.push("a call of gRPC, and the request is none".to_owned());
+        }
+        let called = own_path.rsplit(|byte| *byte == b'/').next();
+        let wanted = grpc.as_ref().and_then(|grpc| grpc.method.as_ref());
+        if let Some(wanted) = wanted.filter(|wanted| called != Some(wanted.as_bytes())) {
+            lacks.push(format!("method {wanted} of gRPC, and the request calls another one"));
+        }
+        if let Some(method) = method.as_ref().filter(|method| *method != request.method.as_str()) {
+            lacks.push(format!("method {method}, and the request has {}", request.method));
+        }
+        let value = |what: &str, name: &str, found: Option<&[u8]>, wanted: &ValueMatch| {
+            let why = match found.map(|found| wanted.is_met(found, steps)) {
+                Some(Ok(true)) => return None,
+                None => "which the request has not",
+                Some(Ok(false)) => "which the request has with another value",
+                Some(Err(_)) => "whose expression takes too many steps",
+            };
+            Some(format!("{what} {name}, {why}"))
+        };
+        let fields = headers
+            .iter()
+            .filter_map(|(name, wanted)| value("header", name, self.header(name), wanted));
+        lacks.extend(fields);
+        let parameters = query.iter().filter_map(|(name, wanted)| {
+            value("query parameter", name, self.parameter(name), wanted)
+        });
+        lacks.extend(parameters);
+        lacks
     }
 
     fn header(&self, name: &str) -> Option<&[u8]> {

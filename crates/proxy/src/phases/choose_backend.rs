@@ -12,7 +12,7 @@ use model::policy::Algorithm;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use upstream::{Group, Rule, Session};
+use upstream::{Alternative, Group, Rule, Session};
 use wire::{Response, since_epoch};
 
 /// Chooses the side, once for all tries.
@@ -25,29 +25,34 @@ pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     if canary.group.is_empty() {
         return Ok(());
     }
-    let of_session = || {
-        let main = spot.rule.as_ref()?.session.as_ref()?;
-        let value = sessions::cookie(&exchange.request.headers, &main.affinity.name)?;
-        let key = Cookie::read(&value)?.upstream?;
-        let shared = canary.rule.as_ref().and_then(|rule| rule.session.as_ref());
-        match key {
-            key if key == main.upstream_key => Some(Side::Main),
-            key if shared.is_some_and(|shared| key == shared.upstream_key) => Some(Side::Canary),
-            _ => None,
-        }
-    };
     let rules = &canary.rules;
     let header =
         rules.header.as_ref().and_then(|header| variables::header_of(exchange, &header.name));
     let headers = &exchange.request.headers;
     let cookie = rules.cookie.as_ref().and_then(|name| variables::cookie_of(headers, name));
-    let asked =
-        Asked { session: of_session(), header: header.as_deref(), cookie: cookie.as_deref() };
+    let asked = Asked {
+        session: of_session(exchange, spot, canary),
+        header: header.as_deref(),
+        cookie: cookie.as_deref(),
+    };
     let random = |below: u32| exchange.worker.numbers.below(below as usize) as u32;
     let side = side(rules, asked, &exchange.steps, random);
     exchange.visit.canary =
         side.map_err(|_| Error::too_hard(&exchange.host, &spot.location))? == Side::Canary;
     Ok(())
+}
+
+/// The side that the client's session is with.
+pub(crate) fn of_session(exchange: &Exchange, spot: &Spot, canary: &Alternative) -> Option<Side> {
+    let main = spot.rule.as_ref()?.session.as_ref()?;
+    let value = sessions::cookie(&exchange.request.headers, &main.affinity.name)?;
+    let key = Cookie::read(&value)?.upstream?;
+    let shared = canary.rule.as_ref().and_then(|rule| rule.session.as_ref());
+    match key {
+        key if key == main.upstream_key => Some(Side::Main),
+        key if shared.is_some_and(|shared| key == shared.upstream_key) => Some(Side::Canary),
+        _ => None,
+    }
 }
 
 /// The endpoint for the next try; `exchange.tries()` are those that failed.

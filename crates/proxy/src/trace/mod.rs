@@ -1,6 +1,7 @@
 //! Why a request went where it went: what each phase decided, and who asked for it. Made after the fact, from what the
 //! phases leave in the exchange, so that a request that nobody asks about pays for one byte: the phase it is in.
 
+mod canaries;
 mod copies;
 mod guards;
 mod kept;

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::generation::{Asked, Routed, Site};
-use model::{Location, PathKind, Pattern, Rule, Steps};
+use model::{Location, PathKind, Pattern, Rule, RuleMatch, Scheme, Steps};
 use route::path::Canonical;
 use std::sync::Arc;
 
@@ -17,8 +17,10 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<Str
         Canonical { path: exchange.path.as_ref().into(), dotted: exchange.dotted, merged: false };
     let path = canonical.text();
     let steps = Steps::default();
-    // What a snippet's `if` has for itself is where its location is.
-    let is_other = |other: &&Arc<Location>| other.kind != own.kind || other.path != own.path;
+    // What a snippet's `if` has for itself is where its location is; and what no Ingress has is nobody's near miss.
+    let is_other = |other: &&Arc<Location>| {
+        (other.kind != own.kind || other.path != own.path) && !other.is_of_host()
+    };
     let misses = site.server.locations.iter().filter(is_other).filter_map(|location| {
         let why = if site.server.regex {
             missed_pattern(location, &exchange.path, &steps)?
@@ -37,29 +39,64 @@ pub(super) fn routed<'a>(exchange: &'a Exchange, site: &Arc<Site>) -> Option<&'a
     hosts.find(|routed| Arc::ptr_eq(&routed.site, site)).map(|routed| &**routed)
 }
 
-/// Rules of a host of Gateways that nearly answered. What a rule asks for besides the path may hold passwords, and is
-/// only named by what it is.
-pub(super) fn rules(exchange: &Exchange, routed: &Routed, chosen: usize) -> Vec<String> {
-    let has_it = |rule: &&Rule| rule.shares.iter().any(|share| share.location == chosen);
+/// Rules of hosts of Gateways that nearly answered, each with what of them the request is not. `chosen` is the one that
+/// answers, with the number of its location; none: a path of an Ingress does, or nothing.
+pub(super) fn rules(exchange: &Exchange, chosen: Option<(&Routed, usize)>) -> Vec<String> {
+    // At an address of its own a Gateway's hosts are those of its listener alone.
+    if exchange.connection.door.is_some() {
+        return Vec::new();
+    }
     let path = String::from_utf8_lossy(&exchange.path);
-    let asked = Asked::of(exchange);
-    let others = routed.host.rules.iter().filter(|rule| !has_it(rule));
-    let misses = others.filter_map(|rule| {
+    let (asked, steps) = (Asked::of(exchange), Steps::default());
+    let near = |routed: &Routed, rule: &Rule| {
+        let own = chosen.filter(|(host, _)| std::ptr::eq(*host, routed)).map(|(_, own)| own);
+        let has_it = own.is_some_and(|own| rule.shares.iter().any(|share| share.location == own));
         let matches = &rule.matches;
-        let (kind, own) = (matches.kind, matches.path.as_str());
+        let (kind, written) = (matches.kind, matches.path.as_str());
         let why = match &matches.pattern {
-            Some(pattern) if pattern.try_match(&exchange.path, &Steps::default()) != Ok(true) => None?,
-            None if !covers(kind, own, &path) => missed(kind, own, &path)?,
-            _ if asked.meets(matches, &exchange.path) == Ok(true) => {
-                "it matches, too, but another rule is more special, or its route is older"
-            }
-            _ => "its path matches, but not all that it asks for (scheme, method, header fields, query parameters)",
+            _ if has_it => return None,
+            Some(pattern) if pattern.try_match(&exchange.path, &steps) != Ok(true) => return None,
+            None if !covers(kind, written, &path) => missed(kind, written, &path)?.to_owned(),
+            _ if is_twin(routed, rule, exchange) => return None,
+            _ => match asked.lacks(matches, &exchange.path, &steps).as_slice() {
+                [] if chosen.is_none() => {
+                    "it matches, too, but an Ingress has the path, at least as specially".to_owned()
+                }
+                [] => "it matches, too, but another rule is more special, or its route is older"
+                    .to_owned(),
+                lacks => format!("its path matches, but it asks for {}", lacks.join("; for ")),
+            },
         };
         let location = routed.host.locations.get(rule.shares.first()?.location)?;
         let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
-        Some(format!("{kind:?} {own}{}: {why}", owner.unwrap_or_default()))
+        Some(format!("{kind:?} {written}{}: {why}", owner.unwrap_or_default()))
+    };
+    let near = &near;
+    let hosts = exchange.generation.routes.find(&exchange.host);
+    let misses = hosts.flat_map(|routed| {
+        routed.host.rules.iter().filter_map(move |rule| near(routed, rule)).take(MOST)
     });
     misses.take(MOST).collect()
+}
+
+/// Whether a route has a rule for both schemes, and this is the one of the scheme that the request did not come over:
+/// then the scheme is not what it lacks.
+fn is_twin(routed: &Routed, rule: &Rule, exchange: &Exchange) -> bool {
+    let is_secure = exchange.connection.tls.is_some();
+    let owner = |rule: &Rule| {
+        let location = routed.host.locations.get(rule.shares.first()?.location)?;
+        location.origin.clone()
+    };
+    let own = &rule.matches;
+    let is_alike = |other: &RuleMatch| {
+        other.scheme != own.scheme
+            && (other.kind, &other.path) == (own.kind, &own.path)
+            && (&other.method, &other.grpc) == (&own.method, &own.grpc)
+            && (&other.headers, &other.query) == (&own.headers, &own.query)
+    };
+    let mut others = routed.host.rules.iter();
+    (own.scheme == Scheme::Https) != is_secure
+        && others.any(|other| is_alike(&other.matches) && owner(other) == owner(rule))
 }
 
 fn missed_pattern(location: &Arc<Location>, path: &[u8], steps: &Steps) -> Option<&'static str> {
@@ -116,16 +153,30 @@ fn missed(kind: PathKind, own: &str, path: &str) -> Option<&'static str> {
     }
 }
 
-/// Hosts that are spelled nearly as the one asked for, which has no server.
+/// Hosts that nearly are the one asked for, which has no server, each with what differs.
 pub(super) fn hosts(exchange: &Exchange) -> Vec<String> {
-    let names = exchange.generation.configuration.servers.keys();
-    let near = names.filter(|name| {
+    let host = &*exchange.host;
+    let of_ingresses = exchange.generation.configuration.servers.keys().map(|name| (name, false));
+    let routes = exchange.generation.configuration.routes.keys();
+    let shared = routes.filter(|key| key.listener.is_none());
+    let of_gateways = shared.map(|key| (&key.host, true));
+    let near = of_ingresses.chain(of_gateways).filter_map(|(name, of_gateway)| {
         let name = name.as_str();
-        let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
-        let deeper = name.strip_prefix("*.").is_some_and(|covered| {
-            parent.is_some_and(|parent| parent.ends_with(&format!(".{covered}")))
-        });
-        deeper || strsim::osa_distance(name, &exchange.host) <= LETTERS
+        let covered = name.strip_prefix("*.");
+        let below = covered.and_then(|covered| host.strip_suffix(covered));
+        let why = match below {
+            Some("") => "a wildcard stands for a label, and this has none",
+            // With Gateways it stands for any number of them.
+            Some(labels) if labels.ends_with('.') && of_gateway => return None,
+            Some(labels) if labels.ends_with('.') => {
+                "a wildcard stands for one label, and this has more"
+            }
+            _ if name == "_" || name == host => return None,
+            _ if strsim::osa_distance(name, host) <= LETTERS => "the spelling differs",
+            _ => return None,
+        };
+        let whose = if of_gateway { " of a Gateway" } else { "" };
+        Some(format!("{name}{whose}: {why}"))
     });
-    near.filter(|name| name.as_str() != "_").map(ToString::to_string).take(MOST).collect()
+    near.take(MOST).collect()
 }

@@ -108,8 +108,11 @@ fn location(story: &mut Story<'_>) {
     let own = place.spot().snippet.as_ref().is_some_and(|level| level.own);
     let by = match &location.origin {
         _ if own => ", which a snippet has".to_owned(),
+        Some(origin) if location.is_of_host() => {
+            format!(" (of the host itself: no Ingress has it; its settings are those of {origin})")
+        }
         Some(origin) => format!(" of {origin}"),
-        None => ", which no Ingress has: the default backend answers".to_owned(),
+        None => " (of the host itself: no Ingress has it)".to_owned(),
     };
     let outcome = match location.backend {
         Backend::NotFound if !own => format!("none: no path of the host covers {path}"),
@@ -121,8 +124,12 @@ fn location(story: &mut Story<'_>) {
         return story.say("backend", "what the snippet says there");
     }
     let near = match near_misses::routed(exchange, &place.site) {
-        Some(routed) => near_misses::rules(exchange, routed, place.index),
-        None => near_misses::paths(exchange, &place.site, location),
+        Some(routed) => near_misses::rules(exchange, Some((routed, place.index))),
+        None => {
+            let mut near = near_misses::paths(exchange, &place.site, location);
+            near.extend(near_misses::rules(exchange, None));
+            near
+        }
     };
     near.into_iter().for_each(|near| story.say("near miss", near));
     match &location.backend {

@@ -1,6 +1,6 @@
 //! Which upstream and endpoint, how, and what it was sent.
 
-use super::{Phase, Story, shown};
+use super::{Phase, Story, canaries, shown};
 use crate::variables;
 use model::policy::Algorithm;
 
@@ -34,10 +34,11 @@ pub(super) fn tell(story: &mut Story<'_>) {
 fn side(story: &mut Story<'_>) {
     let spot = story.exchange.spot();
     let Some(canary) = spot.canary.as_deref() else { return };
+    let why = canaries::why(story.exchange, spot, canary);
     let outcome = if story.exchange.visit.canary {
-        format!("the canary, {}", canary.group.id)
+        format!("the canary, {}: {why}", canary.group.id)
     } else {
-        format!("the main side, not the canary {}", canary.group.id)
+        format!("the main side, not the canary {}: {why}", canary.group.id)
     };
     story.say("side", outcome);
 }

@@ -12,7 +12,9 @@ use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
 use bytes::Bytes;
-use model::{Backend, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable};
+use model::{
+    Backend, DEFAULT_BACKEND, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable,
+};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -309,7 +311,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             // A route that leads nowhere, such as one that redirects, has no default backend.
             Backend::NotFound if is_of_route(location) => out.push('-'),
-            Backend::NotFound => out.push_str("upstream-default-backend"),
+            Backend::NotFound => out.push_str(DEFAULT_BACKEND),
             // The template of ingress-nginx starts with this value.
             Backend::Denied(_) | Backend::Broken(_) => out.push('-'),
         },

@@ -1,7 +1,7 @@
 //! Hosts that depend on what surprises many users of ingress-nginx. It is the same here, and changes nothing.
 
 use super::Remark;
-use model::{Backend, Configuration, Location, Origin, Part, PathKind, Server};
+use model::{Configuration, Location, Origin, Part, PathKind, Server};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,9 +43,7 @@ fn about(server: &Server, location: &Arc<Location>) -> Option<String> {
 
 /// A rewrite that sends everything to one place.
 fn rewritten(location: &Location) -> Option<String> {
-    // The implicit `/` of a host, which nobody wrote.
-    let rewrite =
-        location.policy.rewrite.as_ref().filter(|_| location.backend != Backend::NotFound)?;
+    let rewrite = location.policy.rewrite.as_ref().filter(|_| !location.is_of_host())?;
     let path = &location.path;
     let target = &rewrite.target;
     let takes_groups = target.parts().iter().any(|part| matches!(part, Part::Capture(_)));

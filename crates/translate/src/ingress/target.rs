@@ -1,6 +1,6 @@
 //! A backend as an Ingress names it, and the upstream's name that follows from it.
 
-use model::{ServiceRef, UpstreamId};
+use model::{DEFAULT_BACKEND, ServiceRef, UpstreamId};
 use objects::{ObjectKey, PortRef};
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Target {
     /// The upstream's name in ingress-nginx; what it has no name for is called as no Service port can be.
     pub(crate) fn id(&self) -> UpstreamId {
         UpstreamId::new(match self {
-            Self::Default(_) => "upstream-default-backend".to_owned(),
+            Self::Default(_) => DEFAULT_BACKEND.to_owned(),
             Self::Service { service, port, role: Role::Backend | Role::ClusterIp } => {
                 format!("{}-{}-{}", service.namespace, service.name, text(port.as_ref()))
             }

@@ -6,11 +6,8 @@ use crate::known::Known;
 use crate::log::Record;
 use crate::shown::{SHOWN, cut};
 use model::policy::Satisfy;
-use model::{Backend, BlockList, Location};
+use model::{Backend, BlockList, DEFAULT_BACKEND, Location};
 use std::collections::BTreeSet;
-
-/// The name of ingress-nginx's own default backend.
-const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What stands for bytes that whoever kept the log could not keep.
 const REPLACEMENT: char = '\u{fffd}';

@@ -11,7 +11,7 @@ use super::tree::{lua, put, words};
 use super::{Block, Scope, Word};
 use crate::push;
 use model::policy::{Policy, TlsRedirect};
-use model::{Backend, Kind, Location, Server};
+use model::{Backend, DEFAULT_BACKEND, Kind, Location, Server};
 use names::{names, path};
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -133,7 +133,7 @@ fn variables(at: &mut At<'_, '_>) {
     block.open("header_filter_by_lua_block", vec![], lua(ANSWER));
     let upstream = match backend {
         Backend::Upstream(id) => id.as_str(),
-        Backend::NotFound => "upstream-default-backend",
+        Backend::NotFound => DEFAULT_BACKEND,
         Backend::Denied(_) | Backend::Broken(_) => return,
     };
     put!(block, "set", "$proxy_upstream_name", Word::literal(upstream));

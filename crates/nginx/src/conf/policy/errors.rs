@@ -4,10 +4,8 @@ use super::super::location::At;
 use super::super::tree::{lua, put, words};
 use super::super::{Block, Word};
 use super::client_certificate;
+use model::DEFAULT_BACKEND;
 use model::policy::Errors;
-
-/// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
-const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What an error backend is told about the error: name, value, and the variable of the client's own field.
 const ABOUT: [(&str, &str, &str); 7] = [
