@@ -1,5 +1,6 @@
 //! The commit that the program is built from: what FAIRWAY_COMMIT says, or where git's HEAD is in a clone. Git itself is
-//! not asked: it need not be there, and would find the repository that a tarball was unpacked in.
+//! not asked: it need not be there, and would find the repository that a tarball was unpacked in. A debug build has none:
+//! each commit would have everything linked anew.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,7 +9,11 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=FAIRWAY_COMMIT");
     let told = env::var("FAIRWAY_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let is_debug = env::var("PROFILE").is_ok_and(|profile| profile == "debug");
     let commit = told.or_else(|| {
+        if is_debug {
+            return None;
+        }
         let head = Head::of(Path::new(&env::var_os("CARGO_MANIFEST_DIR")?))?;
         for file in &head.files {
             println!("cargo::rerun-if-changed={}", file.display());

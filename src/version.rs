@@ -17,6 +17,7 @@ pub(crate) fn banner() -> String {
 
 /// In one word.
 pub(crate) fn short() -> String {
-    let commit = COMMIT.unwrap_or("unknown commit");
+    let unknown = if cfg!(debug_assertions) { "debug build" } else { "unknown commit" };
+    let commit = COMMIT.unwrap_or(unknown);
     format!("{} ({commit})", env!("CARGO_PKG_VERSION"))
 }
