@@ -1,6 +1,6 @@
 //! Gateways behind Services of type LoadBalancer: their ports on every replica, and the address that they are told.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
@@ -18,13 +18,13 @@ use crate::replicas::replica;
 
 /// Addresses of the bridge that Pods are on, as if replicas had them. EndpointSlices take no address of the loopback.
 const POOL: &str = "10.244.0.72/31";
-const REPLICA: &str = "10.244.0.72";
+pub(crate) const REPLICA: &str = "10.244.0.72";
 
 /// What `--gateway-services` takes.
 const RIGHTS: &str = include_str!("../../deploy/gateway-services.yaml");
 
 /// The Service of the replicas, with one of them.
-const OWN: &str = "
+pub(crate) const OWN: &str = "
 apiVersion: v1
 kind: Service
 metadata: {name: own, namespace: fairway}
@@ -39,7 +39,7 @@ endpoints: [{addresses: [10.244.0.72], nodeName: node-a, conditions: {ready: tru
 ";
 
 /// Two Gateways with the same ports, hosts and paths, and another route to each.
-fn gateway(name: &str, more: &str) -> String {
+pub(crate) fn gateway(name: &str, more: &str) -> String {
     format!(
         "
 apiVersion: gateway.networking.k8s.io/v1
@@ -75,12 +75,12 @@ spec:
     )
 }
 
-fn services(cluster: &Cluster) -> Api<Service> {
+pub(crate) fn services(cluster: &Cluster) -> Api<Service> {
     Api::namespaced(cluster.client(), "demo")
 }
 
 /// Where the Service of a Gateway leads from a port, once it is there.
-async fn target(cluster: &Cluster, gateway: &str, port: u16) -> Result<u16> {
+pub(crate) async fn target(cluster: &Cluster, gateway: &str, port: u16) -> Result<u16> {
     let name = format!("gateway-{gateway}");
     eventually(format!("Service {name}"), PATIENCE, async || {
         let found = json!(services(cluster).get(&name).await?);
@@ -95,17 +95,21 @@ async fn target(cluster: &Cluster, gateway: &str, port: u16) -> Result<u16> {
 }
 
 /// Gives the Service of a Gateway addresses, as a load balancer does.
-async fn balance(cluster: &Cluster, gateway: &str, addresses: &[&str]) -> Result<()> {
-    let ingress: Vec<Value> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
+pub(crate) async fn balance(cluster: &Cluster, gateway: &str, addresses: &[&str]) -> Result<()> {
+    let one = |text: &&str| match text.parse::<IpAddr>() {
+        Ok(_) => json!({"ip": text}),
+        Err(_) => json!({"hostname": text}),
+    };
+    let ingress: Value = addresses.iter().map(one).collect();
     let status = Patch::Merge(json!({"status": {"loadBalancer": {"ingress": ingress}}}));
     let name = format!("gateway-{gateway}");
     services(cluster).patch_status(&name, &PatchParams::default(), &status).await?;
     Ok(())
 }
 
-/// Waits until a request to this port of the replica is answered as the Gateway's routes say.
-async fn serves(gateway: &str, port: u16) -> Result<()> {
-    let place: SocketAddr = format!("{REPLICA}:{port}").parse()?;
+/// Waits until a request to this port of a replica is answered as the Gateway's routes say.
+pub(crate) async fn serves(gateway: &str, (replica, port): (&str, u16)) -> Result<()> {
+    let place: SocketAddr = format!("{replica}:{port}").parse()?;
     eventually(format!("{gateway} at {place}"), PATIENCE, async || {
         let answer = Connection::open(place).await?.get("any.test", "/").await?;
         ensure!(answer.status == 200, "it answers {}", answer.status);
@@ -121,7 +125,12 @@ async fn serves(gateway: &str, port: u16) -> Result<()> {
     Ok(())
 }
 
-async fn tells(cluster: &Cluster, gateway: &str, reason: &str, addresses: &[&str]) -> Result<()> {
+pub(crate) async fn tells(
+    cluster: &Cluster,
+    gateway: &str,
+    reason: &str,
+    addresses: &[&str],
+) -> Result<()> {
     told(cluster, "Gateway", gateway, |status| {
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
         let mut programmed = conditions.iter().filter(|one| one["type"] == "Programmed");
@@ -132,13 +141,18 @@ async fn tells(cluster: &Cluster, gateway: &str, reason: &str, addresses: &[&str
     .await
 }
 
-async fn ground(cluster: &Cluster) -> Result<()> {
+pub(crate) async fn ground(cluster: &Cluster) -> Result<()> {
+    prepare(cluster).await?;
+    replica(cluster, "fairway-0").await?;
+    cluster.apply(OWN).await
+}
+
+/// The same without replicas.
+pub(crate) async fn prepare(cluster: &Cluster) -> Result<()> {
     one_host(cluster).await?;
     define(cluster).await?;
     cluster.apply(RIGHTS).await?;
     cluster.apply(GATEWAYS).await?;
-    replica(cluster, "fairway-0").await?;
-    cluster.apply(OWN).await?;
     let mut route = Command::new("ip");
     let status = route.args(["route", "add", "local", POOL, "dev", "lo"]).status().await?;
     ensure!(status.success(), "the addresses are not there");
@@ -148,7 +162,7 @@ async fn ground(cluster: &Cluster) -> Result<()> {
 /// Whoever comes later keeps the ports, and takes none of somebody else's, whatever is written into the Service.
 async fn keeps(cluster: &Cluster, targets: &[u16]) -> Result<()> {
     for (name, known) in ["one", "two"].into_iter().zip(targets) {
-        serves(name, *known).await?;
+        serves(name, (REPLICA, *known)).await?;
         ensure!(target(cluster, name, 8080).await? == *known, "{name} has another port");
     }
     let stolen =
@@ -160,12 +174,12 @@ async fn keeps(cluster: &Cluster, targets: &[u16]) -> Result<()> {
         anyhow::Ok(())
     })
     .await?;
-    serves("one", targets[0]).await?;
-    serves("two", targets[1]).await?;
+    serves("one", (REPLICA, targets[0])).await?;
+    serves("two", (REPLICA, targets[1])).await?;
     Ok(())
 }
 
-const FLAGS: [&str; 3] = [
+pub(crate) const FLAGS: [&str; 3] = [
     "--publish-service=fairway/own",
     "--gateway-services=load-balancer",
     "--gateway-target-ports=21000-21009",
@@ -183,7 +197,7 @@ fn a_gateway_has_a_load_balancer_with_ports_of_its_own_and_is_programmed_once_it
             let target = target(cluster, name, 8080).await?;
             ensure!((21000..=21009).contains(&target), "{target} is not of the range");
             tells(cluster, name, "AddressNotAssigned", &[]).await?;
-            serves(name, target).await?;
+            serves(name, (REPLICA, target)).await?;
             targets.push(target);
         }
         // Connections of a TCPRoute reach it by a port of their own.
@@ -253,7 +267,7 @@ fn a_load_balancer_is_asked_for_one_address_and_a_full_range_of_ports_is_told() 
         tells(cluster, "one", "Programmed", &["192.0.2.9"]).await?;
         cluster.apply(&asks("{type: Hostname, value: lb.test}")).await?;
         tells(cluster, "one", "AddressNotUsable", &["192.0.2.9"]).await?;
-        serves("one", port).await?;
+        serves("one", (REPLICA, port)).await?;
         // Both ports are taken: the other Gateway gets none until they are free.
         cluster.apply(&gateway("two", "")).await?;
         told(cluster, "Gateway", "two", |status| {
@@ -265,7 +279,7 @@ fn a_load_balancer_is_asked_for_one_address_and_a_full_range_of_ports_is_told() 
         ensure!(services(cluster).get_opt("gateway-two").await?.is_none(), "it has a Service");
         api(cluster, "Gateway").delete("one", &Default::default()).await?;
         let port = target(cluster, "two", 8080).await?;
-        serves("two", port).await?;
+        serves("two", (REPLICA, port)).await?;
         fairway.stop().await
     });
 }

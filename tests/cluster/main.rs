@@ -10,6 +10,7 @@ mod console;
 mod convert;
 mod dns;
 mod echoes;
+mod edge;
 mod events;
 mod fairway;
 mod faults;

@@ -144,8 +144,19 @@ pub struct Service {
     pub traffic_distribution: Option<String>,
     /// `spec.ports`.
     pub ports: Vec<ServicePort>,
-    /// `metadata.uid` of the Gateway that Fairway made it for.
-    pub made_for: Option<Arc<str>>,
+    /// If Fairway made it for a Gateway: what it has because of that.
+    pub made_for: Option<Box<MadeFor>>,
+}
+
+/// What a Service that was made for a Gateway has because of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeFor {
+    /// `metadata.uid` of the Gateway.
+    pub uid: Arc<str>,
+    /// `metadata.labels` of the Service.
+    pub labels: BTreeMap<String, String>,
+    /// `spec.loadBalancerIP`.
+    pub asks_for: Option<String>,
 }
 
 /// One of `spec.ports` of a Service.

@@ -21,8 +21,8 @@ pub use issuer::{Http01, Issuer, Selector, Solver, SolverIngress};
 pub use kind::Kind;
 pub use kinds::{
     ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
-    IngressTls, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service, ServicePort,
-    SliceEndpoint, SlicePort,
+    IngressTls, MadeFor, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service,
+    ServicePort, SliceEndpoint, SlicePort,
 };
 pub use manifests::snapshot_of;
 pub use same::Asks;

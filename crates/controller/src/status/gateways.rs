@@ -35,12 +35,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
+/// What is undone later than that is no quarrel.
+const QUARREL: Duration = Duration::from_secs(2 * LONGEST_PAUSE.as_secs());
 
 /// What was done about one object.
 #[derive(Debug, Default)]
 struct Track {
-    /// What was written last, and how often in a row that was undone.
+    /// What was written last, when, and how often in a row that was undone.
     written: Option<Wanted>,
+    at: Option<Moment>,
     times: u32,
     /// How often in a row the API server had an error for it.
     failures: u32,
@@ -49,6 +52,15 @@ struct Track {
     busy: bool,
     /// There was something to look at while it was busy.
     again: bool,
+}
+
+impl Track {
+    fn wrote(&mut self, wanted: Wanted, now: Moment) {
+        let was_lately = self.at.replace(now).is_some_and(|at| at.until(now) < QUARREL);
+        let is_undone = was_lately && self.written.as_ref() == Some(&wanted);
+        self.times = if is_undone { self.times + 1 } else { 0 };
+        self.written = Some(wanted);
+    }
 }
 
 /// Keeps the status of the Gateway API's objects current.
@@ -367,8 +379,7 @@ impl Keeper {
         let failures = std::mem::take(&mut track.failures);
         match outcome {
             Outcome::Written => {
-                track.times =
-                    if track.written.as_ref() == Some(&wanted) { track.times + 1 } else { 0 };
+                track.wrote(wanted, now);
                 if track.times >= QUARRELS {
                     let pause = FIRST_PAUSE * 2_u32.saturating_pow(track.times.min(12));
                     let pause = pause.min(LONGEST_PAUSE);
@@ -376,10 +387,9 @@ impl Keeper {
                     self.later.insert(now + pause, id.clone());
                     tracing::warn!(
                         kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name,
-                        "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
+                        "somebody else keeps changing our part of it; left alone for {} s", pause.as_secs()
                     );
                 }
-                track.written = Some(wanted);
                 if gone {
                     self.tracks.remove(&id);
                 }
@@ -453,8 +463,19 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
-    use super::{Pending, Which};
+    use super::{Moment, Pending, QUARREL, Track, Wanted, Which};
     use objects::ObjectKey;
+
+    #[test]
+    fn what_is_undone_again_and_again_is_a_quarrel_and_what_is_undone_once_in_a_while_is_none() {
+        let (mut track, start) = (Track::default(), Moment::now());
+        for times in 0..5 {
+            track.wrote(Wanted::Policy(None), start);
+            assert_eq!(track.times, times);
+        }
+        track.wrote(Wanted::Policy(None), start + QUARREL);
+        assert_eq!(track.times, 0);
+    }
 
     #[test]
     fn a_namespace_that_always_has_something_to_tell_keeps_no_other_one_waiting() {

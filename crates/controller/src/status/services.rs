@@ -3,13 +3,13 @@
 //! whoever looks for them.
 
 use super::gateways::PATIENCE;
+use super::which::differing;
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::call::{Called, ask};
 use crate::lease::Leadership;
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
@@ -18,6 +18,8 @@ use model::Transport;
 use objects::gateway::GROUP;
 use objects::{MANAGED_BY, ObjectKey, PortRef, made_for};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use translate::gateway::{GatewayService, ServiceKind, label_of, named_by, service_name};
@@ -26,6 +28,8 @@ use translate::gateway::{GatewayService, ServiceKind, label_of, named_by, servic
 const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
 /// Who made an EndpointSlice.
 const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// What the names of the EndpointSlices of a Service end in: one for the endpoints of each family.
+const FAMILIES: [&str; 2] = ["v4", "v6"];
 /// Endpoints of a slice at most, as its definition says.
 const ENDPOINTS: usize = 1000;
 
@@ -38,56 +42,111 @@ pub(super) fn touched(old: &Known, new: &Known, replicas: Option<&ObjectKey>) ->
     let gateways = &new.statuses.gateways;
     let service =
         |known: &Known, key: &ObjectKey| known.statuses.gateways.get(key)?.service.clone();
-    let differing = old.statuses.gateways.diff(gateways).map(|item| match item {
-        DiffItem::Add(key, _)
-        | DiffItem::Remove(key, _)
-        | DiffItem::Update { new: (key, _), .. } => key,
-    });
-    let differing = differing.filter(|key| service(old, key) != service(new, key));
-    let mut touched: Vec<ObjectKey> = differing.cloned().collect();
+    let mut touched = differing(&old.statuses.gateways, gateways);
+    touched.retain(|key| service(old, key) != service(new, key));
     if gateways.values().all(|status| status.service.is_none()) {
         return touched;
     }
-    let replicas = replicas.map(|key| (old.snapshot.slices.get(key), new.snapshot.slices.get(key)));
-    if replicas.is_some_and(|(old, new)| old != new) {
+    let endpoints =
+        replicas.map(|key| (old.snapshot.slices.get(key), new.snapshot.slices.get(key)));
+    if endpoints.is_some_and(|(old, new)| old != new) {
         let is_balanced = |key: &&ObjectKey| {
             let kind = service(new, key).map(|service| service.kind);
             matches!(kind, Some(ServiceKind::LoadBalancer(_)))
         };
         touched.extend(gateways.keys().filter(is_balanced).cloned());
     }
-    for item in old.snapshot.services.diff(&new.snapshot.services) {
-        let (key, now) = match item {
-            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => (key, None),
-            DiffItem::Update { new: (key, now), .. } => (key, Some(now)),
-        };
-        let named = named_by(key, &new.snapshot);
-        let wrong = named.filter(|gateway| {
+    let changed = differing(&old.snapshot.services, &new.snapshot.services).into_iter();
+    for key in changed.chain(differing(&old.snapshot.slices, &new.snapshot.slices)) {
+        let wrong = named_by(&key, &new.snapshot).filter(|gateway| {
             let wanted = service(new, gateway);
-            !wanted.zip(now).is_some_and(|(wanted, now)| stands(now, &wanted))
+            !wanted.is_some_and(|wanted| stands(new, (&key, gateway), &wanted, replicas))
         });
         touched.extend(wrong);
     }
     touched
 }
 
-/// Whether a Service that was changed still has what it should.
-fn stands(service: &objects::Service, wanted: &GatewayService) -> bool {
-    let kind = match wanted.kind {
-        ServiceKind::Headless(_) => "ClusterIP",
-        ServiceKind::LoadBalancer(_) => "LoadBalancer",
+/// Whether a Service, or one of its EndpointSlices, that was changed still has what it should.
+fn stands(
+    known: &Known,
+    (key, gateway): (&ObjectKey, &ObjectKey),
+    wanted: &GatewayService,
+    replicas: Option<&ObjectKey>,
+) -> bool {
+    let service = known.snapshot.services.get(key);
+    service.is_some_and(|service| is_right(service, gateway, wanted))
+        && leads_on(known, key, wanted, replicas)
+}
+
+fn is_right(service: &objects::Service, gateway: &ObjectKey, wanted: &GatewayService) -> bool {
+    let (kind, asks_for) = match wanted.kind {
+        ServiceKind::Headless(_) => ("ClusterIP", None),
+        ServiceKind::LoadBalancer(asked) => ("LoadBalancer", asked.map(|ip| ip.to_string())),
     };
     let leads = |((transport, port), target): (&(Transport, u16), &u16)| {
         let target = Some(PortRef::Number(*target));
+        let name = port_name(*transport, *port);
         let same = |one: &objects::ServicePort| {
-            one.port == *port && one.protocol == protocol(*transport) && one.target == target
+            one.port == *port
+                && one.protocol == protocol(*transport)
+                && one.target == target
+                && one.name.as_ref() == Some(&name)
         };
         service.ports.iter().any(same)
     };
-    service.kind == kind
-        && service.made_for.as_ref() == Some(&wanted.uid)
+    let has = |found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>| {
+        wanted.iter().all(|(name, value)| found.get(name) == Some(value))
+    };
+    let is_made = service.made_for.as_ref().is_some_and(|made| {
+        made.uid == wanted.uid
+            && has(&made.labels, &labels(gateway, wanted))
+            && (asks_for.is_none() || made.asks_for == asks_for)
+    });
+    is_made
+        && service.kind == kind
         && service.ports.len() == wanted.ports.len()
         && wanted.ports.iter().all(leads)
+        && has(&service.meta.annotations, &wanted.infrastructure.annotations)
+}
+
+/// Whether the EndpointSlices of a Service have what is behind it.
+fn leads_on(
+    known: &Known,
+    key: &ObjectKey,
+    wanted: &GatewayService,
+    replicas: Option<&ObjectKey>,
+) -> bool {
+    let slices = |of: &ObjectKey| {
+        let found = known.snapshot.slices.get(of).cloned().unwrap_or_default();
+        found.values().cloned().collect::<Vec<_>>()
+    };
+    let addresses = |slices: &[Arc<objects::EndpointSlice>]| {
+        let all = slices.iter().filter(|slice| !slice.fqdn).flat_map(|slice| &slice.endpoints);
+        let each = all.map(|one| (one.addresses.clone(), one.ready, one.serving));
+        each.collect::<BTreeSet<_>>()
+    };
+    let behind = match wanted.kind {
+        ServiceKind::Headless(address) => {
+            BTreeSet::from([(vec![address.to_string().into()], true, true)])
+        }
+        ServiceKind::LoadBalancer(_) => addresses(&replicas.map(slices).unwrap_or_default()),
+    };
+    let mut own = slices(key);
+    own.retain(|slice| FAMILIES.iter().any(|one| *slice.meta.key.name == slice_name(key, one)));
+    let has_ports = |slice: &Arc<objects::EndpointSlice>| {
+        let leads = |((transport, port), target): (&(Transport, u16), &u16)| {
+            let name = Some(port_name(*transport, *port));
+            let same = |one: &objects::SlicePort| {
+                one.name == name
+                    && one.port == Some(*target)
+                    && one.protocol == protocol(*transport)
+            };
+            slice.ports.iter().any(same)
+        };
+        slice.ports.len() == wanted.ports.len() && wanted.ports.iter().all(leads)
+    };
+    own.iter().all(has_ports) && addresses(&own) == behind
 }
 
 /// The uid of the Gateway of this name that an object was made for.
@@ -139,9 +198,8 @@ impl Scribe {
             let Some(wanted) = wanted else { return Ok(Outcome::Gone) };
             return self.apply(gateway, wanted, None).await;
         };
-        let cluster_ip = found.spec.and_then(|spec| spec.cluster_ip);
-        let is_headless = cluster_ip.as_deref() == Some("None");
-        let found = found.metadata;
+        let (spec, found) = (found.spec.unwrap_or_default(), found.metadata);
+        let is_headless = spec.cluster_ip.as_deref() == Some("None");
         match (uid_for(&found, name), wanted) {
             (None, None) => Ok(Outcome::Gone),
             (None, Some(_)) => {
@@ -152,7 +210,7 @@ impl Scribe {
                 if *uid == *wanted.uid
                     && is_headless == matches!(wanted.kind, ServiceKind::Headless(_)) =>
             {
-                self.apply(gateway, wanted, found.resource_version).await
+                self.apply(gateway, wanted, Some((found, spec))).await
             }
             // It was made for a Gateway that is none of ours any more, for one of the same name before, or with other
             // flags: what is headless never is anything else.
@@ -172,41 +230,96 @@ impl Scribe {
         &self,
         gateway: &ObjectKey,
         wanted: &GatewayService,
-        before: Option<String>,
+        before: Option<(ObjectMeta, ServiceSpec)>,
     ) -> Result<Outcome, Outcome> {
-        let called = service_name(&gateway.name);
+        let key = ObjectKey::new(gateway.namespace.clone(), service_name(&gateway.name));
         let endpoints = self.endpoints(wanted).await?;
-        // What is not there yet is nobody's to overrule.
-        let as_fairway = PatchParams { force: before.is_some(), ..PatchParams::apply(MANAGER) };
-        let made = Patch::Apply(service(&called, gateway, wanted));
-        let services = self.services(&gateway.namespace);
-        let made = services.patch(&called, &as_fairway, &made);
-        let made = told(ask(left(&self.leadership)?, made).await)?.metadata;
+        let made = service(&key, gateway, wanted);
+        let version = before.as_ref().and_then(|(meta, _)| meta.resource_version.clone());
+        let made = match before {
+            None => self.make(&key, made).await?,
+            Some((_, spec)) => self.mend(&key, made, &spec).await?,
+        };
+        let made = made.metadata;
         let uid = made.uid.unwrap_or_default();
-        for (family, mut of_family) in ["v4", "v6"].into_iter().zip(endpoints) {
+        let mut is_news = version != made.resource_version;
+        for (family, mut of_family) in FAMILIES.into_iter().zip(endpoints) {
             of_family.truncate(ENDPOINTS);
+            let name = slice_name(&key, family);
             let wanted = (!of_family.is_empty()).then(|| {
                 let address_type = if family == "v4" { "IPv4" } else { "IPv6" };
-                slice(
-                    &format!("{called}-{family}"),
-                    (&called, &uid),
-                    wanted,
-                    address_type,
-                    of_family,
-                )
+                slice(&name, (&key.name, &uid), wanted, address_type, of_family)
             });
-            self.put_slice(&gateway.namespace, &format!("{called}-{family}"), wanted).await?;
+            is_news |= self.put_slice(&key.namespace, &name, wanted).await?;
         }
-        Ok(if before == made.resource_version { Outcome::Gone } else { Outcome::Written })
+        Ok(if is_news { Outcome::Written } else { Outcome::Gone })
     }
 
-    /// Makes an EndpointSlice what it should be, if it is ours; none: it goes.
+    /// Makes a Service that is not there yet, and is nobody's to overrule. Where the cluster does not have the family of
+    /// the address that is asked for, it has that of the cluster.
+    async fn make(&self, key: &ObjectKey, mut wanted: Value) -> Result<Service, Outcome> {
+        let made = self.patch(key, &PatchParams::apply(MANAGER), &Patch::Apply(&wanted)).await?;
+        let spec = wanted["spec"].as_object_mut();
+        match made {
+            Called::Bad { code: Some(422), .. }
+                if spec.is_some_and(|spec| spec.remove("ipFamilies").is_some()) =>
+            {
+                let without = Patch::Apply(&wanted);
+                told(self.patch(key, &PatchParams::apply(MANAGER), &without).await?)
+            }
+            other => told(other),
+        }
+    }
+
+    /// Makes a Service of ours what it should be, whoever wrote what into it. Its first family cannot be changed.
+    async fn mend(
+        &self,
+        key: &ObjectKey,
+        mut wanted: Value,
+        now: &ServiceSpec,
+    ) -> Result<Service, Outcome> {
+        let family = now.ip_families.iter().flatten().next();
+        let is_other = wanted["spec"]["ipFamilies"][0].as_str() != family.map(String::as_str);
+        if let Some(spec) = wanted["spec"].as_object_mut().filter(|_| is_other) {
+            spec.remove("ipFamilies");
+        }
+        let as_fairway = PatchParams::apply(MANAGER).force();
+        let whole = Patch::Apply(&wanted);
+        let made = self.patch(key, &as_fairway, &whole).await?;
+        let ports = wanted["spec"]["ports"].as_array().map_or(0, Vec::len);
+        let has_others = match &made {
+            Called::Good(made) => {
+                let now = made.spec.as_ref().and_then(|spec| spec.ports.as_ref());
+                now.map_or(0, Vec::len) != ports
+            }
+            Called::Bad { code, .. } => *code == Some(422),
+        };
+        if !has_others {
+            return told(made);
+        }
+        // A port that somebody else put there stays, and is in the way if it has the name of one of ours.
+        let exact = json!({"spec": {"ports": wanted["spec"]["ports"]}});
+        told(self.patch(key, &PatchParams::apply(MANAGER), &Patch::Merge(&exact)).await?)?;
+        told(self.patch(key, &as_fairway, &whole).await?)
+    }
+
+    async fn patch(
+        &self,
+        ObjectKey { namespace, name }: &ObjectKey,
+        how: &PatchParams,
+        what: &Patch<&Value>,
+    ) -> Result<Called<Service>, Outcome> {
+        let services = self.services(namespace);
+        Ok(ask(left(&self.leadership)?, services.patch(name, how, what)).await)
+    }
+
+    /// Makes an EndpointSlice what it should be, if it is ours; none: it goes. Whether it was another.
     async fn put_slice(
         &self,
         namespace: &str,
         name: &str,
         wanted: Option<Value>,
-    ) -> Result<(), Outcome> {
+    ) -> Result<bool, Outcome> {
         let slices = self.slices(namespace);
         let found = told(ask(left(&self.leadership)?, slices.get_opt(name)).await)?;
         let labels = found.as_ref().and_then(|found| found.metadata.labels.as_ref());
@@ -217,7 +330,9 @@ impl Scribe {
                 let as_fairway = PatchParams { force: is_ours, ..PatchParams::apply(MANAGER) };
                 let wanted = Patch::Apply(wanted);
                 let put = slices.patch(name, &as_fairway, &wanted);
-                told(ask(left(&self.leadership)?, put).await).map(drop)
+                let put = told(ask(left(&self.leadership)?, put).await)?;
+                let version = found.and_then(|found| found.metadata.resource_version);
+                Ok(version != put.metadata.resource_version)
             }
             Some(_) => {
                 let reason =
@@ -226,9 +341,10 @@ impl Scribe {
             }
             None if is_ours => {
                 let stale = DeleteParams::default();
-                told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await).map(drop)
+                told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await)?;
+                Ok(true)
             }
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -271,6 +387,10 @@ fn protocol(transport: Transport) -> &'static str {
     }
 }
 
+fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "IPv4" } else { "IPv6" }
+}
+
 fn ports(wanted: &GatewayService) -> Value {
     let ports = wanted.ports.iter().map(|((transport, number), target)| {
         let protocol = protocol(*transport);
@@ -288,8 +408,19 @@ fn port_name(transport: Transport, number: u16) -> String {
     format!("{}-{number}", protocol(transport).to_ascii_lowercase())
 }
 
-fn service(name: &str, gateway: &ObjectKey, wanted: &GatewayService) -> Value {
-    let mut labels = json!(wanted.infrastructure.labels);
+fn slice_name(service: &ObjectKey, family: &str) -> String {
+    format!("{}-{family}", service.name)
+}
+
+/// The labels of the Service of a Gateway.
+fn labels(gateway: &ObjectKey, wanted: &GatewayService) -> BTreeMap<String, String> {
+    let mut labels = wanted.infrastructure.labels.clone();
+    labels.insert(GATEWAY_NAME.to_owned(), label_of(&gateway.name));
+    labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
+    labels
+}
+
+fn service(key: &ObjectKey, gateway: &ObjectKey, wanted: &GatewayService) -> Value {
     let mut spec = json!({"ports": ports(wanted)});
     match wanted.kind {
         ServiceKind::Headless(_) => spec["clusterIP"] = "None".into(),
@@ -297,18 +428,17 @@ fn service(name: &str, gateway: &ObjectKey, wanted: &GatewayService) -> Value {
             spec["type"] = "LoadBalancer".into();
             if let Some(asked) = asked {
                 spec["loadBalancerIP"] = asked.to_string().into();
+                spec["ipFamilies"] = json!([family(asked)]);
             }
         }
     }
-    labels[GATEWAY_NAME] = label_of(&gateway.name).into();
-    labels[MANAGED_BY] = MANAGER.into();
     json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            "name": name,
-            "namespace": *gateway.namespace,
-            "labels": labels,
+            "name": *key.name,
+            "namespace": *key.namespace,
+            "labels": labels(gateway, wanted),
             "annotations": wanted.infrastructure.annotations,
             "ownerReferences": [{
                 "apiVersion": format!("{GROUP}/v1"),

@@ -2,8 +2,8 @@
 
 use crate::{
     ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
-    IngressTls, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service, ServicePort,
-    SliceEndpoint, SlicePort,
+    IngressTls, MadeFor, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service,
+    ServicePort, SliceEndpoint, SlicePort,
 };
 use crate::{Kind, Object};
 use k8s_openapi::api::{
@@ -142,7 +142,11 @@ impl Trim for core::Service {
         let addresses = self.status.and_then(|s| s.load_balancer).and_then(|l| l.ingress);
         let mut external_ips = spec.external_ips.unwrap_or_default();
         external_ips.shrink_to_fit();
-        let made_for = made_for(&self.metadata).map(|owner| owner.uid.as_str().into());
+        let made_for = made_for(&self.metadata).map(|owner| {
+            let labels = self.metadata.labels.clone().unwrap_or_default();
+            let asks_for = spec.load_balancer_ip.filter(|ip| !ip.is_empty());
+            Box::new(MadeFor { uid: owner.uid.as_str().into(), labels, asks_for })
+        });
         Ok(Object::Service(Arc::new(Service {
             made_for,
             meta: unversioned(self.metadata, Annotations::Kept)?,

@@ -189,3 +189,24 @@ fn what_is_kept_takes_no_more_room_than_it_needs() {
     assert_eq!(found.rules.capacity(), 1);
     assert_eq!(found.rules[0].paths.as_ref().map(Vec::capacity), Some(1));
 }
+
+#[test]
+fn a_service_that_was_made_for_a_gateway_keeps_what_has_to_stay_so() {
+    let made = |by: &str| {
+        let service = trimmed::<core::Service>(json!({
+            "metadata": {
+                "name": "s", "labels": {MANAGED_BY: by, "tier": "web"},
+                "ownerReferences": [
+                    {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": "g", "uid": "u"},
+                ],
+            },
+            "spec": {"type": "LoadBalancer", "loadBalancerIP": "192.0.2.7", "ports": [{"port": 80}]},
+        }));
+        let Object::Service(service) = service else { panic!("{service:?}") };
+        service.made_for.clone()
+    };
+    let kept = made(MANAGER).expect("it was made by us");
+    assert_eq!((&*kept.uid, kept.asks_for.as_deref()), ("u", Some("192.0.2.7")));
+    assert_eq!(kept.labels["tier"], "web");
+    assert_eq!(made("helm"), None);
+}

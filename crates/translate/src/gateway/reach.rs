@@ -151,7 +151,7 @@ impl Reach {
 
 /// Whether a Service was made for a Gateway.
 pub(super) fn is_of(service: &Service, gateway: &Gateway) -> bool {
-    service.made_for.as_ref() == Some(&gateway.meta.uid)
+    service.made_for.as_ref().is_some_and(|made| made.uid == gateway.meta.uid)
 }
 
 /// The address that a Gateway asks its load balancer for.
