@@ -1,5 +1,5 @@
 //! The program from outside, in one executable: each module is a part of what it promises. Beside it stand `cluster`
-//! and `deploy`, which start control planes and go in a lane of their own, and `tidy`, which needs nothing built.
+//! and `deploy`, which start control planes, and `tidy`, which needs nothing built.
 
 mod console;
 mod convert;

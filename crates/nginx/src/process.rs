@@ -12,6 +12,9 @@ use tokio::time::{Instant, sleep};
 
 /// How often a condition is looked at that nobody announces.
 const LOOK: Duration = Duration::from_millis(5);
+/// What nginx takes of the kernel beyond what it needs, for glibc's malloc. Every `map` and every hash zeroes up to
+/// 1.2 MB while it is read, and gives them back: out of this room a configuration is read in a fifth of the time.
+pub(crate) const ROOM: (&str, &str) = ("MALLOC_TOP_PAD_", "8388608");
 /// How long a process that a crash left behind may take to finish its requests.
 const LEFT_BEHIND: Duration = Duration::from_secs(2);
 
@@ -30,6 +33,7 @@ pub(crate) fn spawn(program: &Path, environment: &Environment) -> io::Result<Chi
         .args(["-p".as_ref(), environment.directory.as_os_str()])
         .args(["-c".as_ref(), environment.conf().as_os_str()])
         .args(["-e", "stderr"])
+        .envs([ROOM])
         .stdin(Stdio::null())
         .process_group(0)
         .kill_on_drop(false)

@@ -1,6 +1,7 @@
 //! `nginx -t`: whether nginx takes a configuration, and if not, which line is to blame.
 
 use crate::conf::{Environment, Owner, Text};
+use crate::process::ROOM;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
@@ -40,6 +41,7 @@ pub(crate) async fn test(
         .args(["-p".as_ref(), environment.directory.as_os_str()])
         .args(["-c".as_ref(), conf.as_os_str()])
         .args(["-e", "stderr"])
+        .envs([ROOM])
         .stdin(Stdio::null())
         // As when it runs: it opens what logs name, and that may be /dev/stdout.
         .stdout(Stdio::inherit())

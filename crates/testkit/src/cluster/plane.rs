@@ -180,6 +180,29 @@ const CONTROLLERS: [&str; 10] = [
     "root-ca-certificate-publisher-controller",
 ];
 
+/// What the API server serves: whatever Fairway, its manifests, the controllers above and admission look at. Without the
+/// groups that nobody asks for, a start takes a quarter less of the processor.
+const GROUPS: [&str; 18] = [
+    "api/v1",
+    "admissionregistration.k8s.io/v1",
+    "apiextensions.k8s.io/v1",
+    "apiregistration.k8s.io/v1",
+    "apps/v1",
+    "authentication.k8s.io/v1",
+    "authorization.k8s.io/v1",
+    "autoscaling/v2",
+    "batch/v1",
+    "coordination.k8s.io/v1",
+    "discovery.k8s.io/v1",
+    "events.k8s.io/v1",
+    "networking.k8s.io/v1",
+    "node.k8s.io/v1",
+    "policy/v1",
+    "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
+    "storage.k8s.io/v1",
+];
+
 /// A client for a kubeconfig.
 pub(super) async fn client(kubeconfig: &Path) -> Result<Client> {
     let config = kube::config::Kubeconfig::read_from(kubeconfig).context("read a kubeconfig")?;
@@ -244,7 +267,8 @@ fn start_apiserver(
             "--authorization-mode=RBAC",
         ])
         .args(["--endpoint-reconciler-type=none", "--enable-priority-and-fairness=false"])
-        .args(["--max-requests-inflight=0", "--max-mutating-requests-inflight=0"]);
+        .args(["--max-requests-inflight=0", "--max-mutating-requests-inflight=0"])
+        .arg(format!("--runtime-config=api/all=false,{}=true", GROUPS.join("=true,")));
     Process::start(&mut command, &folder.join("apiserver.log"))
 }
 
