@@ -1,6 +1,6 @@
-//! The commit that the program is built from: what FAIRWAY_COMMIT says, or where git's HEAD is in a clone. Git itself is
-//! not asked: it need not be there, and would find the repository that a tarball was unpacked in. A debug build has none:
-//! each commit would have everything linked anew.
+//! The commit that the program is built from: what FAIRWAY_COMMIT says, or where git's HEAD is in a clone. Git itself
+//! is not asked: it need not be there, and would find the repository that a tarball was unpacked in. A debug build has
+//! none: each commit would have everything linked anew.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -1,5 +1,5 @@
-//! A Gateway behind a Service of type LoadBalancer with every kind of listener: through the ports that the Service names,
-//! whatever somebody writes into it, and on two replicas.
+//! A Gateway behind a Service of type LoadBalancer with every kind of listener: through the ports that the Service
+//! names, whatever somebody writes into it, and on two replicas.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};

@@ -110,8 +110,8 @@ impl Location {
         self.origin.as_ref().map_or_else(Arc::default, |origin| Arc::clone(&origin.namespace))
     }
 
-    /// Whether it is the `/` that a host has because every host has one, and that no Ingress has written. What it has of
-    /// an Ingress are its settings: those of the Ingress that made the host.
+    /// Whether it is the `/` that a host has because every host has one, and that no Ingress has written. What it has
+    /// of an Ingress are its settings: those of the Ingress that made the host.
     pub fn is_of_host(&self) -> bool {
         let is_root = self.path == "/" && self.kind == PathKind::Prefix;
         let of_ingress = self.origin.as_ref().is_none_or(|origin| origin.kind == Kind::Ingress);

@@ -255,8 +255,8 @@ impl Scribe {
         Ok(if is_news { Outcome::Written } else { Outcome::Gone })
     }
 
-    /// Makes a Service that is not there yet, and is nobody's to overrule. Where the cluster does not have the family of
-    /// the address that is asked for, it has that of the cluster.
+    /// Makes a Service that is not there yet, and is nobody's to overrule. Where the cluster does not have the family
+    /// of the address that is asked for, it has that of the cluster.
     async fn make(&self, key: &ObjectKey, mut wanted: Value) -> Result<Service, Outcome> {
         let made = self.patch(key, &PatchParams::apply(MANAGER), &Patch::Apply(&wanted)).await?;
         let spec = wanted["spec"].as_object_mut();
