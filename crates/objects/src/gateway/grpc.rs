@@ -5,7 +5,7 @@ use super::parse::{RawParent, RouteTold, parents};
 use super::parse_rules::{RawBackend, RawNamed, Unread, Unsaid, named};
 use super::route::{HttpRoute, MethodMatch, PathMatch, RouteFilter, RouteMatch, RouteRule};
 use super::session::RawSession;
-use crate::trim::{Annotations, meta};
+use crate::trim::{Annotations, each, meta};
 use crate::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -49,11 +49,11 @@ impl GrpcSpec {
     pub(super) fn read(self, metadata: ObjectMeta, status: RouteTold) -> Result<Object, String> {
         let mut unread = Unsaid::default();
         unread.note(self.use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
-        let rules = self.rules.into_iter().enumerate();
-        let rules =
-            rules.map(|(index, rule)| rule.read(&format!("spec.rules[{index}]"), &mut unread));
+        let rules = each(Some(self.rules), |index, rule| {
+            rule.read(&format!("spec.rules[{index}]"), &mut unread)
+        })?;
         Ok(Object::HttpRoute(Arc::new(HttpRoute {
-            rules: rules.collect::<Result<_, _>>()?,
+            rules,
             meta: meta(metadata, Annotations::Dropped)?,
             kind: Kind::GrpcRoute,
             parents: parents(self.parent_refs)?,
@@ -67,21 +67,18 @@ impl GrpcSpec {
 impl RawRule {
     fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
         let session = self.session_persistence.map(|raw| raw.read(at, unread)).transpose()?;
-        let matches = self.matches.into_iter().enumerate();
-        let mut matches: Vec<_> = matches
-            .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
-            .collect();
+        let mut matches = each(Some(self.matches), |index, found| {
+            Ok(found.read(&format!("{at}.matches[{index}]"), unread))
+        })?;
         if matches.is_empty() {
             matches.push(RawMatch::default().read(at, unread));
         }
-        let backends = self.backend_refs.into_iter().enumerate();
-        let backends = backends.map(|(index, one)| {
+        let backends = each(Some(self.backend_refs), |index, one| {
             let at = format!("{at}.backendRefs[{index}]");
             let read = one.read(&at, unread)?;
             of_calls(&read.filters, &at, unread);
             Ok(read)
-        });
-        let backends = backends.collect::<Result<_, String>>()?;
+        })?;
         let filters = filters(self.filters, at, unread)?;
         of_calls(&filters, at, unread);
         Ok(RouteRule {

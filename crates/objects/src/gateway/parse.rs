@@ -11,7 +11,7 @@ use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Infrastructure, Listener,
     ListenerTls, ObjectRef, ReferenceGrant, Selector,
 };
-use crate::trim::{self, Annotations, meta, port_number, unversioned};
+use crate::trim::{self, Annotations, each, meta, port_number, unversioned};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
@@ -426,13 +426,12 @@ pub fn parse_route(kind: Kind, json: &str) -> Result<Object, String> {
 }
 
 pub(super) fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
-    let parents = raw.into_iter().enumerate().map(|(index, parent)| {
+    each(Some(raw), |index, parent| {
         let field = || format!("spec.parentRefs[{index}].port");
         let port = parent.port.map(|port| port_number(port, field)).transpose()?;
         let object = parent.object.read(GROUP, "Gateway");
         Ok(ParentRef { object, section: parent.section_name, port })
-    });
-    parents.collect()
+    })
 }
 
 impl Trim for RawGrpcRoute {
@@ -471,14 +470,15 @@ impl Trim for RawHttpRoute {
     const KIND: Kind = Kind::HttpRoute;
 
     fn trim(self) -> Result<Object, String> {
-        let RouteSpec { parent_refs, hostnames, rules, use_default_gateways } = self.spec;
+        let RouteSpec { parent_refs, mut hostnames, rules, use_default_gateways } = self.spec;
+        hostnames.shrink_to_fit();
         let mut unread = Unsaid::default();
         unread.note(use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
         let parents = parents(parent_refs)?;
-        let rules = rules.unwrap_or_else(|| vec![RawRule::default()]).into_iter().enumerate();
-        let rules = rules
-            .map(|(index, rule)| rule.read(&format!("spec.rules[{index}]"), &mut unread))
-            .collect::<Result<_, _>>()?;
+        let rules = rules.unwrap_or_else(|| vec![RawRule::default()]);
+        let rules = each(Some(rules), |index, rule| {
+            rule.read(&format!("spec.rules[{index}]"), &mut unread)
+        })?;
         Ok(Object::HttpRoute(Arc::new(HttpRoute {
             meta: meta(self.metadata, Annotations::Dropped)?,
             kind: Self::KIND,

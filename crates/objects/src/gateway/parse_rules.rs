@@ -5,7 +5,7 @@ use super::filters::{RawFilter, filters};
 use super::parse::RawRef;
 use super::route::{BackendRef, NameMatch, PathMatch, Retry, RouteMatch, RouteRule, ValueMatch};
 use super::session::RawSession;
-use crate::trim::port_number;
+use crate::trim::{each, port_number};
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -91,18 +91,16 @@ impl Unsaid {
 impl RawRule {
     pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
         let session = self.session_persistence.map(|raw| raw.read(at, unread)).transpose()?;
-        let matches = self.matches.into_iter().enumerate();
-        let mut matches: Vec<_> = matches
-            .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
-            .collect();
+        let mut matches = each(Some(self.matches), |index, found| {
+            Ok(found.read(&format!("{at}.matches[{index}]"), unread))
+        })?;
         if matches.is_empty() {
             matches.push(RouteMatch::default());
         }
         let filters = filters(self.filters, at, unread)?;
-        let backends = self.backend_refs.into_iter().enumerate();
-        let backends =
-            backends.map(|(index, one)| one.read(&format!("{at}.backendRefs[{index}]"), unread));
-        let backends = backends.collect::<Result<_, _>>()?;
+        let backends = each(Some(self.backend_refs), |index, one| {
+            one.read(&format!("{at}.backendRefs[{index}]"), unread)
+        })?;
         let RawTimeouts { request, backend_request } = self.timeouts;
         let time = |text: Option<String>, field: &str| {
             duration(text.as_deref(), || format!("{at}.{field}"))

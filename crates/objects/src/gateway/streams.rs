@@ -3,7 +3,7 @@
 use super::StreamRoute;
 use super::parse::{RawParent, RouteTold, parents};
 use super::parse_rules::{RawBackend, Unread, Unsaid};
-use crate::trim::{Annotations, meta};
+use crate::trim::{Annotations, each, meta};
 use crate::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -37,10 +37,9 @@ impl StreamSpec {
         // The definitions take one rule alone.
         unread.note(self.rules.len() > 1, || "spec.rules[1]".to_owned());
         let backends = self.rules.into_iter().next().unwrap_or_default().backend_refs;
-        let backends = backends.into_iter().enumerate().map(|(index, one)| {
+        let backends = each(Some(backends), |index, one| {
             one.read(&format!("spec.rules[0].backendRefs[{index}]"), &mut unread)
-        });
-        let backends = backends.collect::<Result<_, _>>()?;
+        })?;
         Ok(Object::StreamRoute(Arc::new(StreamRoute {
             meta: meta(metadata, Annotations::Dropped)?,
             kind,

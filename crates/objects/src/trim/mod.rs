@@ -300,7 +300,7 @@ pub(crate) fn unversioned(metadata: ObjectMeta, annotations: Annotations) -> Res
 
 /// Turns each item into what is kept of it. `collect` would keep them in the room that the originals took, which is
 /// several times too large.
-fn each<T, U>(
+pub(crate) fn each<T, U>(
     items: Option<Vec<T>>,
     mut turn: impl FnMut(usize, T) -> Result<U, String>,
 ) -> Result<Vec<U>, String> {

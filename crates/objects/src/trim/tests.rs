@@ -210,3 +210,25 @@ fn a_service_that_was_made_for_a_gateway_keeps_what_has_to_stay_so() {
     assert_eq!(kept.labels["tier"], "web");
     assert_eq!(made("helm"), None);
 }
+
+#[test]
+fn a_route_takes_no_more_room_than_its_own_parts() {
+    let rule =
+        r#"{"matches": [{"path": {"value": "/a"}}], "backendRefs": [{"name": "web", "port": 80}]}"#;
+    let json = format!(
+        r#"{{"metadata": {{"name": "web", "namespace": "shop"}}, "spec": {{
+            "parentRefs": [{{"name": "edge"}}], "hostnames": ["a.test"], "rules": [{rule}]}}}}"#
+    );
+    let Ok(Object::HttpRoute(route)) = crate::gateway::parse_route(Kind::HttpRoute, &json) else {
+        panic!("{json}");
+    };
+    // Of JSON nobody says how much comes: room is made for four, each as large as all that it might say.
+    let rooms = [
+        route.parents.capacity(),
+        route.hostnames.capacity(),
+        route.rules.capacity(),
+        route.rules[0].matches.capacity(),
+        route.rules[0].backends.capacity(),
+    ];
+    assert_eq!(rooms, [1; 5]);
+}
