@@ -115,7 +115,7 @@ conformance: ## Run the Gateway API's conformance suite, or a few tests of it: [
 	@$(CARGO) build --quiet --package testkit --bin conformance
 	@scripts/conformance $(FAIRWAY) $(RUN)
 
-bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
+bench: ## Measure against nginx and HAProxy; writes docs/benchmarks.json and docs/benchmarks.md
 	@scripts/need cargo cc nginx libnginx-mod-http-headers-more-filter haproxy
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench

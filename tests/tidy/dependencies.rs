@@ -96,6 +96,31 @@ impl Packages {
         }
         complaints
     }
+
+    /// Crates that Cargo cannot build by themselves: what they see of Kubernetes asks which version it is of, and a
+    /// crate of this workspace that names one has to be seen, too.
+    pub(crate) fn broken_alone(&self) -> Vec<String> {
+        let members = self.members.iter().map(|id| &self.packages[id]);
+        let names_it = |package: &Package| {
+            package.uses.iter().any(|found| found.ships && found.called == "k8s_openapi")
+        };
+        let naming = members.clone().filter(|package| names_it(package));
+        let naming: BTreeSet<&str> = naming.map(|package| package.name.as_str()).collect();
+        let broken = members.filter(|package| {
+            let seen = self.seen_by(&package.name);
+            let is_named = naming.contains(package.name.as_str())
+                || seen.iter().any(|name| naming.contains(name));
+            seen.contains("k8s-openapi") && !is_named
+        });
+        broken
+            .map(|package| {
+                let file = format!("{}Cargo.toml", package.folder);
+                format!(
+                    "{file}: kube without k8s-openapi of the workspace; it does not build alone"
+                )
+            })
+            .collect()
+    }
 }
 
 /// The packages from elsewhere that a crate is made of on this platform: name and version.

@@ -36,6 +36,11 @@ fn every_dependency_is_used() {
     expect_none(&Packages::ask().unused(&Tree::open()));
 }
 
+#[test]
+fn every_crate_builds_alone() {
+    expect_none(&Packages::ask().broken_alone());
+}
+
 /// An edit of an annotation, `check` and a fuzz target wait for these.
 #[test]
 fn the_translation_is_built_of_few_packages() {

@@ -49,7 +49,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N", default_value_t = 10_000)]
         hosts: usize,
     },
-    /// Writes the document from bench.json again
+    /// Writes the document from the results again
     Report,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Shared {
     #[arg(long, global = true)]
     pub(crate) quick: bool,
     /// The results; what is not measured again stays
-    #[arg(long, global = true, value_name = "FILE", default_value = "target/bench.json")]
+    #[arg(long, global = true, value_name = "FILE", default_value = "docs/benchmarks.json")]
     pub(crate) json: PathBuf,
     /// The document made of them
     #[arg(long, global = true, value_name = "FILE", default_value = "docs/benchmarks.md")]

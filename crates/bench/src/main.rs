@@ -23,6 +23,8 @@ mod viewers;
 use std::process::ExitCode;
 
 use clap::Parser;
+// The client is of the version of Kubernetes that is named there; built alone, nobody else would name one.
+use k8s_openapi as _;
 
 use crate::flags::Flags;
 

@@ -1,10 +1,11 @@
-//! What bench.json holds: measured figures, and nothing that was not measured.
+//! What docs/benchmarks.json holds: measured figures, and nothing that was not measured. It is kept beside the document,
+//! so that whoever measures a part again does not lose the rest.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
@@ -211,16 +212,19 @@ impl Spread {
 }
 
 impl Results {
-    /// What a file holds; nothing when there is none, or when it is of another machine.
-    pub(crate) fn load(path: &Path, machine: &Machine) -> Result<Self> {
-        if !path.exists() {
-            return Ok(Self { machine: machine.clone(), ..Self::default() });
+    /// What a file holds; nothing when there is none. What is of another machine makes way for a `whole` measurement
+    /// alone: of a part, the document would have nothing but that.
+    pub(crate) fn load(path: &Path, machine: &Machine, whole: bool) -> Result<Self> {
+        let known = if path.exists() { Some(Self::read(path)?) } else { None };
+        match known {
+            Some(results) if results.machine == *machine => Ok(results),
+            Some(_) if !whole => bail!(
+                "{} was measured on another machine: measure everything here (make bench), or name files of your own \
+                 with --json and --docs",
+                path.display()
+            ),
+            _ => Ok(Self { machine: machine.clone(), ..Self::default() }),
         }
-        let results = Self::read(path)?;
-        if results.machine == *machine {
-            return Ok(results);
-        }
-        Ok(Self { machine: machine.clone(), ..Self::default() })
     }
 
     /// What a file holds.
@@ -259,9 +263,11 @@ mod tests {
         let mut results = Results { machine: machine.clone(), ..Results::default() };
         results.instructions.insert("http1".to_owned(), 12_345);
         results.save(&path).expect("save");
-        assert_eq!(Results::load(&path, &machine).expect("load"), results);
-        let other = Results::load(&path, &Machine::default()).expect("load");
-        assert!(other.instructions.is_empty());
+        assert_eq!(Results::load(&path, &machine, false).expect("load"), results);
+        let other = |whole| Results::load(&path, &Machine::default(), whole);
+        assert!(other(true).expect("load").instructions.is_empty());
+        let refused = other(false).expect_err("a part of another machine's").to_string();
+        assert!(refused.contains("make bench"), "{refused}");
         fs::remove_file(&path).expect("remove");
     }
 }

@@ -42,23 +42,24 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Some(Command::Report) => report::write(&Results::read(&shared.json)?, &shared.docs),
         None => {
             let names = chosen(shared)?;
-            let mut session = Session::start(shared, peers(shared)?, LOOPBACK)?;
+            let mut session = Session::start(shared, peers(shared)?, LOOPBACK, true)?;
             session.everything(&names)
         }
         Some(Command::Cluster { routes }) => {
             let objects = if *routes { Objects::Routes } else { Objects::Ingresses };
-            Session::start(shared, vec![Peer::Fairway], endpoint_address()?)?.cluster(objects)
+            Session::start(shared, vec![Peer::Fairway], endpoint_address()?, false)?
+                .cluster(objects)
         }
         Some(Command::Soak { time }) => {
-            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK, false)?;
             session.bench.soak(Duration::from_secs(*time))
         }
         Some(Command::Viewers { viewers, hosts }) => {
-            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK, false)?;
             session.bench.viewers(*viewers, *hosts)
         }
         Some(Command::Instructions { requests }) => {
-            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK, false)?;
             let counted = session.bench.instructions(*requests)?;
             for (name, count) in &counted {
                 println!("{count} instructions per request: {name}");
@@ -95,19 +96,21 @@ fn peers(flags: &Shared) -> Result<Vec<Peer>> {
 }
 
 impl<'a> Session<'a> {
-    fn start(flags: &'a Shared, peers: Vec<Peer>, upstream: IpAddr) -> Result<Self> {
+    /// What is measured is `whole` unless flags leave something out.
+    fn start(flags: &'a Shared, peers: Vec<Peer>, upstream: IpAddr, whole: bool) -> Result<Self> {
         let rounds = flags.rounds.unwrap_or(if flags.quick { 1 } else { 3 });
         let seconds = flags.seconds.unwrap_or(if flags.quick { 0.2 } else { 2.0 });
         ensure!(rounds > 0, "--rounds must be at least 1");
         ensure!(seconds > 0.0 && seconds < 3600.0, "--seconds must be above 0 and below 3600");
         let (json, docs) = if flags.quick {
-            (flags.json.with_extension("quick.json"), flags.json.with_extension("quick.md"))
+            (flags.folder.with_extension("quick.json"), flags.folder.with_extension("quick.md"))
         } else {
             (flags.json.clone(), flags.docs.clone())
         };
         let machine = Machine::here()?;
         let cores = Cores::of(&machine);
-        let mut results = Results::load(&json, &machine)?;
+        let is_whole = whole && flags.only.is_empty() && flags.peer.is_empty();
+        let mut results = Results::load(&json, &machine, is_whole || flags.quick)?;
         let binary = match &flags.binary {
             Some(binary) => binary.clone(),
             // Cargo puts both into the same folder, wherever that is.

@@ -26,7 +26,7 @@ fn bench(name: &str, arguments: &[&str]) -> (Output, PathBuf) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
     command.args(["--quick", "--peer", "nginx", "--peer", "haproxy"]).args(arguments);
-    command.arg("--folder").arg(folder.join("files")).arg("--json").arg(folder.join("bench.json"));
+    command.arg("--folder").arg(folder.join("bench"));
     (command.output().expect("start the bench"), folder)
 }
 

@@ -1,4 +1,4 @@
-//! docs/benchmarks.md, made of bench.json and nothing else.
+//! docs/benchmarks.md, made of docs/benchmarks.json and nothing else.
 
 mod tables;
 mod targets;
