@@ -14,7 +14,7 @@ use crate::objects::{ingress, one_host};
 use crate::replicas::{leads, pod_of_a_process, tells};
 
 /// How long an object waits.
-pub(crate) const BOUND: Duration = Duration::from_secs(5);
+const BOUND: Duration = Duration::from_secs(5);
 
 /// What the leader says when it has waited in vain.
 const IN_VAIN: &str = "not every replica showed within 5 s";
@@ -44,7 +44,7 @@ async fn start(cluster: &Cluster) -> Result<(Fairway, Fairway)> {
 }
 
 /// How often a replica has waited in vain, as it says.
-pub(crate) fn said_in_vain(replica: &Fairway) -> usize {
+fn said_in_vain(replica: &Fairway) -> usize {
     replica.said().matches(IN_VAIN).count()
 }
 

@@ -33,9 +33,10 @@ fn a_host_waits_for_few_of_very_many_requests_that_came_for_another_one() {
 fn check(rounds: impl AsyncFnOnce(&mut Bed) -> Vec<usize>) {
     let flags = ["--worker-threads=1", "--allow-target-networks=127.0.0.0/8"];
     let running = Running::start("fairway", &flags);
+    let http = (Ipv4Addr::LOCALHOST, running.ports()[0]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut ahead = runtime.expect("a runtime").block_on(async {
-        let mut bed = Bed::open(&running).await;
+        let mut bed = Bed::open(&running, http).await;
         rounds(&mut bed).await
     });
     ahead.sort_unstable();
@@ -51,8 +52,8 @@ struct Bed {
 }
 
 impl Bed {
-    async fn open(running: &Running) -> Self {
-        let (heard, http) = (Heard::default(), (Ipv4Addr::LOCALHOST, running.ports()[0]));
+    async fn open(running: &Running, http: (Ipv4Addr, u16)) -> Self {
+        let heard = Heard::default();
         let port = upstream(heard.clone()).await;
         let objects = include_str!("crowd.yaml").replace("PORT", &port.to_string());
         std::fs::write(running.folder.path().join("objects/crowd.yaml"), objects).expect("a file");

@@ -1,5 +1,5 @@
-//! What docs/benchmarks.json holds: measured figures, and nothing that was not measured. It is kept beside the document,
-//! so that whoever measures a part again does not lose the rest.
+//! What docs/benchmarks.json holds: measured figures, and nothing that was not measured. It is kept beside the
+//! document, so that whoever measures a part again does not lose the rest.
 
 use std::collections::BTreeMap;
 use std::fs;

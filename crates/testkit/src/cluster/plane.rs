@@ -180,8 +180,8 @@ const CONTROLLERS: [&str; 10] = [
     "root-ca-certificate-publisher-controller",
 ];
 
-/// What the API server serves: whatever Fairway, its manifests, the controllers above and admission look at. Without the
-/// groups that nobody asks for, a start takes a quarter less of the processor.
+/// What the API server serves: whatever Fairway, its manifests, the controllers above and admission look at. Without
+/// the groups that nobody asks for, a start takes a quarter less of the processor.
 const GROUPS: [&str; 18] = [
     "api/v1",
     "admissionregistration.k8s.io/v1",
