@@ -36,6 +36,8 @@ struct Road {
 struct Lanes {
     /// Who waits in each. Where nobody does, one has gone in this turn.
     all: BTreeMap<usize, VecDeque<Rc<Waiting>>>,
+    /// The lanes in which nobody waited at some time of this turn.
+    empty: Vec<usize>,
     /// How many wait in all.
     waiting: usize,
     /// The lane that was called last.
@@ -127,6 +129,7 @@ impl Road {
         let mut lanes = self.lanes.borrow_mut();
         let Some(others) = lanes.all.get_mut(&lane) else {
             lanes.all.insert(lane, VecDeque::new());
+            lanes.empty.push(lane);
             return None;
         };
         let waiting = Rc::new(Waiting { waker: cx.waker().clone(), is_called: Cell::new(false) });
@@ -142,8 +145,12 @@ impl Road {
     fn begin(&self) {
         self.went.set(0);
         let mut lanes = self.lanes.borrow_mut();
-        if !lanes.all.is_empty() {
-            lanes.all.retain(|_, waiting| !waiting.is_empty());
+        let Lanes { all, empty, .. } = &mut *lanes;
+        // Those where somebody waits are not looked at: they may be as many as there are hosts.
+        for lane in empty.drain(..) {
+            if all.get(&lane).is_some_and(VecDeque::is_empty) {
+                all.remove(&lane);
+            }
         }
     }
 
@@ -164,7 +171,11 @@ impl Lanes {
         while self.waiting > 0 {
             let behind = self.all.range(self.called.wrapping_add(1)..).chain(&self.all);
             self.called = *behind.into_iter().find(|(_, waiting)| !waiting.is_empty())?.0;
-            let first = self.all.get_mut(&self.called)?.pop_front()?;
+            let lane = self.all.get_mut(&self.called)?;
+            let first = lane.pop_front()?;
+            if lane.is_empty() {
+                self.empty.push(self.called);
+            }
             self.waiting -= 1;
             if Rc::strong_count(&first) > 1 {
                 return Some(first);
@@ -303,6 +314,21 @@ mod tests {
                 yield_now().await;
             }
             assert_eq!(bed.went.borrow().len(), left);
+        });
+    }
+
+    #[test]
+    fn lanes_where_nobody_waits_are_forgotten() {
+        run(async {
+            let mut bed = Bed::default();
+            (FLOODED..MANY).for_each(|host| bed.add(host, 2));
+            bed.ask().await;
+            bed.until_went(2 * (MANY - FLOODED)).await;
+            ROAD.with(super::Road::begin);
+            ROAD.with(|road| {
+                let lanes = road.lanes.borrow();
+                assert!(lanes.all.is_empty() && lanes.empty.is_empty() && lanes.waiting == 0);
+            });
         });
     }
 
