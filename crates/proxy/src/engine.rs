@@ -128,7 +128,9 @@ impl Native {
         let metrics = options.metrics.map(|settings| Arc::new(Metrics::new(settings)));
         let outside = listen.outside.clone();
         let compiler = Compiler::new(outside.clone(), metrics.clone(), options.collector);
-        let nothing = compiler.nothing().map_err(StartError::Certificate)?;
+        let own = tls::self_signed().map_err(StartError::Certificate)?;
+        let nothing =
+            compiler.nothing(own).map_err(|error| StartError::Certificate(error.into()))?;
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
         let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
         shared.metrics = metrics;

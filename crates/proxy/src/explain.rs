@@ -122,7 +122,8 @@ fn first(
     configuration: &Configuration,
 ) -> Result<Arc<Generation>, Unanswerable> {
     let wrong = |error: String| Unanswerable::Configuration(error);
-    let nothing = compiler.nothing().map_err(|error| wrong(error.to_string()))?;
+    let never_shown = tls::never_shown().map_err(|error| wrong(error.to_string()))?;
+    let nothing = compiler.nothing(never_shown).map_err(|error| wrong(error.to_string()))?;
     let changes = Changes::between(&nothing.configuration, configuration);
     let generation = compiler.next(&nothing, configuration, &changes);
     Ok(Arc::new(generation.map_err(|error| wrong(error.to_string()))?))

@@ -5,6 +5,7 @@ use super::aliases::AliasCertificates;
 use super::long_keys::LongKeys;
 use imbl::OrdMap;
 use model::{CertificateId, Changes, Configuration, ServerName};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
@@ -172,9 +173,15 @@ pub(super) fn load(chain: &[Vec<u8>], key: &[u8]) -> Result<CertifiedKey, rustls
 
 /// The certificate that answers where there is no better one, as ingress-nginx makes it at each start.
 pub fn self_signed() -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
-    use rcgen::{
-        CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize,
-    };
+    signed_with(&KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?)
+}
+
+/// One in its place where nobody shakes hands: an RSA key takes a hundred times as long to make.
+pub fn never_shown() -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
+    signed_with(&KeyPair::generate()?)
+}
+
+fn signed_with(key: &KeyPair) -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
     let mut name = DistinguishedName::new();
     name.push(DnType::OrganizationName, "Acme Co");
     name.push(DnType::CommonName, "Kubernetes Ingress Controller Fake Certificate");
@@ -183,8 +190,7 @@ pub fn self_signed() -> Result<CertifiedKey, Box<dyn std::error::Error + Send + 
     let today = wire::since_epoch().as_secs().cast_signed();
     params.not_before = midnight(today);
     params.not_after = midnight(today + 365 * 86_400);
-    let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?;
-    let certificate = params.self_signed(&key)?;
+    let certificate = params.self_signed(key)?;
     Ok(load(&[certificate.der().to_vec()], &key.serialize_der())?)
 }
 

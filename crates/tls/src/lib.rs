@@ -23,7 +23,7 @@ mod subject_names;
 mod tickets;
 mod verifier;
 
-pub use certificates::{Certificates, self_signed};
+pub use certificates::{Certificates, never_shown, self_signed};
 pub use ciphers::openssl_name;
 pub use client::{Profile, ProfileId, Profiles};
 pub use clients::Clients;

@@ -23,6 +23,7 @@ use model::{
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
 use routes::{Outgoing, RouteProfiles};
+use rustls::sign::CertifiedKey;
 use shared::Shared;
 use snippet::run::Tables;
 use std::borrow::Cow;
@@ -68,10 +69,10 @@ impl Compiler {
         self.zones.crowd()
     }
 
-    /// The generation before the first: it serves nothing.
-    pub(crate) fn nothing(&self) -> Result<Generation, Box<dyn std::error::Error + Send + Sync>> {
+    /// The generation before the first: it serves nothing, and has this certificate for who names no other.
+    pub(crate) fn nothing(&self, own: CertifiedKey) -> Result<Generation, rustls::Error> {
         let configuration = Configuration::default();
-        let certificates = Certificates::new(Arc::new(tls::self_signed()?));
+        let certificates = Certificates::new(Arc::new(own));
         let outside = self.resolver.outside().clone();
         let front = TlsFront::new(&configuration.global, certificates.clone(), outside)?;
         Ok(Generation {
@@ -654,6 +655,10 @@ mod tests {
         Policy { protocol: Protocol::Https, upstream_tls, ..Policy::default() }
     }
 
+    fn nothing(compiler: &Compiler) -> Generation {
+        compiler.nothing(tls::never_shown().expect("a certificate")).expect("nothing is taken")
+    }
+
     fn backends(generation: &Generation) -> Vec<Backend> {
         let site = generation.sites.find("a.test", &Steps::default());
         let site = site.expect("steps suffice").expect("a site");
@@ -663,7 +668,7 @@ mod tests {
     #[test]
     fn a_location_whose_tls_cannot_be_made_is_denied_and_told_of_and_others_are_served() {
         let compiler = Compiler::default();
-        let nothing = compiler.nothing().expect("a certificate");
+        let nothing = nothing(&compiler);
         let next = configuration(vec![Policy::default(), broken()], "192.0.2.1:80");
         let generation = after(&compiler, &nothing, &next).expect("it is taken");
         let [good, bad] = &backends(&generation)[..] else { panic!("two locations") };
@@ -706,7 +711,7 @@ mod tests {
         };
         let own = Policy { relative_redirects: true, ..of_all.clone() };
         let compiler = Compiler::default();
-        let nothing = compiler.nothing().expect("a certificate");
+        let nothing = nothing(&compiler);
         let next = configuration(vec![of_all, own], "192.0.2.1:80");
         let generation = after(&compiler, &nothing, &next).expect("it is taken");
         let site = generation.sites.find("a.test", &Steps::default());
@@ -734,7 +739,7 @@ mod tests {
             ..Configuration::default()
         };
         let compiler = Compiler::default();
-        let nothing = compiler.nothing().expect("a certificate");
+        let nothing = nothing(&compiler);
         let generation = after(&compiler, &nothing, &next).expect("it is taken");
         let problems: Vec<_> = generation.problems().map(ToString::to_string).collect();
         let [problem] = &problems[..] else { panic!("{problems:?}") };
@@ -745,7 +750,7 @@ mod tests {
     #[test]
     fn a_refusal_leaves_endpoints_as_they_were() {
         let compiler = Compiler::default();
-        let nothing = compiler.nothing().expect("a certificate");
+        let nothing = nothing(&compiler);
         let first = configuration(vec![Policy::default()], "192.0.2.1:80");
         let before = after(&compiler, &nothing, &first).expect("it is taken");
         let mut next = configuration(vec![Policy::default()], "192.0.2.2:80");
