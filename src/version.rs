@@ -1,7 +1,10 @@
 //! What this program is: `fairway version` and `--version`.
 
 /// The commit that it was built from, as far as `build.rs` knows.
-pub(crate) const COMMIT: Option<&str> = option_env!("FAIRWAY_COMMIT");
+pub(crate) const COMMIT: Option<&str> = match option_env!("FAIRWAY_COMMIT") {
+    Some("") | None => None,
+    known => known,
+};
 
 /// What ingress-nginx's banner says, of Fairway.
 pub(crate) fn banner() -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use testkit::certificates::Certificates;
 use testkit::cluster::{self, Cluster, Connection, eventually};
@@ -406,5 +406,53 @@ fn two_replicas_open_the_same_ports_and_open_them_again_whoever_leads() {
         ensure!(target(cluster, "one", 9090).await? == tcp, "TCP has another port");
         first.stop().await?;
         second.stop().await
+    });
+}
+
+/// How often Services were deleted, as the API server counts.
+async fn deletions(cluster: &Cluster) -> Result<f64> {
+    let ask = http::Request::get("/metrics").body(Vec::new())?;
+    let page = cluster.client().request_text(ask).await?;
+    let counts = page.lines().filter(|line| {
+        line.starts_with("apiserver_request_total{")
+            && line.contains("resource=\"services\"")
+            && line.contains("verb=\"DELETE\"")
+    });
+    Ok(counts.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
+}
+
+#[test]
+fn a_service_that_is_on_its_way_out_is_left_alone_until_it_is_gone() {
+    cluster::test(async |cluster| {
+        ground(cluster).await?;
+        cluster.apply(&gateway("one", "")).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
+        target(cluster, "one", 8080).await?;
+        // As the controller of a cloud holds it until its load balancer is gone.
+        edit(cluster, json!({"metadata": {"finalizers": ["cloud.test/balancer"]}})).await?;
+        let before = services(cluster).get("gateway-one").await?.metadata.uid;
+        let api = api(cluster, "Gateway");
+        api.delete("one", &DeleteParams::default()).await?;
+        eventually("the Service to be on its way out", PATIENCE, async || {
+            let found = services(cluster).get("gateway-one").await?;
+            ensure!(found.metadata.deletion_timestamp.is_some(), "nobody deletes it");
+            anyhow::Ok(())
+        })
+        .await?;
+        let so_far = deletions(cluster).await?;
+        // A Gateway of the same name is another one, and waits for a Service of its own.
+        cluster.apply(&gateway("one", "")).await?;
+        cluster.apply(&gateway("two", "")).await?;
+        serves("two", (REPLICA, target(cluster, "two", 8080).await?)).await?;
+        edit(cluster, json!({"metadata": {"finalizers": null}})).await?;
+        eventually("a Service of its own", PATIENCE, async || {
+            let found = services(cluster).get("gateway-one").await?.metadata;
+            ensure!(found.uid != before && found.deletion_timestamp.is_none(), "it is the old one");
+            anyhow::Ok(())
+        })
+        .await?;
+        let since = deletions(cluster).await? - so_far;
+        ensure!(since <= 2.0, "it was deleted {since} times meanwhile");
+        fairway.stop().await
     });
 }

@@ -254,7 +254,16 @@ fn challenges_are_of_the_class_that_their_issuer_says_in_whatever_way() {
         fairway.stop().await?;
         // With a default class the API server writes it into the Ingress.
         cluster.apply(DEFAULT_CLASS).await?;
-        cluster.apply_value(&without_class("default.test", "default")).await?;
+        // It learns of the class a moment later; until then it writes none.
+        let value = without_class("default.test", "default");
+        let path = "/apis/networking.k8s.io/v1/namespaces/demo/ingresses?dryRun=All";
+        eventually("the default class to be written", PATIENCE, async || {
+            let told = ask(cluster, Method::POST, path, &value).await?;
+            ensure!(told.body["spec"]["ingressClassName"] == "nginx", "{}", told.body);
+            anyhow::Ok(())
+        })
+        .await?;
+        cluster.apply_value(&value).await?;
         let fairway = Fairway::start(cluster).await?;
         solves(&fairway, "default.test", "default").await?;
         fairway.expect("nobody.test", "/.well-known/acme-challenge/nobody", 404).await?;

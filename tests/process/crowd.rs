@@ -20,23 +20,28 @@ type Heard = Arc<Mutex<Vec<String>>>;
 #[test]
 fn who_is_connected_waits_for_few_of_a_crowd_that_knocks_at_once() {
     // Where all who knock are let in before anybody else is heard, nearly all of them go first.
-    check(async |bed| bed.beside_a_crowd_that_knocks().await);
+    check("calm.test", async |bed| bed.beside_a_crowd_that_knocks().await);
 }
 
 #[test]
 fn a_host_waits_for_few_of_very_many_requests_that_came_for_another_one() {
     // Where requests go in the order in which they came, all of them go first.
-    check(async |bed| bed.beside_a_crowd_that_asks().await);
+    check("calm.test", async |bed| bed.beside_a_crowd_that_asks().await);
+}
+
+#[test]
+fn a_host_of_a_gateway_waits_for_few_of_very_many_requests_for_another_one() {
+    check("calm.of-gateway.test", async |bed| bed.beside_a_crowd_that_asks().await);
 }
 
 /// Half of the rounds have few of the crowd go first.
-fn check(rounds: impl AsyncFnOnce(&mut Bed) -> Vec<usize>) {
+fn check(calm: &'static str, rounds: impl AsyncFnOnce(&mut Bed) -> Vec<usize>) {
     let flags = ["--worker-threads=1", "--allow-target-networks=127.0.0.0/8"];
     let running = Running::start("fairway", &flags);
     let http = (Ipv4Addr::LOCALHOST, running.ports()[0]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let mut ahead = runtime.expect("a runtime").block_on(async {
-        let mut bed = Bed::open(&running, http).await;
+        let mut bed = Bed::open(&running, http, calm).await;
         rounds(&mut bed).await
     });
     ahead.sort_unstable();
@@ -49,10 +54,11 @@ struct Bed {
     http: (Ipv4Addr, u16),
     pid: Pid,
     calm: TcpStream,
+    host: &'static str,
 }
 
 impl Bed {
-    async fn open(running: &Running, http: (Ipv4Addr, u16)) -> Self {
+    async fn open(running: &Running, http: (Ipv4Addr, u16), host: &'static str) -> Self {
         let heard = Heard::default();
         let port = upstream(heard.clone()).await;
         let objects = include_str!("crowd.yaml").replace("PORT", &port.to_string());
@@ -60,12 +66,12 @@ impl Bed {
         let pid = Pid::from_raw(running.child.id().cast_signed()).expect("it runs");
         let served = eventually(PATIENCE, async || {
             let mut tcp = TcpStream::connect(http).await.ok()?;
-            ask(&mut tcp, "calm.test").await.filter(|answer| answer.starts_with("HTTP/1.1 200 "))
+            ask(&mut tcp, host).await.filter(|answer| answer.starts_with("HTTP/1.1 200 "))
         });
         served.await.expect("it is served");
         let mut calm = TcpStream::connect(http).await.expect("it listens");
-        ask(&mut calm, "calm.test").await.expect("an answer");
-        Self { heard, http, pid, calm }
+        ask(&mut calm, host).await.expect("an answer");
+        Self { heard, http, pid, calm, host }
     }
 
     async fn beside_a_crowd_that_knocks(&mut self) -> Vec<usize> {
@@ -76,13 +82,14 @@ impl Bed {
             for _ in 0..CROWD {
                 let tcp = TcpStream::connect(self.http).await.expect("the system takes it");
                 crowd.push(tcp);
-                send(crowd.last_mut().expect("it was pushed"), "crowd.test").await;
+                let crowded = self.host.replace("calm", "crowd");
+                send(crowd.last_mut().expect("it was pushed"), &crowded).await;
             }
             self.go_on();
             // From now on the thread has its hands full.
             until(|| self.count() > 0).await;
             let before = self.count();
-            ask(&mut self.calm, "calm.test").await.expect("an answer");
+            ask(&mut self.calm, self.host).await.expect("an answer");
             ahead.push(self.place_of_calm() - before);
             until(|| self.count() > CROWD).await;
         }
@@ -99,9 +106,9 @@ impl Bed {
         for _ in 0..=ROUNDS {
             self.stop();
             for tcp in &mut crowd {
-                send(tcp, "crowd.test").await;
+                send(tcp, &self.host.replace("calm", "crowd")).await;
             }
-            send(&mut self.calm, "calm.test").await;
+            send(&mut self.calm, self.host).await;
             self.go_on();
             for tcp in crowd.iter_mut().chain([&mut self.calm]) {
                 hear(tcp).await.expect("an answer");
@@ -127,7 +134,7 @@ impl Bed {
 
     fn place_of_calm(&self) -> usize {
         let order = self.heard.lock().expect("nobody panics");
-        order.iter().position(|host| host == "calm.test").expect("it was heard")
+        order.iter().position(|host| host == self.host).expect("it was heard")
     }
 }
 

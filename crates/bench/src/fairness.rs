@@ -21,7 +21,7 @@ use crate::scenario::hosts;
 pub(crate) const NAME: &str = "fairness";
 /// Requests per second of the host that is measured: far from what any proxy could do.
 const RATE: f64 = 500.0;
-/// The control in bench.json and in the report: the first peer, while another process of Fairway is flooded.
+/// The control in benchmarks.json and in the report: the first peer, while another process of Fairway is flooded.
 pub(crate) const CONTROL: &str = "fairway, the flood at another process";
 /// How long a flooding client waits for anything before it begins anew.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What one host is flooded with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flood {
-    /// Its name in bench.json.
+    /// Its name in benchmarks.json.
     pub(crate) name: &'static str,
     /// What it is, in the report.
     pub(crate) title: &'static str,

@@ -189,7 +189,7 @@ pub(crate) struct Propagation {
 }
 
 impl Control {
-    /// Where it stands in bench.json.
+    /// Where it stands in benchmarks.json.
     pub(crate) fn key(source: &str, ingresses: usize) -> String {
         format!("{source}-{ingresses}")
     }

@@ -27,7 +27,7 @@ pub(crate) enum Security {
 /// One kind of traffic.
 #[derive(Debug)]
 pub(crate) struct Scenario {
-    /// Its name on the command line and in bench.json.
+    /// Its name on the command line and in benchmarks.json.
     pub(crate) name: &'static str,
     /// What it is, in the report.
     pub(crate) title: &'static str,

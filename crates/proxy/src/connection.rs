@@ -10,6 +10,7 @@ use stream::own::{self, Turns};
 use stream::proxy_protocol::Announced;
 use tls::TlsSession;
 use tokio::time::Instant;
+use wire::lane::Lane;
 use wire::{Control, canonical};
 
 /// How long a client may take between connecting and sending, if we would rather close.
@@ -51,7 +52,7 @@ pub(crate) struct Connection {
     hairpin: Option<SocketAddr>,
     turns: OnceCell<Option<Turns>>,
     /// The lane of the host that its last request was for.
-    pub(crate) lane: Cell<usize>,
+    pub(crate) lane: Cell<Lane>,
     /// The authority of its last request, and the host in it.
     named: RefCell<Option<(Bytes, Rc<str>)>>,
 }
@@ -148,6 +149,12 @@ impl Connection {
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 
+    /// What `read` makes of the authority of the last request that named a host; none: empty.
+    pub(crate) fn with_known_authority<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        let named = self.named.borrow();
+        read(named.as_ref().map_or(b"", |(authority, _)| authority))
+    }
+
     /// The host of an authority, as servers are named. Most requests of a connection name the same one.
     pub(crate) fn host_of(&self, authority: &[u8]) -> Rc<str> {
         let mut named = self.named.borrow_mut();
@@ -158,7 +165,7 @@ impl Connection {
         }
         let host = wire::host::parse(authority).map(|host| host.name).unwrap_or_default();
         let host: Rc<str> = host.into();
-        if authority.len() <= LONGEST_NAME {
+        if !host.is_empty() && authority.len() <= LONGEST_NAME {
             *named = Some((Bytes::copy_from_slice(authority), host.clone()));
         }
         host

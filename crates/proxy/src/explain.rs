@@ -202,7 +202,7 @@ pub(crate) fn exchange(
 fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
     let limits = limits_of(generation);
     let parsed =
-        parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;
+        parse_request(&head, limits, b"").map_err(|refused| Unanswerable::BadRequest(refused.0))?;
     Ok(Request {
         method: parsed.method,
         target: parsed.target,

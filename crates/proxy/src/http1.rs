@@ -128,7 +128,7 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<
     let head = client.head(limits.header_timeout, limits.header_timeout, sizes).await;
     connection.requests.set(1);
     let (head, page) = match head {
-        Ok(head) if parse_request(&head, limits_of(&generation)).is_ok() => {
+        Ok(head) if parse_request(&head, limits_of(&generation), b"").is_ok() => {
             (head, Some(Response::plain_to_tls()))
         }
         Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
@@ -154,7 +154,10 @@ fn page_for(no_head: NoHead) -> Option<Response> {
 /// moved with every one of them.
 async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Client>> {
     let global = seat.generation.global();
-    let parsed = match parse_request(&head, limits_of(seat.generation)) {
+    let parsed = seat
+        .connection
+        .with_known_authority(|known| parse_request(&head, limits_of(seat.generation), known));
+    let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(BadRequest(status)) => {
             let page = Response::page(status);

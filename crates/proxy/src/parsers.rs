@@ -52,7 +52,7 @@ pub fn base64(bytes: &[u8]) -> String {
 pub fn request_head(bytes: &[u8]) -> bool {
     let Some(end) = head_end(bytes, 0) else { return false };
     let limits = Limits { line: 8 << 10, count: 100, underscores: false, drop_odd: true };
-    parse_request(&Bytes::copy_from_slice(&bytes[..end]), limits).is_ok()
+    parse_request(&Bytes::copy_from_slice(&bytes[..end]), limits, b"").is_ok()
 }
 
 /// Reads a response head, if there is a whole one; whether it was accepted.

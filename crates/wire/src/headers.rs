@@ -157,6 +157,10 @@ fn place(at: usize) -> u32 {
     u32::try_from(at).expect("sections are bounded far below 4 GiB")
 }
 
+/// There are several fields of a name that may be there once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Several;
+
 /// The fields of a message's header or trailer section.
 #[derive(Clone, Default)]
 pub struct Headers {
@@ -337,6 +341,18 @@ impl Headers {
     #[inline]
     pub fn bytes(&self, name: &str) -> Option<Bytes> {
         self.first(name).map(|field| self.kept(&field))
+    }
+
+    /// Value of the one field called `name`, to be kept; an error where there are several.
+    pub fn one(&self, name: &str) -> Result<Option<Bytes>, Several> {
+        if !self.may_have(bit(name.as_bytes())) {
+            return Ok(None);
+        }
+        let mut fields = self.iter().filter(|field| field.is(name));
+        match (fields.next(), fields.next()) {
+            (only, None) => Ok(only.map(|field| self.kept(&field))),
+            (_, Some(_)) => Err(Several),
+        }
     }
 
     /// Value of one of these fields, to be kept.

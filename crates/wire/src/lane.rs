@@ -1,49 +1,107 @@
-//! Who goes first where more tasks are ready than a thread gets done: each host has a lane, and those who wait go from
-//! lane after lane. Whoever is asked seldom does not stand behind whoever is asked a lot.
+//! Who goes first where more tasks are ready than a thread gets done: each namespace has its turns, and each host of it
+//! has a lane. Whoever is asked seldom does not stand behind whoever is asked a lot, under however many names. Bodies
+//! that move much wait besides for what `turn` has of a turn.
 
 use pin_project_lite::pin_project;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::task::{AbortHandle, spawn_local, yield_now};
 use tokio::time::Instant;
 
-/// Tasks that go in one turn of the event loop whoever they are of, those first who wait; then one more of each lane.
+/// Tasks that go in one turn of the event loop whoever they are of, those first who wait; then one more of each owner.
 const FEW: usize = 4;
 /// A thread that has served one host alone for as long has nobody wait.
 const LATELY: Duration = Duration::from_secs(1);
-/// The lane of those who have not said yet what they want.
-const NEWCOMERS: usize = 0;
+
+/// Whose hosts they are: owners take turns, and the hosts of each take its turns. Whoever has many hosts gets no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner(u64);
+
+impl Owner {
+    /// Those who have not said yet what they want.
+    const NEWCOMERS: Self = Self(0);
+    /// Whatever is of no namespace.
+    pub const NOBODY: Self = Self(1);
+    /// Connections that are carried on untouched.
+    pub const CARRIED: Self = Self(2);
+
+    /// A namespace.
+    pub fn named(namespace: &str) -> Self {
+        Self(hash(namespace).max(3))
+    }
+}
+
+/// Where a task waits: the lane of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lane {
+    owner: Owner,
+    host: u64,
+}
+
+impl Lane {
+    /// That of a host; hosts of an owner are told apart by any number.
+    pub fn of(owner: Owner, host: usize) -> Self {
+        Self { owner, host: host as u64 }
+    }
+
+    /// That of a client who has not said yet what it wants. Clients of one network take its turns: who may choose an
+    /// address of IPv6 may mostly choose all of a /64.
+    pub fn of_newcomer(address: IpAddr) -> Self {
+        let host = match address.to_canonical() {
+            IpAddr::V4(address) => hash(address.octets()),
+            IpAddr::V6(address) => hash(&address.octets()[..8]),
+        };
+        Self { owner: Owner::NEWCOMERS, host }
+    }
+}
+
+/// No client and no tenant knows which numbers are near each other.
+fn hash(of: impl std::hash::Hash) -> u64 {
+    static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    STATE.hash_one(of)
+}
 
 /// What a thread knows of its tasks.
 #[derive(Default)]
 struct Road {
     /// The lane of the task that goes right now.
-    here: Cell<usize>,
+    here: Cell<Lane>,
     /// Tasks that went in this turn; no more are counted than `FEW`.
     went: Cell<usize>,
     /// The host that had a task last, and when that became another one.
-    host: Cell<usize>,
+    host: Cell<Lane>,
     changed: Cell<Option<Instant>>,
     lanes: RefCell<Lanes>,
 }
 
 #[derive(Default)]
 struct Lanes {
-    /// Who waits in each. Where nobody does, one has gone in this turn.
-    all: BTreeMap<usize, VecDeque<Rc<Waiting>>>,
-    /// The lanes in which nobody waited at some time of this turn.
-    empty: Vec<usize>,
+    /// Who waits, by owner. Where nobody does, one has gone in this turn.
+    all: BTreeMap<Owner, Hosts>,
+    /// The owners of whom nobody waited at some time of this turn.
+    empty: Vec<Owner>,
     /// How many wait in all.
     waiting: usize,
-    /// The lane that was called last.
-    called: usize,
+    /// The owner that was called last.
+    called: Owner,
     /// The task that counts turns while somebody waits.
     counting: Option<AbortHandle>,
+}
+
+/// Who waits of an owner, by host; somebody does in each.
+#[derive(Default)]
+struct Hosts {
+    all: BTreeMap<u64, VecDeque<Rc<Waiting>>>,
+    /// The host that was called last.
+    called: u64,
 }
 
 /// Who waits: a task, which has this as well. Nobody else does once it is over.
@@ -59,22 +117,27 @@ thread_local! {
 pin_project! {
     /// A task that goes when it is its lane's turn.
     pub struct InTurn<F> {
-        lane: usize,
+        lane: Lane,
         waiting: Option<Rc<Waiting>>,
         #[pin]
         task: F,
     }
 }
 
-/// A local task that lets those of other hosts go before it, each time that it has something to do. It begins in the
-/// lane of whoever makes it.
+/// A local task that lets those of others go before it, each time that it has something to do. It begins in the lane of
+/// whoever makes it.
 pub fn in_turn<F: Future>(task: F) -> InTurn<F> {
-    InTurn { lane: ROAD.with(|road| road.here.get()), waiting: None, task }
+    in_turn_of(ROAD.with(|road| road.here.get()), task)
 }
 
-/// The task that goes right now is of this host from now on; hosts are told apart by any number but 0.
-pub fn take(host: usize) {
-    ROAD.with(|road| road.here.set(host));
+/// The same, of a task that begins in this lane.
+pub fn in_turn_of<F: Future>(lane: Lane, task: F) -> InTurn<F> {
+    InTurn { lane, waiting: None, task }
+}
+
+/// The task that goes right now is in this lane from now on.
+pub fn take(lane: Lane) {
+    ROAD.with(|road| road.here.set(lane));
 }
 
 /// Nothing was left to do, and the event loop has looked what came: a turn begins.
@@ -100,7 +163,7 @@ impl<F: Future> Future for InTurn<F> {
             }
             road.here.set(*own.lane);
             let outcome = own.task.poll(cx);
-            *own.lane = road.here.replace(NEWCOMERS);
+            *own.lane = road.here.take();
             outcome
         })
     }
@@ -108,8 +171,8 @@ impl<F: Future> Future for InTurn<F> {
 
 impl Road {
     /// Whether a task goes without asking who waits.
-    fn is_free(&self, lane: usize) -> bool {
-        if lane != NEWCOMERS && lane != self.host.get() {
+    fn is_free(&self, lane: Lane) -> bool {
+        if lane.owner != Owner::NEWCOMERS && lane != self.host.get() {
             self.host.set(lane);
             self.changed.set(Some(crate::now()));
         }
@@ -124,16 +187,16 @@ impl Road {
         self.changed.get().is_none_or(|changed| crate::since(changed) >= LATELY)
     }
 
-    /// A place in a lane; none for the first one of this turn, which goes at once.
-    fn wait(&self, lane: usize, cx: &Context<'_>) -> Option<Rc<Waiting>> {
+    /// A place in a lane; none for the first one of its owner in this turn, which goes at once.
+    fn wait(&self, lane: Lane, cx: &Context<'_>) -> Option<Rc<Waiting>> {
         let mut lanes = self.lanes.borrow_mut();
-        let Some(others) = lanes.all.get_mut(&lane) else {
-            lanes.all.insert(lane, VecDeque::new());
-            lanes.empty.push(lane);
+        let Some(hosts) = lanes.all.get_mut(&lane.owner) else {
+            lanes.all.insert(lane.owner, Hosts::default());
+            lanes.empty.push(lane.owner);
             return None;
         };
         let waiting = Rc::new(Waiting { waker: cx.waker().clone(), is_called: Cell::new(false) });
-        others.push_back(waiting.clone());
+        hosts.all.entry(lane.host).or_default().push_back(waiting.clone());
         lanes.waiting += 1;
         if lanes.counting.as_ref().is_none_or(AbortHandle::is_finished) {
             lanes.counting = Some(spawn_local(count()).abort_handle());
@@ -146,10 +209,10 @@ impl Road {
         self.went.set(0);
         let mut lanes = self.lanes.borrow_mut();
         let Lanes { all, empty, .. } = &mut *lanes;
-        // Those where somebody waits are not looked at: they may be as many as there are hosts.
-        for lane in empty.drain(..) {
-            if all.get(&lane).is_some_and(VecDeque::is_empty) {
-                all.remove(&lane);
+        // Those of whom somebody waits are not looked at: they may be as many as there are namespaces.
+        for owner in empty.drain(..) {
+            if all.get(&owner).is_some_and(|hosts| hosts.all.is_empty()) {
+                all.remove(&owner);
             }
         }
     }
@@ -160,20 +223,21 @@ impl Road {
         let most = if self.is_one_host_s() { usize::MAX } else { FEW };
         let mut lanes = self.lanes.borrow_mut();
         let called: Vec<_> = std::iter::from_fn(|| lanes.next()).take(most).collect();
-        self.went.set(called.len());
+        self.went.set(called.len().min(FEW));
         called
     }
 }
 
 impl Lanes {
-    /// The next one who waits, of the lane behind the one before it; those who are gone leave it to others.
+    /// The next one who waits, of the owner behind the one before it; those who are gone leave it to others.
     fn next(&mut self) -> Option<Rc<Waiting>> {
         while self.waiting > 0 {
-            let behind = self.all.range(self.called.wrapping_add(1)..).chain(&self.all);
-            self.called = *behind.into_iter().find(|(_, waiting)| !waiting.is_empty())?.0;
-            let lane = self.all.get_mut(&self.called)?;
-            let first = lane.pop_front()?;
-            if lane.is_empty() {
+            let waits = |(_, hosts): &(&Owner, &Hosts)| !hosts.all.is_empty();
+            let behind = self.all.range(Owner(self.called.0.wrapping_add(1))..).chain(&self.all);
+            self.called = *behind.into_iter().find(waits)?.0;
+            let hosts = self.all.get_mut(&self.called)?;
+            let first = hosts.next()?;
+            if hosts.all.is_empty() {
                 self.empty.push(self.called);
             }
             self.waiting -= 1;
@@ -182,6 +246,20 @@ impl Lanes {
             }
         }
         None
+    }
+}
+
+impl Hosts {
+    /// The next one who waits, of the host behind the one before it.
+    fn next(&mut self) -> Option<Rc<Waiting>> {
+        let behind = self.all.range(self.called.wrapping_add(1)..).next();
+        self.called = *behind.or_else(|| self.all.first_key_value())?.0;
+        let lane = self.all.get_mut(&self.called)?;
+        let first = lane.pop_front();
+        if lane.is_empty() {
+            self.all.remove(&self.called);
+        }
+        first
     }
 }
 
@@ -203,7 +281,7 @@ async fn count() {
 
 #[cfg(test)]
 mod tests {
-    use super::{FEW, ROAD, in_turn, take};
+    use super::{FEW, Lane, Owner, ROAD, in_turn, take};
     use std::cell::{Cell, RefCell};
     use std::future::Future;
     use std::rc::Rc;
@@ -217,6 +295,11 @@ mod tests {
     const FLOODED: usize = 1;
     const OTHER: usize = 2;
 
+    /// The host of somebody of the same number.
+    fn lane(of: usize) -> Lane {
+        Lane::of(Owner::named(&of.to_string()), of)
+    }
+
     /// Tasks of hosts, and of which host one went, in their order.
     #[derive(Default)]
     struct Bed {
@@ -227,12 +310,16 @@ mod tests {
 
     impl Bed {
         fn add(&mut self, host: usize, count: usize) {
+            self.add_in(lane(host), host, count);
+        }
+
+        fn add_in(&mut self, lane: Lane, host: usize, count: usize) {
             for _ in 0..count {
                 let (begun, went) = (self.begun.clone(), self.went.clone());
                 let asked = Rc::new(Notify::new());
                 let comes = asked.clone();
                 let task = spawn_local(in_turn(async move {
-                    take(host);
+                    take(lane);
                     begun.set(begun.get() + 1);
                     loop {
                         comes.notified().await;
@@ -290,6 +377,39 @@ mod tests {
             let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
             // Half of each turn is its own, after one in which it was first.
             assert!(last <= 8 * FEW, "all of it went within the first {last}");
+        });
+    }
+
+    #[test]
+    fn who_has_many_hosts_gets_no_more_turns() {
+        run(async {
+            let mut bed = Bed::default();
+            for host in 0..MANY {
+                bed.add_in(Lane::of(Owner::named("many"), host), FLOODED, 1);
+            }
+            bed.add(OTHER, 3 * FEW);
+            bed.ask().await;
+            let went = bed.until_went(MANY + 3 * FEW).await;
+            let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
+            assert!(last <= 8 * FEW, "all of it went within the first {last}");
+        });
+    }
+
+    #[test]
+    fn clients_who_come_anew_wait_for_few_of_those_of_another_address() {
+        run(async {
+            let mut bed = Bed::default();
+            let of = |address: [u8; 4]| Lane::of_newcomer(address.into());
+            // Nobody would have to wait for anybody otherwise: who has not said what it wants is no host.
+            bed.add(3, 1);
+            bed.ask().await;
+            bed.until_went(1).await;
+            bed.add_in(of([10, 0, 0, 1]), FLOODED, MANY);
+            bed.add_in(of([10, 0, 0, 2]), OTHER, FEW);
+            bed.ask().await;
+            let went = bed.until_went(MANY + FEW + 2).await;
+            let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
+            assert!(last <= 6 * FEW, "all of it went within the first {last}");
         });
     }
 

@@ -46,7 +46,7 @@ pub use date::{Clock, cookie_date, http_date, iso8601, long_date, since_epoch, s
 pub use error_page::{error_page, reason};
 pub use followed::Followed;
 pub use frame::{BodyError, BodySource, Frame, Length};
-pub use headers::{Field, Fields, Headers};
+pub use headers::{Field, Fields, Headers, Several};
 pub use interim::{Interim, Interims};
 pub use io::Io;
 pub use message::{Request, Response, Source, Version};

@@ -22,7 +22,7 @@ use crate::results::{Control, Propagation, Spread, Storm};
 pub(crate) use cluster::{Cluster, Objects, endpoint_address};
 pub(crate) use folder::Folder;
 
-/// The name of HTTPRoutes from a cluster in bench.json.
+/// The name of HTTPRoutes from a cluster in benchmarks.json.
 pub(crate) const ROUTES: &str = "cluster, HTTPRoutes";
 
 /// Changes a second in a storm, and how many.
@@ -38,7 +38,7 @@ const APART: Duration = Duration::from_millis(100);
 
 /// Where Fairway's objects come from.
 pub(crate) trait Source {
-    /// Its name in bench.json.
+    /// Its name in benchmarks.json.
     fn name(&self) -> &'static str;
     /// The flags that point Fairway at it.
     fn flags(&self) -> Vec<String>;

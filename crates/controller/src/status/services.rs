@@ -199,6 +199,10 @@ impl Scribe {
             return self.apply(gateway, wanted, None).await;
         };
         let (spec, found) = (found.spec.unwrap_or_default(), found.metadata);
+        if found.deletion_timestamp.is_some() {
+            // Whoever has a finalizer on it may take minutes. Its end is seen, and it is made anew then.
+            return Ok(Outcome::Gone);
+        }
         let is_headless = spec.cluster_ip.as_deref() == Some("None");
         match (uid_for(&found, name), wanted) {
             (None, None) => Ok(Outcome::Gone),
@@ -215,11 +219,8 @@ impl Scribe {
             // It was made for a Gateway that is none of ours any more, for one of the same name before, or with other
             // flags: what is headless never is anything else.
             (Some(_), _) => {
-                let exactly =
-                    Preconditions { uid: found.uid, resource_version: found.resource_version };
-                let exactly =
-                    DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
-                told(ask(left(&self.leadership)?, services.delete(&called, &exactly)).await)?;
+                let stale = exactly(found.uid, found.resource_version);
+                told(ask(left(&self.leadership)?, services.delete(&called, &stale)).await)?;
                 Ok(if wanted.is_some() { Outcome::Conflict } else { Outcome::Written })
             }
         }
@@ -297,7 +298,8 @@ impl Scribe {
         if !has_others {
             return told(made);
         }
-        // A port that somebody else put there stays, and is in the way if it has the name of one of ours.
+        // A port that somebody else put there stays, and is in the way if it has the name of one of ours. From then on
+        // the ports have two owners, and whatever takes one out comes here again.
         let exact = json!({"spec": {"ports": wanted["spec"]["ports"]}});
         told(self.patch(key, &PatchParams::apply(MANAGER), &Patch::Merge(&exact)).await?)?;
         told(self.patch(key, &as_fairway, &whole).await?)
@@ -340,7 +342,8 @@ impl Scribe {
                 Err(Outcome::Refused(reason))
             }
             None if is_ours => {
-                let stale = DeleteParams::default();
+                let found = found.map(|found| found.metadata).unwrap_or_default();
+                let stale = exactly(found.uid, found.resource_version);
                 told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await)?;
                 Ok(true)
             }
@@ -378,6 +381,12 @@ impl Scribe {
         }
         Ok(found)
     }
+}
+
+/// To delete an object as it was read, and no other one.
+fn exactly(uid: Option<String>, resource_version: Option<String>) -> DeleteParams {
+    let preconditions = Some(Preconditions { uid, resource_version });
+    DeleteParams { preconditions, ..DeleteParams::default() }
 }
 
 fn protocol(transport: Transport) -> &'static str {

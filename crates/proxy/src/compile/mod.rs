@@ -190,13 +190,15 @@ impl Compiler {
     fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
         let bare = Server::new(host.name.clone());
         let mut profiles = RouteProfiles::default();
-        let (mut spots, mut locations) = (Vec::new(), Vec::new());
+        let room = host.locations.len();
+        let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
         for location in &host.locations {
             let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
             spots.push(self.spot(&location, None, outgoing, Watch::default(), groups));
             locations.push(location);
         }
         let site = Site {
+            owner: Site::owner_of(&locations),
             clients: None,
             hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),
             locations: Locations::compile(&bare),
@@ -260,6 +262,7 @@ impl Compiler {
         let served = served(server, &locations);
         let own = plan.as_ref().map_or(&[][..], |plan| &plan.own);
         let site = Site {
+            owner: Site::owner_of(&server.locations),
             clients: server.client_certificate.as_ref().map(|asked| match asked {
                 ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
                 ClientCertificate::Verified(asked) => {

@@ -27,6 +27,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
 use upstream::{Alternative, Group, Reuse, Rule};
+use wire::lane::Owner;
 
 /// An address of a Gateway, with its listeners.
 pub(crate) type Door = doors::Door<Routed>;
@@ -83,6 +84,8 @@ pub struct Generation {
 pub struct Site {
     /// What it was made of.
     pub server: Arc<Server>,
+    /// Whose turns its requests take: those of the namespace that made the host, which its oldest location is of.
+    pub owner: Owner,
     /// What it asks of all its clients; shared with the handshakes.
     pub clients: Option<Clients>,
     /// Which location answers a path.
@@ -96,6 +99,12 @@ pub struct Site {
 }
 
 impl Site {
+    /// The owner of a host with these locations, the oldest one first.
+    pub(crate) fn owner_of(locations: &[Arc<Location>]) -> Owner {
+        let oldest = locations.iter().find_map(|location| location.origin.as_ref());
+        oldest.map_or(Owner::NOBODY, |origin| Owner::named(&origin.namespace))
+    }
+
     /// What its snippets say of heads, if they do.
     pub(crate) fn own_heads(&self) -> Option<HeadsSaid> {
         let level = self.spots[self.snippet.as_ref()?.server].snippet.as_ref()?;

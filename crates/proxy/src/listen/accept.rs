@@ -21,7 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 use wire::http2::starts_http2;
-use wire::{Io, Timer, lane};
+use wire::lane::{self, Lane, Owner};
+use wire::{Io, Timer};
 
 /// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -143,11 +144,13 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
     }
     let Some((guest, young)) = admitted else { return };
     let serving = worker.clone();
-    let task = tokio::task::spawn_local(lane::in_turn(async move {
-        if let Err(error) = converse(tcp, peer, entrance, serving, (serial, guest, young)).await {
-            tracing::debug!(%peer, %error, "a connection ended before its first request");
-        }
-    }));
+    let task =
+        tokio::task::spawn_local(lane::in_turn_of(Lane::of_newcomer(peer.ip()), async move {
+            if let Err(error) = converse(tcp, peer, entrance, serving, (serial, guest, young)).await
+            {
+                tracing::debug!(%peer, %error, "a connection ended before its first request");
+            }
+        }));
     worker.served_by(serial, task.abort_handle());
 }
 
@@ -238,7 +241,7 @@ async fn carry_on(
         return Ok(());
     }
     let _working = worker.recorder.as_ref().map(|_| connection.work());
-    lane::take(Arc::as_ptr(&onward.group).addr());
+    lane::take(Lane::of(Owner::CARRIED, Arc::as_ptr(&onward.group).addr()));
     passthrough::pass(client, &connection, &worker, onward).await
 }
 

@@ -12,7 +12,8 @@ use route::Found;
 use route::path::Canonical;
 use std::borrow::Cow;
 use std::sync::Arc;
-use wire::{Length, Response, lane};
+use wire::lane::{self, Lane, Owner};
+use wire::{Length, Response};
 
 /// The host asked for, as servers are named.
 pub(super) fn hear_host(exchange: &mut Exchange) {
@@ -21,8 +22,18 @@ pub(super) fn hear_host(exchange: &mut Exchange) {
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
+    let site = match exchange.connection.door {
+        Some(door) => {
+            // Whoever is refused there takes no turn of those who have asked for nothing yet.
+            let door = generation.doors.get(&door).map(|door| Arc::as_ptr(door).addr());
+            door.into_iter().for_each(|door| goes_in(exchange, Lane::of(Owner::NOBODY, door)));
+            None
+        }
+        None => site(exchange, &generation)?,
+    };
+    site.into_iter().for_each(|site| is_for(exchange, site));
     if generation.heads.differ && exchange.place.is_none() {
-        let said = site(exchange, &generation)?.and_then(|site| site.own_heads());
+        let said = site.and_then(|site| site.own_heads());
         judge_head(&mut exchange.request, generation.global(), said)
             .map_err(|status| Stop::from(Response::page(status)))?;
     }
@@ -40,10 +51,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
-    let site = site(exchange, &generation)?;
-    site.into_iter().for_each(|site| is_for(exchange, site));
     let mut found = None;
     if let Some(place) = routes::choose(exchange, &canonical, site, &mut found)? {
+        is_for(exchange, &place.site);
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
@@ -71,9 +81,12 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
 
 /// Whoever works for the request goes in the lane of this host from now on.
 fn is_for(exchange: &Exchange, site: &Arc<Site>) {
-    let host = Arc::as_ptr(site).addr();
-    exchange.connection.lane.set(host);
-    lane::take(host);
+    goes_in(exchange, Lane::of(site.owner, Arc::as_ptr(site).addr()));
+}
+
+fn goes_in(exchange: &Exchange, lane: Lane) {
+    exchange.connection.lane.set(lane);
+    lane::take(lane);
 }
 
 /// Whether a path is the one that load balancers ask for of hosts that nobody has.

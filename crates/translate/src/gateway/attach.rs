@@ -1,7 +1,7 @@
 //! Which listeners a route is attached to, under which hosts, and what its parents say about it.
 
 use super::backend_tls::Policies;
-use super::few::{Few, Set};
+use super::few::Few;
 use super::listeners::{State, takes_from};
 use super::names::covers;
 use super::parents::{Ours, ours};
@@ -34,7 +34,7 @@ pub(super) struct Attachment {
 }
 
 /// A route with everything that was made of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Attached {
     /// The object.
     pub(super) route: Arc<HttpRoute>,
@@ -71,7 +71,7 @@ pub(super) fn attach(
         Some(_) => Draft { refused: waits, ..Draft::default() },
         None => Draft::read(route, snapshot, tls),
     };
-    let mut told = Vec::with_capacity(ours.len());
+    let (mut told, mut taken) = (Vec::with_capacity(ours.len()), Taken::default());
     let wish = wish(route);
     for (parent, (state, set)) in ours {
         let found = listeners(&wish, parent, (state, set), snapshot);
@@ -81,7 +81,7 @@ pub(super) fn attach(
                 Condition::fails("Accepted", reason, message.clone())
             }
             (None, Ok(found)) => {
-                take(&mut attached, state, &found);
+                take(&mut taken, route, state, &found);
                 Condition::holds("Accepted", "Accepted")
             }
         };
@@ -91,7 +91,7 @@ pub(super) fn attach(
         conditions.shrink_to_fit();
         told.push((parent.clone(), conditions));
     }
-    if attached.spots.len() * attached.draft.rules.len() > PLACES {
+    if taken.spots.len() * attached.draft.rules.len() > PLACES {
         let message = format!(
             "listeners and hosts where it answers times its matches are more than {PLACES}: name fewer parents, or share the rules out among several routes"
         );
@@ -99,9 +99,9 @@ pub(super) fn attach(
         let accepted =
             told.iter_mut().flat_map(|(_, all)| all).filter(|one| one.kind == "Accepted");
         accepted.for_each(|one| *one = refused.clone());
-        attached.spots.clear();
-        attached.listeners.clear();
+        taken = Taken::default();
     }
+    (attached.spots, attached.listeners) = (taken.spots.into(), taken.listeners.into());
     attached.status =
         Some(Arc::new(RouteStatus { generation: route.meta.generation, parents: told }));
     attached
@@ -146,15 +146,22 @@ fn scheme(state: &State, index: usize) -> Option<Scheme> {
     state.listeners[index].scheme().filter(|_| state.serves(index))
 }
 
+/// What parents say yes to, while it is gathered.
+#[derive(Default)]
+struct Taken {
+    spots: BTreeSet<Attachment>,
+    listeners: BTreeSet<(ObjectKey, usize)>,
+}
+
 /// Notes the listeners that a parent means, and where the route answers by them.
-fn take(attached: &mut Attached, state: &State, found: &[usize]) {
+fn take(taken: &mut Taken, route: &HttpRoute, state: &State, found: &[usize]) {
     for index in found {
-        attached.listeners.put((state.gateway.meta.key.clone(), *index));
+        taken.listeners.insert((state.gateway.meta.key.clone(), *index));
         let (listener, read) = (state.listener(*index), &state.listeners[*index]);
         let Some(scheme) = scheme(state, *index) else { continue };
         let own = state.own(*index);
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
-        for host in hosts(&attached.route.hostnames, listener.hostname.as_deref()) {
+        for host in hosts(&route.hostnames, listener.hostname.as_deref()) {
             if state.is_anothers(*index, &host) {
                 continue;
             }
@@ -162,7 +169,7 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
             let special = listener.hostname.as_ref().map_or(0, String::len);
             let key = RouteKey { listener: own.clone(), host };
             let gateway = state.gateway.meta.key.clone();
-            attached.spots.put(Attachment { key, scheme, port, special, certificate, gateway });
+            taken.spots.insert(Attachment { key, scheme, port, special, certificate, gateway });
         }
     }
 }

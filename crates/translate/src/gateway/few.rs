@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// A set that takes as much memory as what is in it; whoever may become large is a tree instead.
+/// A set that takes as much memory as what is in it. To add one moves those behind it, so whatever gathers many at a
+/// time is a tree until it is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Few<T>(Vec<T>);
 
@@ -12,15 +13,16 @@ impl<T> Default for Few<T> {
     }
 }
 
+impl<T> From<BTreeSet<T>> for Few<T> {
+    fn from(whole: BTreeSet<T>) -> Self {
+        Self(whole.into_iter().collect())
+    }
+}
+
 impl<T: Ord> Few<T> {
     /// In their order.
     pub(super) fn iter(&self) -> std::slice::Iter<'_, T> {
         self.0.iter()
-    }
-
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
     }
 
     /// Takes all of them out.
@@ -60,6 +62,10 @@ impl<T: Ord> Set<T> for Few<T> {
     fn take_out(&mut self, one: &T) -> bool {
         if let Ok(at) = self.0.binary_search(one) {
             self.0.remove(at);
+            // Who had many keeps no room for them.
+            if self.0.len() < self.0.capacity() / 4 {
+                self.0.shrink_to_fit();
+            }
         }
         self.0.is_empty()
     }
@@ -86,7 +92,7 @@ mod tests {
         for one in [3, 1, 3, 2] {
             few.put(one);
         }
-        assert!(few.iter().eq(&[1, 2, 3]) && few.len() == 3);
+        assert!(few.iter().eq(&[1, 2, 3]));
         assert_eq!(few.0.capacity(), 3, "as many as there are");
         assert!(!few.take_out(&2) && !few.take_out(&7) && !few.take_out(&1));
         assert!(few.take_out(&3), "nothing is left");

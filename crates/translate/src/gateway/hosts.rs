@@ -76,6 +76,7 @@ pub(super) fn host<'a>(
         let state = gateways.get(gateway);
         add(&mut made, scheme, rule, |location| adapted.at(location, port, state));
     }
+    made.locations.shrink_to_fit();
     Some(made)
 }
 

@@ -32,7 +32,7 @@ const ATTEMPTS: u32 = 100;
 pub(super) type Port = (ObjectKey, u16);
 
 /// What a route asks for, wherever it is attached.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     /// Its rules, one for each match.
     pub(super) rules: Vec<DraftRule>,
@@ -51,7 +51,7 @@ pub(super) struct Draft {
 }
 
 /// A match with where it leads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct DraftRule {
     /// Which requests, in clear.
     pub(super) matches: Arc<RuleMatch>,

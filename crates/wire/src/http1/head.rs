@@ -47,8 +47,13 @@ const READ: NameSet = NameSet::new(&["host", "content-length", "transfer-encodin
 
 const BAD: BadRequest = BadRequest(StatusCode::BAD_REQUEST);
 
-/// Reads a whole head, from its first byte to the end of its empty line.
-pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadRequest> {
+/// Reads a whole head, from its first byte to the end of its empty line. `known` is an authority that was read before,
+/// such as that of the request before on a connection, and is not looked at again; empty where there is none.
+pub fn parse_request(
+    head: &Bytes,
+    limits: Limits,
+    known: &[u8],
+) -> Result<RequestHead, BadRequest> {
     let line_end = memchr::memchr(b'\n', head).ok_or(BAD)?;
     if line_end > limits.line {
         return Err(BadRequest(StatusCode::URI_TOO_LONG));
@@ -65,7 +70,7 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
     let framing = request_framing(&headers, version)?;
     let host = host_field(&headers, version)?;
     let line = head.slice_ref(line);
-    let (target, authority) = split_target(head.slice_ref(target), host)?;
+    let (target, authority) = split_target(head.slice_ref(target), host, known)?;
     let keep_alive = match version {
         Version::Http10 => headers.has_token("connection", "keep-alive"),
         _ => !headers.has_token("connection", "close"),
@@ -122,19 +127,22 @@ fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
 
 /// The one Host field; HTTP/1.1 needs it (RFC 9112 section 3.2).
 fn host_field(headers: &Headers, version: Version) -> Result<Option<Bytes>, BadRequest> {
-    let mut hosts = headers.all("host");
-    let has_one = hosts.next().is_some();
-    if hosts.next().is_some() || (!has_one && version != Version::Http10) {
-        return Err(BAD);
-    }
-    Ok(headers.bytes("host"))
+    let host = headers.one("host").map_err(|_| BAD)?;
+    if host.is_none() && version != Version::Http10 { Err(BAD) } else { Ok(host) }
 }
 
 /// Path with query, and authority, of the target's form (RFC 9112 section 3.2). `*` is none, as in nginx: there is no
 /// server as a whole behind which to ask.
-fn split_target(target: Bytes, host: Option<Bytes>) -> Result<(Bytes, Bytes), BadRequest> {
+fn split_target(
+    target: Bytes,
+    host: Option<Bytes>,
+    known: &[u8],
+) -> Result<(Bytes, Bytes), BadRequest> {
     if target.starts_with(b"/") {
-        return Ok((target, checked_authority(host)?));
+        return match host {
+            Some(host) if host == known && !known.is_empty() => Ok((target, host)),
+            host => Ok((target, checked_authority(host)?)),
+        };
     }
     let lower = target[..target.len().min(8)].to_ascii_lowercase();
     let scheme = [&b"http://"[..], b"https://"]
