@@ -2,8 +2,8 @@
 
 /// The commit that it was built from, as far as `build.rs` knows.
 pub(crate) const COMMIT: Option<&str> = match option_env!("FAIRWAY_COMMIT") {
-    Some("") | None => None,
-    known => known,
+    Some(known) if !known.is_empty() => Some(known),
+    Some(_) | None => None,
 };
 
 /// What ingress-nginx's banner says, of Fairway.
