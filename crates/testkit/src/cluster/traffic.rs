@@ -7,11 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::http::{Answer, Connection};
 
 /// Patience of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Clients of one traffic.
+const CLIENTS: u32 = 4;
+
+/// From a request of one client to that of the next one. Each costs debug builds of Fairway and of the client
+/// something, for as long as a test waits for something else.
+const APART: Duration = Duration::from_millis(5);
 
 /// A few clients that ask without a break until they are told to stop.
 #[derive(Debug)]
@@ -55,7 +63,7 @@ impl Traffic {
     pub fn start(address: SocketAddr, host: &str, path: &str) -> Self {
         let (stop, answered) = (Arc::default(), Arc::default());
         let mut clients = JoinSet::new();
-        for number in 0..4 {
+        for number in 0..CLIENTS {
             let client = Client {
                 address,
                 host: host.to_owned(),
@@ -63,7 +71,9 @@ impl Traffic {
                 keeps: number % 2 == 0,
                 kept: None,
             };
-            clients.spawn(client.run(Arc::clone(&stop), Arc::clone(&answered)));
+            // They take turns, so that somebody asks all the time.
+            let pace = interval_at(Instant::now() + APART * number, APART * CLIENTS);
+            clients.spawn(client.run(pace, Arc::clone(&stop), Arc::clone(&answered)));
         }
         Self { clients, stop, answered }
     }
@@ -90,14 +100,18 @@ struct Client {
 }
 
 impl Client {
-    async fn run(mut self, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>) -> Vec<String> {
+    async fn run(
+        mut self,
+        mut pace: Interval,
+        stop: Arc<AtomicBool>,
+        answered: Arc<AtomicUsize>,
+    ) -> Vec<String> {
         let mut wrong = Vec::new();
         // A pause between requests: the machine has other things to do in these tests.
-        let mut pace = tokio::time::interval(Duration::from_millis(5));
-        pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.load(Ordering::Relaxed) {
             pace.tick().await;
-            let asked = tokio::time::Instant::now();
+            let asked = Instant::now();
             match tokio::time::timeout(PATIENCE, self.ask()).await {
                 Ok(Ok(answer)) if answer.status == 200 => {
                     answered.fetch_add(1, Ordering::Relaxed);
