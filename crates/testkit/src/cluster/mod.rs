@@ -138,9 +138,12 @@ impl Cluster {
         self.kubeconfig_of("fairway", "fairway").await
     }
 
-    /// The definitions of the Gateway API's standard channel.
+    /// The definitions of the Gateway API's standard channel, without what they explain to readers: that is most of
+    /// them, and an API server stores, copies and compares it again and again.
     pub fn gateway_api(&self) -> Result<Vec<Value>> {
-        definitions(&Programs::ready()?.gateway_api)
+        let mut all = definitions(&Programs::ready()?.gateway_api)?;
+        all.iter_mut().for_each(without_descriptions);
+        Ok(all)
     }
 
     /// Ends the API server and starts it again on the same port; everything else keeps running.
@@ -192,6 +195,18 @@ pub fn definitions(folder: &Path) -> Result<Vec<Value>> {
         definitions.extend(values.into_iter().filter(is_definition));
     }
     Ok(definitions)
+}
+
+/// Takes the descriptions out of a schema; a field of that name is an object, and stays.
+fn without_descriptions(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.retain(|name, value| name != "description" || !value.is_string());
+            fields.values_mut().for_each(without_descriptions);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_descriptions),
+        _ => {}
+    }
 }
 
 /// This very program again, inside a private network; the caller adds arguments. For starting a cluster by hand.
