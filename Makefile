@@ -142,6 +142,7 @@ soak: ## Keep Fairway busy with all kinds of traffic and changes; fails when mem
 	@$(CARGO) run --quiet -p bench --bin bench -- soak --for $(or $(SECONDS),3600) --binary $(FAIRWAY) --folder $(BUILD)/soak
 	@FAIRWAY_CHANGES=$(or $(CHANGES),1000) $(CARGO) test --quiet -p nginx changes_of_all_kinds -- --nocapture
 	@FAIRWAY_GATEWAYS=$(or $(GATEWAYS),1000) $(CARGO) test --quiet --test cluster many_gateways -- --nocapture
+	@FAIRWAY_ROUTES=$(or $(ROUTES),1000) $(CARGO) test --quiet --test cluster storms -- --nocapture
 
 unsafe: ## Count the unsafe code of all dependencies into docs/unsafe.md
 	@scripts/need cargo

@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kube::api::PostParams;
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
-use crate::gateways::{FIXED, GATEWAYS, api, define, holds};
+use crate::gateways::{FIXED, GATEWAYS, api, define, holds, told};
 use crate::objects::one_host;
 use crate::replicas::replica;
 
 /// Gateways, unless `FAIRWAY_GATEWAYS` says how many.
-const FEW: usize = 100;
+const FEW: usize = 50;
 
 /// Routes of each of them.
 const ROUTES: usize = 5;
@@ -77,20 +77,34 @@ async fn writes(cluster: &Cluster) -> Result<u64> {
 /// Waits until every Gateway and every route is told.
 async fn settled(cluster: &Cluster, gateways: usize, patience: u32) -> Result<()> {
     eventually("all to be told", PATIENCE * patience, async || {
-        let all = api(cluster, "HTTPRoute").list(&Default::default()).await?;
         let is_told = |status: &Value| holds(&status["parents"][0]["conditions"], "Accepted", 1);
-        let told = all.items.iter().filter(|one| is_told(&one.data["status"])).count();
+        let told = all_told(cluster, "HTTPRoute", is_told).await?;
         ensure!(told == gateways * ROUTES, "{told} routes are told");
-        let all = api(cluster, "Gateway").list(&Default::default()).await?;
         let is_told = |status: &Value| {
             holds(&status["conditions"], "Programmed", 1)
                 && status["listeners"][0]["attachedRoutes"] == ROUTES
         };
-        let told = all.items.iter().filter(|one| is_told(&one.data["status"])).count();
+        let told = all_told(cluster, "Gateway", is_told).await?;
         ensure!(told == gateways, "{told} Gateways are told");
         anyhow::Ok(())
     })
     .await
+}
+
+/// How many of a kind there are, all of them told. A list is dear, so one that is still to be told is waited for before
+/// the next list.
+async fn all_told(
+    cluster: &Cluster,
+    kind: &str,
+    is_told: impl Fn(&Value) -> bool,
+) -> Result<usize> {
+    let all = api(cluster, kind).list(&Default::default()).await?.items;
+    if let Some(one) = all.iter().rfind(|one| !is_told(&one.data["status"])) {
+        let name = one.metadata.name.as_deref().context("an object without a name")?;
+        told(cluster, kind, name, is_told).await?;
+        bail!("{kind} {name} was not told");
+    }
+    Ok(all.len())
 }
 
 /// Adds a route, waits until it and its Gateway are told, and says how much was written for that.
