@@ -90,7 +90,7 @@ impl Unsaid {
 
 impl RawRule {
     pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        let session = self.session_persistence.map(|raw| raw.read(at, unread)).transpose()?;
+        let session = self.session_persistence.map(|raw| raw.read(at, unread).map(Box::new)).transpose()?;
         let mut matches = each(Some(self.matches), |index, found| {
             Ok(found.read(&format!("{at}.matches[{index}]"), unread))
         })?;
@@ -114,7 +114,7 @@ impl RawRule {
                 return Err(format!("{at}.retry.backoff: at most {most}s; clients wait for it"));
             }
             let attempts = u32::try_from(raw.attempts.unwrap_or(1)).unwrap_or(0);
-            Ok(Retry { codes: raw.codes, attempts, backoff })
+            Ok(Box::new(Retry { codes: raw.codes, attempts, backoff }))
         });
         Ok(RouteRule {
             matches,

@@ -65,10 +65,10 @@ pub struct RouteRule {
     pub request_timeout: Option<Duration>,
     /// `timeouts.backendRequest`; zero is none.
     pub backend_timeout: Option<Duration>,
-    /// `retry`.
-    pub retry: Option<Retry>,
-    /// `sessionPersistence`.
-    pub session: Option<SessionPersistence>,
+    /// `retry`; boxed, since few have one.
+    pub retry: Option<Box<Retry>>,
+    /// `sessionPersistence`; boxed, too.
+    pub session: Option<Box<SessionPersistence>>,
 }
 
 /// `sessionPersistence` of a rule.
