@@ -3,7 +3,7 @@
 use crate::path::canonical;
 use crate::routes::Names;
 use model::{Alias, PathKind, RuleMatch, Server, ServerName};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The hosts of Gateways; `T` is a host as its engine compiled it.
@@ -145,14 +145,29 @@ impl<T> RouteTable<T> {
     }
 }
 
+/// Rules by a path, in the order of the paths: most hosts have few, for which a table is mostly room.
+#[derive(Debug)]
+struct ByPath(Box<[(Box<[u8]>, Box<[u32]>)]>);
+
+impl ByPath {
+    fn of(all: BTreeMap<Box<[u8]>, Vec<u32>>) -> Self {
+        Self(all.into_iter().map(|(path, rules)| (path, rules.into())).collect())
+    }
+
+    fn get(&self, path: &[u8]) -> &[u32] {
+        let found = self.0.binary_search_by(|(known, _)| (**known).cmp(path));
+        found.map_or(&[], |at| &self.0[at].1)
+    }
+}
+
 /// The rules of a host by their paths.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RulePaths {
-    exact: HashMap<Box<[u8]>, Vec<u32>>,
+    exact: ByPath,
     /// Those with an expression, whatever the path is.
-    patterns: Vec<u32>,
+    patterns: Box<[u32]>,
     /// Without a slash at the end.
-    prefixes: HashMap<Box<[u8]>, Vec<u32>>,
+    prefixes: ByPath,
     /// Bytes of the longest prefix.
     longest: usize,
 }
@@ -160,8 +175,8 @@ pub struct RulePaths {
 impl RulePaths {
     /// Those of rules, whose order is kept among those of the same path.
     pub fn compile<'r>(rules: impl Iterator<Item = &'r RuleMatch>) -> Self {
-        let mut paths = Self::default();
-        let mut patterns = Vec::new();
+        let (mut exact, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
+        let (mut patterns, mut longest) = (Vec::new(), 0);
         for (index, rule) in (0..).zip(rules) {
             if rule.pattern.is_some() {
                 patterns.push((std::cmp::Reverse(rule.path.len()), index));
@@ -170,31 +185,31 @@ impl RulePaths {
             let Ok(canonical) = canonical(rule.path.as_bytes()) else { continue };
             let path = &*canonical.path;
             if rule.kind == PathKind::Exact {
-                paths.exact.entry(path.into()).or_default().push(index);
+                exact.entry(path.into()).or_insert_with(Vec::new).push(index);
             } else {
                 let path = path.strip_suffix(b"/").unwrap_or(path);
-                paths.longest = paths.longest.max(path.len());
-                paths.prefixes.entry(path.into()).or_default().push(index);
+                longest = longest.max(path.len());
+                prefixes.entry(path.into()).or_insert_with(Vec::new).push(index);
             }
         }
         // Of expressions the longer one is asked first.
         patterns.sort_by_key(|(longer, _)| *longer);
-        paths.patterns = patterns.into_iter().map(|(_, index)| index).collect();
-        paths
+        let patterns = patterns.into_iter().map(|(_, index)| index).collect();
+        Self { exact: ByPath::of(exact), patterns, prefixes: ByPath::of(prefixes), longest }
     }
 
     /// The numbers of the rules whose path a canonical path fits, in the order in which they are asked. Whether an
     /// expression matches is for whoever asks the rule.
     pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = usize> {
-        let exact = self.exact.get(path).into_iter().flatten();
+        let exact = self.exact.get(path);
         let whole = path.strip_suffix(b"/").unwrap_or(path);
         let ends = std::iter::once(whole.len());
         let slashes = whole.iter().enumerate().rev();
         let ends = ends.chain(slashes.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at));
         // What is longer than any prefix is not worth its hash.
         let below = ends.filter(|end| *end <= self.longest);
-        let below = below.filter_map(|end| self.prefixes.get(&whole[..end])).flatten();
-        exact.chain(&self.patterns).chain(below).map(|index| *index as usize)
+        let below = below.flat_map(|end| self.prefixes.get(&whole[..end]));
+        exact.iter().chain(&self.patterns).chain(below).map(|index| *index as usize)
     }
 }
 

@@ -257,8 +257,8 @@ fn address(text: &str) -> Value {
 fn parent_ref(parent: &ParentRef) -> Value {
     let ParentRef { object, section, port } = parent;
     let mut made = Map::new();
-    made.insert("group".to_owned(), object.group.as_str().into());
-    made.insert("kind".to_owned(), object.kind.as_str().into());
+    made.insert("group".to_owned(), (*object.group).into());
+    made.insert("kind".to_owned(), (*object.kind).into());
     made.insert("name".to_owned(), object.name.as_str().into());
     for (field, value) in [("namespace", &object.namespace), ("sectionName", section)] {
         if let Some(value) = value {
@@ -384,8 +384,8 @@ mod tests {
             json!({"parents": [theirs, {"controllerName": "us", "parentRef": {"name": "old"}}]});
         let parent = ParentRef {
             object: objects::ObjectRef {
-                group: "g".to_owned(),
-                kind: "Gateway".to_owned(),
+                group: "g".into(),
+                kind: "Gateway".into(),
                 namespace: None,
                 name: "a".to_owned(),
             },

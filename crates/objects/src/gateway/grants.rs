@@ -3,6 +3,7 @@
 use super::{GROUP, ObjectRef, ReferenceGrant};
 use crate::ObjectKey;
 use imbl::OrdMap;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -35,8 +36,8 @@ struct Who {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct What {
-    group: String,
-    kind: String,
+    group: Cow<'static, str>,
+    kind: Cow<'static, str>,
     /// None: all of them.
     name: Option<String>,
 }
@@ -71,7 +72,7 @@ impl Deref for Grants {
 /// All that a grant says. What it grants to objects of other groups is asked by nobody here.
 fn said_by(grant: &ReferenceGrant) -> impl Iterator<Item = Said> {
     let whats = grant.to.iter().map(|to| {
-        let (group, kind) = (to.group.clone(), to.kind.clone());
+        let (group, kind) = (to.group.clone().into(), to.kind.clone().into());
         Arc::new(What { group, kind, name: to.name.clone() })
     });
     let whats: Vec<Arc<What>> = whats.collect();
@@ -149,8 +150,8 @@ mod tests {
             namespace: (*namespace).to_owned(),
         });
         let to = names.iter().map(|name| GrantTo {
-            group: String::new(),
-            kind: "Service".to_owned(),
+            group: "".into(),
+            kind: "Service".into(),
             name: name.map(str::to_owned),
         });
         let meta = Meta { key: key.clone(), ..Meta::default() };
@@ -160,8 +161,8 @@ mod tests {
 
     fn service(name: &str) -> ObjectRef {
         ObjectRef {
-            group: String::new(),
-            kind: "Service".to_owned(),
+            group: "".into(),
+            kind: "Service".into(),
             namespace: Some("b".to_owned()),
             name: name.to_owned(),
         }
@@ -178,12 +179,12 @@ mod tests {
         assert!(grants.permit("HTTPRoute", "c", &service("s")));
         assert!(!grants.permit("HTTPRoute", "a", &service("t")));
         assert!(!grants.permit("Gateway", "a", &service("s")));
-        let secret = ObjectRef { kind: "Secret".to_owned(), ..service("s") };
+        let secret = ObjectRef { kind: "Secret".into(), ..service("s") };
         assert!(!grants.permit("HTTPRoute", "a", &secret));
         assert!(!grants.permit(
             "HTTPRoute",
             "a",
-            &ObjectRef { group: GROUP.to_owned(), ..service("s") }
+            &ObjectRef { group: GROUP.into(), ..service("s") }
         ));
         grants.remove(&one.0);
         assert!(grants.permit("HTTPRoute", "a", &service("s")));

@@ -66,7 +66,8 @@ impl GrpcSpec {
 
 impl RawRule {
     fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        let session = self.session_persistence.map(|raw| raw.read(at, unread).map(Box::new)).transpose()?;
+        let session =
+            self.session_persistence.map(|raw| raw.read(at, unread).map(Box::new)).transpose()?;
         let mut matches = each(Some(self.matches), |index, found| {
             Ok(found.read(&format!("{at}.matches[{index}]"), unread))
         })?;

@@ -29,6 +29,7 @@ pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 use crate::{Meta, ObjectKey};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,9 +136,9 @@ pub struct ListenerTls {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
     /// Its group; empty is core.
-    pub group: String,
+    pub group: Cow<'static, str>,
     /// Its kind.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// Its namespace; none: that of whoever refers.
     pub namespace: Option<String>,
     /// Its name.

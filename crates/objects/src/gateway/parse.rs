@@ -15,6 +15,7 @@ use crate::trim::{self, Annotations, each, meta, port_number, unversioned};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -278,13 +279,21 @@ pub(super) struct RawRef {
 }
 
 impl RawRef {
-    pub(super) fn read(self, group: &str, kind: &str) -> ObjectRef {
+    pub(super) fn read(self, group: &'static str, kind: &'static str) -> ObjectRef {
         ObjectRef {
-            group: self.group.unwrap_or_else(|| group.to_owned()),
-            kind: self.kind.unwrap_or_else(|| kind.to_owned()),
+            group: word(self.group, group),
+            kind: word(self.kind, kind),
             namespace: self.namespace.filter(|namespace| !namespace.is_empty()),
             name: self.name,
         }
+    }
+}
+
+/// What was said, or what stands for nothing; nearly always the same, which takes no memory of its own.
+fn word(said: Option<String>, usual: &'static str) -> Cow<'static, str> {
+    match said {
+        Some(said) if said != usual => said.into(),
+        Some(_) | None => usual.into(),
     }
 }
 

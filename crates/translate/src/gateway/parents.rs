@@ -19,7 +19,7 @@ impl Parent {
     /// What a route of this namespace names; none if it is of a kind that nobody here knows.
     fn read(named: &ParentRef, own: &Arc<str>) -> Option<Self> {
         let key = || key_of(&named.object, own);
-        match (named.object.group.as_str(), named.object.kind.as_str()) {
+        match (&*named.object.group, &*named.object.kind) {
             (GROUP, "Gateway") => Some(Self::Gateway(key())),
             (GROUP, "ListenerSet") => Some(Self::Set(key())),
             _ => None,

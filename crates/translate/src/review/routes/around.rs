@@ -111,7 +111,7 @@ impl Around<'_> {
             namespace: from.to_string(),
         };
         let (group, kind) = (to.group.clone(), to.kind.clone());
-        let to = GrantTo { group, kind, name: Some(to.name.clone()) };
+        let to = GrantTo { group: group.into(), kind: kind.into(), name: Some(to.name.clone()) };
         let meta = Meta { key: key.clone(), ..Meta::default() };
         let grant = ReferenceGrant { meta, from: vec![from], to: vec![to] };
         self.to.grants.insert(key, Arc::new(grant));
