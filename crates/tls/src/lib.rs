@@ -16,6 +16,7 @@ mod long_keys;
 mod ocsp;
 mod peer;
 mod revocations;
+mod roots;
 mod session;
 mod sessions;
 mod signatures;
