@@ -2,6 +2,7 @@
 
 mod aliases;
 mod asks;
+mod between;
 mod by_name;
 mod certificates;
 mod ciphers;

@@ -30,7 +30,7 @@ fn long_list(issuer: &Party, serials: u64) -> Vec<u8> {
 }
 
 /// A verifier, the cost of it, and that of each verdict about a chain.
-fn told(what: &str, make: impl Fn() -> Verifier, chain: &[&Party]) {
+pub(super) fn told(what: &str, make: impl Fn() -> Verifier, chain: &[&Party]) {
     let began = Instant::now();
     let verifier = make();
     println!("{what}: made in {:?}", began.elapsed());
@@ -118,9 +118,9 @@ fn who_has_very_many_lists_and_keys_of_one_name_is_refused_and_soon() {
     let before = counted();
     assert_eq!(verdict(&very_many, &[&client]), none);
     let first = counted() - before;
-    assert!(first <= 32, "{first} signatures");
+    assert!(first <= signed.len() + 32, "{first} signatures");
     assert_eq!(verdict(&very_many, &[&client]), none, "what is known now changes nothing");
-    assert_eq!(counted() - before, first);
+    assert_eq!(counted() - before - first, signed.len(), "those of what is between");
 }
 
 #[test]
@@ -207,20 +207,4 @@ fn what_a_verdict_costs() {
     let long = long_list(&ours, 20_000);
     println!("a list of {} bytes", long.len());
     told("20,000 serials", || verifier(&[&ours], vec![long.clone()], 1), &[&client]);
-}
-
-#[test]
-#[ignore = "a measurement: run with --nocapture"]
-fn what_a_chain_of_a_stranger_costs() {
-    let (ours, x, y) = (root("ours"), root("x"), root("y"));
-    for number in [4, 20] {
-        let mut chain = vec![below(&x, params("leaf", false))];
-        for _ in 0..number {
-            chain.push(below(&y, params("x", true)));
-            chain.push(below(&x, params("y", true)));
-        }
-        let chain: Vec<&Party> = chain.iter().collect();
-        let what = format!("{} certificates of a stranger", chain.len());
-        told(&what, || verifier(&[&ours], Vec::new(), 1), &chain);
-    }
 }

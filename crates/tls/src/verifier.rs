@@ -1,6 +1,7 @@
 //! Whether a client's certificate descends from the authorities of a host, in the words of OpenSSL
 //! (`$ssl_client_verify` of ngx_http_ssl_module).
 
+use super::between::Authorities;
 use super::revocations::{self, Budget, RevocationList};
 use super::roots::Roots;
 use super::signatures::is_issued;
@@ -36,8 +37,7 @@ pub struct Verifier {
     /// What it was made of.
     pub settings: Arc<ClientVerification>,
     roots: Roots,
-    /// Authorities that are no roots: they help to find the way to one.
-    others: Vec<CertificateDer<'static>>,
+    others: Authorities,
     revocations: Vec<RevocationList>,
 }
 
@@ -47,12 +47,12 @@ impl Verifier {
         let mut verifier = Self {
             settings: settings.clone(),
             roots: Roots::default(),
-            others: Vec::new(),
+            others: Authorities::default(),
             revocations: Vec::new(),
         };
         for authority in &settings.authorities {
             if let Err(other) = verifier.roots.add(CertificateDer::from(authority.to_vec())) {
-                verifier.others.push(other);
+                verifier.others.add(other);
             }
         }
         for list in &settings.revocations {
@@ -85,23 +85,21 @@ impl Verifier {
             return self.pinned(leaf, now);
         }
         let second = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match X509Certificate::from_der(leaf) {
+        let above = match X509Certificate::from_der(leaf) {
             Ok((_, old)) if old.version() != X509Version::V3 => {
                 return self.of_an_old_version(&old, chain, second);
             }
-            Ok(_) => {}
+            Ok((_, read)) => self.others.above(&read, rest),
             Err(_) => return Verdict::Bad("certificate verify error"),
-        }
+        };
         let Ok(end) = EndEntityCert::try_from(leaf) else {
             return Verdict::Bad("certificate verify error");
         };
-        let between: Vec<CertificateDer<'_>> =
-            rest.iter().chain(&self.others).map(|der| CertificateDer::from(der.as_ref())).collect();
         let (refused, budget) = (Cell::new(None), Budget::default());
         let verified = end.verify_for_usage(
             default_provider().signature_verification_algorithms.all,
             self.roots.anchors(),
-            &between,
+            &above.certificates,
             now,
             KeyUsage::client_auth(),
             None,
@@ -115,6 +113,9 @@ impl Verifier {
         match (verified, refused.get()) {
             (Ok(_), _) => Verdict::Good,
             (Err(_), Some(reason)) => Verdict::Bad(reason),
+            (Err(Error::UnknownIssuer), None) if above.is_forged => {
+                Verdict::Bad("certificate signature failure")
+            }
             (Err(error), None) => refusal(&error, chain),
         }
     }
@@ -285,3 +286,7 @@ mod openssl_tests;
 #[cfg(test)]
 #[path = "revocation_tests.rs"]
 mod revocation_tests;
+
+#[cfg(test)]
+#[path = "between_tests.rs"]
+mod between_tests;
