@@ -1,5 +1,6 @@
 //! TLS towards upstreams (ngx_http_proxy_module, proxy_ssl_*; BackendTLSPolicy).
 
+use super::between;
 use super::ciphers::chosen;
 use super::signatures::is_issued;
 use super::subject_names;
@@ -239,6 +240,8 @@ impl Authorities {
         let algorithms = provider.signature_verification_algorithms.all;
         let (usage, roots) = (KeyUsage::server_auth(), &self.roots.roots);
         let end = EndEntityCert::try_from(certificate)?;
+        let none = between::Authorities::default();
+        let others = &none.above(&leaf, others).certificates;
         end.verify_for_usage(algorithms, roots, others, now, usage, None, Some(&is_short))?;
         Ok(())
     }
@@ -353,6 +356,37 @@ mod tests {
         assert!(!accepts(0, 2, "a.test") && !accepts(1, 2, "a.test"));
         assert!(accepts(2, 2, "a.test"));
         assert!(!accepts(2, 1, "b.test"));
+    }
+
+    #[test]
+    fn names_that_lead_in_a_circle_are_not_followed_without_signatures() {
+        let authority = |name: &str| {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(rcgen::DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params
+        };
+        let key = || KeyPair::generate().expect("a key");
+        let (x, y) = (Issuer::new(authority("x"), key()), Issuer::new(authority("y"), key()));
+        let signed = |params: CertificateParams, by| {
+            params.signed_by(&key(), by).expect("signed").der().clone()
+        };
+        let leaf = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+        let leaf = signed(leaf, &x);
+        let pairs = (0..20).map(|_| [signed(authority("x"), &y), signed(authority("y"), &x)]);
+        let others: Vec<_> = pairs.flatten().collect();
+        let settings = UpstreamTls {
+            verify: true,
+            authorities: [Arc::from(chain(0)[1].as_ref())].into(),
+            ..UpstreamTls::default()
+        };
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = verifier(&settings, provider).expect("valid settings");
+        let name = ServerName::try_from("a.test").expect("a name");
+        let refused = verifier.verify_server_cert(&leaf, &others, &name, &[], UnixTime::now());
+        let refused = format!("{:?}", refused.expect_err("it is of nobody known"));
+        assert!(refused.contains("UnknownIssuer"), "{refused}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod aliases;
 mod asks;
+mod between;
 mod by_name;
 mod certificates;
 mod ciphers;
@@ -16,6 +17,7 @@ mod long_keys;
 mod ocsp;
 mod peer;
 mod revocations;
+mod roots;
 mod session;
 mod sessions;
 mod signatures;

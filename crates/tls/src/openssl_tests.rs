@@ -45,6 +45,12 @@ extendedKeyUsage = serverAuth
 extendedKeyUsage = anyExtendedKeyUsage
 [strange]
 1.2.3.4 = critical,ASN1:NULL
+[delta]
+2.5.29.27 = critical,ASN1:INTEGER:1
+[indirect]
+issuingDistributionPoint = critical,@place
+[place]
+indirectCRL = TRUE
 ";
 
 /// A folder in which `openssl` works.
@@ -133,6 +139,14 @@ impl Bench {
         }))
     }
 
+    /// What is made of a client here, at this second.
+    fn ours(&self, root: &str, list: Option<&str>, client: &str, second: u64) -> Verdict {
+        let path = self.path().join(format!("{client}.crt"));
+        let chain = [CertificateDer::from_pem_file(path).expect("a certificate")];
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(second));
+        self.verifier(root, list).verdict(&chain, now)
+    }
+
     /// What is made of a client so many days from now, here and by `openssl verify`, which have to agree.
     fn verdict(&self, root: &str, list: Option<&str>, client: &str, days: u64) -> Verdict {
         let now = UnixTime::now().as_secs() + days * 86_400;
@@ -141,10 +155,7 @@ impl Bench {
             "verify -auth_level 1 -purpose sslclient -attime {now} -CAfile {root}.crt{} {client}.crt",
             lists.unwrap_or_default()
         ));
-        let path = self.path().join(format!("{client}.crt"));
-        let chain = [CertificateDer::from_pem_file(path).expect("a certificate")];
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
-        let ours = self.verifier(root, list).verdict(&chain, now);
+        let ours = self.ours(root, list, client, now);
         assert_eq!(ours == Verdict::Good, taken, "{client} of {root}: {ours:?}, but {said}");
         ours
     }
@@ -222,6 +233,14 @@ fn lists_of_every_kind_count_as_openssl_counts_them() {
         assert_eq!(bench.verdict("root", Some(list), "alice", 40), ended, "{list}");
     }
     let none = Verdict::Bad("unable to get certificate CRL");
+    for unfit in ["strange", "indirect"] {
+        bench.list("root", unfit, &format!(" -crlexts {unfit}"));
+        assert_eq!(bench.verdict("root", Some(unfit), "alice", 0), none, "{unfit}");
+    }
+    // OpenSSL takes what changed for all that there is.
+    bench.list("root", "delta", " -crlexts delta");
+    let now = UnixTime::now().as_secs();
+    assert_eq!(bench.ours("root", Some("delta"), "alice", now), none);
     assert_eq!(bench.verdict("root", Some("others"), "alice", 0), none);
     assert_ne!(bench.verdict("signs-no-lists", Some("unfit"), "carol", 0), Verdict::Good);
 }

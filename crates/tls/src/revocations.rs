@@ -1,28 +1,73 @@
 //! Revocation lists as OpenSSL reads them: of version 1, without number, without an end.
 
 use super::signatures::is_signed;
-use std::collections::HashSet;
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use x509_parser::extensions::{DistributionPointName, GeneralName, IssuingDistributionPoint};
+use x509_parser::nom::Offset;
 use x509_parser::oid_registry::OID_X509_EXT_DELTA_CRL_INDICATOR;
 use x509_parser::prelude::{
     CertificateRevocationList, FromDer, ParsedExtension, X509Certificate, X509Error,
 };
 
 const NONE: &str = "unable to get certificate CRL";
+/// Lists whose signature one verdict asks for at most, known or not: who has many lists and many keys of one name
+/// makes their product of work otherwise. A list of the newest that is signed is enough for each certificate.
+const ASKED: usize = 32;
+/// Keys at most of which a list knows whether one of them has signed it. The first one to come goes first.
+const KEYS: usize = 32;
 
-/// A revocation list, ready for use.
+/// What tells keys apart.
+type KeyDigest = [u8; SHA256_OUTPUT_LEN];
+
+/// How often one verdict may still ask who has signed a list. The same answer comes again however much was known
+/// before, so what was asked counts and not what was computed.
+#[derive(Debug)]
+pub(super) struct Budget(Cell<usize>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Cell::new(ASKED))
+    }
+}
+
+impl Budget {
+    /// An error once all of it is used up, which is the end of a search.
+    pub(super) fn is_left(&self) -> Result<(), &'static str> {
+        if self.0.get() == 0 { Err(NONE) } else { Ok(()) }
+    }
+
+    fn take(&self) -> Result<(), &'static str> {
+        self.is_left()?;
+        self.0.set(self.0.get() - 1);
+        Ok(())
+    }
+}
+
+/// A revocation list, ready for use: it is read once, and its signature looked at once for each key.
 #[derive(Debug)]
 pub(super) struct RevocationList {
-    der: Box<[u8]>,
     issuer: Box<[u8]>,
     starts: i64,
     ends: Option<i64>,
-    revoked: HashSet<Box<[u8]>>,
+    scope: Option<Scope>,
+    revoked: Serials,
+    /// The list, of which `signed` is what its issuer has signed.
+    der: Arc<[u8]>,
+    signed: Range<usize>,
+    algorithm: Box<[u8]>,
+    signature: Box<[u8]>,
+    /// Whether a key has signed it, of the keys that were asked for.
+    answers: Mutex<VecDeque<(KeyDigest, bool)>>,
 }
 
 impl RevocationList {
     /// Takes a list apart.
-    pub(super) fn new(der: &[u8]) -> Result<Self, X509Error> {
+    pub(super) fn new(der: &Arc<[u8]>) -> Result<Self, X509Error> {
         let (_, list) = CertificateRevocationList::from_der(der).map_err(|error| match error {
             x509_parser::nom::Err::Error(error) | x509_parser::nom::Err::Failure(error) => error,
             x509_parser::nom::Err::Incomplete(_) => X509Error::Generic,
@@ -34,81 +79,194 @@ impl RevocationList {
         if !readable {
             return Err(X509Error::InvalidExtensions);
         }
+        let scope = list.extensions().iter().find_map(|one| match one.parsed_extension() {
+            ParsedExtension::IssuingDistributionPoint(scope) => Some(Scope::new(scope)),
+            _ => None,
+        });
+        let signed = list.tbs_cert_list.as_ref();
+        let at = der.as_ref().offset(signed);
         Ok(Self {
             issuer: list.issuer().as_raw().into(),
             starts: list.last_update().timestamp(),
             ends: list.next_update().map(|end| end.timestamp()),
-            revoked: list.iter_revoked_certificates().map(|one| one.raw_serial().into()).collect(),
-            der: der.into(),
+            scope,
+            revoked: Serials::new(list.iter_revoked_certificates().map(|one| one.raw_serial())),
+            der: Arc::clone(der),
+            signed: at..at + signed.len(),
+            algorithm: list.signature_algorithm.algorithm.as_bytes().into(),
+            signature: (*list.signature_value.data).into(),
+            answers: Mutex::default(),
         })
     }
 
-    /// Whether the list speaks of this certificate, by this issuer.
-    fn is_for(&self, certificate: &X509Certificate<'_>, issuer: &X509Certificate<'_>) -> bool {
-        if *self.issuer != *certificate.issuer().as_raw() {
-            return false;
+    /// Whether the list speaks of this certificate, if the issuer of the certificate has signed it.
+    fn speaks_of(&self, certificate: &X509Certificate<'_>) -> bool {
+        *self.issuer == *certificate.issuer().as_raw()
+            && self.scope.as_ref().is_none_or(|scope| scope.covers(certificate))
+    }
+
+    fn is_current(&self, now: i64) -> bool {
+        self.ends.is_none_or(|end| now <= end)
+    }
+
+    /// Whether this issuer has signed it; `key` is the digest of its key.
+    fn is_signed_by(&self, issuer: &X509Certificate<'_>, key: &KeyDigest) -> bool {
+        let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = answers().iter().find(|(known, _)| known == key) {
+            return *known;
         }
-        let Ok((_, list)) = CertificateRevocationList::from_der(&self.der) else { return false };
-        let scope = list.extensions().iter().find_map(|one| match one.parsed_extension() {
-            ParsedExtension::IssuingDistributionPoint(scope) => Some(scope),
-            _ => None,
-        });
-        scope.is_none_or(|scope| covers(scope, certificate))
-            && is_signed(
-                issuer.public_key(),
-                &list.signature_algorithm,
-                list.tbs_cert_list.as_ref(),
-                &list.signature_value.data,
-            )
+        let signed = &self.der[self.signed.clone()];
+        let answer = is_signed(issuer.public_key(), &self.algorithm, signed, &self.signature);
+        let mut answers = answers();
+        if answers.iter().all(|(known, _)| known != key) {
+            if answers.len() == KEYS {
+                answers.pop_front();
+            }
+            answers.push_back((*key, answer));
+        }
+        answer
     }
 }
 
-/// Whether a list of this scope speaks of a certificate (RFC 5280 section 6.3.3).
-fn covers(scope: &IssuingDistributionPoint<'_>, certificate: &X509Certificate<'_>) -> bool {
-    let is_partial = scope.indirect_crl
-        || scope.only_contains_attribute_certs
-        || scope.only_some_reasons.is_some();
-    let other_kind = if certificate.is_ca() {
-        scope.only_contains_user_certs
-    } else {
-        scope.only_contains_ca_certs
-    };
-    if is_partial || other_kind {
-        return false;
-    }
-    let Some(place) = &scope.distribution_point else { return true };
-    let DistributionPointName::FullName(places) = place else { return false };
-    let points = certificate.extensions().iter().filter_map(|one| match one.parsed_extension() {
-        ParsedExtension::CRLDistributionPoints(points) => Some(points.iter()),
-        _ => None,
-    });
-    points.flatten().filter_map(|point| point.distribution_point.as_ref()).any(|name| match name {
-        DistributionPointName::FullName(names) => {
-            names.iter().any(|name| matches!(name, GeneralName::URI(_)) && places.contains(name))
+/// What certificates a list is about (RFC 5280 section 6.3.3).
+#[derive(Debug)]
+struct Scope {
+    /// It is of other kinds than those that count here: indirect, of some reasons, of certificates of attributes, or
+    /// at a place that is no full name.
+    is_partial: bool,
+    only_users: bool,
+    only_authorities: bool,
+    /// The addresses of which a certificate must name one.
+    places: Option<Box<[Box<str>]>>,
+}
+
+impl Scope {
+    fn new(scope: &IssuingDistributionPoint<'_>) -> Self {
+        let address = |name: &GeneralName<'_>| match name {
+            GeneralName::URI(address) => Some(Box::from(*address)),
+            _ => None,
+        };
+        let (is_known, places) = match &scope.distribution_point {
+            None => (true, None),
+            Some(DistributionPointName::FullName(names)) => {
+                (true, Some(names.iter().filter_map(address).collect()))
+            }
+            Some(DistributionPointName::NameRelativeToCRLIssuer(_)) => (false, None),
+        };
+        Self {
+            is_partial: scope.indirect_crl
+                || scope.only_contains_attribute_certs
+                || scope.only_some_reasons.is_some()
+                || !is_known,
+            only_users: scope.only_contains_user_certs,
+            only_authorities: scope.only_contains_ca_certs,
+            places,
         }
-        DistributionPointName::NameRelativeToCRLIssuer(_) => false,
-    })
+    }
+
+    fn covers(&self, certificate: &X509Certificate<'_>) -> bool {
+        let other_kind = if certificate.is_ca() { self.only_users } else { self.only_authorities };
+        if self.is_partial || other_kind {
+            return false;
+        }
+        let Some(places) = &self.places else { return true };
+        let points =
+            certificate.extensions().iter().filter_map(|one| match one.parsed_extension() {
+                ParsedExtension::CRLDistributionPoints(points) => Some(points.iter()),
+                _ => None,
+            });
+        let is_ours = |name: &GeneralName<'_>| match name {
+            GeneralName::URI(address) => places.iter().any(|place| **place == **address),
+            _ => false,
+        };
+        let mut names = points.flatten().filter_map(|point| point.distribution_point.as_ref());
+        names.any(|name| match name {
+            DistributionPointName::FullName(names) => names.iter().any(is_ours),
+            DistributionPointName::NameRelativeToCRLIssuer(_) => false,
+        })
+    }
+}
+
+/// The numbers of revoked certificates, in their order and one behind another: fewer bytes than the list has.
+#[derive(Debug)]
+struct Serials {
+    bytes: Box<[u8]>,
+    /// Where each ends.
+    ends: Box<[usize]>,
+}
+
+impl Serials {
+    fn new<'a>(serials: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut sorted: Vec<&[u8]> = serials.collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mut end = 0;
+        let ends = sorted.iter().map(|serial| {
+            end += serial.len();
+            end
+        });
+        let ends = ends.collect();
+        Self { bytes: sorted.concat().into(), ends }
+    }
+
+    fn at(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[index]]
+    }
+
+    fn contains(&self, serial: &[u8]) -> bool {
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.at(middle).cmp(serial) {
+                std::cmp::Ordering::Equal => return true,
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        false
+    }
 }
 
 /// Whether a certificate is revoked by these lists, at this second; the newest list counts. The error is OpenSSL's
-/// reason.
+/// reason; that there is no list, too, where the budget is used up.
 pub(super) fn check(
     lists: &[RevocationList],
     certificate: &X509Certificate<'_>,
     issuer: &X509Certificate<'_>,
     now: i64,
+    budget: &Budget,
 ) -> Result<(), &'static str> {
-    let ours = lists.iter().filter(|list| list.is_for(certificate, issuer));
-    let is_current = |list: &RevocationList| list.ends.is_none_or(|end| now <= end);
-    let list = ours.max_by_key(|list| (is_current(list), list.starts)).ok_or(NONE)?;
+    let mut ours: Vec<_> = lists.iter().filter(|list| list.speaks_of(certificate)).collect();
+    // Of those that begin in the same second, the last one counts.
+    ours.reverse();
+    ours.sort_by_key(|list| Reverse((list.is_current(now), list.starts)));
+    let list = signed(&ours, issuer, budget)?;
     let may_sign = issuer.key_usage().ok().flatten();
     match () {
         () if may_sign.is_some_and(|usage| !usage.value.crl_sign()) => {
             Err("key usage does not include CRL signing")
         }
         () if now < list.starts => Err("CRL is not yet valid"),
-        () if !is_current(list) => Err("CRL has expired"),
+        () if !list.is_current(now) => Err("CRL has expired"),
         () if list.revoked.contains(certificate.raw_serial()) => Err("certificate revoked"),
         () => Ok(()),
     }
+}
+
+/// The first list that this issuer has signed.
+fn signed<'a>(
+    lists: &[&'a RevocationList],
+    issuer: &X509Certificate<'_>,
+    budget: &Budget,
+) -> Result<&'a RevocationList, &'static str> {
+    let mut key = KeyDigest::default();
+    key.copy_from_slice(digest(&SHA256, issuer.public_key().raw).as_ref());
+    for list in lists {
+        budget.take()?;
+        if list.is_signed_by(issuer, &key) {
+            return Ok(list);
+        }
+    }
+    Err(NONE)
 }

@@ -1,16 +1,18 @@
 //! Whether a client's certificate descends from the authorities of a host, in the words of OpenSSL
 //! (`$ssl_client_verify` of ngx_http_ssl_module).
 
-use super::revocations::{self, RevocationList};
+use super::between::Authorities;
+use super::revocations::{self, Budget, RevocationList};
+use super::roots::Roots;
 use super::signatures::is_issued;
 use model::policy::ClientVerification;
 use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath, anchor_from_trusted_cert};
+use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// Bytes of the names of authorities that a handshake tells a client at most: TLS has no room for more than twice that.
@@ -34,11 +36,8 @@ pub enum Verdict {
 pub struct Verifier {
     /// What it was made of.
     pub settings: Arc<ClientVerification>,
-    anchors: Vec<TrustAnchor<'static>>,
-    /// What the anchors were made of.
-    roots: Vec<CertificateDer<'static>>,
-    /// Authorities that are no roots: they help to find the way to one.
-    others: Vec<CertificateDer<'static>>,
+    roots: Roots,
+    others: Authorities,
     revocations: Vec<RevocationList>,
 }
 
@@ -47,20 +46,13 @@ impl Verifier {
     pub fn new(settings: Arc<ClientVerification>) -> Self {
         let mut verifier = Self {
             settings: settings.clone(),
-            anchors: Vec::new(),
-            roots: Vec::new(),
-            others: Vec::new(),
+            roots: Roots::default(),
+            others: Authorities::default(),
             revocations: Vec::new(),
         };
         for authority in &settings.authorities {
-            let der = CertificateDer::from(authority.to_vec());
-            let anchor = anchor_from_trusted_cert(&der).map(|anchor| anchor.to_owned());
-            match (is_self_issued(&der), anchor) {
-                (true, Ok(anchor)) => {
-                    verifier.anchors.push(anchor);
-                    verifier.roots.push(der);
-                }
-                _ => verifier.others.push(der),
+            if let Err(other) = verifier.roots.add(CertificateDer::from(authority.to_vec())) {
+                verifier.others.add(other);
             }
         }
         for list in &settings.revocations {
@@ -93,28 +85,26 @@ impl Verifier {
             return self.pinned(leaf, now);
         }
         let second = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match X509Certificate::from_der(leaf) {
+        let above = match X509Certificate::from_der(leaf) {
             Ok((_, old)) if old.version() != X509Version::V3 => {
                 return self.of_an_old_version(&old, chain, second);
             }
-            Ok(_) => {}
+            Ok((_, read)) => self.others.above(&read, rest),
             Err(_) => return Verdict::Bad("certificate verify error"),
-        }
+        };
         let Ok(end) = EndEntityCert::try_from(leaf) else {
             return Verdict::Bad("certificate verify error");
         };
-        let between: Vec<CertificateDer<'_>> =
-            rest.iter().chain(&self.others).map(|der| CertificateDer::from(der.as_ref())).collect();
-        let refused = Cell::new(None);
+        let (refused, budget) = (Cell::new(None), Budget::default());
         let verified = end.verify_for_usage(
             default_provider().signature_verification_algorithms.all,
-            &self.anchors,
-            &between,
+            self.roots.anchors(),
+            &above.certificates,
             now,
             KeyUsage::client_auth(),
             None,
             Some(&|path| {
-                self.path(leaf, path, second).map_err(|reason| {
+                self.path(leaf, path, second, &budget).map_err(|reason| {
                     refused.set(Some(reason));
                     Error::UnknownIssuer
                 })
@@ -123,32 +113,42 @@ impl Verifier {
         match (verified, refused.get()) {
             (Ok(_), _) => Verdict::Good,
             (Err(_), Some(reason)) => Verdict::Bad(reason),
+            (Err(Error::UnknownIssuer), None) if above.is_forged => {
+                Verdict::Bad("certificate signature failure")
+            }
             (Err(error), None) => refusal(&error, chain),
         }
     }
 
-    /// What OpenSSL asks of a path besides what webpki has looked at.
+    /// What OpenSSL asks of a path besides what webpki has looked at. webpki goes on to another one after a refusal,
+    /// and counts only its own signatures.
     fn path(
         &self,
         leaf: &CertificateDer<'_>,
         path: &VerifiedPath<'_>,
         now: i64,
+        budget: &Budget,
     ) -> Result<(), &'static str> {
+        budget.is_left()?;
         let between: Vec<CertificateDer<'_>> =
             path.intermediate_certificates().map(|one| one.der()).collect();
         if between.len() > usize::try_from(self.settings.depth).unwrap_or(usize::MAX) {
             return Err("certificate chain too long");
         }
-        let root = self.anchors.iter().position(|anchor| anchor == path.anchor());
-        let root = root.map(|index| &self.roots[index]).ok_or("certificate verify error")?;
+        let root = self.roots.certificate(path.anchor(), now).ok_or("certificate verify error")?;
         let read = |der| X509Certificate::from_der(der).map(|(_, one)| one);
         let all = std::iter::once(leaf).chain(&between).chain([root]).map(|der| read(der));
         let all = all.collect::<Result<Vec<_>, _>>().map_err(|_| "certificate verify error")?;
-        self.certificates(&all, now)
+        self.certificates(&all, now, budget)
     }
 
     /// The same of the certificates themselves, from the client's up to the root.
-    fn certificates(&self, all: &[X509Certificate<'_>], now: i64) -> Result<(), &'static str> {
+    fn certificates(
+        &self,
+        all: &[X509Certificate<'_>],
+        now: i64,
+        budget: &Budget,
+    ) -> Result<(), &'static str> {
         let usage =
             |one: &X509Certificate<'_>| one.key_usage().ok().flatten().map(|usage| *usage.value);
         let [client, authorities @ ..] = all else { return Err("certificate verify error") };
@@ -163,7 +163,7 @@ impl Verifier {
                 return Err("invalid CA certificate");
             }
             if !self.settings.revocations.is_empty() {
-                revocations::check(&self.revocations, below, authority, now)?;
+                revocations::check(&self.revocations, below, authority, now, budget)?;
             }
             below = authority;
         }
@@ -180,13 +180,13 @@ impl Verifier {
     ) -> Verdict {
         // The names of anchors have no tag before them.
         let issuer = leaf.issuer().as_raw();
-        let named = self.anchors.iter().zip(&self.roots);
-        let named = named.filter(|(anchor, _)| issuer.ends_with(anchor.subject.as_ref()));
-        let roots = named.take(SIGNATURES);
-        let roots = roots.filter_map(|(_, der)| X509Certificate::from_der(der).ok());
+        let anchors = self.roots.anchors().iter();
+        let named = anchors.filter(|anchor| issuer.ends_with(anchor.subject.as_ref()));
+        let roots = named.take(SIGNATURES).filter_map(|one| self.roots.certificate(one, now));
+        let roots = roots.filter_map(|der| X509Certificate::from_der(der).ok());
         match roots.map(|(_, root)| root).find(|root| is_issued(leaf, root)) {
             None => refusal(&Error::UnknownIssuer, chain),
-            Some(root) => match self.certificates(&[leaf.clone(), root], now) {
+            Some(root) => match self.certificates(&[leaf.clone(), root], now, &Budget::default()) {
                 Ok(()) => Verdict::Good,
                 Err(reason) => Verdict::Bad(reason),
             },
@@ -282,3 +282,11 @@ mod tests;
 #[cfg(test)]
 #[path = "openssl_tests.rs"]
 mod openssl_tests;
+
+#[cfg(test)]
+#[path = "revocation_tests.rs"]
+mod revocation_tests;
+
+#[cfg(test)]
+#[path = "between_tests.rs"]
+mod between_tests;

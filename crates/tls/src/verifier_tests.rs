@@ -11,19 +11,19 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Party {
-    params: CertificateParams,
-    key: KeyPair,
-    der: CertificateDer<'static>,
+pub(super) struct Party {
+    pub(super) params: CertificateParams,
+    pub(super) key: KeyPair,
+    pub(super) der: CertificateDer<'static>,
 }
 
 impl Party {
-    fn issuer(&self) -> Issuer<'_, &KeyPair> {
+    pub(super) fn issuer(&self) -> Issuer<'_, &KeyPair> {
         Issuer::from_params(&self.params, &self.key)
     }
 }
 
-fn params(name: &str, authority: bool) -> CertificateParams {
+pub(super) fn params(name: &str, authority: bool) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
     params.serial_number = Some(SerialNumber::from(name.len() as u64));
@@ -34,23 +34,23 @@ fn params(name: &str, authority: bool) -> CertificateParams {
     params
 }
 
-fn root(name: &str) -> Party {
+pub(super) fn root(name: &str) -> Party {
     alone(params(name, true))
 }
 
-fn alone(params: CertificateParams) -> Party {
+pub(super) fn alone(params: CertificateParams) -> Party {
     let key = KeyPair::generate().expect("keys can be made");
     let der = params.self_signed(&key).expect("certificates can be made").der().clone();
     Party { params, key, der }
 }
 
-fn below(issuer: &Party, params: CertificateParams) -> Party {
+pub(super) fn below(issuer: &Party, params: CertificateParams) -> Party {
     let key = KeyPair::generate().expect("keys can be made");
     let certificate = params.signed_by(&key, &issuer.issuer()).expect("certificates can be made");
     Party { params, key, der: certificate.der().clone() }
 }
 
-fn verifier(authorities: &[&Party], lists: Vec<Vec<u8>>, depth: u32) -> Verifier {
+pub(super) fn verifier(authorities: &[&Party], lists: Vec<Vec<u8>>, depth: u32) -> Verifier {
     Verifier::new(Arc::new(ClientVerification {
         secret: "demo/ca".to_owned(),
         authorities: authorities.iter().map(|party| Arc::from(party.der.as_ref())).collect(),
@@ -63,20 +63,31 @@ fn verifier(authorities: &[&Party], lists: Vec<Vec<u8>>, depth: u32) -> Verifier
     }))
 }
 
-fn verdict(verifier: &Verifier, chain: &[&Party]) -> Verdict {
+pub(super) fn verdict(verifier: &Verifier, chain: &[&Party]) -> Verdict {
     let chain: Vec<_> = chain.iter().map(|party| party.der.clone()).collect();
     verifier.verdict(&chain, UnixTime::now())
 }
 
-fn list(issuer: &Party, revoked: &[&Party], ends: time::OffsetDateTime) -> Vec<u8> {
-    let revoked = revoked.iter().map(|party| RevokedCertParams {
-        serial_number: party.params.serial_number.clone().expect("each has one"),
+pub(super) fn list(issuer: &Party, revoked: &[&Party], ends: time::OffsetDateTime) -> Vec<u8> {
+    let serial = |party: &&Party| party.params.serial_number.clone().expect("each has one");
+    list_of(issuer, revoked.iter().map(serial), rcgen::date_time_ymd(2024, 1, 1), ends)
+}
+
+/// A list of these numbers, from one time to another.
+pub(super) fn list_of(
+    issuer: &Party,
+    revoked: impl Iterator<Item = SerialNumber>,
+    starts: time::OffsetDateTime,
+    ends: time::OffsetDateTime,
+) -> Vec<u8> {
+    let revoked = revoked.map(|serial_number| RevokedCertParams {
+        serial_number,
         revocation_time: rcgen::date_time_ymd(2024, 1, 1),
         reason_code: None,
         invalidity_date: None,
     });
     let params = CertificateRevocationListParams {
-        this_update: rcgen::date_time_ymd(2024, 1, 1),
+        this_update: starts,
         next_update: ends,
         crl_number: SerialNumber::from(1),
         issuing_distribution_point: None,

@@ -6,6 +6,7 @@ use model::{Certificate, CertificateId, PrivateKey};
 use objects::Secret;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{PemObject, SectionKind};
+use std::collections::HashSet;
 use std::sync::Arc;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
 use x509_parser::public_key::PublicKey;
@@ -19,6 +20,10 @@ const SMALLEST_RSA: usize = 2048;
 
 /// Bits of RSA keys beyond which a namespace has few handshakes a second: `EACH_SECOND` of the TLS crate.
 const COSTLY_RSA: usize = 4096;
+
+/// Authorities of clients in a Secret at most, and revocation lists: each connection is judged by them.
+const MOST_AUTHORITIES: usize = 1000;
+const MOST_LISTS: usize = 64;
 
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
@@ -59,7 +64,15 @@ pub(crate) type Authorities = (Vec<Arc<[u8]>>, Vec<Arc<[u8]>>);
 pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
     let pem = field(secret, "ca.crt")
         .ok_or("has no ca.crt: add the authorities of the clients' certificates")?;
-    let authorities = certificates(pem, "ca.crt")?;
+    let mut authorities = certificates(pem, "ca.crt")?;
+    let mut seen = HashSet::new();
+    authorities.retain(|der| seen.insert(der.clone()));
+    if authorities.len() > MOST_AUTHORITIES {
+        return Err(format!(
+            "has {} authorities in ca.crt, and {MOST_AUTHORITIES} are the most: leave those of the clients there",
+            authorities.len()
+        ));
+    }
     for der in &authorities {
         read(der, "ca.crt")?;
     }
@@ -96,6 +109,7 @@ pub(crate) fn costly(certificate: &Certificate) -> Option<String> {
     })
 }
 
+/// The revocation lists of a PEM text, each once.
 fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let wrong = |why: &str| {
         format!("has no revocation list in ca.crl ({why}): put one in PEM there, or remove it")
@@ -105,6 +119,14 @@ fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let (kind, der) = section.map_err(|error| wrong(&error.to_string()))?;
         if kind != SectionKind::Crl {
             return Err(wrong(&format!("it holds a {kind:?}")));
+        }
+        if found.contains(&der) {
+            continue;
+        }
+        if found.len() == MOST_LISTS {
+            return Err(format!(
+                "has more than {MOST_LISTS} revocation lists in ca.crl: leave the newest of each authority there"
+            ));
         }
         CertificateRevocationList::from_der(&der).map_err(|error| wrong(&error.to_string()))?;
         found.push(der);

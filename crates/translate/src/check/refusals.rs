@@ -33,6 +33,8 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("mirror-target", ""),
     ("mirror-host", ""),
     // Bounds of our own.
+    ("auth-tls-secret", " revocation lists in ca.crl: leave "),
+    ("auth-tls-secret", " authorities in ca.crt, and "),
     ("server-alias", "takes too long for a pattern"),
     ("server-alias", "is too much: "),
 ];

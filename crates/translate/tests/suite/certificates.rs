@@ -1,7 +1,7 @@
 //! TLS sections, Secrets and the certificate of each host.
 
 use crate::builders::*;
-use model::policy::UpstreamTls;
+use model::policy::{ClientCertificate, UpstreamTls};
 use model::{CertificateId, Configuration, PathKind, ServerName, TlsVersion};
 use objects::{Ingress, IngressTls, Snapshot};
 use std::collections::BTreeSet;
@@ -158,6 +158,62 @@ fn a_secret_that_was_renewed_badly_stays_what_it_was() {
     let gone = translator.update(&snapshot);
     assert_eq!(of(&gone.configuration, "shop.test").as_deref(), Some("default"));
     assert!(!gone.problems.to_string().contains("renewed"), "{}", gone.problems);
+}
+
+/// An authority's certificate in PEM, and as many revocation lists of it.
+fn authority_with_lists(number: u64) -> (String, Vec<String>) {
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
+    let key = rcgen::KeyPair::generate().expect("keys can be made");
+    let certificate = params.self_signed(&key).expect("certificates can be made").pem();
+    let issuer = rcgen::Issuer::new(params, key);
+    let list = |number: u64| {
+        let params = rcgen::CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2024, 1, 1),
+            next_update: rcgen::date_time_ymd(2124, 1, 1),
+            crl_number: rcgen::SerialNumber::from(number),
+            issuing_distribution_point: None,
+            revoked_certs: Vec::new(),
+            key_identifier_method: rcgen::KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&issuer).expect("lists can be made");
+        list.pem().expect("and written")
+    };
+    (certificate, (1..=number).map(list).collect())
+}
+
+/// What a host asks of its clients whose authorities and lists are these, and what is told of it.
+fn asked_of_clients(authorities: &str, lists: &str) -> (Option<ClientCertificate>, String) {
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, secret("demo", "ca", &[("ca.crt", authorities), ("ca.crl", lists)]));
+    let mut guarded = with_tls("shop", "shop.test", Vec::new());
+    annotate(&mut guarded, "auth-tls-secret", "demo/ca");
+    put_ingress(&mut snapshot, guarded);
+    let found = translate(&snapshot, &Options::default());
+    let server = &found.configuration.servers[&ServerName::new("shop.test")];
+    (server.client_certificate.clone(), found.problems.to_string())
+}
+
+#[test]
+fn lists_and_authorities_of_clients_count_once_and_too_many_close_the_host() {
+    let (authority, lists) = authority_with_lists(65);
+    let all = lists[..64].concat().repeat(3);
+    match asked_of_clients(&authority.repeat(3), &all) {
+        (Some(ClientCertificate::Verified(asked)), _) => {
+            assert_eq!((asked.authorities.len(), asked.revocations.len()), (1, 64));
+        }
+        other => panic!("{other:?}"),
+    }
+    let closed = |authorities: &str, lists: &str, why: &str| {
+        let (asked, problems) = asked_of_clients(authorities, lists);
+        assert!(matches!(asked, Some(ClientCertificate::Closed(_))), "{asked:?}");
+        assert!(problems.contains(why) && problems.contains("is closed until"), "{problems}");
+    };
+    let why = "Secret demo/ca has more than 64 revocation lists in ca.crl: leave the newest of";
+    closed(&authority, &lists.concat(), why);
+    let authorities: String = (0..=1000).map(|_| certificate(&["ca.test"]).0).collect();
+    closed(&authorities, &lists[0], "has 1001 authorities in ca.crt, and 1000 are the most");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! The certificates between a client's and a root: those of which each has signed the one below it.
+
+use super::signatures::is_issued;
+use rustls::pki_types::CertificateDer;
+use std::collections::HashMap;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Certificates at most that may lead from a client's to a root. webpki goes every way that names allow, up to 200,000
+/// steps, in each of which it reads all of them, and looks at no signature before it has come to a root: whoever sends
+/// 40 of his own, or has them in a Secret, stops a thread. Few of which each is signed by the next have few ways.
+const MOST: usize = 10;
+/// Signatures that are looked at for them at most.
+const SIGNATURES: usize = 32;
+
+/// Authorities that are no roots, by their names: they help to find the way to one.
+#[derive(Debug, Default)]
+pub(super) struct Authorities(HashMap<Box<[u8]>, Vec<CertificateDer<'static>>>);
+
+/// What may lead from a client's certificate to a root.
+#[derive(Debug, Default)]
+pub(super) struct Between<'a> {
+    /// Those that lead there, from below.
+    pub(super) certificates: Vec<CertificateDer<'a>>,
+    /// Another one has the right name, and has not signed what is below.
+    pub(super) is_forged: bool,
+}
+
+/// A certificate and what is in it.
+type Read<'a> = (&'a CertificateDer<'a>, X509Certificate<'a>);
+
+impl Authorities {
+    /// Adds one, if it can be read.
+    pub(super) fn add(&mut self, der: CertificateDer<'static>) {
+        if let Ok((_, read)) = X509Certificate::from_der(&der) {
+            let name = Box::from(read.subject().as_raw());
+            self.0.entry(name).or_default().push(der);
+        }
+    }
+
+    /// What has signed `leaf`, what has signed that, and so on, among these and what a client has sent.
+    pub(super) fn above<'a>(
+        &'a self,
+        leaf: &X509Certificate<'_>,
+        sent: &'a [CertificateDer<'a>],
+    ) -> Between<'a> {
+        let sent: Vec<Read<'a>> = sent.iter().filter_map(read).collect();
+        let mut found: Vec<Read<'a>> = Vec::new();
+        let (mut is_forged, mut signatures, mut next) = (false, 0, 0);
+        let mut below = leaf.clone();
+        loop {
+            let name = below.issuer().as_raw();
+            let named = sent.iter().filter(|(_, one)| one.subject().as_raw() == name).cloned();
+            let known = self.0.get(name).into_iter().flatten().filter_map(read);
+            for (der, one) in named.chain(known) {
+                if found.len() == MOST || signatures == SIGNATURES {
+                    break;
+                }
+                if found.iter().any(|(known, _)| *known == der) {
+                    continue;
+                }
+                signatures += 1;
+                if is_issued(&below, &one) { found.push((der, one)) } else { is_forged = true }
+            }
+            let Some((_, one)) = found.get(next) else { break };
+            below = one.clone();
+            next += 1;
+        }
+        let certificates = found.into_iter().map(|(der, _)| CertificateDer::from(der.as_ref()));
+        Between { certificates: certificates.collect(), is_forged }
+    }
+}
+
+fn read<'a>(der: &'a CertificateDer<'a>) -> Option<Read<'a>> {
+    X509Certificate::from_der(der).ok().map(|(_, one)| (der, one))
+}

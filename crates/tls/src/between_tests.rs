@@ -1,0 +1,80 @@
+//! Certificates that lead nowhere, and how far they are followed.
+
+use super::revocation_tests::told;
+use super::tests::{Party, below, params, root, verdict, verifier};
+use super::{Verdict, X509Certificate};
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::FromDer;
+
+/// A certificate of a stranger, and authorities of two names that seem to have signed each other.
+fn circle(number: usize) -> Vec<Party> {
+    let (x, y) = (root("x"), root("y"));
+    let mut chain = vec![below(&x, params("leaf", false))];
+    for _ in 0..number {
+        chain.push(below(&y, params("x", true)));
+        chain.push(below(&x, params("y", true)));
+    }
+    chain
+}
+
+#[test]
+fn names_that_lead_in_a_circle_are_not_followed_without_signatures() {
+    let ours = root("ours");
+    let chain = circle(20);
+    let chain: Vec<&Party> = chain.iter().collect();
+    let forged = Verdict::Bad("certificate signature failure");
+    assert_eq!(verdict(&verifier(&[&ours], Vec::new(), 9), &chain), forged, "sent by a client");
+    let mut authorities = chain[1..].to_vec();
+    authorities.push(&ours);
+    let in_a_secret = verifier(&authorities, Vec::new(), 9);
+    assert_eq!(verdict(&in_a_secret, &chain[..1]), forged, "in a Secret");
+}
+
+#[test]
+fn of_many_certificates_with_the_right_signatures_few_are_followed() {
+    let mut above = root("stranger");
+    let mut sent: Vec<CertificateDer<'static>> = Vec::new();
+    for level in 0..6 {
+        let here = below(&above, params(&format!("level {level}"), true));
+        for serial in 1..=5u64 {
+            let mut again = here.params.clone();
+            again.serial_number = Some(serial.into());
+            let signed = again.signed_by(&here.key, &above.issuer());
+            sent.push(signed.expect("certificates can be made").der().clone());
+        }
+        above = here;
+    }
+    let leaf = below(&above, params("leaf", false));
+    let (_, read) = X509Certificate::from_der(&leaf.der).expect("a certificate");
+    let verifier = verifier(&[&root("ours")], Vec::new(), 9);
+    let found = verifier.others.above(&read, &sent);
+    assert_eq!((found.certificates.len(), found.is_forged), (10, false));
+}
+
+#[test]
+fn a_chain_is_found_in_any_order_among_certificates_of_others() {
+    let ours = root("ours");
+    let first = below(&ours, params("first", true));
+    let second = below(&first, params("second", true));
+    let third = below(&second, params("third", true));
+    let client = below(&third, params("client", false));
+    let others = circle(10);
+    let mut chain = vec![&client, &first, &third];
+    chain.extend(&others);
+    let one_is_known = verifier(&[&second, &ours], Vec::new(), 3);
+    assert_eq!(verdict(&one_is_known, &chain), Verdict::Good);
+    let none_is_known = verifier(&[&ours], Vec::new(), 3);
+    assert_ne!(verdict(&none_is_known, &chain), Verdict::Good);
+}
+
+#[test]
+#[ignore = "a measurement: run with --nocapture"]
+fn what_a_chain_of_a_stranger_costs() {
+    let ours = root("ours");
+    for number in [4, 20, 100] {
+        let chain = circle(number);
+        let chain: Vec<&Party> = chain.iter().collect();
+        let what = format!("{} certificates of a stranger", chain.len());
+        told(&what, || verifier(&[&ours], Vec::new(), 1), &chain);
+    }
+}
