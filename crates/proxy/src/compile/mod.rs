@@ -189,8 +189,7 @@ impl Compiler {
     /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
     fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
         let bare = Server::new(host.name.clone());
-        let mut profiles = RouteProfiles::default();
-        let room = host.locations.len();
+        let (room, mut profiles) = (host.locations.len(), RouteProfiles::default());
         let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
         for location in &host.locations {
             let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
