@@ -121,10 +121,10 @@ pub(crate) struct Lines {
 }
 
 impl Port {
-    /// Its next turn among all ports of UDP.
-    pub(crate) async fn turn(&self) -> Turn {
+    /// Its next turn among all ports of UDP, for so many moves.
+    pub(crate) async fn turn(&self, moves: i64) -> Turn {
         let namespace = self.plan.borrow().stream.namespace.clone();
-        self.turns.take(&namespace, self.port).await
+        self.turns.take(&namespace, self.port, moves).await
     }
 
     /// Tells that there was no place for somebody, or not any more.

@@ -8,8 +8,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
-/// Turns that each thread gives between two looks at what came.
-const FEW: usize = 4;
+/// What each thread does in turns between two looks at what came, in moves of a datagram from one side to the other.
+pub(crate) const FEW: i64 = 32;
 
 /// The turns of all ports.
 #[derive(Debug)]
@@ -17,18 +17,24 @@ pub(crate) struct Turns(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Turns to be had at once. As long as there are any, nobody waits.
-    free: usize,
-    /// Turns that are over: they are to be had again once the event loop has looked what came.
-    over: usize,
+    /// Moves to be had at once. As long as there are any, nobody waits; the last one who had a turn may have overdrawn.
+    free: i64,
+    /// Moves whose turns are over: they are to be had again once the event loop has looked what came.
+    over: i64,
     /// Whether there is a task that waits for it.
     is_looking: bool,
-    waiting: Lanes<Arc<str>, Lanes<StreamPort, VecDeque<oneshot::Sender<Turn>>>>,
+    waiting: Lanes<Arc<str>, Lanes<StreamPort, VecDeque<Waiting>>>,
 }
+
+/// Who waits for a turn of so many moves.
+type Waiting = (oneshot::Sender<Turn>, i64);
 
 /// A turn, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn(Arc<Turns>);
+pub(crate) struct Turn {
+    all: Arc<Turns>,
+    moves: i64,
+}
 
 /// Those who wait, by whose they are. There is no lane where nobody does.
 #[derive(Debug)]
@@ -41,22 +47,27 @@ struct Lanes<K, L> {
 impl Turns {
     /// Those of so many threads.
     pub(crate) fn new(threads: usize) -> Arc<Self> {
-        let free = FEW * threads.max(1);
+        let free = FEW.saturating_mul(i64::try_from(threads.max(1)).unwrap_or(i64::MAX));
         let state = State { free, over: 0, is_looking: false, waiting: Lanes::default() };
         Arc::new(Self(Mutex::new(state)))
     }
 
-    /// The next turn of a port. Who has it must wait for nobody else until it is over.
-    pub(crate) async fn take(self: &Arc<Self>, namespace: &Arc<str>, port: StreamPort) -> Turn {
+    /// The next turn of a port, for so many moves. Who has it must wait for nobody else until it is over.
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        namespace: &Arc<str>,
+        port: StreamPort,
+        moves: i64,
+    ) -> Turn {
         let called = {
             let mut state = self.state();
             if state.free > 0 {
-                state.free -= 1;
-                return Turn(self.clone());
+                state.free -= moves;
+                return Turn { all: self.clone(), moves };
             }
             let (call, called) = oneshot::channel();
             let ports = state.waiting.all.entry(namespace.clone()).or_default();
-            ports.all.entry(port).or_default().push_back(call);
+            ports.all.entry(port).or_default().push_back((call, moves));
             self.look(&mut state);
             called
         };
@@ -82,14 +93,18 @@ impl Turns {
             let mut state = self.state();
             state.is_looking = false;
             state.free += std::mem::take(&mut state.over);
-            let most = state.free;
-            let called: Vec<_> = std::iter::from_fn(|| state.next()).take(most).collect();
-            state.free -= called.len();
+            let mut called = Vec::new();
+            while state.free > 0
+                && let Some((call, moves)) = state.next()
+            {
+                state.free -= moves;
+                called.push((call, moves));
+            }
             called
         };
-        for one in called {
+        for (call, moves) in called {
             // Of who went away meanwhile the turn comes back at once.
-            drop(one.send(Turn(self.clone())));
+            drop(call.send(Turn { all: self.clone(), moves }));
         }
     }
 
@@ -100,15 +115,15 @@ impl Turns {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.over += 1;
-        self.0.look(&mut state);
+        let mut state = self.all.state();
+        state.over += self.moves;
+        self.all.look(&mut state);
     }
 }
 
 impl State {
     /// The next one who waits and has not gone away.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&mut self) -> Option<Waiting> {
         loop {
             let namespace = self.waiting.next()?;
             let ports = self.waiting.all.get_mut(&namespace)?;
@@ -121,7 +136,7 @@ impl State {
             if ports.all.is_empty() {
                 self.waiting.all.remove(&namespace);
             }
-            if let Some(first) = first.filter(|first| !first.is_closed()) {
+            if let Some(first) = first.filter(|(call, _)| !call.is_closed()) {
                 return Some(first);
             }
         }
@@ -152,6 +167,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tokio::task::{JoinHandle, yield_now};
 
+    /// Moves of a turn here: of such turns there are four at once.
+    const MOVES: i64 = FEW / 4;
+
     fn port(number: u16) -> StreamPort {
         StreamPort { transport: Transport::Udp, number, address: None }
     }
@@ -171,7 +189,7 @@ mod tests {
             let each = |_| {
                 let (turns, order) = (turns.clone(), self.0.clone());
                 tokio::spawn(async move {
-                    let _turn = turns.take(&namespace.into(), port(number)).await;
+                    let _turn = turns.take(&namespace.into(), port(number), MOVES).await;
                     order.lock().expect("no panic").push((namespace, number));
                 })
             };
@@ -186,8 +204,8 @@ mod tests {
     /// All turns that there are at once.
     async fn all(turns: &Arc<Turns>) -> Vec<Turn> {
         let mut all = Vec::new();
-        for _ in 0..FEW {
-            all.push(turns.take(&"first".into(), port(1)).await);
+        for _ in 0..4 {
+            all.push(turns.take(&"first".into(), port(1), MOVES).await);
         }
         all
     }
@@ -233,7 +251,7 @@ mod tests {
         let others = order.wait(&turns, ("two", 1), 1);
         drop(held);
         ended(more.into_iter().chain(others)).await;
-        assert_eq!(all(&turns).await.len(), FEW, "none is lost");
+        assert_eq!(all(&turns).await.len(), 4, "none is lost");
     }
 
     #[tokio::test]
@@ -250,6 +268,6 @@ mod tests {
         drop(held);
         ended(last).await;
         assert_eq!(order.take(), [("two", 1)]);
-        assert_eq!(all(&turns).await.len(), FEW, "none is lost");
+        assert_eq!(all(&turns).await.len(), 4, "none is lost");
     }
 }

@@ -5,7 +5,7 @@ use crate::own::{self, Own};
 use crate::room::Place;
 use crate::shares::Whose;
 use crate::streams::{Plan, Port, endpoints};
-use crate::turns::Turn;
+use crate::turns::{FEW, Turn};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -28,6 +28,9 @@ const RECEIVED: usize = 16;
 /// Sessions that begin in one turn of a port: each costs a socket, and as much as many datagrams of those that exist.
 const BEGUN: usize = 4;
 
+/// What such a turn takes of others, in moves of a datagram: a quarter of what is done between two looks at what came.
+const RECEIVING: i64 = FEW / 4;
+
 /// The sessions of one socket, and the way to each.
 type Sessions = Mutex<HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>>;
 
@@ -47,7 +50,7 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
     loop {
         let received = match listener.socket.readable().await {
             Ok(()) => {
-                let turn = Arc::new(listener.port.turn().await);
+                let turn = Arc::new(listener.port.turn(RECEIVING).await);
                 listener.receive(&mut buffer, &turn)
             }
             Err(error) => Err(error),
@@ -181,7 +184,7 @@ async fn session(
             Moved::In(Some(datagram)) => {
                 // The first one had its turn when it came.
                 if asked > 0 {
-                    drop(port.turn().await);
+                    drop(port.turn(1).await);
                 }
                 asked += 1;
                 counted.received(datagram.len());
@@ -190,7 +193,7 @@ async fn session(
             }
             Moved::In(None) => return Ok(()),
             Moved::Out => {
-                drop(port.turn().await);
+                drop(port.turn(1).await);
                 // A session that waits holds no buffer.
                 let mut answer = Vec::with_capacity(LONGEST);
                 match upstream.try_recv_buf(&mut answer) {
@@ -208,7 +211,7 @@ async fn session(
             datagrams.close();
             ending = true;
             while let Ok(late) = datagrams.try_recv() {
-                drop(port.turn().await);
+                drop(port.turn(1).await);
                 asked += 1;
                 counted.received(late.len());
                 upstream.send(&late).await?;
