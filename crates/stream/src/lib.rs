@@ -14,6 +14,7 @@ mod shares;
 mod streams;
 mod tcp;
 mod traffic;
+mod turns;
 mod udp;
 
 pub use door::{addresses, open};

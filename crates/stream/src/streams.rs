@@ -5,6 +5,7 @@ use crate::own;
 use crate::reach::Reach;
 use crate::room::Room;
 use crate::traffic::{Counts, Traffic};
+use crate::turns::{Turn, Turns};
 use crate::{ports, tcp, udp};
 use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub struct Streams {
     connections: Arc<Room>,
     /// For sessions of UDP, which begin with one datagram from anywhere: they cannot take what connections have.
     sessions: Arc<Room>,
+    /// For what is done for datagrams: ports take turns.
+    turns: Arc<Turns>,
     resolver: Arc<Resolver>,
     state: Mutex<State>,
 }
@@ -101,6 +104,7 @@ pub(crate) struct Port {
     /// Counts what came in, for who has shares.
     pub(crate) turn: AtomicU64,
     pub(crate) room: Arc<Room>,
+    pub(crate) turns: Arc<Turns>,
     /// What may be said of it.
     pub(crate) lines: Lines,
 }
@@ -117,6 +121,12 @@ pub(crate) struct Lines {
 }
 
 impl Port {
+    /// Its next turn among all ports of UDP, for so many moves.
+    pub(crate) async fn turn(&self, moves: i64) -> Turn {
+        let namespace = self.plan.borrow().stream.namespace.clone();
+        self.turns.take(&namespace, self.port, moves).await
+    }
+
     /// Tells that there was no place for somebody, or not any more.
     pub(crate) fn tell_full(&self, namespace: &str) {
         if let Some(refused) = self.lines.full.due() {
@@ -163,8 +173,8 @@ impl Streams {
         let sessions = most.div_ceil(SESSIONS);
         let connections = Room::new(most.saturating_sub(sessions).max(1));
         let sessions = Room::new(sessions);
-        let (resolver, state) = (Arc::default(), Mutex::default());
-        Self { addresses, threads, connections, sessions, resolver, state }
+        let (turns, resolver, state) = (Turns::new(threads), Arc::default(), Mutex::default());
+        Self { addresses, threads, connections, sessions, turns, resolver, state }
     }
 
     /// The same, but names are looked up by `resolver`.
@@ -297,6 +307,7 @@ impl Streams {
             reach: Reach::default(),
             turn: AtomicU64::new(0),
             room,
+            turns: self.turns.clone(),
             lines: Lines::default(),
         });
         let mut loops = JoinSet::new();

@@ -5,6 +5,7 @@ use crate::own::{self, Own};
 use crate::room::Place;
 use crate::shares::Whose;
 use crate::streams::{Plan, Port, endpoints};
+use crate::turns::{FEW, Turn};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 /// Datagrams that wait for one session at most; more are dropped, as on the way.
@@ -21,57 +23,114 @@ const WAITING: usize = 64;
 const LONGEST: usize = 65_535;
 /// Pause after a failed receive.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Datagrams that are received in one turn of a port.
+const RECEIVED: usize = 16;
+/// Sessions that begin in one turn of a port: each costs a socket, and as much as many datagrams of those that exist.
+const BEGUN: usize = 4;
+
+/// What such a turn takes of others, in moves of a datagram: a quarter of what is done between two looks at what came.
+const RECEIVING: i64 = FEW / 4;
 
 /// The sessions of one socket, and the way to each.
 type Sessions = Mutex<HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>>;
 
-/// Receives until the port is closed; its sessions end with it.
+/// What is received on.
+struct Listener {
+    socket: Arc<UdpSocket>,
+    /// Sessions end when this goes.
+    sessions: Arc<Sessions>,
+    port: Arc<Port>,
+}
+
+/// Receives until the port is closed; its sessions end with it. What comes faster than it has turns waits in the system
+/// and is dropped there, where it costs nobody anything.
 pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
-    let (socket, sessions) = (Arc::new(socket), Arc::new(Sessions::default()));
+    let listener = Listener { socket: Arc::new(socket), sessions: Arc::default(), port };
     let mut buffer = vec![0; LONGEST];
     loop {
-        let (length, client) = match socket.recv_from(&mut buffer).await {
-            Ok(received) => received,
-            Err(error) => {
-                tracing::debug!(port = %port.port, %error, "a datagram could not be received");
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "nothing tells when descriptors are free again"
-                )]
-                tokio::time::sleep(PAUSE).await;
+        let received = match listener.socket.readable().await {
+            Ok(()) => {
+                let turn = Arc::new(listener.port.turn(RECEIVING).await);
+                listener.receive(&mut buffer, &turn)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = received {
+            tracing::debug!(port = %listener.port.port, %error, "a datagram could not be received");
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "nothing tells when descriptors are free again"
+            )]
+            tokio::time::sleep(PAUSE).await;
+        }
+        // The event loop looks what came for others.
+        yield_now().await;
+    }
+}
+
+impl Listener {
+    /// Receives what may come in one turn.
+    fn receive(&self, buffer: &mut [u8], turn: &Arc<Turn>) -> io::Result<()> {
+        let mut begun = 0;
+        for _ in 0..RECEIVED {
+            let (length, client) = match self.socket.try_recv_from(buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let datagram = &buffer[..length];
+            if self.is_known(client, datagram) {
                 continue;
             }
-        };
-        let mut datagram = buffer[..length].to_vec();
-        let known = held(&sessions).get(&client).cloned();
-        if let Some(known) = known {
-            match known.try_send(datagram) {
-                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => continue,
-                // It has ended meanwhile: a new one begins.
-                Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
+            self.begin(client, datagram, turn.clone());
+            begun += 1;
+            if begun == BEGUN {
+                return Ok(());
             }
         }
+        Ok(())
+    }
+
+    /// Hands a datagram to the session of its client; false if there is none.
+    fn is_known(&self, client: SocketAddr, datagram: &[u8]) -> bool {
+        match held(&self.sessions).get(&client).map(mpsc::Sender::try_reserve) {
+            Some(Ok(room)) => {
+                room.send(datagram.to_vec());
+                true
+            }
+            Some(Err(mpsc::error::TrySendError::Full(()))) => true,
+            // It has ended meanwhile: a new one begins.
+            Some(Err(mpsc::error::TrySendError::Closed(()))) | None => false,
+        }
+    }
+
+    /// Begins a session, if there is a place for it.
+    fn begin(&self, client: SocketAddr, datagram: &[u8], turn: Arc<Turn>) {
+        let port = self.port.clone();
         let namespace = port.plan.borrow().stream.namespace.clone();
         let Some(place) = port.room.now(&Whose::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
-            continue;
+            return;
         };
         place.heard();
         let turns = own::turns_of_datagrams(client);
         let turns = turns.map_or(0, |turns| turns.load(Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel(WAITING);
-        if sender.try_send(datagram).is_ok() {
-            held(&sessions).insert(client, sender);
+        if sender.try_send(datagram.to_vec()).is_ok() {
+            held(&self.sessions).insert(client, sender);
         }
-        let (port, socket, listed) = (port.clone(), socket.clone(), Arc::downgrade(&sessions));
+        let (socket, listed) = (self.socket.clone(), Arc::downgrade(&self.sessions));
         tokio::spawn(async move {
+            let serving = session(&socket, (client, turns), receiver, &port, &place, turn);
             tokio::select! {
-                ended = session(&socket, (client, turns), receiver, &port, &place) => {
+                // Who has lost its place before it has begun needs no socket.
+                biased;
+                () = place.lost() => port.tell_full(&namespace),
+                ended = serving => {
                     if let Err(error) = ended {
                         tracing::debug!(port = %port.port, %client, %error, "a session ended");
                     }
                 }
-                () = place.lost() => port.tell_full(&namespace),
             }
             if let Some(sessions) = listed.upgrade() {
                 let mut sessions = held(&sessions);
@@ -96,10 +155,13 @@ async fn session(
     mut datagrams: mpsc::Receiver<Vec<u8>>,
     port: &Port,
     place: &Place,
+    turn: Arc<Turn>,
 ) -> io::Result<()> {
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let counted = counts.begin();
     let (idle, responses) = (global.streams.idle, u64::from(global.streams.responses));
+    // The turn in which it came lasts until it has begun, or waits for a name.
+    let turn = Some(turn).filter(|_| named.is_none());
     let endpoint = port.reach.next(&*endpoints(&stream, named, &port.turn).await)?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
     upstream.connect(endpoint).await?;
@@ -108,6 +170,7 @@ async fn session(
         port.tell_circle(&stream.service);
         return Ok(());
     }
+    drop(turn);
     let (mut asked, mut answered): (u64, u64) = (0, 0);
     let mut ending = false;
     loop {
@@ -119,6 +182,10 @@ async fn session(
         });
         match moved.await?? {
             Moved::In(Some(datagram)) => {
+                // The first one had its turn when it came.
+                if asked > 0 {
+                    drop(port.turn(1).await);
+                }
                 asked += 1;
                 counted.received(datagram.len());
                 place.heard();
@@ -126,6 +193,7 @@ async fn session(
             }
             Moved::In(None) => return Ok(()),
             Moved::Out => {
+                drop(port.turn(1).await);
                 // A session that waits holds no buffer.
                 let mut answer = Vec::with_capacity(LONGEST);
                 match upstream.try_recv_buf(&mut answer) {
@@ -143,6 +211,7 @@ async fn session(
             datagrams.close();
             ending = true;
             while let Ok(late) = datagrams.try_recv() {
+                drop(port.turn(1).await);
                 asked += 1;
                 counted.received(late.len());
                 upstream.send(&late).await?;
@@ -165,5 +234,92 @@ fn any_port(endpoint: SocketAddr) -> SocketAddr {
     match endpoint {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BEGUN, receive_on};
+    use crate::reach::Reach;
+    use crate::room::Room;
+    use crate::streams::{Lines, Plan, Port};
+    use crate::turns::Turns;
+    use model::{Endpoints, Global, Stream, StreamPort, Transport};
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use tokio::net::UdpSocket;
+    use tokio::sync::watch;
+
+    /// More than tokio lets a task receive before it has to let others go.
+    const MANY: usize = 150;
+
+    async fn any() -> (UdpSocket, SocketAddr) {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+        let address = socket.local_addr().expect("its address");
+        (socket, address)
+    }
+
+    /// So many clients that have sent their first datagram.
+    async fn clients(to: SocketAddr, says: &[u8], many: usize) -> Vec<UdpSocket> {
+        let mut clients = Vec::new();
+        for _ in 0..many {
+            let (client, _) = any().await;
+            client.send_to(says, to).await.expect("it is sent");
+            clients.push(client);
+        }
+        clients
+    }
+
+    /// A port of a namespace that leads to an endpoint, and what keeps it.
+    fn port(
+        namespace: &str,
+        endpoint: SocketAddr,
+        (room, turns): (&Arc<Room>, &Arc<Turns>),
+    ) -> (watch::Sender<Plan>, Arc<Port>) {
+        let stream = Stream {
+            service: namespace.into(),
+            namespace: namespace.into(),
+            endpoints: Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() }),
+            external: None,
+            takes_proxy: false,
+            gives_proxy: false,
+            shares: Vec::new(),
+        };
+        let (stream, global) = (Arc::new(stream), Arc::new(Global::default()));
+        let plan = Plan { stream, global, counts: Arc::default(), named: None };
+        let (keeps, plan) = watch::channel(plan);
+        let number = u16::try_from(namespace.len()).expect("a short name");
+        let port = Port {
+            port: StreamPort { transport: Transport::Udp, number, address: None },
+            plan,
+            reach: Reach::default(),
+            turn: AtomicU64::new(0),
+            room: room.clone(),
+            turns: turns.clone(),
+            lines: Lines::default(),
+        };
+        (keeps, Arc::new(port))
+    }
+
+    #[tokio::test]
+    async fn however_many_sessions_begin_at_one_port_few_go_before_those_of_another_namespace() {
+        let (all, turns) = (Room::new(4 * MANY), Turns::new(1));
+        let (endpoint, to) = any().await;
+        let ((flooded, flooded_at), (quiet, quiet_at)) = (any().await, any().await);
+        let _clients =
+            (clients(flooded_at, b"bad", MANY).await, clients(quiet_at, b"good", BEGUN).await);
+        let (_keeps, port_of_bad) = port("bad", to, (&all, &turns));
+        let (_keeps_too, port_of_good) = port("good", to, (&all, &turns));
+        tokio::spawn(receive_on(flooded, port_of_bad));
+        tokio::spawn(receive_on(quiet, port_of_good));
+        let mut before = 0;
+        for of_good in 0..BEGUN {
+            let mut said = [0; 4];
+            while endpoint.recv(&mut said).await.expect("it comes") != b"good".len() {
+                before += 1;
+            }
+            assert!(before <= 4 * BEGUN, "{before} before number {of_good}");
+        }
     }
 }

@@ -70,7 +70,8 @@ impl LongKeys {
     }
 }
 
-fn namespace(id: &CertificateId) -> &str {
+/// The namespace of a certificate's Secret.
+pub(super) fn namespace(id: &CertificateId) -> &str {
     let id = id.as_str();
     id.split_once('/').map_or(id, |(namespace, _)| namespace)
 }

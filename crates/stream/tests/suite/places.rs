@@ -5,6 +5,8 @@ use crate::services::{
 };
 use model::{Stream, StreamPort, StreamSettings, Transport};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use stream::Streams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -156,6 +158,62 @@ async fn datagrams_to_one_port_leave_another_one_of_the_same_namespace_its_answe
     for _ in 0..20 {
         is_answered(two).await;
     }
+}
+
+/// Datagrams to a port without a pause, each from another client than those that have places, until this is dropped.
+struct Flood(Arc<AtomicBool>);
+
+impl Flood {
+    fn begin(port: StreamPort, clients: usize) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let until = ends.clone();
+        let client = |_| std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        let clients: Vec<_> = (0..clients).map(client).collect();
+        std::thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                for client in &clients {
+                    // What finds no room in the system is gone, as on the way.
+                    let _ = client.send_to(b"q", here(port));
+                }
+            }
+        });
+        Self(ends)
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn while_new_clients_flood_one_port_each_datagram_of_another_namespace_is_answered() {
+    const TIMES: usize = 50;
+    const PLACES: usize = 1024;
+    let [flooded, quiet] = [0; 2].map(|_| free(Transport::Udp));
+    let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+    let silent = silent.local_addr().map(|address| (address, silent)).expect("its address");
+    let streams = Streams::new(vec![Ipv4Addr::LOCALHOST.into()], 1, PLACES);
+    let all = vec![(flooded, of("bad", silent.0)), (quiet, of("good", choosy().await))];
+    streams.follow(&configuration(all, StreamSettings::default()));
+    let begun = || {
+        let all = streams.traffic();
+        let of = all.iter().find(|(port, ..)| *port == flooded);
+        of.map(|(_, _, traffic)| traffic.sessions).unwrap_or_default()
+    };
+    // More clients than have places: an eighth of all.
+    let _flood = Flood::begin(flooded, PLACES / 4);
+    until(&streams, 1, |_| begun() > PLACES as u64).await;
+    let mut meanwhile = Vec::new();
+    for _ in 0..TIMES {
+        let before = begun();
+        is_answered(quiet).await;
+        meanwhile.push(begun() - before);
+    }
+    meanwhile.sort_unstable();
+    // It is 8 where ports take turns, and was 330.
+    assert!(meanwhile[TIMES / 2] < 100, "{meanwhile:?}");
 }
 
 #[tokio::test]

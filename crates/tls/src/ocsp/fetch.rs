@@ -62,7 +62,7 @@ async fn exchange(url: &str, question: &[u8], outside: &Outside) -> Result<Vec<u
 }
 
 /// Authority and path of an `http` URL; nothing that could end a line.
-fn split(url: &str) -> Option<(&str, &str)> {
+pub(super) fn split(url: &str) -> Option<(&str, &str)> {
     let rest = url.strip_prefix("http://")?;
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !authority.contains('@');

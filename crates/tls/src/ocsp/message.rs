@@ -100,6 +100,12 @@ pub(super) fn question(chain: &[CertificateDer<'_>]) -> Result<Question, Refused
     Ok(Question { responder, request, id, issuer: CertificateDer::from(issuer.to_vec()) })
 }
 
+/// The responder of the first certificate of a chain.
+pub(super) fn responder_of(chain: &[CertificateDer<'_>]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(chain.first()?).ok()?;
+    responder(&certificate)
+}
+
 /// The responder that a certificate names, if it can be reached over plain HTTP: the answer is signed.
 fn responder(certificate: &X509Certificate<'_>) -> Option<String> {
     let access = certificate.extensions().iter().find_map(|extension| {

@@ -3,7 +3,10 @@
 
 mod fetch;
 mod message;
+mod order;
 mod refresh;
+#[cfg(test)]
+mod share_tests;
 
 use super::Certificates;
 use arc_swap::ArcSwap;

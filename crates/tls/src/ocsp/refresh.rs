@@ -1,39 +1,62 @@
 //! The task that asks authorities about certificates: soon after a certificate is first used, again before the answer
 //! ends, and more and more rarely while there is none.
 
-use super::message::{Question, question};
+use super::message::{Question, question, responder_of};
+use super::order::{Order, Whose};
 use super::{Staples, address, fetch};
 use crate::Certificates;
 use arc_swap::ArcSwap;
 use model::Outside;
 use rustls::sign::CertifiedKey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use wire::since_epoch;
 
-/// Questions on their way at a time.
-const AT_ONCE: usize = 8;
 /// The first pause after a failure; it doubles up to the longest one.
 const PAUSE: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(3600);
+/// A question that fails after as long has kept others waiting: whoever is asked did not answer in time.
+const SLOW: Duration = Duration::from_secs(5);
 /// How long a certificate without responder is left alone before it is looked at whether it is still served.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// A certificate and when it is asked about next.
+/// A certificate that is asked about from time to time.
 #[derive(Debug)]
 struct Turn {
     key: Arc<CertifiedKey>,
+    whose: Whose,
     failures: u32,
-    at: Instant,
-    running: bool,
+    /// Whether the question on its way counts as late.
+    is_late: bool,
 }
 
-/// What came of a question: the answer with the second it ends, or whether asking again can help.
-type Outcome = Result<(Vec<u8>, u64), bool>;
+/// What came of a question: the answer with the second it ends, or why there is none.
+type Outcome = Result<(Vec<u8>, u64), Failed>;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failed {
+    /// There is nobody to ask.
+    Nobody,
+    /// What was answered does not count, or nobody listens, and that was known soon.
+    Soon,
+    /// It took long.
+    Late,
+}
+
+/// The certificates that are asked about, and in which order.
+#[derive(Default)]
+struct Turns {
+    all: BTreeMap<usize, Turn>,
+    order: Order,
+    asking: JoinSet<Outcome>,
+    /// What each question on its way is about.
+    about: HashMap<Id, usize>,
+}
 
 /// Runs until nobody is left who could use an answer.
 pub(super) async fn run(
@@ -41,97 +64,129 @@ pub(super) async fn run(
     mut wants: mpsc::Receiver<Arc<CertifiedKey>>,
     certificates: Arc<ArcSwap<Certificates>>,
 ) {
-    let mut turns: BTreeMap<usize, Turn> = BTreeMap::new();
-    let mut asking: JoinSet<(usize, Outcome)> = JoinSet::new();
+    let mut turns = Turns::default();
     loop {
-        let due = turns.values().filter(|turn| !turn.running).map(|turn| turn.at).min();
-        let has_room = asking.len() < AT_ONCE;
+        let due = turns.order.due();
         tokio::select! {
             wanted = wants.recv() => match wanted {
-                Some(key) => {
-                    let turn = Turn { key: key.clone(), failures: 0, at: Instant::now(), running: false };
-                    turns.entry(address(&key)).or_insert(turn);
-                }
+                Some(key) => turns.add(key, &certificates.load()),
                 None => return,
             },
-            Some(Ok((id, outcome))) = asking.join_next(), if !asking.is_empty() => {
+            Some(ended) = turns.asking.join_next_with_id(), if !turns.asking.is_empty() => {
                 let Some(staples) = staples.upgrade() else { return };
-                if let Some(turn) = turns.get_mut(&id) {
-                    turn.end(outcome, &staples);
+                // One that panicked has ended, too, and makes room.
+                let failed = |error: JoinError| (error.id(), Err(Failed::Soon));
+                let (question, outcome) = ended.unwrap_or_else(failed);
+                if let Some(id) = turns.about.remove(&question) {
+                    turns.end(id, outcome, &staples);
                 }
             }
-            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() && has_room => {
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 let Some(staples) = staples.upgrade() else { return };
-                let now = Instant::now();
-                let ready = turns.iter().find(|(_, turn)| !turn.running && turn.at <= now);
-                let Some((&id, _)) = ready else { continue };
-                let served = turns.get(&id).is_some_and(|turn| certificates.load().serves(&turn.key));
-                match turns.get_mut(&id) {
-                    Some(turn) if served => turn.begin(id, &mut asking, &staples),
-                    _ => {
-                        if let Some(gone) = turns.remove(&id) {
-                            staples.forget(&gone.key);
-                        }
-                    }
-                }
+                turns.next(&staples, &certificates.load());
             }
         }
     }
 }
 
-impl Turn {
-    fn begin(&mut self, id: usize, asking: &mut JoinSet<(usize, Outcome)>, staples: &Staples) {
-        match question(&self.key.cert) {
+impl Turns {
+    /// Asks about a certificate, too, if it is still served; whoever shows it says so again.
+    fn add(&mut self, key: Arc<CertifiedKey>, certificates: &Certificates) {
+        let id = address(&key);
+        if self.all.contains_key(&id) {
+            return;
+        }
+        let Some(namespace) = certificates.owner(&key) else { return };
+        let responder = responder_of(&key.cert).unwrap_or_default();
+        let responder = fetch::split(&responder).map(|(authority, _)| authority);
+        let responder = responder.unwrap_or_default().into();
+        let whose = Whose { namespace: namespace.into(), responder };
+        self.order.wait(&whose, id, Instant::now());
+        self.all.insert(id, Turn { key, whose, failures: 0, is_late: false });
+    }
+
+    /// Asks about the next one, or forgets it if it is not served any longer.
+    fn next(&mut self, staples: &Staples, certificates: &Certificates) {
+        let now = Instant::now();
+        let Some((id, is_late)) = self.order.next(now) else { return };
+        let Some(turn) = self.all.get_mut(&id) else { return };
+        turn.is_late = is_late;
+        if certificates.owner(&turn.key).is_none() {
+            staples.forget(&turn.key);
+            self.order.end(&turn.whose, is_late, None, now);
+            self.all.remove(&id);
+            return;
+        }
+        match question(&turn.key.cert) {
             Ok(question) => {
-                self.running = true;
                 // No handshake asks for it from now on.
-                if !staples.entries.load().get(&id).is_some_and(|entry| entry.is_about(&self.key)) {
-                    staples.put(&self.key, None);
+                if !staples.entries.load().get(&id).is_some_and(|entry| entry.is_about(&turn.key)) {
+                    staples.put(&turn.key, None);
                 }
                 let outside = staples.outside.clone();
-                asking.spawn(async move { (id, ask(&question, &outside).await) });
+                let asked = self.asking.spawn(async move { ask(&question, &outside).await });
+                self.about.insert(asked.id(), id);
             }
             Err(refused) => {
                 tracing::info!(%refused, "a certificate is served without OCSP staple");
-                let final_word = refused.is_final();
-                self.end(Err(!final_word), staples);
+                let failed = if refused.is_final() { Failed::Nobody } else { Failed::Soon };
+                self.end(id, Err(failed), staples);
             }
         }
     }
 
-    fn end(&mut self, outcome: Outcome, staples: &Staples) {
-        self.running = false;
-        match outcome {
+    /// Notes what came of a question, and when it is asked again.
+    fn end(&mut self, id: usize, outcome: Outcome, staples: &Staples) {
+        let Some(turn) = self.all.get_mut(&id) else { return };
+        let now = Instant::now();
+        let in_time = match outcome {
+            Ok(_) => Some(true),
+            Err(Failed::Late) => Some(false),
+            Err(Failed::Nobody | Failed::Soon) => None,
+        };
+        let pause = turn.end(outcome, staples);
+        self.order.end(&turn.whose, turn.is_late, in_time, now);
+        self.order.wait(&turn.whose, id, now + pause);
+    }
+}
+
+impl Turn {
+    /// Notes what came of a question; the pause until the next one.
+    fn end(&mut self, outcome: Outcome, staples: &Staples) -> Duration {
+        let failed = match outcome {
             Ok((answer, until)) => {
                 let mut stapled = CertifiedKey::clone(&self.key);
                 stapled.ocsp = Some(answer);
                 staples.put(&self.key, Some((Arc::new(stapled), until)));
                 self.failures = 0;
                 let life = until.saturating_sub(since_epoch().as_secs());
-                self.at = Instant::now() + Duration::from_secs((life / 4 * 3).max(PAUSE.as_secs()));
+                return Duration::from_secs((life / 4 * 3).max(PAUSE.as_secs()));
             }
-            // What is there already goes on until it ends.
-            Err(again) => {
-                if !staples.entries.load().contains_key(&address(&self.key)) {
-                    staples.put(&self.key, None);
-                }
-                let pause = PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
-                self.failures += 1;
-                self.at = Instant::now() + if again { pause } else { NEVER };
-            }
+            Err(failed) => failed,
+        };
+        // What is there already goes on until it ends.
+        if !staples.entries.load().contains_key(&address(&self.key)) {
+            staples.put(&self.key, None);
         }
+        // Whoever lets a question run out of time has had more of it than others.
+        let steps = if failed == Failed::Late { 2 } else { 1 };
+        self.failures = self.failures.saturating_add(steps);
+        let doubled = self.failures.saturating_sub(1).min(10);
+        let pause = PAUSE.saturating_mul(1 << doubled).min(LONGEST);
+        if failed == Failed::Nobody { NEVER } else { pause }
     }
 }
 
 async fn ask(question: &Question, outside: &Outside) -> Outcome {
-    let responder = question.responder.as_str();
+    let (responder, began) = (question.responder.as_str(), Instant::now());
+    let failed = || if began.elapsed() < SLOW { Failed::Soon } else { Failed::Late };
     let answer = fetch::post(responder, &question.request, outside).await.map_err(|error| {
         tracing::warn!(responder, %error, "OCSP: a responder does not answer; asking again later");
-        true
+        failed()
     })?;
     let until = question.verify(&answer, since_epoch()).map_err(|error| {
         tracing::warn!(responder, %error, "OCSP: an answer does not count; asking again later");
-        true
+        failed()
     })?;
     Ok((answer, until))
 }
