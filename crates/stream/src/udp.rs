@@ -163,16 +163,13 @@ async fn session(
     // The turn in which it came lasts until it has begun, or waits for a name.
     let turn = Some(turn).filter(|_| named.is_none());
     let endpoint = port.reach.next(&*endpoints(&stream, named, &port.turn).await)?;
-    let upstream = UdpSocket::bind(any_port(endpoint)).await?;
-    upstream.connect(endpoint).await?;
-    let own = Own::of_datagrams(upstream.local_addr()?, endpoint);
+    let (upstream, own) = connected(endpoint).await?;
     if own.as_ref().is_some_and(|own| !own.carries(turns)) {
         port.tell_circle(&stream.service);
         return Ok(());
     }
     drop(turn);
-    let (mut asked, mut answered): (u64, u64) = (0, 0);
-    let mut ending = false;
+    let (mut asked, mut answered, mut ending) = (0_u64, 0_u64, false);
     loop {
         let moved = timeout(idle, async {
             tokio::select! {
@@ -221,6 +218,14 @@ async fn session(
             }
         }
     }
+}
+
+/// A socket towards an endpoint, and that it leads to this machine, if it does.
+async fn connected(endpoint: SocketAddr) -> io::Result<(UdpSocket, Option<Own>)> {
+    let upstream = UdpSocket::bind(any_port(endpoint)).await?;
+    upstream.connect(endpoint).await?;
+    let own = Own::of_datagrams(upstream.local_addr()?, endpoint);
+    Ok((upstream, own))
 }
 
 enum Moved {

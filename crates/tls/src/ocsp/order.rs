@@ -43,9 +43,9 @@ struct Share {
     running: usize,
     /// The number of its last turn.
     turn: u64,
-    /// Responders that did not answer in time, and how long that is held against them. It counts for this namespace alone:
-    /// its certificates may name the responders of others, and what they do there is theirs. There are no more than can
-    /// run out of time meanwhile.
+    /// Responders that did not answer in time, and how long that is held against them. It counts for this namespace
+    /// alone: its certificates may name the responders of others, and what they do there is theirs. There are no more
+    /// than can run out of time meanwhile.
     silent: BTreeMap<Arc<str>, Instant>,
 }
 
@@ -71,8 +71,8 @@ impl Order {
         self.candidates().map(|one| one.at).min()
     }
 
-    /// Whose turn it is: of the namespace that had none for longest, the one that is due for longest; and whether it counts
-    /// as late.
+    /// Whose turn it is: of the namespace that had none for longest, the one that is due for longest; and whether it
+    /// counts as late.
     pub(super) fn next(&mut self, now: Instant) -> Option<(usize, bool)> {
         let due = self.candidates().filter(|one| one.at <= now);
         let first = due.min_by_key(|one| (one.turn, one.is_late, one.at))?;
