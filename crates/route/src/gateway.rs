@@ -147,7 +147,10 @@ impl<T> RouteTable<T> {
 
 /// Rules by a path, in the order of the paths: most hosts have few, for which a table is mostly room.
 #[derive(Debug)]
-struct ByPath(Box<[(Box<[u8]>, Box<[u32]>)]>);
+struct ByPath(Box<[OfPath]>);
+
+/// A path, and the numbers of its rules.
+type OfPath = (Box<[u8]>, Box<[u32]>);
 
 impl ByPath {
     fn of(all: BTreeMap<Box<[u8]>, Vec<u32>>) -> Self {
