@@ -344,6 +344,13 @@ mod tests {
             }
             self.went.borrow().clone()
         }
+
+        /// Of so many in all, every task of the other host goes among the first.
+        async fn other_goes_within(&self, first: usize, all: usize) {
+            let went = self.until_went(all).await;
+            let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
+            assert!(last <= first, "all of it went within the first {last}");
+        }
     }
 
     /// As threads of traffic do.
@@ -373,10 +380,8 @@ mod tests {
             bed.add(FLOODED, MANY);
             bed.add(OTHER, 3 * FEW);
             bed.ask().await;
-            let went = bed.until_went(MANY + 3 * FEW).await;
-            let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
             // Half of each turn is its own, after one in which it was first.
-            assert!(last <= 8 * FEW, "all of it went within the first {last}");
+            bed.other_goes_within(8 * FEW, MANY + 3 * FEW).await;
         });
     }
 
@@ -389,9 +394,7 @@ mod tests {
             }
             bed.add(OTHER, 3 * FEW);
             bed.ask().await;
-            let went = bed.until_went(MANY + 3 * FEW).await;
-            let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
-            assert!(last <= 8 * FEW, "all of it went within the first {last}");
+            bed.other_goes_within(8 * FEW, MANY + 3 * FEW).await;
         });
     }
 
@@ -407,9 +410,7 @@ mod tests {
             bed.add_in(of([10, 0, 0, 1]), FLOODED, MANY);
             bed.add_in(of([10, 0, 0, 2]), OTHER, FEW);
             bed.ask().await;
-            let went = bed.until_went(MANY + FEW + 2).await;
-            let last = went.iter().rposition(|host| *host == OTHER).expect("it went");
-            assert!(last <= 6 * FEW, "all of it went within the first {last}");
+            bed.other_goes_within(6 * FEW, MANY + FEW + 2).await;
         });
     }
 
