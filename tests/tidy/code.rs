@@ -3,6 +3,7 @@
 use crate::tree::Tree;
 use proc_macro2::Span;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
@@ -66,8 +67,8 @@ pub(crate) fn sizes(tree: &Tree) -> Vec<String> {
         if !is_test(file) {
             sizes.insert(file.to_owned(), (text.lines().count() - findings.test_lines, FILE));
         }
-        for (function, lines) in findings.functions {
-            sizes.insert(format!("{file}::{function}"), (lines, FUNCTION));
+        for (function, lines) in &findings.functions {
+            sizes.insert(format!("{file}::{function}"), (*lines, FUNCTION));
         }
     }
     over_limit(&sizes, &LARGER.iter().copied().collect())
@@ -105,9 +106,12 @@ fn over_limit(
 pub(crate) fn unwraps(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in tree.rust().filter(|file| !is_test(file)) {
-        let lines = findings(file, &tree.text(file).unwrap_or_default()).unwraps;
+        let found = findings(file, &tree.text(file).unwrap_or_default());
         complaints.extend(
-            lines.iter().map(|line| format!("{file}:{line}: say why it holds with `expect`")),
+            found
+                .unwraps
+                .iter()
+                .map(|line| format!("{file}:{line}: say why it holds with `expect`")),
         );
     }
     complaints
@@ -119,8 +123,8 @@ pub(crate) fn doors(tree: &Tree) -> Vec<String> {
     let is_door = |file: &str| DOORS.iter().any(|(door, _)| *door == file);
     let mut complaints = Vec::new();
     for file in tree.rust().filter(ships).filter(|file| !is_door(file)) {
-        let lines = findings(file, &tree.text(file).unwrap_or_default()).doors;
-        complaints.extend(lines.iter().map(|line| {
+        let found = findings(file, &tree.text(file).unwrap_or_default());
+        complaints.extend(found.doors.iter().map(|line| {
             format!("{file}:{line}: goes past the door for what objects name: use stream::open")
         }));
     }
@@ -141,7 +145,18 @@ fn is_test(file: &str) -> bool {
     folders || file.ends_with("/tests.rs")
 }
 
-fn findings(file: &str, text: &str) -> Findings {
+/// What each file had to say, by its path and its text: parsing is nearly all that these tests compute.
+static FOUND: Mutex<BTreeMap<(String, String), Arc<Findings>>> = Mutex::new(BTreeMap::new());
+
+/// What a file has to say; no two tests parse it.
+fn findings(file: &str, text: &str) -> Arc<Findings> {
+    // Whoever panicked in here has left nothing half done.
+    let mut found = FOUND.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let place = found.entry((file.to_owned(), text.to_owned()));
+    place.or_insert_with(|| Arc::new(parsed(file, text))).clone()
+}
+
+fn parsed(file: &str, text: &str) -> Findings {
     let parsed = syn::parse_file(text).unwrap_or_else(|error| {
         let at = error.span().start();
         panic!("{file}:{}:{}: {error}", at.line, at.column)
@@ -236,7 +251,7 @@ impl<'ast> Visit<'ast> for Findings {
 #[test]
 fn sizes_leave_tests_out_and_unwraps_are_found() {
     let text = "fn a() {\n    b.unwrap(); net::TcpStream::connect(c);\n}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn c() { d.unwrap() }\n}\n";
-    let found = findings("a.rs", text);
+    let found = parsed("a.rs", text);
     assert_eq!(found.functions, BTreeMap::from([("a".to_owned(), 3), ("c".to_owned(), 1)]));
     assert_eq!((found.unwraps, found.doors, found.test_lines), (vec![2], vec![2], 5));
 }
