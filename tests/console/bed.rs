@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use testkit::fairway::{end_nginx, nginx_directory};
 use testkit::ports;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_fairway");
@@ -25,12 +26,17 @@ pub(crate) struct Fairway {
     pub(crate) http: SocketAddr,
     pub(crate) https: SocketAddr,
     pub(crate) folder: TempDir,
+    /// The folder of its nginx, if it is told one.
+    nginx: Option<PathBuf>,
 }
 
 impl Drop for Fairway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(nginx) = &self.nginx {
+            end_nginx(nginx);
+        }
     }
 }
 
@@ -55,7 +61,8 @@ impl Fairway {
             .spawn()
             .expect("the program starts");
         let [http, https, admin] = ports.map(address);
-        let fairway = Self { child, admin, http, https, folder };
+        let nginx = nginx_directory(flags);
+        let fairway = Self { child, admin, http, https, folder, nginx };
         until("it serves", || fairway.get("/healthz").is_some_and(|(status, _)| status == 200));
         fairway
     }

@@ -2,7 +2,6 @@
 //! seconds: tests of one topic share one, and change its objects.
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -164,15 +163,6 @@ impl Bed {
     pub(crate) fn conf(&self) -> Result<String> {
         let path = self.folder.path().join("nginx/nginx.conf");
         std::fs::read_to_string(&path).with_context(|| path.display().to_string())
-    }
-}
-
-impl Drop for Bed {
-    /// Whoever is killed cannot end its nginx.
-    fn drop(&mut self) {
-        let _ended = self.fairway.signal(Signal::KILL);
-        let _ended =
-            self.master().and_then(Pid::from_raw).map(|pid| kill_process_group(pid, Signal::KILL));
     }
 }
 

@@ -8,17 +8,19 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 
 /// How long a controller may take to end after it was asked to.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A running controller; it is killed when this is dropped.
+/// A running controller; it is killed when this is dropped, and its nginx with it.
 #[derive(Debug)]
 pub struct Started {
     child: Child,
     log: PathBuf,
+    /// The folder of its nginx, if it is told one.
+    nginx: Option<PathBuf>,
 }
 
 impl Started {
@@ -37,7 +39,7 @@ impl Started {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("{}: cannot be started", binary.display()))?;
-        Ok(Self { child, log: log.to_owned() })
+        Ok(Self { child, log: log.to_owned(), nginx: nginx_directory(arguments) })
     }
 
     /// Starts `fairway run` on a folder of objects, with more flags.
@@ -94,6 +96,30 @@ impl Started {
     }
 }
 
+impl Drop for Started {
+    fn drop(&mut self) {
+        let Some(nginx) = &self.nginx else { return };
+        // First, or it would start another one; one that has ended already needs no signal.
+        let _ended = self.child.start_kill();
+        end_nginx(nginx);
+    }
+}
+
+/// The folder that these arguments of a controller name for its nginx.
+pub fn nginx_directory<Text: AsRef<str>>(arguments: &[Text]) -> Option<PathBuf> {
+    let mut all = arguments.iter().map(AsRef::as_ref);
+    all.find_map(|argument| argument.strip_prefix("--nginx-directory=")).map(PathBuf::from)
+}
+
+/// Ends the nginx in this folder: whoever is killed cannot end its own.
+pub fn end_nginx(directory: &Path) {
+    let master = std::fs::read_to_string(directory.join("nginx.pid")).unwrap_or_default();
+    // One that has ended takes its file along.
+    if let Some(master) = master.trim().parse().ok().and_then(Pid::from_raw) {
+        let _ended = kill_process_group(master, Signal::KILL);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +142,29 @@ mod tests {
         let log = child.log.clone();
         assert_eq!(child.stop().await.unwrap(), Some(3));
         assert_eq!(std::fs::read_to_string(log).unwrap(), "started\nbye\n");
+    }
+
+    #[tokio::test]
+    async fn a_child_that_is_dropped_takes_its_nginx_along() {
+        let folder = crate::manifests::Manifests::new().unwrap();
+        let file = folder.folder().join("nginx.pid");
+        // In a group of its own, as nginx is, and of nobody who would end it.
+        let script = format!("setsid sleep 600 & echo $! > {}; wait", file.display());
+        let directory = format!("--nginx-directory={}", folder.folder().display());
+        let arguments = ["-c".to_owned(), script, directory];
+        let log = folder.folder().join("log");
+        let child = Started::new(Path::new("sh"), &arguments, &log).unwrap();
+        // Of one that has ended and that nobody has waited for, there is no command line any more.
+        let is_there = || {
+            let pid = std::fs::read_to_string(&file).unwrap_or_default();
+            let line = std::fs::read_to_string(format!("/proc/{}/cmdline", pid.trim()));
+            line.is_ok_and(|line| line.starts_with("sleep"))
+        };
+        let runs = || async { is_there().then_some(()) };
+        crate::eventually(Duration::from_secs(10), runs).await.expect("it starts");
+        drop(child);
+        let is_gone = || async { (!is_there()).then_some(()) };
+        crate::eventually(Duration::from_secs(10), is_gone).await.expect("it is ended");
     }
 
     #[tokio::test]
