@@ -25,7 +25,7 @@ import (
 //go:linkname gitVersion k8s.io/component-base/version.gitVersion
 var gitVersion string
 
-const usage = "usage: controlplane etcd|apiserver|controllers [FLAGS of that program]"
+const usage = "usage: controlplane etcd|apiserver|quiet-apiserver|controllers [FLAGS of that program]"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -42,6 +42,8 @@ func main() {
 		etcdmain.Main(append([]string{"etcd"}, args...))
 	case "apiserver":
 		run(apiserver.NewAPIServerCommand(), args)
+	case "quiet-apiserver":
+		run(quietServer(), args)
 	case "controllers":
 		run(controllers.NewControllerManagerCommand(), args)
 	default:

@@ -20,6 +20,7 @@ mod plane;
 mod private;
 mod process;
 mod program;
+mod seed;
 mod traffic;
 mod wire;
 
@@ -43,7 +44,7 @@ pub use self::traffic::{Outcome, Traffic};
 pub use self::wire::Wire;
 
 use self::credentials::Identity;
-use self::plane::Plane;
+use self::plane::{Plane, Publishes};
 use self::program::Programs;
 use crate::kubelet::{Image, Images, Kubelet};
 
@@ -60,7 +61,7 @@ pub const FORMER_IMAGE: &str = "fairway.test/ingress-nginx";
 pub fn test<F: AsyncFnOnce(&mut Cluster) -> Result<()>>(body: F) {
     // The name of the test is read off the closure's type, and this one names the caller's.
     private::run::<F>(async || {
-        let mut cluster = Cluster::start(Images::default()).await?;
+        let mut cluster = Cluster::with(Images::default(), Publishes::Nothing).await?;
         // No goodbye: the namespaces end with this process, and everything in them.
         body(&mut cluster).await
     });
@@ -76,8 +77,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster whose Pods may have `images`, besides [`POD_IMAGE`]. Only inside a private network.
+    /// Starts a cluster whose Pods may have `images`, besides [`POD_IMAGE`]. Only inside a private network. Its API
+    /// server publishes schemas, which that of [`test`] does not.
     pub async fn start(images: Images) -> Result<Self> {
+        Self::with(images, Publishes::Schemas).await
+    }
+
+    async fn with(images: Images, publishes: Publishes) -> Result<Self> {
         let folder = private::folder()
             .context("a test cluster starts inside private_network() or cluster::test() only")?;
         let programs = Programs::ready()?;
@@ -85,7 +91,7 @@ impl Cluster {
         let images = images.with(POD_IMAGE, Image::new(&programs.pod)).with(FORMER_IMAGE, former);
         // First, since its bridge carries an address of the API server.
         let network = crate::kubelet::Network::create().await?;
-        let plane = Plane::start(&programs, &folder).await?;
+        let plane = Plane::start(&programs, &folder, publishes).await?;
         let client = plane::client(&plane.admin()?).await?;
         let wire = Wire::start(plane.address()).await?;
         let kubelet = Kubelet::start(client.clone(), network, images, &folder.join("pods")).await?;

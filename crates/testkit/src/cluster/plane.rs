@@ -13,14 +13,25 @@ use super::credentials::{Credentials, Identity};
 use super::eventually;
 use super::process::Process;
 use super::program::Programs;
+use super::seed;
 use crate::kubelet::GATEWAY;
 
 /// From a start to `/readyz`, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// What an API server says of its kinds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Publishes {
+    /// Their schemas as OpenAPI, which helm and kubectl read: a sixth of what a start computes.
+    Schemas,
+    /// No schemas; it checks objects all the same.
+    Nothing,
+}
+
 /// A running control plane.
 pub(super) struct Plane {
     program: PathBuf,
+    publishes: Publishes,
     folder: PathBuf,
     credentials: Credentials,
     etcd_port: u16,
@@ -32,16 +43,35 @@ pub(super) struct Plane {
 
 impl Plane {
     /// Starts the three parts, with their files in `folder`, and waits until the API is ready.
-    pub(super) async fn start(programs: &Programs, folder: &Path) -> Result<Self> {
+    pub(super) async fn start(
+        programs: &Programs,
+        folder: &Path,
+        publishes: Publishes,
+    ) -> Result<Self> {
+        seed::sow(programs, folder, &folder.join("etcd")).await?;
+        let mut plane = Self::begin(programs, folder, publishes).await?;
+        plane.controllers = Some(plane.start_controllers()?);
+        Ok(plane)
+    }
+
+    /// Lets an API server put what it needs into an empty etcd in `folder`, and stops both.
+    pub(super) async fn first(programs: &Programs, folder: &Path) -> Result<()> {
+        Self::begin(programs, folder, Publishes::Nothing).await?.stop().await
+    }
+
+    /// Starts etcd and the API server, and waits until that is ready.
+    async fn begin(programs: &Programs, folder: &Path, publishes: Publishes) -> Result<Self> {
         let gateway = GATEWAY.to_string();
         let names = ["127.0.0.1", "localhost", "kubernetes.default.svc", &gateway];
         let credentials = Credentials::create(&folder.join("credentials"), &names)?;
         let [etcd_port, peer_port, port] = free_ports()?;
         let program = programs.control_plane.clone();
         let etcd = start_etcd(&program, folder, etcd_port, peer_port)?;
-        let apiserver = start_apiserver(&program, folder, &credentials, etcd_port, port)?;
+        let ports = [etcd_port, port];
+        let apiserver = start_apiserver(&program, publishes, folder, &credentials, ports)?;
         let mut plane = Self {
             program,
+            publishes,
             folder: folder.to_path_buf(),
             credentials,
             etcd_port,
@@ -51,7 +81,6 @@ impl Plane {
             controllers: None,
         };
         plane.ready().await?;
-        plane.controllers = Some(plane.start_controllers()?);
         Ok(plane)
     }
 
@@ -81,10 +110,10 @@ impl Plane {
         meanwhile(self).await?;
         self.apiserver = start_apiserver(
             &self.program,
+            self.publishes,
             &self.folder,
             &self.credentials,
-            self.etcd_port,
-            self.port,
+            [self.etcd_port, self.port],
         )?;
         self.ready().await
     }
@@ -242,16 +271,20 @@ fn start_etcd(program: &Path, folder: &Path, port: u16, peer_port: u16) -> Resul
     Process::start(&mut command, &folder.join("etcd.log"))
 }
 
+/// The ports are those of etcd and of the API server.
 fn start_apiserver(
     program: &Path,
+    publishes: Publishes,
     folder: &Path,
     credentials: &Credentials,
-    etcd_port: u16,
-    port: u16,
+    [etcd_port, port]: [u16; 2],
 ) -> Result<Process> {
     let mut command = short_lived(program);
     command
-        .arg("apiserver")
+        .arg(match publishes {
+            Publishes::Schemas => "apiserver",
+            Publishes::Nothing => "quiet-apiserver",
+        })
         .arg(flag("etcd-servers", format!("http://127.0.0.1:{etcd_port}")))
         .arg(flag("secure-port", port.to_string()))
         .arg(flag("advertise-address", GATEWAY.to_string()))

@@ -1,0 +1,51 @@
+//! What an API server puts into an empty etcd, made once for each version of the control plane: its roles, namespaces
+//! and classes take a sixth of what a start computes. Every plane begins with a copy of it.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::plane::Plane;
+use super::program::{self, Programs};
+
+/// What decides how a plane begins, besides its program.
+const SOURCES: [&str; 2] = [include_str!("plane.rs"), include_str!("seed.rs")];
+
+/// Puts etcd's files into `place`, as a plane of these programs begins with. Whoever is first makes them, in `folder`.
+pub(super) async fn sow(programs: &Programs, folder: &Path, place: &Path) -> Result<()> {
+    let seed = path(programs);
+    let lock = seed.with_extension("lock");
+    let lock = File::create(&lock).with_context(|| format!("create {}", lock.display()))?;
+    lock.lock().context("wait for somebody else who makes the same seed")?;
+    if !seed.exists() {
+        let folder = folder.join("seed");
+        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+        Plane::first(programs, &folder).await.context("make what planes begin with")?;
+        // Copied beside and renamed, so that what is interrupted leaves nothing half done.
+        let fresh = seed.with_extension("fresh");
+        let _absent = fs::remove_dir_all(&fresh);
+        copy(&folder.join("etcd"), &fresh)?;
+        fs::rename(&fresh, &seed).with_context(|| format!("put {} in place", seed.display()))?;
+        fs::remove_dir_all(&folder).context("remove what was copied")?;
+    }
+    drop(lock);
+    copy(&seed, place)
+}
+
+fn path(programs: &Programs) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    (&programs.control_plane, SOURCES).hash(&mut hasher);
+    program::cache().join(format!("seed-{:016x}", hasher.finish()))
+}
+
+/// Copies a folder. etcd reserves 64 MB for its log, of which nearly all is holes.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let mut copied = Command::new("cp");
+    copied.args(["--recursive", "--preserve=mode", "--sparse=always", "--no-target-directory"]);
+    let status = copied.arg(from).arg(to).status().context("start `cp`")?;
+    ensure!(status.success(), "`cp` from {} ended with {status}", from.display());
+    Ok(())
+}
