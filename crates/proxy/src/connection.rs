@@ -30,10 +30,9 @@ pub(crate) struct Connection {
     pub peer_text: Bytes,
     /// The address it came to, with the port that clients know.
     pub local: SocketAddr,
-    /// What its PROXY protocol header says.
-    pub announced: Option<Announced>,
+    announced: Option<Box<Announced>>,
     /// Its TLS session.
-    pub tls: Option<TlsSession>,
+    pub tls: Option<Box<TlsSession>>,
     /// When it was accepted.
     pub since: Instant,
     /// Requests so far.
@@ -45,11 +44,11 @@ pub(crate) struct Connection {
     /// The address of a Gateway that it came in at: whatever changes, nobody else has its requests.
     pub door: Option<SocketAddr>,
     /// It was let in under full pressure.
-    pub guest: Option<Guest>,
+    pub guest: Option<Box<Guest>>,
     /// How it is told to end, and what it holds and waits for.
     pub control: Rc<Control>,
-    /// The address it came to as the system has it, if it may come from this machine.
-    hairpin: Option<SocketAddr>,
+    /// The port it came to as the system has it, if it may come from this machine.
+    hairpin: Option<u16>,
     turns: OnceCell<Option<Turns>>,
     /// The lane of the host that its last request was for.
     pub(crate) lane: Cell<Lane>,
@@ -112,8 +111,8 @@ impl Connection {
             peer_text: canonical(peer).ip().to_string().into(),
             peer: canonical(peer),
             local: canonical(local),
-            announced,
-            tls,
+            announced: announced.map(Box::new),
+            tls: tls.map(Box::new),
             since: Instant::now(),
             requests: Cell::new(0),
             busy: Cell::new(0),
@@ -121,11 +120,21 @@ impl Connection {
             door: None,
             guest: None,
             control: Rc::default(),
-            hairpin: own::may_be_one_machine(peer, local).then_some(local),
+            hairpin: own::may_be_one_machine(peer, local).then_some(local.port()),
             turns: OnceCell::new(),
             lane: Cell::default(),
             named: RefCell::default(),
         }
+    }
+
+    /// What its PROXY protocol header says.
+    pub(crate) fn announced(&self) -> Option<Announced> {
+        self.announced.as_deref().copied()
+    }
+
+    /// Where it comes from: as announced, else the peer.
+    pub(crate) fn source(&self) -> SocketAddr {
+        self.announced.as_ref().map_or(self.peer, |announced| announced.source)
     }
 
     /// It came in where listeners of a Gateway are, which clients know by this port; or elsewhere.
@@ -144,7 +153,9 @@ impl Connection {
     /// How often its request has come back to this process: zero unless this process sent it. Known once there is a
     /// request.
     pub(crate) fn turns(&self) -> u8 {
-        let Some(local) = self.hairpin else { return 0 };
+        let Some(port) = self.hairpin else { return 0 };
+        let mut local = self.local;
+        local.set_port(port);
         let turns = self.turns.get_or_init(|| own::turns_of(self.peer, local));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }

@@ -203,7 +203,7 @@ impl Exchange {
         generation: Arc<Generation>,
     ) -> Self {
         Self {
-            client: connection.announced.map_or(connection.peer, |announced| announced.source).ip(),
+            client: connection.source().ip(),
             since: wire::now(),
             forwarded: Forwarded::default(),
             host: Rc::default(),

@@ -45,13 +45,7 @@ pub(crate) fn limits_of(generation: &Generation) -> Limits {
 }
 
 /// Serves a client until the connection ends.
-pub(crate) async fn serve(
-    io: Io,
-    buffer: BytesMut,
-    connection: Rc<Connection>,
-    worker: Rc<Worker>,
-) {
-    let mut client = Rc::new(Client::new(io, buffer, connection.control.clone()));
+pub(crate) async fn serve(mut client: Rc<Client>, connection: Rc<Connection>, worker: Rc<Worker>) {
     loop {
         let head = next_head(&client, patience(&connection, &worker), &worker).await;
         // Boxed: a connection that is idle holds nothing of what a request needs.
@@ -110,17 +104,18 @@ fn patience(connection: &Connection, worker: &Worker) -> Duration {
 }
 
 /// The next head, if it begins within `idle`.
-async fn next_head(client: &Client, idle: Duration, worker: &Worker) -> Result<Bytes, NoHead> {
-    let (limit, sizes) = {
-        let generation = worker.generation();
-        let heads = &generation.heads;
-        (generation.global().limits.header_timeout, (heads.line, heads.total))
-    };
-    client.head(idle, limit, sizes).await
+fn next_head<'a>(
+    client: &'a Client,
+    idle: Duration,
+    worker: &Worker,
+) -> impl Future<Output = Result<Bytes, NoHead>> + use<'a> {
+    let generation = worker.generation();
+    let heads = &generation.heads;
+    client.head(idle, generation.global().limits.header_timeout, (heads.line, heads.total))
 }
 
 /// Answers whoever speaks HTTP in clear to a port for TLS, and ends the connection (nginx: 497).
-pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
+pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: &Rc<Worker>) {
     let client = Rc::new(Client::new(io, BytesMut::new(), connection.control.clone()));
     let generation = worker.generation();
     let limits = &generation.global().limits;
@@ -135,7 +130,7 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<
         Err(no_head) => (Bytes::new(), page_for(no_head)),
     };
     if let Some(page) = page {
-        let seat = Seat { connection: &connection, generation: &generation, worker: &worker };
+        let seat = Seat { connection: &connection, generation: &generation, worker };
         refuse(&client, page, &head, seat).await;
     }
 }

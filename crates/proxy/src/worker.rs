@@ -303,7 +303,7 @@ impl Worker {
             one.control.backlog.look();
             one.control.owed.look();
             one.control.under_way.look();
-            one.guest.iter().for_each(Guest::make_way);
+            one.guest.iter().for_each(|guest| guest.make_way());
         }
         let is_short = self.shared.load.is_out_of_memory();
         let all = self.connections.borrow();
@@ -397,7 +397,8 @@ impl Worker {
     /// Whether a request of this connection is turned away; then one more was. Who was let in under full pressure has
     /// one request.
     pub(crate) fn refuses_request(&self, connection: &Connection) -> bool {
-        let refuses = self.is_overloaded() && !connection.guest.as_ref().is_some_and(Guest::asks);
+        let refuses =
+            self.is_overloaded() && !connection.guest.as_ref().is_some_and(|guest| guest.asks());
         if refuses {
             self.refused_request(connection);
         }
@@ -436,7 +437,7 @@ impl Worker {
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
     /// newcomer. Under full pressure a few are let in for one request each, and as many as were ended: whoever holds
     /// the memory must not keep others out.
-    pub(crate) fn admits(&self, socket: &impl AsRawFd) -> Option<Option<Guest>> {
+    pub(crate) fn admits(&self, socket: &impl AsRawFd) -> Option<Option<Box<Guest>>> {
         let refusal = if self.taken() >= self.places() {
             Refusal::Connections
         } else if !wire::descriptors::client_fits(socket) {
@@ -445,7 +446,7 @@ impl Worker {
             return Some(None);
         } else if Rc::strong_count(&self.guests) <= FEW || self.freed.get() > 0 {
             self.freed.set(self.freed.get().saturating_sub(1));
-            return Some(Some(Guest::new(&self.guests)));
+            return Some(Some(Box::new(Guest::new(&self.guests))));
         } else {
             Refusal::Pressure
         };

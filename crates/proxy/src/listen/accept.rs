@@ -3,13 +3,15 @@
 use super::{Sockets, carried, passthrough};
 use crate::connection::{Connection, Guest};
 use crate::generation::{Generation, Onward};
-use crate::worker::{Expected, Worker};
+use crate::load::Witness;
+use crate::worker::{Entry, Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
 use socket2::Socket;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
+use wire::http1::Client;
 use wire::http2::starts_http2;
 use wire::lane::{self, Lane, Owner};
 use wire::{Io, Timer};
@@ -143,32 +146,61 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
         recorder.tally().accepted(admitted.is_some());
     }
     let Some((guest, young)) = admitted else { return };
-    let serving = worker.clone();
-    let task =
-        tokio::task::spawn_local(lane::in_turn_of(Lane::of_newcomer(peer.ip()), async move {
-            if let Err(error) = converse(tcp, peer, entrance, serving, (serial, guest, young)).await
-            {
-                tracing::debug!(%peer, %error, "a connection ended before its first request");
-            }
-        }));
+    let opening = Box::pin(open(tcp, peer, entrance, worker.clone(), (serial, guest, young)));
+    let serving = converse(opening, worker.clone(), worker.witness(peer, serial));
+    let lane = Lane::of_newcomer(peer.ip());
+    let task = tokio::task::spawn_local(lane::in_turn_of(lane, serving));
     worker.served_by(serial, task.abort_handle());
 }
 
-/// A connection from its first byte.
+/// What a connection speaks, once its client has said so.
+enum Spoken {
+    Http1(Rc<Client>),
+    Http2(Io),
+}
+
+/// It has begun, and has its place in the books.
+struct Open {
+    spoken: Spoken,
+    connection: Rc<Connection>,
+    entry: Entry,
+}
+
+/// A connection from its first byte to its last. How it begins is boxed: while it waits for requests it holds no room
+/// for that.
 async fn converse(
+    opening: Pin<Box<impl Future<Output = io::Result<Option<Open>>>>>,
+    worker: Rc<Worker>,
+    witness: Witness,
+) {
+    let (spoken, connection, _entry) = match opening.await {
+        Ok(Some(Open { spoken, connection, entry })) => (spoken, connection, entry),
+        Ok(None) => return,
+        Err(error) => {
+            let peer = witness.peer;
+            return tracing::debug!(%peer, %error, "a connection ended before its first request");
+        }
+    };
+    match spoken {
+        Spoken::Http1(client) => http1::serve(client, connection, worker).await,
+        Spoken::Http2(io) => Box::pin(http2::serve(io, connection, worker)).await,
+    }
+}
+
+/// Finds out what a connection speaks; none if it has ended, or was carried on to its end.
+async fn open(
     mut tcp: TcpStream,
     peer: SocketAddr,
     entrance: Entrance,
     worker: Rc<Worker>,
-    (serial, guest, young): (u64, Option<Guest>, Expected),
-) -> io::Result<()> {
-    let _witness = worker.witness(peer, serial);
+    (serial, guest, young): (u64, Option<Box<Guest>>, Expected),
+) -> io::Result<Option<Open>> {
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let announced = announced(&mut tcp, local.port(), &generation, &worker).await?;
     if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
-        return Ok(());
+        return Ok(None);
     }
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
@@ -178,51 +210,44 @@ async fn converse(
     };
     if !entrance.is_tls() {
         let connection = make(None);
-        let _entry = worker.enter(&connection);
+        let entry = worker.enter(&connection);
         drop(young);
-        return plain(Io::Plain(tcp), connection, worker).await;
+        return Ok(plain(Io::Plain(tcp), connection, entry, &worker).await);
     }
     let limit = generation.global().limits.header_timeout;
     let door = entrance.door().and_then(|door| generation.doors.get(&door));
     if let Some(door) = door.filter(|door| door.speaks.is_carried()) {
         let carrying = carried::accept(tcp, door, limit, |total| worker.numbers.below(total));
         // Whoever is not wanted sees a connection that ends, and no alert.
-        let Some((client, onward)) = Box::pin(carrying).await? else { return Ok(()) };
+        let Some((client, onward)) = Box::pin(carrying).await? else { return Ok(None) };
         drop(generation);
-        return Box::pin(carry_on(client, &onward, make(None), worker, young)).await;
+        return Box::pin(carry_on(client, &onward, make(None), &worker, young)).await;
     }
     if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
         drop(generation);
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
-        Box::pin(http1::refuse_plain(Io::Plain(tcp), connection, worker.clone())).await;
-        return Ok(());
+        Box::pin(http1::refuse_plain(Io::Plain(tcp), connection, &worker)).await;
+        return Ok(None);
     }
     if entrance.door().is_none()
         && !generation.passthrough.is_empty()
         && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
-        // Boxed: connections that wait for requests hold no room for it.
         let onward = Onward { group, tls: None };
-        return Box::pin(carry_on(tcp, &onward, make(None), worker, young)).await;
+        return Box::pin(carry_on(tcp, &onward, make(None), &worker, young)).await;
     }
     let handshake = Box::pin(shake_hands(tcp, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
-    let Some((stream, session)) = accepted else { return Ok(()) };
-    drop(generation);
+    let Some((stream, session)) = accepted else { return Ok(None) };
     let connection = make(Some(session));
-    let _entry = worker.enter(&connection);
-    drop(young);
-    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let entry = worker.enter(&connection);
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
-    if speaks_http2 {
-        Box::pin(http2::serve(io, connection, worker.clone())).await
-    } else {
-        http1::serve(io, BytesMut::new(), connection, worker.clone()).await
-    }
-    Ok(())
+    let spoken = if is_http2 { Spoken::Http2(io) } else { http1(io, BytesMut::new(), &connection) };
+    Ok(Some(Open { spoken, connection, entry }))
 }
 
 /// A connection that goes on to an upstream, whatever is in it.
@@ -230,19 +255,19 @@ async fn carry_on(
     client: impl carried::Carry,
     onward: &Onward,
     connection: Rc<Connection>,
-    worker: Rc<Worker>,
+    worker: &Rc<Worker>,
     young: Expected,
-) -> io::Result<()> {
+) -> io::Result<Option<Open>> {
     let _entry = worker.enter(&connection);
     drop(young);
     if let Some(shadow) = worker.listen.shadow() {
         // A copy goes to nobody; its connection just ends.
         shadow.carried(onward.group.id.as_str());
-        return Ok(());
+        return Ok(None);
     }
     let _working = worker.recorder.as_ref().map(|_| connection.work());
     lane::take(Lane::of(Owner::CARRIED, Arc::as_ptr(&onward.group).addr()));
-    passthrough::pass(client, &connection, &worker, onward).await
+    passthrough::pass(client, &connection, worker, onward).await.map(|()| None)
 }
 
 /// What the PROXY protocol header of a connection says, if it begins with one.
@@ -286,7 +311,12 @@ async fn begins_tls(tcp: &TcpStream) -> io::Result<bool> {
 }
 
 /// HTTP in clear: its first bytes tell the version (prior knowledge, RFC 9113 section 3.3).
-async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io::Result<()> {
+async fn plain(
+    mut io: Io,
+    connection: Rc<Connection>,
+    entry: Entry,
+    worker: &Worker,
+) -> Option<Open> {
     let mut buffer = BytesMut::new();
     let limit = worker.generation().global().limits.header_timeout;
     let may_be_http2 = worker.generation().global().http2;
@@ -310,17 +340,17 @@ async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io
         }),
     );
     let verdict = verdict.await;
-    drop(timer);
-    match verdict {
-        Ok(None) => {}
-        Ok(Some(true)) if may_be_http2 => {
-            Box::pin(http2::serve(Io::Rewound(buffer, Box::new(io)), connection, worker)).await;
-        }
-        // A preface that never came to its end is no request either.
-        Ok(Some(_)) | Err(_) if !buffer.is_empty() => {
-            http1::serve(io, buffer, connection, worker).await
-        }
-        Ok(Some(_)) | Err(_) => {}
+    // A preface that never came to its end is no request either.
+    if matches!(verdict, Ok(None)) || buffer.is_empty() {
+        return None;
     }
-    Ok(())
+    let spoken = match verdict {
+        Ok(Some(true)) if may_be_http2 => Spoken::Http2(Io::Rewound(buffer, Box::new(io))),
+        _ => http1(io, buffer, &connection),
+    };
+    Some(Open { spoken, connection, entry })
+}
+
+fn http1(io: Io, buffer: BytesMut, connection: &Connection) -> Spoken {
+    Spoken::Http1(Rc::new(Client::new(io, buffer, connection.control.clone())))
 }

@@ -14,7 +14,7 @@ pub(super) fn find(exchange: &mut Exchange) {
     let connection = &exchange.connection;
     let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
     exchange.client =
-        address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
+        address(&global.real_ip, global.proxy_protocol, peer, connection.announced(), headers);
     let global = exchange.generation.global();
     let (forwarded, id) = (forwarded(exchange, global), request_id(exchange, global));
     (exchange.forwarded, exchange.request_id) = (forwarded, id);
@@ -31,7 +31,7 @@ pub(super) fn forget(exchange: &mut Exchange) {
     let connection = &exchange.connection;
     let (peer, headers) = (connection.peer.ip(), heard(exchange));
     exchange.client =
-        address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
+        address(&global.real_ip, global.proxy_protocol, peer, connection.announced(), headers);
 }
 
 /// The header section as it came: what a snippet writes there makes nobody another client.
@@ -54,7 +54,7 @@ pub(super) fn of_server(exchange: &mut Exchange) {
     };
     let connection = &exchange.connection;
     let (peer, headers) = (connection.peer.ip(), heard(exchange));
-    exchange.client = real.client(peer, connection.announced, headers).unwrap_or(peer);
+    exchange.client = real.client(peer, connection.announced(), headers).unwrap_or(peer);
 }
 
 /// The peer; where that is trusted, the PROXY protocol's source; and where that is trusted (or there is none), the last
@@ -95,7 +95,7 @@ pub(crate) fn address(
 /// do, too: the header of a proxy that is trusted, else the address that is announced.
 pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
     let global = exchange.generation.global();
-    let (real, announced) = (&global.real_ip, exchange.connection.announced?);
+    let (real, announced) = (&global.real_ip, exchange.connection.announced()?);
     if !(global.proxy_protocol && real.forwarded_headers) {
         return None;
     }
@@ -126,7 +126,7 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
     let host = header("x-forwarded-host").as_ref().and_then(first);
     let destination = exchange
         .connection
-        .announced
+        .announced()
         .filter(|_| global.proxy_protocol)
         .map(|to| to.destination.port());
     let own_scheme = if exchange.connection.tls.is_some() { "https" } else { "http" };

@@ -2,7 +2,6 @@
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
 use super::{client_address, client_fields, errors, hops, route_filters};
-use crate::connection::Connection;
 use crate::exchange::{Authenticated, Exchange, Forwarded};
 use crate::snippet::Told;
 use crate::variables;
@@ -200,8 +199,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     let client = exchange.client_text();
     put("X-Real-IP", &client);
     if real.forwarded_headers && real.full_forwarded_for {
-        let Connection { announced, peer, .. } = &*exchange.connection;
-        let direct = announced.map_or(*peer, |announced| announced.source).ip().to_string();
+        let direct = exchange.connection.source().ip().to_string();
         match &received {
             Some(received) => {
                 put("X-Forwarded-For", &[&received[..], b", ", direct.as_bytes()].concat())

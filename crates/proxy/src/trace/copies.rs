@@ -28,7 +28,7 @@ pub(crate) fn begin(shadow: &Shadow, exchange: &mut Exchange) {
         exchange.request.authority = own.into_owned().into();
     }
     let client = forwarded_for(exchange);
-    if client.is_none() && exchange.connection.announced.is_none() {
+    if client.is_none() && exchange.connection.announced().is_none() {
         shadow.without_client();
     }
     if let Some(original) = original(exchange, client) {
@@ -104,7 +104,7 @@ fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
         let server_name = (!host.is_empty()).then(|| host.to_string());
         TlsSession { server_name, ..TlsSession::default() }
     });
-    let mut original = Connection::new(copy.serial, peer, local, copy.announced, tls);
+    let mut original = Connection::new(copy.serial, peer, local, copy.announced(), tls);
     original.door = copy.door;
     original.requests.set(copy.requests.get());
     Some(original)

@@ -33,7 +33,7 @@ fn client(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let peer = exchange.connection.peer.ip();
     let real = &exchange.generation.global().real_ip;
-    let outcome = match exchange.connection.announced {
+    let outcome = match exchange.connection.announced() {
         _ if exchange.client == peer => format!("{peer}, the peer itself"),
         Some(announced) if announced.source.ip().to_canonical() == exchange.client => {
             format!("{}, by the PROXY protocol header of {peer}", exchange.client)

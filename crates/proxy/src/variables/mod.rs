@@ -257,22 +257,22 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RemotePort | V::RealipRemotePort => put!(out, "{}", connection.peer.port()),
         V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
         V::ProxyProtocolAddr => {
-            if let Some(announced) = connection.announced {
+            if let Some(announced) = connection.announced() {
                 put!(out, "{}", announced.source.ip());
             }
         }
         V::ProxyProtocolPort => {
-            if let Some(announced) = connection.announced {
+            if let Some(announced) = connection.announced() {
                 put!(out, "{}", announced.source.port());
             }
         }
         V::ProxyProtocolServerAddr => {
-            if let Some(announced) = connection.announced {
+            if let Some(announced) = connection.announced() {
                 put!(out, "{}", announced.destination.ip());
             }
         }
         V::ProxyProtocolServerPort => {
-            if let Some(announced) = connection.announced {
+            if let Some(announced) = connection.announced() {
                 put!(out, "{}", announced.destination.port());
             }
         }

@@ -33,7 +33,8 @@ const SYSTEM_HOLDS: usize = 16 << 10;
 pub struct Client {
     io: RefCell<Io>,
     buffer: RefCell<BytesMut>,
-    body: RefCell<BodyState>,
+    /// That of the request at hand, if it has one.
+    body: RefCell<Option<Box<BodyState>>>,
     /// Interim answers of the request that is being answered.
     pub interims: Rc<Interims>,
     /// What goes out before the next answer.
@@ -41,7 +42,6 @@ pub struct Client {
     /// Everything else that is known about the connection.
     pub control: Rc<Control>,
     timer: Timer,
-    body_timer: Timer,
     debt: Debt,
 }
 
@@ -51,6 +51,7 @@ struct BodyState {
     continue_first: bool,
     received: u64,
     patience: Patience,
+    timer: Timer,
 }
 
 /// What came instead of a head.
@@ -74,38 +75,32 @@ pub enum NoHead {
 impl Client {
     /// A connection whose first bytes may have been read already.
     pub fn new(io: Io, buffer: BytesMut, control: Rc<Control>) -> Self {
-        let body = BodyState {
-            decoder: Decoder::Done,
-            continue_first: false,
-            received: 0,
-            patience: Patience::between(Duration::ZERO),
-        };
         Self {
             io: RefCell::new(io),
             buffer: RefCell::new(buffer),
-            body: RefCell::new(body),
+            body: RefCell::default(),
             interims: Rc::default(),
             early: RefCell::default(),
             control,
             timer: Timer::new(Duration::from_secs(60)),
-            body_timer: Timer::new(Duration::from_secs(60)),
             debt: Debt::default(),
         }
     }
 
     /// The next head, whole. `idle` is the time until its first byte, `limit` that from there to its end.
-    pub async fn head(
+    pub fn head(
         &self,
         idle: Duration,
         limit: Duration,
         sizes: (usize, usize),
-    ) -> Result<Bytes, NoHead> {
+    ) -> impl Future<Output = Result<Bytes, NoHead>> {
         self.debt.begin(&self.control.owed);
         let mut scanned = 0;
         let mut started = !self.buffer.borrow().is_empty();
         self.timer.reset(if started { limit } else { idle });
         let (mut turn, mut looked) = (None, false);
-        poll_fn(|cx| {
+        // Not an async function, which would hold its arguments twice: it is what an idle connection consists of.
+        poll_fn(move |cx| {
             loop {
                 if let Some(found) = self.take_head(&mut scanned, sizes) {
                     return Poll::Ready(found);
@@ -133,7 +128,6 @@ impl Client {
                 }
             }
         })
-        .await
     }
 
     /// Cuts a whole head off the buffer, if there is one.
@@ -171,36 +165,40 @@ impl Client {
         expects_continue: bool,
         idle: Duration,
     ) -> Body {
-        *self.body.borrow_mut() = BodyState {
-            decoder: Decoder::new(framing),
-            continue_first: expects_continue,
-            received: 0,
-            patience: Patience::between(idle),
-        };
+        let is_none = framing == Framing::None && !expects_continue;
+        *self.body.borrow_mut() = (!is_none).then(|| {
+            Box::new(BodyState {
+                decoder: Decoder::new(framing),
+                continue_first: expects_continue,
+                received: 0,
+                patience: Patience::between(idle),
+                timer: Timer::new(idle),
+            })
+        });
         match framing {
             Framing::None => Body::empty(),
-            _ => Body::from_source(RequestBody { client: self.clone(), framing }),
+            _ => Body::from_source(RequestBody(self.clone())),
         }
     }
 
     /// What is left of the body.
     pub fn rest_of_body(self: &Rc<Self>) -> Body {
-        Body::from_source(RequestBody { client: self.clone(), framing: Framing::Chunked })
+        Body::from_source(RequestBody(self.clone()))
     }
 
     /// Whether the body was read to its end.
     pub fn body_is_done(&self) -> bool {
-        self.body.borrow().decoder.is_done()
+        self.body.borrow().as_ref().is_none_or(|body| body.decoder.is_done())
     }
 
     /// Whether the client still waits for `100 Continue`.
     pub fn awaits_continue(&self) -> bool {
-        self.body.borrow().continue_first
+        self.body.borrow().as_ref().is_some_and(|body| body.continue_first)
     }
 
     /// Bytes of the body that arrived.
     pub fn body_received(&self) -> u64 {
-        self.body.borrow().received
+        self.body.borrow().as_ref().map_or(0, |body| body.received)
     }
 
     /// Ready when the client has gone while its whole request is being answered; reads ahead a little.
@@ -237,7 +235,9 @@ impl Client {
 
     /// What is left of interim answers, to go out with the answer; nothing may come between that and its body.
     pub fn take_interims(&self) -> BytesMut {
-        self.body.borrow_mut().continue_first = false;
+        if let Some(body) = &mut *self.body.borrow_mut() {
+            body.continue_first = false;
+        }
         self.early.take()
     }
 
@@ -331,6 +331,7 @@ impl Client {
 
     fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let mut body = self.body.borrow_mut();
+        let Some(body) = &mut *body else { return Poll::Ready(Ok(None)) };
         if std::mem::take(&mut body.continue_first) && !body.decoder.is_done() {
             self.early.borrow_mut().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             self.push_interims(cx);
@@ -356,7 +357,7 @@ impl Client {
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
                 Poll::Pending => {
-                    ready!(body.patience.poll_exhausted(&self.body_timer, cx));
+                    ready!(body.patience.poll_exhausted(&body.timer, cx));
                     return Poll::Ready(Err(BodyError::Timeout));
                 }
             }
@@ -377,30 +378,27 @@ fn may_become_head(bytes: &[u8]) -> bool {
 
 /// The body of the request that is being answered.
 #[derive(Debug)]
-struct RequestBody {
-    client: Rc<Client>,
-    framing: Framing,
-}
+struct RequestBody(Rc<Client>);
 
 impl BodySource for RequestBody {
     fn length(&self) -> Length {
-        match (&self.client.body.borrow().decoder, self.framing) {
-            (Decoder::Done, _) => Length::Known(0),
-            (Decoder::Length(remaining), _) => Length::Known(*remaining),
-            _ => Length::Unknown,
+        match self.0.body.borrow().as_ref().map(|body| &body.decoder) {
+            None | Some(Decoder::Done) => Length::Known(0),
+            Some(Decoder::Length(remaining)) => Length::Known(*remaining),
+            Some(_) => Length::Unknown,
         }
     }
 
     // Whether all of it lies in the connection's buffer.
     fn is_at_hand(&self) -> bool {
         match self.length() {
-            Length::Known(length) => self.client.buffer.borrow().len() as u64 >= length,
+            Length::Known(length) => self.0.buffer.borrow().len() as u64 >= length,
             Length::Unknown => false,
         }
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
-        self.client.poll_frame(cx)
+        self.0.poll_frame(cx)
     }
 }
 
