@@ -10,6 +10,7 @@ use h2::Reason;
 use http::StatusCode;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,12 +30,16 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What a stream costs that comes after that.
 const LATE: i64 = 10;
 
-/// Serves a client until the connection ends.
+/// Serves a client until the connection ends. How it begins is boxed: it holds room for that no longer.
 pub(crate) async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
-    let generation = worker.generation();
-    let global = generation.global();
-    let held = Held::new(connection.control.clone());
     let (guarded, budget) = Guarded::new(io);
+    let Some(session) = Box::pin(begin(guarded, worker.generation())).await else { return };
+    let held = Held::new(connection.control.clone());
+    Streams::new(connection, worker, budget, held).run(session).await;
+}
+
+async fn begin(guarded: Guarded, generation: Arc<Generation>) -> Option<Box<Session>> {
+    let global = generation.global();
     let handshake = h2::server::Builder::new()
         .initial_window_size(64 << 10)
         .initial_connection_window_size(1 << 20)
@@ -46,9 +51,15 @@ pub(crate) async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>
         .max_local_error_reset_streams(Some(LOCAL_RESETS))
         .handshake(guarded);
     match tokio::time::timeout(global.limits.header_timeout, handshake).await {
-        Ok(Ok(session)) => Streams::new(connection, worker, budget, held).run(session).await,
-        Ok(Err(error)) => tracing::debug!(%error, "HTTP/2 did not start"),
-        Err(_) => tracing::debug!("HTTP/2 did not start in time"),
+        Ok(Ok(session)) => Some(Box::new(session)),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "HTTP/2 did not start");
+            None
+        }
+        Err(_) => {
+            tracing::debug!("HTTP/2 did not start in time");
+            None
+        }
     }
 }
 
@@ -104,7 +115,7 @@ impl Streams {
         }
     }
 
-    async fn run(mut self, mut session: Session) {
+    async fn run(mut self, mut session: Box<Session>) {
         let timer = Timer::new(Duration::from_secs(60));
         loop {
             match self.next(&mut session, &timer).await {
@@ -245,7 +256,7 @@ fn rules_of(generation: &Generation) -> Rules {
 }
 
 /// Ends a connection at once, with a reason.
-async fn shut(mut session: Session, reason: Reason) {
+async fn shut(mut session: Box<Session>, reason: Reason) {
     session.abrupt_shutdown(reason);
     let closed = poll_fn(|cx| session.poll_closed(cx));
     // A client that does not read gets no reason.
