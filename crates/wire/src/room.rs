@@ -128,6 +128,15 @@ impl Loan {
         fits.then(|| self.size.fetch_add(count, Ordering::Relaxed))
     }
 
+    /// Whether half of everything is left, and half of what its namespace may have.
+    pub(super) fn is_of_plenty(&self) -> bool {
+        let is_half_left = |bound: &Bound| {
+            let (used, most, _) = bound.now();
+            used <= most / 2
+        };
+        is_half_left(&self.total) && is_half_left(&self.share)
+    }
+
     /// Whether it is enough for so many bytes, or could be made so.
     pub(super) fn is_enough(&self, bytes: u64) -> bool {
         let more = bytes.next_multiple_of(Self::STEP).saturating_sub(self.size());

@@ -3,9 +3,9 @@
 
 use super::{Loan, Room};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -133,6 +133,14 @@ impl Scrap {
             at += piece.len() as u64;
         }
         Ok(())
+    }
+
+    /// Fills `data` from this place on as far as the system has it in memory, and never waits; how far that is.
+    pub(super) fn read_at_hand(&self, data: &mut [u8], offset: u64) -> usize {
+        let Some(file) = self.file.get() else { return 0 };
+        let mut room = [IoSliceMut::new(data)];
+        // Some file systems know no such reading: whoever wants the bytes waits for them then.
+        rustix::io::preadv2(file, &mut room, offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
     }
 
     /// Fills `data` from this place on.

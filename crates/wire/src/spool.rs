@@ -15,6 +15,9 @@ const READ: u64 = 64 << 10;
 /// Bytes in memory that every body may have without asking; so many at least are gathered before they are written to a
 /// file, by a thread that may take the core from that of traffic.
 const OWN: usize = 16 << 10;
+/// Bytes that a body may gather while there is plenty of memory to lend: threads hand over to one another for each
+/// write, and again for its end, which costs as much as moving those bytes.
+const PLENTY: u64 = 256 << 10;
 /// Smaller pieces are copied behind one another: each would keep the whole buffer that it came in.
 const SMALL: usize = 1 << 10;
 
@@ -34,6 +37,9 @@ pub struct Spool {
     trailers: Option<Headers>,
     position: u64,
     piece: usize,
+    /// What was read last: whoever got it is mostly done with it when the next piece is wanted, which takes its place.
+    last: Bytes,
+    /// What a thread reads from the disk itself.
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
@@ -66,11 +72,12 @@ impl Spool {
     /// than a few.
     fn borrows(&mut self, limit: usize, scratch: &Scratch, owner: &Arc<str>) -> bool {
         let limit = if self.file.is_some() { 0 } else { limit as u64 };
-        if self.in_memory > Loan::STEP.max(limit) {
+        if self.in_memory > PLENTY.max(limit) {
             return false;
         }
         let loan = self.loan.get_or_insert_with(|| Arc::new(scratch.lend(owner)));
-        loan.is_enough(self.in_memory)
+        let beyond_plenty = self.in_memory > Loan::STEP.max(limit) && !loan.is_of_plenty();
+        !beyond_plenty && loan.is_enough(self.in_memory)
     }
 
     /// Writes what is in memory to the file.
@@ -134,21 +141,13 @@ impl Spool {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame>, BodyError>> {
         if let Some(file) = self.file.as_ref().filter(|_| self.position < self.in_file) {
-            let (offset, count) = (self.position, READ.min(self.in_file - self.position));
-            let reading = self.reading.get_or_insert_with(|| {
-                let file = file.clone();
-                tokio::task::spawn_blocking(move || read_at(&file, offset, count))
-            });
-            // What is given out goes to an upstream at once.
-            if reading.is_finished() {
-                ready!(turn::poll_room(cx));
-            }
-            let read = ready!(std::pin::Pin::new(reading).poll(cx));
-            turn::moved(usize::try_from(count).unwrap_or(0));
-            self.reading = None;
-            let data = read.map_err(|_| BodyError::Storage)?;
-            let data = data.map_err(|failed| error(NotKept::Refused(failed)))?;
+            let file = file.clone();
+            let data = ready!(self.poll_file(&file, cx))?;
+            turn::moved(data.len());
             self.position += data.len() as u64;
+            if self.position < self.in_file {
+                self.last = data.clone();
+            }
             return Poll::Ready(Ok(Some(Frame::Data(data))));
         }
         if let Some(data) = self.memory.get(self.piece) {
@@ -159,12 +158,42 @@ impl Spool {
         let trailers = self.trailers.take().filter(|trailers| !trailers.is_empty());
         Poll::Ready(Ok(trailers.map(Frame::Trailers)))
     }
+
+    /// The next bytes of the file. What was just written is still in memory of the system, and is read at once; only
+    /// what has to come from a disk is waited for.
+    fn poll_file(
+        &mut self,
+        file: &Arc<Scrap>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Bytes, BodyError>> {
+        // What is given out goes to an upstream at once.
+        if self.reading.as_ref().is_none_or(JoinHandle::is_finished) {
+            ready!(turn::poll_room(cx));
+        }
+        if self.reading.is_none() {
+            let count = READ.min(self.in_file - self.position);
+            let mut room = std::mem::take(&mut self.last).try_into_mut().unwrap_or_default();
+            room.resize(usize::try_from(count).unwrap_or(0), 0);
+            let read = file.read_at_hand(&mut room, self.position);
+            if read > 0 {
+                room.truncate(read);
+                return Poll::Ready(Ok(room.freeze()));
+            }
+            let (file, offset) = (file.clone(), self.position);
+            let read = tokio::task::spawn_blocking(move || read_at(&file, offset, room));
+            self.reading = Some(read);
+        }
+        let Some(reading) = &mut self.reading else { return Poll::Pending };
+        let read = ready!(std::pin::Pin::new(reading).poll(cx));
+        self.reading = None;
+        let data = read.map_err(|_| BodyError::Storage)?;
+        Poll::Ready(data.map_err(|failed| error(NotKept::Refused(failed))))
+    }
 }
 
-fn read_at(file: &Scrap, offset: u64, count: u64) -> io::Result<Bytes> {
-    let mut data = BytesMut::zeroed(usize::try_from(count).unwrap_or(0));
-    file.read_exact_at(&mut data, offset)?;
-    Ok(data.freeze())
+fn read_at(file: &Scrap, offset: u64, mut room: BytesMut) -> io::Result<Bytes> {
+    file.read_exact_at(&mut room, offset)?;
+    Ok(room.freeze())
 }
 
 fn error(reason: NotKept) -> BodyError {
@@ -189,7 +218,7 @@ mod tests {
     async fn single_bytes_are_written_and_read_back_in_large_pieces() {
         let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
         let (mut spool, mut writes) = (Spool::default(), 0);
-        let whole: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
+        let whole: Vec<u8> = (0..600_000).map(|at| (at % 251) as u8).collect();
         for at in 0..whole.len() {
             let before = spool.in_file;
             let byte = Bytes::copy_from_slice(&whole[at..=at]);
@@ -197,14 +226,14 @@ mod tests {
             writes += usize::from(spool.in_file > before);
         }
         spool.end(None);
-        assert!(writes <= 1 + whole.len() / super::OWN, "{writes} writes");
+        assert!((2..=1 + whole.len() / super::OWN).contains(&writes), "{writes} writes");
         for _ in 0..2 {
             let (mut body, mut read, mut frames) = (Body::spool(spool.again()), Vec::new(), 0);
             while let Some(Frame::Data(data)) = body.frame().await.expect("read") {
                 read.extend_from_slice(&data);
                 frames += 1;
             }
-            assert!(read == whole && frames <= 4, "{frames} frames");
+            assert!(read == whole && frames <= 12, "{frames} frames");
         }
     }
 
@@ -218,7 +247,7 @@ mod tests {
         };
         assert_eq!(push(8 << 10).await, (false, false));
         assert_eq!(push(8 << 10).await, (false, true));
-        assert_eq!(push(48 << 10).await, (false, true));
+        assert_eq!(push(240 << 10).await, (false, true));
         assert_eq!(push(1).await, (true, false));
         let lend = || Some(scratch.lend(&owner)).filter(|loan| loan.is_enough(1));
         let lent: Vec<_> = std::iter::from_fn(lend).collect();
@@ -241,7 +270,7 @@ mod tests {
             assert_eq!(spool.size(), 1 << 20);
             writes
         };
-        assert!(writes().await <= 16);
+        assert!(writes().await <= 4);
         assert_eq!(scratch.memory().0, 0, "what is lent for a piece is given back with it");
         let lend = || Some(scratch.lend(&owner)).filter(|loan| loan.is_enough(1));
         let lent: Vec<_> = std::iter::from_fn(lend).collect();
@@ -270,10 +299,10 @@ mod tests {
     #[tokio::test]
     async fn what_has_no_room_is_said_so() {
         let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
-        scratch.bound(100 << 10);
+        scratch.bound(1 << 20);
         let mut spool = Spool::default();
         let mut push =
-            async || spool.push(Bytes::from(vec![0; 40 << 10]), 8 << 10, &scratch, &owner).await;
+            async || spool.push(Bytes::from(vec![0; 300 << 10]), 8 << 10, &scratch, &owner).await;
         assert_eq!(push().await, Ok(()));
         assert_eq!(push().await, Err(BodyError::NoRoom));
     }

@@ -232,7 +232,8 @@ impl Streams {
         let load = self.load.clone();
         let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
         let (connection, worker) = (self.connection.clone(), self.worker.clone());
-        tokio::task::spawn_local(lane::in_turn(async move {
+        // Boxed: who makes tasks moves them ten times, and this one is of kilobytes.
+        tokio::task::spawn_local(lane::in_turn(Box::pin(async move {
             let _witness = worker.witness(connection.peer, connection.serial);
             match request {
                 Ok(request) => {
@@ -241,7 +242,7 @@ impl Streams {
                 Err(status) => turn.turn_away(status).await,
             }
             drop((load, under_way));
-        }));
+        })));
     }
 }
 
