@@ -75,7 +75,8 @@ impl Bench {
             Some(asked) => Some((asked, self.another()?)),
             None => None,
         };
-        let turns = running.iter().map(|peer| (peer.peer.name(), peer, peer.http));
+        let proxies = running.iter().filter(|peer| Peer::PROXIES.contains(&peer.peer));
+        let turns = proxies.map(|peer| (peer.peer.name(), peer, peer.http));
         let control = apart.iter().map(|(asked, other)| (CONTROL, *asked, other.http));
         let turns: Vec<_> = turns.chain(control).collect();
         let mut found = BTreeMap::new();

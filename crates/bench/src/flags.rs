@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -51,6 +52,14 @@ pub(crate) enum Command {
     },
     /// Writes the document from the results again
     Report,
+    /// Passes on what comes to a port of loopback; what it costs is the floor of the others
+    #[command(hide = true)]
+    Floor {
+        /// The port
+        port: u16,
+        /// Where it goes
+        upstream: SocketAddr,
+    },
 }
 
 /// What is measured, and where the results go.

@@ -28,7 +28,7 @@ impl Bench {
     pub(crate) fn idle(&mut self, scenario: &Scenario, count: usize) -> Result<Idle> {
         let mut grown: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for round in 1..=self.rounds {
-            for peer in self.peers.clone() {
+            for peer in self.peers.clone().into_iter().filter(|peer| scenario.is_for(*peer)) {
                 let bytes = self.idle_turn(scenario, peer, count)?;
                 let name = peer.name();
                 eprintln!(

@@ -93,8 +93,7 @@ impl Bench {
 
     /// Measures one scenario on all peers.
     pub(crate) fn traffic(&mut self, scenario: &Scenario, peers: &[Running]) -> Result<Traffic> {
-        let takes_part =
-            |running: &&Running| scenario.snippet.is_none() || running.peer != Peer::Haproxy;
+        let takes_part = |running: &&Running| scenario.is_for(running.peer);
         let peers: Vec<&Running> = peers.iter().filter(takes_part).collect();
         let mut turns: Vec<Turns> = peers.iter().map(|_| Turns::default()).collect();
         for round in 1..=self.rounds {

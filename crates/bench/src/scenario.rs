@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustls::pki_types::ServerName;
 
 use crate::load::{ENOUGH, GRPC_MESSAGE, Pace, Plan, Prepared, Protocol, WEBSOCKET_KEY};
-use crate::peers::{GRPC, HEADERS, REWRITE, Running, SECURE, Snippet};
+use crate::peers::{GRPC, HEADERS, Peer, REWRITE, Running, SECURE, Snippet};
 use crate::tls::Certificate;
 
 /// How a connection is secured.
@@ -58,9 +58,12 @@ const SIMPLE: Scenario = Scenario {
     shape: (64, 1),
 };
 
+/// The traffic that the floor is measured with, too.
+pub(crate) const KEEP_ALIVE: &str = "http1";
+
 /// All of them, in the order of the report; those with the same hosts share a start of the proxies.
 pub(crate) const SCENARIOS: [Scenario; 16] = [
-    Scenario { name: "http1", title: "HTTP/1.1 keep-alive, small body", ..SIMPLE },
+    Scenario { name: KEEP_ALIVE, title: "HTTP/1.1 keep-alive, small body", ..SIMPLE },
     Scenario { name: "body-16k", title: "HTTP/1.1, 16 KiB body down", path: "/16k", ..SIMPLE },
     Scenario { name: "body-1m", title: "HTTP/1.1, 1 MiB body down", path: "/1m", ..SIMPLE },
     Scenario { name: "upload-16k", title: "HTTP/1.1, 16 KiB body up", upload: 16 << 10, ..SIMPLE },
@@ -131,6 +134,15 @@ pub(crate) fn hosts(count: usize) -> Vec<String> {
 }
 
 impl Scenario {
+    /// Whether a peer has a part in it.
+    pub(crate) fn is_for(&self, peer: Peer) -> bool {
+        match peer {
+            Peer::Haproxy => self.snippet.is_none(),
+            Peer::Floor => self.name == KEEP_ALIVE,
+            Peer::Fairway | Peer::FairwayNginx | Peer::Nginx => true,
+        }
+    }
+
     /// The load on `running`, at `pace`.
     pub(crate) fn plan(
         &self,

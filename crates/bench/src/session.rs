@@ -15,7 +15,7 @@ use crate::limits;
 use crate::load::{Generator, Upstream};
 use crate::machine::{Cores, Machine};
 use crate::measure::{Bench, fresh_folder};
-use crate::peers::Peer;
+use crate::peers::{Peer, floor};
 use crate::process::pin;
 use crate::report;
 use crate::results::{Control, Results};
@@ -39,6 +39,7 @@ struct Session<'a> {
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     let shared = &flags.shared;
     match &flags.command {
+        Some(Command::Floor { port, upstream }) => floor(*port, *upstream),
         Some(Command::Report) => report::write(&Results::read(&shared.json)?, &shared.docs),
         None => {
             let names = chosen(shared)?;

@@ -1,6 +1,7 @@
 //! The proxies that are measured: how each is configured for the same work, started, and ended.
 
 mod fairway;
+mod floor;
 mod haproxy;
 mod nginx;
 
@@ -18,6 +19,7 @@ use crate::process::{Family, pause};
 use crate::tls::Certificate;
 
 pub(crate) use fairway::{gateway, ingress, route, run as fairway_command, surroundings};
+pub(crate) use floor::run as floor;
 
 /// Time enough to read ten thousand hosts.
 const START: Duration = Duration::from_secs(120);
@@ -34,6 +36,8 @@ pub(crate) enum Peer {
     Nginx,
     /// Debian's HAProxy.
     Haproxy,
+    /// No proxy: the system calls that none can do without.
+    Floor,
 }
 
 /// What every proxy of a measurement serves.
@@ -119,7 +123,10 @@ pub(crate) struct Ports {
 
 impl Peer {
     /// All of them, in the order in which they take turns.
-    pub(crate) const ALL: [Self; 4] =
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Fairway, Self::FairwayNginx, Self::Nginx, Self::Haproxy, Self::Floor];
+    /// Those that are proxies.
+    pub(crate) const PROXIES: [Self; 4] =
         [Self::Fairway, Self::FairwayNginx, Self::Nginx, Self::Haproxy];
 
     /// Its name in reports and on the command line.
@@ -129,6 +136,7 @@ impl Peer {
             Self::FairwayNginx => "fairway-nginx",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
+            Self::Floor => "floor",
         }
     }
 
@@ -138,6 +146,7 @@ impl Peer {
             Self::Fairway | Self::FairwayNginx => (binary, "--version"),
             Self::Nginx => (Path::new("nginx"), "-v"),
             Self::Haproxy => (Path::new("haproxy"), "-v"),
+            Self::Floor => return Ok("two reads, two writes, and the wait for both".to_owned()),
         };
         let output = Command::new(program)
             .arg(flag)
@@ -159,6 +168,7 @@ impl Peer {
             }
             Self::Nginx => "install Debian's package nginx, or leave it out with --peer",
             Self::Haproxy => "install Debian's package haproxy, or leave it out with --peer",
+            Self::Floor => "it is this program itself",
         }
     }
 
@@ -175,6 +185,7 @@ impl Peer {
             Self::FairwayNginx => fairway::on_nginx(site, &folder, ports)?,
             Self::Nginx => nginx::command(site, &folder, ports)?,
             Self::Haproxy => haproxy::command(site, &folder, ports)?,
+            Self::Floor => floor::command(site, ports)?,
         };
         let wrapped = wrapper.iter().map(ToString::to_string).chain(command);
         Running::start(self, &wrapped.collect::<Vec<_>>(), ports, &folder, cores)

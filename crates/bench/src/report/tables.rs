@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::fairness::FLOODS;
 use crate::peers::Peer;
 use crate::results::{Calm, Figures, Propagation, Results, Spread};
-use crate::scenario::{IDLE, SCENARIOS, Scenario};
+use crate::scenario::{IDLE, KEEP_ALIVE, SCENARIOS, Scenario};
 
 /// A proxy whose core was busy for a smaller part of the time was not at its limit.
 const AT_ITS_LIMIT: f64 = 0.95;
@@ -17,7 +17,25 @@ pub(super) fn processor(results: &Results) -> String {
         let cpu = |figures: &Figures| figures.cpu_us_per_request;
         rows += &compared(title, &traffic.peers, cpu, |spread, _| range(&spread, 1));
     }
-    table("## CPU for each request\n\nMicroseconds, user and system; less is better.\n", "", &rows)
+    let head = "## CPU for each request\n\nMicroseconds, user and system; less is better.\n";
+    table(head, "", &rows) + &floor(results).unwrap_or_default()
+}
+
+/// What the system calls cost that no proxy can do without.
+fn floor(results: &Results) -> Option<String> {
+    let peers = &results.traffic.get(KEEP_ALIVE)?.peers;
+    let cpu = |peer: Peer| Some(peers.get(peer.name())?.cpu_us_per_request.median);
+    let floor = cpu(Peer::Floor)?;
+    let above = Peer::PROXIES
+        .into_iter()
+        .filter_map(|peer| Some(format!("{} {}", peer.name(), grouped(cpu(peer)? - floor, 1))));
+    let above: Vec<_> = above.collect();
+    Some(format!(
+        "\nThe floor of HTTP/1.1 keep-alive, a loop that reads twice, writes twice and waits, costs {} in the same run; \
+         above it: {}.\n",
+        grouped(floor, 1),
+        above.join(", ")
+    ))
 }
 
 /// Answers of one core.
@@ -225,7 +243,7 @@ fn compared<T>(
     cell: impl Fn(Spread, &T) -> String,
 ) -> String {
     let mut row = format!("| {title} |");
-    for peer in Peer::ALL {
+    for peer in Peer::PROXIES {
         let cell = peers.get(peer.name()).map(|figures| cell(spread(figures), figures));
         row += &format!(" {} |", cell.unwrap_or_else(|| "–".to_owned()));
     }

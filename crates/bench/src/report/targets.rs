@@ -2,6 +2,7 @@
 
 use crate::control::ROUTES;
 use crate::results::{Control, Results};
+use crate::scenario::KEEP_ALIVE;
 
 /// A wish with its bound, and what was measured.
 struct Target {
@@ -31,6 +32,12 @@ fn targets(results: &Results) -> Vec<Target> {
         let cpu = |peer: &str| Some(peers.get(peer)?.cpu_us_per_request.median);
         Some(cpu("fairway")? / cpu("nginx")?)
     };
+    let above_the_floor = || {
+        let peers = &results.traffic.get(KEEP_ALIVE)?.peers;
+        let cpu = |peer: &str| Some(peers.get(peer)?.cpu_us_per_request.median);
+        let floor = cpu("floor")?;
+        Some((cpu("fairway")? - floor) / (cpu("nginx")? - floor))
+    };
     let cluster = |size: usize| results.control.get(&Control::key("cluster", size));
     let idle = results.idle.get("idle-tls");
     let idle = idle.and_then(|idle| idle.bytes_per_connection.get("fairway"));
@@ -44,6 +51,7 @@ fn targets(results: &Results) -> Vec<Target> {
             "",
             ratio("http1"),
         ),
+        target("the same of what is above the floor", 0.3, "", above_the_floor()),
         target("CPU for each request, TLS keep-alive, Fairway / nginx", 1.0, "", ratio("tls")),
         target(
             "five headers by more_set_headers, Fairway / nginx",
