@@ -49,7 +49,7 @@ pub(crate) fn run(port: u16, upstream: SocketAddr) -> Result<()> {
     }
 }
 
-/// Both ends of each client's way, side by side: where one is, the other one has the number that differs in its last bit.
+/// Both ends of each client's way, side by side: where one is, the other has the number that differs in its last bit.
 #[derive(Default)]
 struct Ends(Vec<Option<TcpStream>>);
 
