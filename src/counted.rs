@@ -65,7 +65,7 @@ impl Source for HttpEngine {
             Sample::TooMany => Sampled::TooMany,
             Sample::NoId => Sampled::NoId,
             Sample::Told(at, decisions) => {
-                let step = |Decision { step, outcome, by }| Step { step, outcome, by };
+                let step = |Decision { step, outcome, by, .. }| Step { step, outcome, by };
                 Sampled::Told(seconds(at), decisions.into_iter().map(step).collect())
             }
         })

@@ -38,7 +38,8 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         note!("{note}");
     }
     let mut decisions = decide(&translation.configuration, question)?;
-    let class = |outcome| Decision { step: "IngressClass", outcome, by: None };
+    name_faults(&mut decisions, &snapshot, &options);
+    let class = |outcome| Decision { step: "IngressClass", outcome, by: None, nobody: None };
     decisions.extend(assumed.map(class));
     match format {
         Output::Json => say::json(&serde_json::to_string_pretty(&decisions)?)?,
@@ -80,11 +81,12 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         statuses: known.statuses.clone(),
         changes: Changes::default(),
     };
-    let decisions = match passed_on(&question, &known.serving) {
+    let mut decisions = match passed_on(&question, &known.serving) {
         Some(decisions) => decisions,
         // What is compiled follows names for as long as it is kept: in the runtime of the process, not in its own.
         None => Handle::current().block_on(with.explainer.explain(&known.serving, question))?,
     };
+    name_faults(&mut decisions, &known.snapshot, &with.options);
     let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
@@ -92,6 +94,18 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
     });
     let notes = notes(&url.host, &known.snapshot, &with.options, &translation);
     Ok(Explained { notes, decisions: decisions.collect() })
+}
+
+/// Where nobody is behind a Service because of a mistake in it, that is why: it may well have ready endpoints.
+fn name_faults(decisions: &mut [Decision], snapshot: &Snapshot, options: &Options) {
+    for Decision { outcome, nobody, .. } in decisions {
+        let fault = nobody.as_ref().and_then(|it| translate::fault_behind(it, snapshot, options));
+        if let Some(fault) = fault {
+            outcome.truncate(outcome.find("; ").unwrap_or(outcome.len()));
+            outcome.push_str("; ");
+            outcome.push_str(&fault);
+        }
+    }
 }
 
 fn question(url: &Url, method: &str, headers: &[String], client: IpAddr) -> Result<Question> {
@@ -146,7 +160,7 @@ fn passed(
             None => format!("in turn one of {}", all.join(", ")),
         }
     });
-    let says = |step, outcome, by| Decision { step, outcome, by };
+    let says = |step, outcome, by| Decision { step, outcome, by, nobody: None };
     let untouched = "the connection goes on as it is: certificate, HTTP and every annotation are the Service's affair";
     Some(vec![
         says("listener", format!("TLS, SNI {name}"), None),

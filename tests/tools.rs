@@ -301,6 +301,27 @@ fn explained(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
+#[test]
+fn a_wrong_port_and_a_missing_service_are_not_said_to_lack_endpoints() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path");
+    let told = |objects: String| {
+        fs::write(folder.path().join("in.yaml"), objects).expect("a file");
+        text(&fairway(&["explain", "http://plain.test/foo", "--manifests", path]).stdout)
+    };
+    let story =
+        told(shop.replace("name: shop, port: {number: 80}", "name: shop, port: {number: 8081}"));
+    says(&story, "endpoints", "none is ready: 503; Service demo/shop has no port 8081: it has 80");
+    let story = told(shop.replace("service: {name: shop", "service: {name: stop"));
+    says(&story, "endpoints", "none is ready: 503; Service demo/stop does not exist: create it");
+    assert!(!story.contains("EndpointSlice"), "{story}");
+    let story = told(
+        shop.replace("addresses: [10.1.1.", "conditions: {ready: false}, addresses: [10.1.1."),
+    );
+    says(&story, "endpoints", "Service demo/shop has no EndpointSlice");
+}
+
 /// Whether a line names a step and has these words.
 fn says(story: &str, step: &str, words: &str) {
     let found = story.lines().any(|line| line.starts_with(step) && line.contains(words));

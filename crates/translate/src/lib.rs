@@ -49,6 +49,7 @@ pub use settings::{
     config_map_markdown, config_map_rows,
 };
 pub use translator::{Translation, Translator};
+pub use upstream::fault_behind;
 
 /// What a Snapshot means, with nothing known from before: an Ingress that is not taken has no last valid version, so
 /// its own hosts and paths answer 503.

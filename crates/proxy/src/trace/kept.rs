@@ -1,5 +1,6 @@
 //! What is kept of a request, so that it can be told afterwards.
 
+use model::ServiceRef;
 use serde::Serialize;
 use std::cell::RefCell;
 use upstream::Head;
@@ -46,6 +47,9 @@ pub struct Decision {
     /// The annotation, key or field, and the object that asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// The Service that nobody is behind, where that is what was decided: whoever has the objects knows why.
+    #[serde(skip)]
+    pub nobody: Option<ServiceRef>,
 }
 
 /// What is kept while a request is followed.

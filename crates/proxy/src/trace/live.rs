@@ -59,7 +59,7 @@ pub(crate) fn end(exchange: &Exchange, response: &mut Response) {
         exchange.worker.shared.sampled.tell(id, decisions.clone());
     }
     let lines = if *told { LINES } else { 0 };
-    for Decision { step, outcome, by } in decisions.into_iter().take(lines) {
+    for Decision { step, outcome, by, .. } in decisions.into_iter().take(lines) {
         let by = by.map(|by| format!(" [{by}]")).unwrap_or_default();
         let plain = |c: char| if (' '..='~').contains(&c) { c } else { '?' };
         let line: String =

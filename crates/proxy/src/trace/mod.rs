@@ -29,7 +29,7 @@ struct Story<'a> {
 
 impl Story<'_> {
     fn say(&mut self, step: &'static str, outcome: impl Into<String>) {
-        self.decisions.push(Decision { step, outcome: outcome.into(), by: None });
+        self.decisions.push(Decision { step, outcome: outcome.into(), by: None, nobody: None });
     }
 
     /// A decision that an annotation of the location's Ingress asks for.
@@ -40,7 +40,7 @@ impl Story<'_> {
             Some(origin) => format!("{annotation} of {origin}"),
             None => format!("{annotation} of the ConfigMap"),
         };
-        self.decisions.push(Decision { step, outcome: outcome.into(), by: Some(by) });
+        self.decisions.push(Decision { step, outcome: outcome.into(), by: Some(by), nobody: None });
     }
 
     /// Whether a phase was entered.

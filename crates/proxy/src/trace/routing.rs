@@ -215,5 +215,8 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
     }
     if story.ended(Phase::Endpoints) {
         story.say("endpoints", none_is_ready(story, response));
+        let own = story.exchange.visit.named.is_none().then(|| story.exchange.spot());
+        let nobody = own.and_then(|spot| spot.location.service.clone());
+        story.decisions.last_mut().into_iter().for_each(|last| last.nobody.clone_from(&nobody));
     }
 }

@@ -107,7 +107,7 @@ mod tests {
     use super::{Decision, LINES, LONGEST, MOST, Sample, Sampled};
 
     fn line() -> Decision {
-        Decision { step: "answer", outcome: "200".to_owned(), by: None }
+        Decision { step: "answer", outcome: "200".to_owned(), by: None, nobody: None }
     }
 
     #[test]
