@@ -123,11 +123,20 @@ fn idle(settings: &Settings<'_>, name: &str) -> Option<(Severity, &'static str)>
     }
 }
 
+/// Whether an annotation is called so.
+pub(super) fn is_known(name: &str) -> bool {
+    key_risk(name).is_some() || ANNOTATIONS.get(name).is_some()
+}
+
+/// The annotation that a misspelt name most probably means.
+pub(super) fn meant(name: &str) -> Option<&'static str> {
+    nearest(name, families::names().chain(ANNOTATIONS.iter().map(|row| row.name)))
+}
+
 fn misspelt(settings: &mut Settings<'_>, name: &str, suggestions: &mut usize) {
-    let others = ANNOTATIONS.iter().map(|row| row.name);
     let is_left = *suggestions > 0;
     *suggestions = suggestions.saturating_sub(1);
-    let meant = is_left.then(|| nearest(name, families::names().chain(others))).flatten();
+    let meant = is_left.then(|| meant(name)).flatten();
     let message = match meant {
         Some(meant) => format!(
             "unknown annotation, it has no effect; did you mean {}?",

@@ -18,6 +18,7 @@ mod errors;
 mod families;
 mod family;
 mod fastcgi;
+mod foreign;
 mod guards;
 mod known;
 mod limit_rate;
@@ -43,6 +44,7 @@ pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use families::{FAMILIES, lines, lines_of_canary, policy};
+pub(crate) use foreign::DEFAULT_PREFIX;
 pub(crate) use guards::{deny_by_config_map, is_guard};
 pub(crate) use passthrough::is_passed_through;
 pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
@@ -75,6 +77,7 @@ pub(crate) struct Asked {
 /// Reads all annotations; what is wrong with them stays in `settings`.
 pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
+    foreign::check(settings);
     guards::check(settings);
     let mut policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
     let counts =

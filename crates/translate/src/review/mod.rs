@@ -9,6 +9,7 @@ mod routes;
 
 pub use routes::useless_route;
 
+use crate::annotations::DEFAULT_PREFIX;
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
 use crate::password_files::PasswordFiles;
@@ -19,8 +20,6 @@ use crate::{Options, annotations};
 use model::Configuration;
 use objects::{Ingress, PathType, Snapshot};
 
-/// ingress-nginx's own prefix of annotations.
-const DEFAULT_PREFIX: &str = "nginx.ingress.kubernetes.io";
 /// Annotations that ingress-nginx once had and warns about.
 const DEPRECATED: [&str; 6] = [
     "enable-influxdb",

@@ -121,6 +121,8 @@ pub(crate) struct Settings<'a> {
     origin: Origin,
     /// By name without prefix; none when the ConfigMap alone is read: then it is its problems that are noted.
     pub(super) annotations: Option<BTreeMap<&'a str, &'a str>>,
+    /// Full names of annotations with another prefix.
+    foreign: Vec<&'a str>,
     pub(crate) verdict: Verdict,
     /// Upstreams that are wanted besides those of paths.
     pub(super) targets: BTreeSet<Target>,
@@ -157,11 +159,14 @@ impl<'a> Settings<'a> {
         origin: Origin,
         annotations: &'a BTreeMap<String, String>,
     ) -> Self {
-        let ours = annotations.iter().filter_map(|(name, value)| {
-            let name = name.strip_prefix(scope.prefix)?.strip_prefix('/')?;
-            Some((name, value.as_str()))
-        });
-        Self::new(scope, origin, Some(ours.collect()))
+        let (mut ours, mut foreign) = (BTreeMap::new(), Vec::new());
+        for (full, value) in annotations {
+            match full.strip_prefix(scope.prefix).and_then(|rest| rest.strip_prefix('/')) {
+                Some(name) => drop(ours.insert(name, value.as_str())),
+                None => foreign.push(full.as_str()),
+            }
+        }
+        Self { foreign, ..Self::new(scope, origin, Some(ours)) }
     }
 
     fn new(
@@ -173,6 +178,7 @@ impl<'a> Settings<'a> {
             scope,
             origin,
             annotations,
+            foreign: Vec::new(),
             verdict: Verdict::default(),
             targets: BTreeSet::new(),
             config_maps: BTreeSet::new(),
@@ -202,6 +208,11 @@ impl<'a> Settings<'a> {
     /// The annotations with the prefix, by name without it.
     pub(crate) fn annotations(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.annotations.iter().flatten().map(|(name, value)| (*name, *value))
+    }
+
+    /// The full names of annotations with another prefix.
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = &'a str> {
+        self.foreign.iter().copied()
     }
 
     /// The text of an annotation that no key reads, if it is there.
@@ -250,8 +261,12 @@ impl<'a> Settings<'a> {
 
     /// Notes a problem with a key.
     pub(crate) fn note(&mut self, name: &str, severity: Severity, message: String) {
-        let key = Some(self.full_name(name));
-        let message = message.into();
+        self.note_of(&self.full_name(name), severity, message);
+    }
+
+    /// The same by the full name of an annotation.
+    pub(crate) fn note_of(&mut self, key: &str, severity: Severity, message: String) {
+        let (key, message) = (Some(key.to_owned()), message.into());
         self.problems.push(Problem { origin: self.origin.clone(), key, severity, message });
     }
 

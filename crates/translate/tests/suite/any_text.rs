@@ -54,3 +54,45 @@ fn thousands_of_misspelt_annotations_are_told_of_and_few_are_compared() {
     assert_eq!(problems.matches("did you mean").count(), 8);
     assert!(problems.matches("unknown annotation").count() > 8);
 }
+
+#[test]
+fn annotations_of_a_misspelt_prefix_are_told_of_and_those_of_others_are_not() {
+    let told = |names: &[&str]| {
+        let mut shop = simple("demo", "shop", "shop.test", "/", "s");
+        shop.meta.annotations =
+            names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
+        let mut snapshot = cluster();
+        put_ingress(&mut snapshot, shop);
+        translate(&snapshot, &Options::default()).problems.to_string()
+    };
+    for (name, meant) in [
+        ("nginx.ingress.kubernets.io/auth-url", "auth-url"),
+        ("nginx.ingress.kubernetes.io./auth-type", "auth-type"),
+        ("nginx.ingress.kuberentes.io/rewrite-target", "rewrite-target"),
+        ("Nginx.Ingress.kubernetes.io/rewrite-targt", "rewrite-target"),
+        ("ngnix.ingress.kubernetes.io/ssl-redirect", "ssl-redirect"),
+        ("nginx.kubernetes.io/auth-url", "auth-url"),
+        ("kubernetes.io/auth-url", "auth-url"),
+        ("ingress.kubernetes.io/canary-weight", "canary-weight"),
+    ] {
+        let problems = told(&[name]);
+        let wanted = format!("did you mean nginx.ingress.kubernetes.io/{meant}?");
+        assert!(problems.starts_with("Warning: ") && problems.contains(name), "{name}: {problems}");
+        assert!(problems.contains(&wanted), "{name}: {problems}");
+    }
+    let others = [
+        "ingress.kubernetes.io/ssl-redirect",
+        "ingress.kubernetes.io/force-ssl-redirect",
+        "ingress.kubernetes.io/auth-url",
+        "kubernetes.io/ingress.class",
+        "kubernetes.io/tls-acme",
+        "haproxy.org/rewrite-target",
+        "traefik.ingress.kubernetes.io/auth-type",
+        "nginx.org/proxy-read-timeout",
+        "nginx2.ingress.kubernetes.io/auth-url",
+        "cert-manager.io/cluster-issuer",
+        "auth-url",
+    ];
+    let problems = told(&others);
+    assert!(!problems.contains("prefix"), "{problems}");
+}
