@@ -3,6 +3,7 @@
 
 use super::pflag;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// What ingress-nginx does with these flags, and why they have no effect here; without a reason: not yet.
@@ -63,11 +64,17 @@ impl Accepted {
             tracing::info!("--{} has no effect: {}", flag.name, flag.why());
         }
         for word in words {
-            tracing::warn!(
-                "{word:?} is no flag and has no effect; the value of a switch stands after =, as in --enable-metrics=false"
-            );
+            tracing::warn!("{word:?} is no flag and has no effect; {}", instead(word));
         }
     }
+}
+
+/// What was meant by a word between flags.
+fn instead(word: &str) -> String {
+    if Path::new(word).exists() {
+        return format!("the objects of a folder are served by --manifests={word}");
+    }
+    "the value of a switch stands after =, as in --enable-metrics=false".to_owned()
 }
 
 impl FromArgMatches for Accepted {
@@ -120,6 +127,14 @@ impl Row {
         }
         .map(|()| text.to_owned())
     }
+}
+
+#[test]
+fn a_word_that_is_a_folder_is_told_its_flag() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().to_str().expect("a path");
+    assert!(instead(folder).ends_with(&format!("--manifests={folder}")));
+    assert!(instead("false").contains("stands after ="));
 }
 
 fn float(text: &str) -> Result<(), String> {

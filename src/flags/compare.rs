@@ -1,6 +1,6 @@
 //! Flags of `compare`.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
 use verdict::compare::Target;
 
@@ -17,6 +17,7 @@ Requests are sent to the real applications behind both: GET, HEAD and OPTIONS al
 
 Exit codes: 0 all are answered alike; 1 something could not be read, or a request could not be compared, or the old side
 could not be reached; 2 some are not answered alike, or the new side failed so often that it was stopped.")]
+#[command(group = ArgGroup::new("what").args(["log", "har", "requests"]).required(true).multiple(true))]
 pub(crate) struct Compare {
     /// The controller that serves today: scheme, address and port.
     #[arg(long, value_name = "URL")]
@@ -25,7 +26,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "URL")]
     pub(crate) new: Target,
     /// Access logs that have the requests, plain or gzip; - is standard input. Their format has to have $host.
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["har", "requests"])]
+    #[arg(long, value_name = "FILE")]
     pub(crate) log: Vec<PathBuf>,
     /// The format of the logs as nginx has it.
     #[arg(long, value_name = "FORMAT", requires = "log")]

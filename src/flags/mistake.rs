@@ -26,7 +26,17 @@ pub(super) fn line(error: &Error) -> Option<String> {
         }
         ErrorKind::InvalidSubcommand => {
             let command = context(ContextKind::InvalidSubcommand).unwrap_or_default();
-            format!("there is no command {command}{}", near(ContextKind::SuggestedSubcommand))
+            // Of a command that `help` is asked about clap suggests nothing, but where it stands alone.
+            let alone = error.get(ContextKind::SuggestedSubcommand).is_none();
+            let alone = alone.then(|| super::command().try_get_matches_from(["fairway", &command]));
+            let meant = alone.and_then(Result::err).and_then(|error| {
+                error.get(ContextKind::SuggestedSubcommand).map(ToString::to_string)
+            });
+            let near = meant.map_or_else(
+                || near(ContextKind::SuggestedSubcommand),
+                |meant| format!("; did you mean {meant}?"),
+            );
+            format!("there is no command {command}{near}")
         }
         _ => first_paragraph(&error.render().to_string()),
     })

@@ -197,6 +197,9 @@ fn mistakes_are_one_line_with_what_to_write_instead() {
         let line = mistake::line(&error).expect("a mistake");
         assert!(line.contains(wanted) && !line.contains('\n'), "{line}");
     }
+    let error = read(["fairway", "help", "chek"].map(OsString::from).into()).expect_err("none");
+    let line = mistake::line(&error).expect("a mistake");
+    assert_eq!(line, "there is no command chek; did you mean check?");
     let error = read(["fairway", "chekc"].map(OsString::from).into()).expect_err("no command");
     let line = mistake::line(&error).expect("a mistake");
     let unlike = read(["fairway", "zzz"].map(OsString::from).into()).expect_err("no command");
