@@ -68,8 +68,9 @@ pub(crate) struct Objects {
 
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
-    let mut options = sources::options(classes);
     let source = as_kubectl(source);
+    let watch_namespace = sources::watched(&source).map(str::to_owned);
+    let mut options = Options { watch_namespace, ..sources::options(classes) };
     let is_folder = !source.manifests.is_empty();
     let passed_over: Vec<_> =
         source.manifests.iter().flat_map(|path| passed_over(path, 0)).collect();

@@ -94,6 +94,11 @@ pub(crate) async fn feed(
     Ok(kubernetes::cluster(cluster).await?)
 }
 
+/// The only namespace that is watched, if one is.
+pub(crate) fn watched(source: &Source) -> Option<&str> {
+    source.watch_namespace.as_deref().filter(|name| !name.is_empty())
+}
+
 /// Whether the objects of all namespaces are seen.
 pub(crate) fn sees_all(source: &Source) -> bool {
     let is_unset = |flag: &Option<String>| flag.as_ref().is_none_or(String::is_empty);
@@ -102,7 +107,7 @@ pub(crate) fn sees_all(source: &Source) -> bool {
 
 /// What flags say about the meaning of objects, with what depends on where these come from.
 pub(crate) async fn of_source(classes: &Classes, source: &Source) -> Options {
-    let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
+    let watch_namespace = watched(source).map(str::to_owned);
     let zone = if classes.enable_topology_aware_routing { own_zone(source).await } else { None };
     Options { watch_namespace, zone, ..options(classes) }
 }

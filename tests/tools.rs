@@ -322,6 +322,17 @@ fn a_wrong_port_and_a_missing_service_are_not_said_to_lack_endpoints() {
     says(&story, "endpoints", "Service demo/shop has no EndpointSlice");
 }
 
+#[test]
+fn an_ingress_outside_of_the_watched_namespace_is_not_ours() {
+    let site = ingress("nginx");
+    let (code, page, said) = checked(&[&site], &["--watch-namespace=shop"]);
+    assert!(code == Some(1) && said.contains("the only Ingress is not ours"), "{said}");
+    assert!(page.contains("its namespace is not the one of --watch-namespace"), "{page}");
+    assert_eq!(checked(&[&site], &["--watch-namespace=default"]).0, Some(0));
+    let (code, _, said) = checked(&[&site], &["--watch-namespace=default,shop"]);
+    assert!(code == Some(1) && said.contains("--watch-namespace-selector="), "{said}");
+}
+
 /// Whether a line names a step and has these words.
 fn says(story: &str, step: &str, words: &str) {
     let found = story.lines().any(|line| line.starts_with(step) && line.contains(words));

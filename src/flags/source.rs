@@ -25,7 +25,7 @@ pub(crate) struct Source {
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate_authority: Option<PathBuf>,
     /// Watch this namespace only.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
     pub(crate) watch_namespace: Option<String>,
     /// Watch namespaces whose labels match.
     #[arg(long, value_name = "SELECTOR")]
@@ -39,4 +39,14 @@ pub(crate) struct Source {
 fn period(text: &str) -> Result<Duration, String> {
     let period = duration(text)?;
     Ok(if period.is_zero() { SYNC_PERIOD } else { period.max(Duration::from_secs(1)) })
+}
+
+/// One namespace; several are chosen by their labels.
+fn namespace(text: &str) -> Result<String, String> {
+    if text.contains(',') {
+        return Err("expected one namespace; several are chosen by their labels, as in \
+            --watch-namespace-selector=team=shop"
+            .to_owned());
+    }
+    Ok(text.to_owned())
 }

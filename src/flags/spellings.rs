@@ -187,6 +187,11 @@ fn mistakes_are_one_line_with_what_to_write_instead() {
         ),
         (&["translate", "--worker-threads=1"], "`fairway translate --help`"),
         (&["run", "--worker-threads=-1"], "expected a number from 1 to 1024"),
+        (
+            &["compare", "--old=http://a", "--new=http://b"],
+            "<--log <FILE>|--har <FILE>|--requests <FILE>>",
+        ),
+        (&["run", "--watch-namespace=a,b"], "expected one namespace"),
         (&["run", "--worker-threads=0"], "expected a number from 1 to 1024"),
         (&["run", "--worker-threads=100000"], "expected a number from 1 to 1024"),
         (&["run", "--time-buckets=x"], "expected a number, such as 0.5"),

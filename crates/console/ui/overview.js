@@ -9,7 +9,7 @@ function trouble(all) {
   const { error, warning } = all.problems;
   const lines = [
     all.refused && ["The engine refused the newest change: ", name(all.refused), ". What was served stays."],
-    all.ingresses > 0 && all.served_ingresses === 0 && [`None of ${count(all.ingresses)} Ingresses is served: their class is not ours or does not exist, or they have mistakes; fairway check says why of each.`],
+    all.ingresses > 0 && all.served_ingresses === 0 && [`None of ${count(all.ingresses)} Ingresses is served: their class is not ours or does not exist, their namespace is not watched, or they have mistakes; fairway check with the same flags says why of each.`],
     error > 0 && [link("problems", several(error, "error")), " in objects: something asked for is not served."],
     warning > 0 && [link("problems", several(warning, "warning")), " in objects."],
     all.empty_upstreams > 0 && [link("routes", several(all.empty_upstreams, "upstream")), " without any endpoint: routes to it answer 503."],

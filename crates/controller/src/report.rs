@@ -48,8 +48,8 @@ impl Reporter {
         }
         self.unserved = Some((number, now));
         Some(format!(
-            "{number} of {all} Ingresses are not served: their class is not ours or does not exist, or they have mistakes; \
-             `fairway check` says why of each"
+            "{number} of {all} Ingresses are not served: their class is not ours or does not exist, their namespace is \
+             not watched, or they have mistakes; `fairway check` with the same flags says why of each"
         ))
     }
 
