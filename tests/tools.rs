@@ -737,6 +737,7 @@ fn rights_that_are_missing_end_a_check_at_once_and_name_the_server() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("cannot list") && said.contains("may not"), "{said}");
+        assert!(said.contains("allow list of them") && !said.contains("trying again"), "{said}");
         assert!(said.contains(&format!("the API server is {server}")), "{said}");
     }
     // It used to wait a minute for each.

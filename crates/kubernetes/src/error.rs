@@ -104,11 +104,13 @@ pub enum Error {
     },
     /// Some objects cannot be listed.
     #[error(
-        "cannot list {missing}; allow list and watch of them in the ClusterRole, and check the API server"
+        "cannot list {missing}; allow {rights} of them in the ClusterRole, and check the API server"
     )]
     Incomplete {
         /// What is missing, and why.
         missing: String,
+        /// What has to be allowed.
+        rights: &'static str,
     },
     /// A Pod cannot be asked.
     #[error(

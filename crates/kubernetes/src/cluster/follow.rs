@@ -82,7 +82,7 @@ impl Follower {
         while !self.is_complete(|_| true) || !self.fetching.is_empty() {
             match timeout_at(patience, self.turn()).await {
                 Ok(turn) => turn?,
-                Err(_) => return Err(Error::Incomplete { missing: self.missing() }),
+                Err(_) => return Err(self.incomplete(self.missing())),
             }
         }
         Ok(self.contents.publish().unwrap_or_default())
@@ -174,7 +174,7 @@ impl Follower {
                     Some(401) => return Err(Error::Unauthorized { reason }),
                     // Rights do not come by waiting for them.
                     Some(403) if self.once => {
-                        return Err(Error::Incomplete { missing: format!("{kind} ({reason})") });
+                        return Err(self.incomplete(format!("{kind} ({reason})")));
                     }
                     _ => *trouble = Some(reason),
                 }
@@ -187,6 +187,10 @@ impl Follower {
     fn is_complete(&self, of: impl Fn(Kind) -> bool) -> bool {
         let mut watches = self.watched.iter().zip(&self.states);
         watches.all(|(watched, state)| !of(watched.kind) || !matches!(state, State::Waiting { .. }))
+    }
+
+    fn incomplete(&self, missing: String) -> Error {
+        Error::Incomplete { missing, rights: if self.once { "list" } else { "list and watch" } }
     }
 
     /// What was not listed, and why.

@@ -4,7 +4,7 @@ use super::ClusterOptions;
 use super::gateway_kinds::{self, Present};
 use crate::Error;
 use crate::client::reason;
-use crate::watch::{Guarded, News, Watch, WatchId, Watchable, backoff};
+use crate::watch::{Guarded, News, Once, Watch, WatchId, Watchable, backoff};
 use imbl::OrdSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -143,7 +143,12 @@ struct Start<'a> {
 
 impl Start<'_> {
     fn config(&self) -> Config {
-        if self.streaming { Config::default().streaming_lists() } else { Config::default() }
+        // A list that is streamed takes the right to watch.
+        if self.streaming && !self.options.once {
+            Config::default().streaming_lists()
+        } else {
+            Config::default()
+        }
     }
 
     fn client(&self) -> Client {
@@ -164,6 +169,7 @@ impl Start<'_> {
             api,
             config,
             relist: self.options.relist,
+            once: self.options.once.then_some(if optional { Once::Optional } else { Once::Needed }),
             keep: Box::new(|object| object),
             sender: self.sender.clone(),
             report: self.options.following.add(K::KIND, optional),

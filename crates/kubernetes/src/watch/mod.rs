@@ -62,11 +62,22 @@ pub(crate) struct Watch<K: Watchable> {
     pub(crate) config: Config,
     /// How long a complete list is trusted.
     pub(crate) relist: Duration,
+    /// Where a person waits for one look, which takes no right to watch: whether the look does without this kind.
+    pub(crate) once: Option<Once>,
     /// What to keep of an object, beyond trimming.
     pub(crate) keep: Box<dyn Fn(Object) -> Object + Send + Sync>,
     pub(crate) sender: mpsc::Sender<(WatchId, News)>,
     /// Learns how it goes.
     pub(crate) report: Report,
+}
+
+/// What a single look does about a kind that it may not list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Once {
+    /// It does without.
+    Optional,
+    /// It ends with an error that says so.
+    Needed,
 }
 
 /// How long a watch that was resumed has to hold before it is asked whether the API server answers again.
@@ -152,6 +163,9 @@ impl<K: Watchable> Watch<K> {
         while !self.sender.is_closed() {
             let mut stream = pin!(watcher(self.api.clone(), self.config.clone()));
             self.follow(&mut stream, progress).await;
+            if self.is_enough(progress) {
+                return;
+            }
         }
     }
 
@@ -182,10 +196,15 @@ impl<K: Watchable> Watch<K> {
                     Next::StartOver => return,
                 },
             };
-            if !delivered {
+            if !delivered || self.is_enough(progress) {
                 return;
             }
         }
+    }
+
+    /// Whether it was listed, and that is all that is wanted.
+    fn is_enough(&self, progress: &Progress) -> bool {
+        self.once.is_some() && progress.until.is_some()
     }
 
     /// Takes an event; false if nobody listens any more.
@@ -289,7 +308,19 @@ impl<K: Watchable> Watch<K> {
                 tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
             } else if !progress.told.contains(&code) {
                 progress.told.push(code);
-                tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
+                match self.once {
+                    // The error that ends it says so.
+                    Some(Once::Needed) if code == Some(403) => {}
+                    Some(Once::Optional) if code == Some(403) => {
+                        tracing::warn!(kind = %K::KIND, reason, "cannot list them; what they say is not known");
+                    }
+                    Some(_) => {
+                        tracing::warn!(kind = %K::KIND, reason, "cannot list them; trying again")
+                    }
+                    None => {
+                        tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again")
+                    }
+                }
             }
         }
         self.tell(News::Trouble { code, reason }).await;

@@ -71,6 +71,7 @@ fn watch() -> (Watch<Service>, mpsc::Receiver<(WatchId, News)>) {
         api: Api::all(client),
         config: Config::default().streaming_lists(),
         relist: RELIST,
+        once: None,
         keep: Box::new(|object| object),
         sender,
         report: Following::default().add(Kind::Service, false),
@@ -131,6 +132,19 @@ async fn a_list_that_is_taken_again_tells_what_went_away_in_between() {
     let mut last: Vec<_> = told[3].split(' ').collect();
     last.sort_unstable();
     assert_eq!(last, ["+d", "-b", "-c", "listed"]);
+}
+
+#[tokio::test]
+async fn who_looks_once_lists_and_watches_nothing() {
+    let (mut watch, news) = watch();
+    watch.once = Some(Once::Needed);
+    let events = [Ok(Event::Init), Ok(Event::InitApply(service("a"))), Ok(Event::InitDone)];
+    let refused = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(403)));
+    let mut events = futures_util::stream::iter(events.into_iter().chain([Err(refused)]));
+    watch.follow(&mut events, &mut Progress::new()).await;
+    assert!(events.next().await.is_some(), "it went on to watch");
+    drop(watch);
+    assert_eq!(words(news).await, ["listed +a"]);
 }
 
 #[tokio::test]
