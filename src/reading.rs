@@ -89,7 +89,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
             take it away";
         let key = ObjectKey::new("", path.display().to_string());
         let id = Arc::clone(&key.name);
-        let malformed = Malformed { kind: None, key, message: message.to_owned() };
+        let malformed = Malformed { kind: None, key, of: None, message: message.to_owned() };
         snapshot.malformed.insert(id, Arc::new(malformed));
     }
     for malformed in snapshot.malformed.values() {

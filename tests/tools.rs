@@ -333,6 +333,30 @@ fn an_ingress_outside_of_the_watched_namespace_is_not_ours() {
     assert!(code == Some(1) && said.contains("--watch-namespace-selector="), "{said}");
 }
 
+#[test]
+fn a_secret_that_is_no_base64_is_not_said_to_be_missing() {
+    let site =
+        ingress("nginx").replace("rules:", "tls: [{hosts: [a.example], secretName: t}], rules:");
+    let site = site.replace("{host: a.example}", "{host: a.example, http: {paths: []}}");
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: t}\ntype: kubernetes.io/tls\n\
+        data:\n  tls.key: YQ==\n  tls.crt: \"not base64!\"\n";
+    let (code, page, said) = checked(&[&site, secret], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    let wrong = "1.yaml:7:12: Secret default/t: data.tls.crt is no base64: encode it";
+    assert!(said.contains(wrong), "{said}");
+    assert!(page.contains("could not be read: mend it"), "{page}");
+    assert!(
+        !page.contains("does not exist") && !page.contains("none is among the objects"),
+        "{page}"
+    );
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n- {}",
+        secret.trim_end().replace('\n', "\n  ")
+    );
+    let (_, _, said) = checked(&[&site, &list], &[]);
+    assert!(said.contains("Secret default/t: data.tls.crt is no base64"), "{said}");
+}
+
 /// Whether a line names a step and has these words.
 fn says(story: &str, step: &str, words: &str) {
     let found = story.lines().any(|line| line.starts_with(step) && line.contains(words));

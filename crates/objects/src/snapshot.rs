@@ -52,6 +52,16 @@ pub struct Malformed {
     pub kind: Option<Kind>,
     /// Namespace and name of the object; the name is path, line and column of a file.
     pub key: ObjectKey,
+    /// The object in a file, where it is known which one it is.
+    pub of: Option<(Kind, ObjectKey)>,
     /// What is wrong.
     pub message: String,
+}
+
+impl Malformed {
+    /// Whether it is about this object.
+    pub fn is_about(&self, kind: Kind, key: &ObjectKey) -> bool {
+        let is_it = (self.kind, &self.key) == (Some(kind), key);
+        is_it || self.of.as_ref().is_some_and(|of| (of.0, &of.1) == (kind, key))
+    }
 }

@@ -125,7 +125,7 @@ impl Folders {
         let message = format!("{error}; what it held before still counts");
         let id: Arc<str> = format!("{path} {message}").into();
         let key = ObjectKey::new("", path);
-        self.files.store().report(id.clone(), Malformed { kind: None, key, message });
+        self.files.store().report(id.clone(), Malformed { kind: None, key, of: None, message });
         self.missing.insert(root, id);
     }
 }

@@ -183,5 +183,6 @@ fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
         _ => fault.message.clone(),
     };
     let id = format!("{place} {message}").into();
-    (id, Malformed { kind: None, key: ObjectKey::new("", place), message })
+    let (key, of) = (ObjectKey::new("", place), fault.object.clone());
+    (id, Malformed { kind: None, key, of, message })
 }

@@ -232,7 +232,7 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
 /// What could not be read, by its file or its name.
 fn unread(snapshot: &Snapshot) -> Vec<Remark> {
     let remark = |malformed: &Arc<Malformed>| {
-        let Malformed { kind, key, message } = malformed.as_ref();
+        let Malformed { kind, key, message, .. } = malformed.as_ref();
         let place = match kind {
             None => key.name.to_string(),
             Some(kind) => format!("{kind} {}/{}", key.namespace, key.name),
@@ -255,6 +255,9 @@ fn secrets(snapshot: &Snapshot, ours: &[&Ingress], options: &Options) -> Option<
         .filter_map(|reference| match reference {
             Reference::Secret(key) => Some(key),
             Reference::ConfigMap(_) | Reference::Service(_) => None,
+        })
+        .filter(|key| {
+            !snapshot.malformed.values().any(|it| it.is_about(objects::Kind::Secret, key))
         })
         .collect();
     let ObjectKey { namespace, name } = named.first()?;

@@ -190,6 +190,7 @@ impl<'a> Reviewer<'a> {
             validate: self.options.validate_annotations,
             config_map: key.zip(data.map(|map| &map.data)),
             secrets: &self.snapshot.secrets,
+            malformed: &self.snapshot.malformed,
             config_maps: &self.snapshot.config_maps,
             passwords: &self.passwords,
             cross_namespace,

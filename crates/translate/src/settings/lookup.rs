@@ -8,7 +8,7 @@ use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
 use model::{Kind, Origin, Outside, Problem, Severity, hide_in_sentence};
-use objects::{ConfigMap, ObjectKey, Secret, Snapshot};
+use objects::{ConfigMap, Malformed, ObjectKey, Secret, Snapshot};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) config_map: Option<(&'a ObjectKey, &'a BTreeMap<String, String>)>,
     /// The Secrets of the cluster.
     pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
+    /// What could not be read.
+    pub(crate) malformed: &'a OrdMap<Arc<str>, Arc<Malformed>>,
     /// The ConfigMaps of the cluster.
     pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
     /// What was read of Secrets with passwords.
@@ -54,6 +56,7 @@ impl<'a> Scope<'a> {
             validate: options.validate_annotations,
             config_map: config_map.zip(found.map(|map| &map.data)),
             secrets: &snapshot.secrets,
+            malformed: &snapshot.malformed,
             config_maps: &snapshot.config_maps,
             passwords,
             cross_namespace: CrossNamespace::default(),

@@ -5,8 +5,9 @@ use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
 use crate::tenancy::{Item, remedy};
 use crate::upstream::{NOT_OUTSIDE, is_dns_name, is_localhost, loopback};
+use imbl::OrdMap;
 use model::{Outside, Part, Template, UpstreamId, Url, Variable};
-use objects::{ConfigMap, ObjectKey, PortRef, Secret};
+use objects::{ConfigMap, Malformed, ObjectKey, PortRef, Secret};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -16,7 +17,9 @@ impl<'a> Settings<'a> {
     pub(crate) fn secret(&self, reference: &str) -> Result<&'a Arc<Secret>, String> {
         let key = self.named("Secret", reference, Item::Resources)?;
         let found = self.scope().secrets.get(&key);
-        found.ok_or_else(|| format!("Secret {} does not exist: create it", written(&key)))
+        let why =
+            || format!("Secret {} {}", written(&key), no_secret(&key, self.scope().malformed));
+        found.ok_or_else(why)
     }
 
     /// The ConfigMap that a value names, as [`Self::secret`].
@@ -94,6 +97,18 @@ impl<'a> Settings<'a> {
             }
         };
         Ok(Url { secure, authority: authority.into(), target: target.into(), upstream })
+    }
+}
+
+/// Why a Secret is not among the objects, and the remedy.
+pub(crate) fn no_secret(
+    key: &ObjectKey,
+    malformed: &OrdMap<Arc<str>, Arc<Malformed>>,
+) -> &'static str {
+    if malformed.values().any(|it| it.is_about(objects::Kind::Secret, key)) {
+        "could not be read: mend it"
+    } else {
+        "does not exist: create it"
     }
 }
 

@@ -1,6 +1,7 @@
 //! Certificates that were parsed once and stay until their Secret changes or nobody refers to it.
 
 use crate::certificate;
+use crate::settings::no_secret;
 use model::Certificate;
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeMap;
@@ -47,6 +48,6 @@ impl Certificates {
 fn parse(secret: &ObjectKey, snapshot: &Snapshot) -> Parsed {
     match snapshot.secrets.get(secret) {
         Some(found) => certificate::served(found).map(Arc::new),
-        None => Err("does not exist: create it".to_owned()),
+        None => Err(no_secret(secret, &snapshot.malformed).to_owned()),
     }
 }

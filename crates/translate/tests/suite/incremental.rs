@@ -89,8 +89,9 @@ impl Change {
             Self::Malformed(there) => {
                 let message = "no Service".to_owned();
                 let malformed = objects::Malformed {
-                    kind: Some(objects::Kind::Service),
-                    key: key("x", "s"),
+                    kind: None,
+                    key: key("", "x.yaml:1:1"),
+                    of: Some((objects::Kind::Secret, key("x", "one"))),
                     message,
                 };
                 match there {

@@ -99,7 +99,7 @@ impl Contents {
             Change::Malformed(kind, key, message) => {
                 let id = kind.label(&key).into();
                 let message = format!("{message}; its last good version, if any, still counts");
-                self.shown.report(id, Malformed { kind: Some(kind), key, message });
+                self.shown.report(id, Malformed { kind: Some(kind), key, of: None, message });
             }
         }
     }

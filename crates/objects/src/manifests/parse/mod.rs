@@ -6,9 +6,11 @@ use crate::ObjectKey;
 use crate::Trim;
 use crate::gateway;
 use crate::{Kind, Object};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::networking::v1 as networking;
+use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
@@ -64,8 +66,11 @@ impl Parsed {
             }
             Head::Object(kind) => {
                 let key = settle_namespace(kind, &mut value);
+                let no_base64 = no_base64(kind, &value);
                 let object = typed(kind, Source::Value(value)).map_err(|(_, message)| {
-                    misfit(kind, document).unwrap_or((document.start(), message))
+                    let (place, message) =
+                        misfit(kind, document).unwrap_or((document.start(), message));
+                    (place, no_base64.unwrap_or(message))
                 });
                 self.take(kind, key, document.start(), object);
             }
@@ -94,7 +99,9 @@ impl Parsed {
             Head::Wrong(message) => self.faults.push(Fault { place, object: None, message }),
             Head::Object(kind) => {
                 let key = settle_namespace(kind, &mut value);
-                let object = typed(kind, Source::Value(value)).map_err(|(_, why)| (place, why));
+                let no_base64 = no_base64(kind, &value);
+                let object = typed(kind, Source::Value(value))
+                    .map_err(|(_, why)| (place, no_base64.unwrap_or(why)));
                 self.take(kind, key, place, object);
             }
         }
@@ -114,6 +121,16 @@ impl Parsed {
             }
         }
     }
+}
+
+/// Which value of a Secret is none, in the words of whoever writes it.
+fn no_base64(kind: Kind, value: &Value) -> Option<String> {
+    let data = value.get("data").filter(|_| kind == Kind::Secret)?.as_object()?;
+    let is_bad = |value: &Value| value.is_string() && ByteString::deserialize(value).is_err();
+    let (key, _) = data.iter().find(|(_, value)| is_bad(value))?;
+    Some(format!(
+        "data.{key} is no base64: encode it (base64 -w0), or write it as plain text below stringData"
+    ))
 }
 
 /// Where a document of this kind does not fit, as the reader of its text sees it; none if that reader is content.

@@ -2,7 +2,7 @@
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use objects::{Asks, ObjectKey, Snapshot};
+use objects::{Asks, Kind, Malformed, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,10 +21,17 @@ impl Touched {
     pub(super) fn between(old: &Snapshot, new: &Snapshot) -> Self {
         let services =
             differing(&old.services, &new.services).chain(differing(&old.slices, &new.slices));
+        let mut secrets: BTreeSet<_> = differing(&old.secrets, &new.secrets).cloned().collect();
+        // Whether a Secret is missing or could not be read makes a difference to whoever names it.
+        let unread = differing(&old.malformed, &new.malformed);
+        let unread =
+            unread.flat_map(|id| old.malformed.get(id).into_iter().chain(new.malformed.get(id)));
+        let of = |it: &Arc<Malformed>| it.of.clone().filter(|(kind, _)| *kind == Kind::Secret);
+        secrets.extend(unread.filter_map(of).map(|(_, key)| key));
         Self {
             ingresses: differing(&old.ingresses, &new.ingresses).cloned().collect(),
             services: services.cloned().collect(),
-            secrets: differing(&old.secrets, &new.secrets).cloned().collect(),
+            secrets: secrets.into_iter().collect(),
             config_maps: differing(&old.config_maps, &new.config_maps).cloned().collect(),
             malformed: differing(&old.malformed, &new.malformed).cloned().collect(),
         }
