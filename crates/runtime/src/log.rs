@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use thiserror::Error;
+use tracing::level_filters::STATIC_MAX_LEVEL;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::MakeWriter;
@@ -62,7 +63,7 @@ type Reload = Box<dyn Fn(EnvFilter) + Send + Sync>;
 /// from 5 everything of our own. RUST_LOG, where set, decides instead.
 pub fn init(verbosity: u8, format: Format) -> Result<Control, LogError> {
     let own = std::env::var("RUST_LOG").ok();
-    let (directives, fixed) = directives(own.as_deref(), verbosity);
+    let (directives, fixed) = directives(own.as_deref(), verbosity, STATIC_MAX_LEVEL);
     start(directives, fixed, format)
 }
 
@@ -102,7 +103,8 @@ impl Control {
     /// What `part` (the name of a crate) says goes to `line`, or back to stderr, from `level` on or as `-v` says.
     /// RUST_LOG goes before the level.
     pub fn follow(&self, part: &'static str, level: Option<LevelFilter>, line: Option<Line>) {
-        let own = level.filter(|_| !self.fixed).map(|level| format!(",{part}={level}"));
+        let own = level.filter(|_| !self.fixed).map(|level| level.min(STATIC_MAX_LEVEL));
+        let own = own.map(|level| format!(",{part}={level}"));
         let directives = format!("{}{}", self.directives, own.unwrap_or_default());
         if let Ok(filter) = filter(&directives) {
             (self.reload)(filter);
@@ -195,8 +197,9 @@ impl Write for Taker {
     }
 }
 
-/// The directives, and whether RUST_LOG made them.
-fn directives(rust_log: Option<&str>, verbosity: u8) -> (String, bool) {
+/// The directives, and whether RUST_LOG made them. They ask for no more than there is in this build: whoever asks for
+/// more gets a line on standard error that is none of the log.
+fn directives(rust_log: Option<&str>, verbosity: u8, most: LevelFilter) -> (String, bool) {
     let own = match (rust_log.map(str::trim), verbosity) {
         (Some(own), _) if !own.is_empty() => return (own.to_owned(), true),
         // The h2 crate would warn of what strangers send, a line for each frame.
@@ -204,7 +207,7 @@ fn directives(rust_log: Option<&str>, verbosity: u8) -> (String, bool) {
         // What changes in a configuration file, as ingress-nginx has it from here on.
         (_, 2) => "info,diff=debug,h2=off,kube_client=off,kube_runtime=off",
         (_, 3..=4) => return (format!("debug,{LIBRARIES}"), false),
-        _ => return (format!("trace,{LIBRARIES}"), false),
+        _ => return (format!("{},{LIBRARIES}", LevelFilter::TRACE.min(most)), false),
     };
     (own.to_owned(), false)
 }
@@ -215,12 +218,13 @@ fn filter(directives: &str) -> Result<EnvFilter, LogError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Taker, as_one_line, directives, filter, is_of};
+    use super::{LevelFilter, Taker, as_one_line, directives, filter, is_of};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
     fn level(rust_log: Option<&str>, verbosity: u8) -> String {
-        let filter = filter(&directives(rust_log, verbosity).0).expect("it is understood");
+        let filter = filter(&directives(rust_log, verbosity, LevelFilter::TRACE).0)
+            .expect("it is understood");
         filter.max_level_hint().expect("there is a level").to_string()
     }
 
@@ -236,14 +240,22 @@ mod tests {
     fn more_verbosity_says_more() {
         let levels = [0, 1, 3, 4, 5, 9].map(|verbosity| level(None, verbosity));
         assert_eq!(levels, ["info", "info", "debug", "debug", "trace", "trace"]);
-        let (second, _) = directives(None, 2);
+        let (second, _) = directives(None, 2, LevelFilter::TRACE);
         assert!(second.starts_with("info,diff=debug,"), "{second}");
+    }
+
+    #[test]
+    fn nothing_is_asked_for_that_a_released_build_does_not_have() {
+        for verbosity in [5, 6, 9, 255] {
+            let (own, _) = directives(None, verbosity, LevelFilter::DEBUG);
+            assert!(own.starts_with("debug,") && !own.contains("trace"), "{own}");
+        }
     }
 
     #[test]
     fn peers_of_http2_cannot_write_lines_at_will() {
         for verbosity in 0..5 {
-            let (own, _) = directives(None, verbosity);
+            let (own, _) = directives(None, verbosity, LevelFilter::TRACE);
             assert!(own.split(',').any(|part| part == "h2=off"), "{verbosity}: {own}");
         }
     }
@@ -256,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_rust_log_that_is_not_understood_is_named() {
-        let (own, _) = directives(Some("info,=x=y"), 0);
+        let (own, _) = directives(Some("info,=x=y"), 0, LevelFilter::TRACE);
         let error = filter(&own).expect_err("this is no filter").to_string();
         assert!(error.starts_with("RUST_LOG=info,=x=y: "), "{error}");
     }
