@@ -206,6 +206,7 @@ fn identity(classes: &Classes) -> Identity {
         namespace: own_pod::variable(own_pod::NAMESPACE).unwrap_or_else(|| "default".to_owned()),
         pod: own_pod::variable(own_pod::NAME).unwrap_or_default(),
         commit: version::COMMIT,
+        repository: version::REPOSITORY,
     }
 }
 

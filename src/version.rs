@@ -6,6 +6,12 @@ pub(crate) const COMMIT: Option<&str> = match option_env!("FAIRWAY_COMMIT") {
     Some(_) | None => None,
 };
 
+/// Where its source is, as far as whoever built it says so.
+pub(crate) const REPOSITORY: Option<&str> = match option_env!("FAIRWAY_REPOSITORY") {
+    Some(known) if !known.is_empty() => Some(known),
+    Some(_) | None => None,
+};
+
 /// What ingress-nginx's banner says, of Fairway.
 pub(crate) fn banner() -> String {
     let rule = "-".repeat(79);
@@ -14,7 +20,7 @@ pub(crate) fn banner() -> String {
          Stands in for: ingress-nginx v1.15.1\n{rule}\n",
         env!("CARGO_PKG_VERSION"),
         COMMIT.unwrap_or("unknown"),
-        option_env!("FAIRWAY_REPOSITORY").unwrap_or("unknown"),
+        REPOSITORY.unwrap_or("unknown"),
     )
 }
 

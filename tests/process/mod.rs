@@ -519,6 +519,13 @@ fn version_and_help_are_answered_and_end_well() {
             "{output:?}"
         );
     }
+    // The metric says of the source what the banner does.
+    let running = Running::start("fairway", &["--enable-metrics"]);
+    let (_, page) = running.get("/metrics").expect("an answer");
+    let known = option_env!("FAIRWAY_REPOSITORY").filter(|known| !known.is_empty());
+    let repository = known.unwrap_or("unknown");
+    assert!(text(&ends(&["version"]).stdout).contains(&format!("Repository:    {repository}\n")));
+    assert!(text(&page).contains(&format!("repository=\"{repository}\"")), "{}", text(&page));
     let output = ends(&["run", "--help"]);
     let help = text(&output.stdout);
     assert!(output.status.success() && help.contains("--http-port <PORT>"), "{help}");

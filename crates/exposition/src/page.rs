@@ -15,6 +15,8 @@ pub struct Identity {
     pub pod: String,
     /// The commit that the program was built from, if that is known.
     pub commit: Option<&'static str>,
+    /// Where its source is, if that is known.
+    pub repository: Option<&'static str>,
 }
 
 impl Identity {

@@ -49,7 +49,8 @@ pub(super) fn process(scrape: &Scrape, page: &mut Writer<'_>) {
 }
 
 fn build(scrape: &Scrape, page: &mut Writer<'_>) {
-    page.family(&f::BUILD_INFO, [([VERSION, commit(scrape), "fairway"], 1.0)]);
+    let repository = scrape.metrics.identity.repository.unwrap_or("unknown");
+    page.family(&f::BUILD_INFO, [([VERSION, commit(scrape), repository], 1.0)]);
 }
 
 fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
