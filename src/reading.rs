@@ -14,11 +14,16 @@ use translate::{Options, config_map_rows};
 
 /// The path that means standard input.
 const STDIN: &str = "-";
-/// Where ingress-nginx's manifests put its ConfigMap.
-const USUAL_CONFIG_MAP: (&str, &str) = ("ingress-nginx", "ingress-nginx-controller");
+/// Where ingress-nginx's manifests put its ConfigMap, and where ours do: the first that is there counts, be it empty.
+const USUAL_CONFIG_MAPS: [(&str, &str); 2] =
+    [("ingress-nginx", "ingress-nginx-controller"), ("fairway", "fairway")];
 /// How charts and older manifests call it, after the name of a release.
-const USUAL_ENDS: [&str; 3] =
-    ["ingress-nginx-controller", "nginx-ingress-controller", "nginx-configuration"];
+const USUAL_ENDS: [&str; 4] = [
+    "ingress-nginx-controller",
+    "nginx-ingress-controller",
+    "nginx-configuration",
+    "fairway-controller",
+];
 
 /// Where kubectl looks for a cluster, if nothing else is said and this is no Pod: `kubectl fairway check` needs no
 /// flag.
@@ -130,10 +135,11 @@ pub(crate) fn add_issuers(source: Source, snapshot: &mut Snapshot) {
     }
 }
 
-/// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests, else the only one
-/// that looks like it. Its settings decide about much, so nothing is guessed among several.
+/// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests or of ours, else the
+/// only one that looks like it. Its settings decide about much, so nothing is guessed among several.
 fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
-    let usual = ObjectKey::new(USUAL_CONFIG_MAP.0, USUAL_CONFIG_MAP.1);
+    let usual = USUAL_CONFIG_MAPS.map(|(namespace, name)| ObjectKey::new(namespace, name));
+    let usual = usual.into_iter().find(|key| snapshot.config_maps.contains_key(key));
     let known: BTreeSet<&str> = config_map_rows().iter().map(|row| row.name).collect();
     let looks_like_it = |map: &&Arc<ConfigMap>| {
         let is_called_so = USUAL_ENDS.iter().any(|end| map.meta.key.name.ends_with(end));
@@ -142,14 +148,14 @@ fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
     };
     let likely = snapshot.config_maps.values().filter(looks_like_it).map(|map| &map.meta.key);
     let likely: Vec<&ObjectKey> = likely.collect();
-    let found = match likely.as_slice() {
-        _ if snapshot.config_maps.contains_key(&usual) => &usual,
-        [one] => *one,
-        [] => {
+    let found = match (&usual, likely.as_slice()) {
+        (Some(usual), _) => usual,
+        (None, [one]) => *one,
+        (None, []) => {
             note!("no ConfigMap of the controller: its defaults count (--configmap names one)");
             return Ok(None);
         }
-        several => {
+        (None, several) => {
             let names = several.iter().map(|key| format!("{}/{}", key.namespace, key.name));
             let names = names.collect::<Vec<_>>().join(", ");
             bail!(

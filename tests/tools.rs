@@ -288,6 +288,9 @@ fn the_config_map_is_found_or_asked_for() {
     assert_eq!(code, Some(2));
     let (code, _, said) = checked(&[&site], &["--configmap", "web/none"]);
     assert!(code == Some(1) && said.contains("there is no ConfigMap web/none"), "{said}");
+    let shipped = fs::read_to_string(root().join("../deploy/config.yaml")).expect("our ConfigMap");
+    let (code, _, said) = checked(&[&site, &shipped], &[]);
+    assert!(code == Some(0) && said.contains("using ConfigMap fairway/fairway"), "{said}");
     let (code, _, said) = checked(&[&site, &map("app", "colour: blue")], &[]);
     assert!(code == Some(0) && said.contains("its defaults count"), "{said}");
 }
