@@ -43,7 +43,7 @@ pub use ingress::references;
 pub use options::{GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options};
 pub use passwords::PasswordFile;
 pub use problems::Problems;
-pub use review::{Review, is_concerned, needs, review, useless_route};
+pub use review::{Review, in_vain, is_concerned, needs, review, useless_route};
 pub use settings::{
     About, AnyKey, Fate, Key, OnBad, Risk, Row, Source, annotation_rows, annotations_markdown,
     config_map_markdown, config_map_rows,

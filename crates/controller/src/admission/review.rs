@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::time::Instant;
-use translate::{Review, is_concerned, needs, review, useless_route};
+use translate::{Review, in_vain, is_concerned, needs, review, useless_route};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -169,6 +169,9 @@ fn ingress(
     let mut review = review(&ingress, snapshot, configuration, &reviewer.options);
     if is_concerned(&ingress, snapshot, &reviewer.options) {
         review.warnings.extend(needs::missing(&ingress, snapshot, &reviewer.options));
+        if review.refusal.is_none() {
+            review.warnings.extend(in_vain(&ingress, snapshot, &reviewer.options));
+        }
     }
     let last = LastReview { parsed, whole: began.elapsed(), size };
     reviewer.reviews.add(&ingress.meta.key, review.refusal.is_none(), last);

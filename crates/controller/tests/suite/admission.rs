@@ -90,6 +90,36 @@ async fn what_an_ingress_needs_and_is_not_there_is_a_warning() {
     assert_eq!(other, json!({"uid": "id-1", "allowed": true}), "another class is not ours");
 }
 
+#[tokio::test]
+async fn what_an_ingress_asks_for_in_vain_is_a_warning() {
+    let started = start(OBJECTS).await;
+    let ingress = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": {"name": "b", "namespace": "demo", "annotations": {
+            "nginx.ingress.kubernetes.io/rewrite-targt": "/x", "nginx.ingress.kubernetes.io/proxy-body-size": "50mb",
+            "nginx.ingress.kubernets.io/auth-url": "http://a.test/", "nginx.ingress.kubernetes.io/ssl-redirect": "false"}},
+        "spec": {"ingressClassName": "nginx", "rules": [{"host": "b.test", "http": {"paths": [
+            {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "shop", "port": {"number": 80}}}}]}}]},
+    });
+    let answer =
+        response(&started, &review("networking.k8s.io", "Ingress", "CREATE", "b", ingress)).await;
+    assert_eq!(answer["allowed"], true);
+    let warnings: Vec<&str> = answer["warnings"]
+        .as_array()
+        .expect("warnings")
+        .iter()
+        .filter_map(|it| it.as_str())
+        .collect();
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    for said in [
+        "rewrite-targt: unknown annotation, it has no effect; did you mean nginx.ingress.kubernetes.io/rewrite-target?",
+        "nginx.ingress.kubernetes.io/proxy-body-size: \"50mb\"",
+        "did you mean nginx.ingress.kubernetes.io/auth-url?",
+    ] {
+        assert!(warnings.iter().any(|warning| warning.contains(said)), "{said}: {warnings:?}");
+    }
+}
+
 const GATEWAYS: &str = r"
 ---
 apiVersion: gateway.networking.k8s.io/v1

@@ -17,7 +17,7 @@ use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
-use model::Configuration;
+use model::{Configuration, Printable, Severity};
 use objects::{Ingress, PathType, Snapshot};
 
 /// Annotations that ingress-nginx once had and warns about.
@@ -51,6 +51,14 @@ pub fn review(
     let passwords = PasswordFiles::default();
     let reviewer = Reviewer { ingress, snapshot, served, options, passwords };
     reviewer.review()
+}
+
+/// What an Ingress that is allowed asks for in vain: values that are none, unknown names and prefixes. ingress-nginx
+/// never said so.
+pub fn in_vain(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
+    let (served, passwords) = (&Configuration::default(), PasswordFiles::default());
+    let reviewer = Reviewer { ingress, snapshot, served, options, passwords };
+    reviewer.in_vain(&reviewer.permissions())
 }
 
 struct Reviewer<'a> {
@@ -239,6 +247,25 @@ impl<'a> Reviewer<'a> {
         let mut settings = Settings::of_ingress(scope, origin, &ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);
         settings.verdict.rejections
+    }
+
+    /// Problems of its annotations, but for snippets and for what is not there: each has a warning of its own.
+    fn in_vain(&self, permissions: &Permissions) -> Vec<String> {
+        const ABSENT: &str = "does not exist: create it";
+        let scope = self.scope(permissions.cross_namespace);
+        let origin = origin(&self.ingress.meta.key);
+        let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
+        annotations::read(&mut settings, &permissions.limits);
+        let (problems, ..) = settings.finish();
+        let is_snippet =
+            |key: &str| snippets::ANNOTATIONS.iter().any(|name| key == self.full(name));
+        let told = problems.iter().filter(|it| it.severity >= Severity::Warning);
+        let told = told.filter(|it| !it.message.contains(ABSENT));
+        let told = told.filter_map(|it| Some((it.key.as_deref()?, &it.message)));
+        let told = told.filter(|(key, _)| !is_snippet(key));
+        needs::shortened(
+            told.map(|(key, why)| Printable(&format!("{key}: {why}")).to_string()).collect(),
+        )
     }
 
     /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong, nobody can tell.

@@ -241,7 +241,7 @@ fn shown(key: &ObjectKey) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 
-fn shortened(mut warnings: Vec<String>) -> Vec<String> {
+pub(super) fn shortened(mut warnings: Vec<String>) -> Vec<String> {
     let more = warnings.len().saturating_sub(MOST);
     warnings.truncate(MOST);
     warnings.extend((more > 0).then(|| format!("and {more} more of the kind")));
