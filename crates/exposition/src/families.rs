@@ -135,7 +135,7 @@ families! {
     ROOM_USED = Gauge false "fairway_room_used" ["of"]
         "How much of it there is; of passwords, how many wait of the namespace of which most do; of zones of snippets, the fullest.";
     ROOM_REFUSED = Counter false "fairway_room_refused_total" ["of"]
-        "How often there was no room, or nothing left of a namespace's share.";
+        "How often there was no room, nothing left of a namespace's share, or a disk that keeps nothing more.";
     EVENTS_DROPPED = Counter false "fairway_events_dropped_total" ["reason"]
         "Events that were not written: too many waited (queue), too many of one object (object) or of one namespace (namespace), or the API server did not take them (refused).";
     STREAM_SESSIONS = Counter false "fairway_stream_sessions_total" ["port", "protocol", "service"]

@@ -196,13 +196,14 @@ async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Clien
 async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response> {
     let mut serving = pin!(phases::serve(exchange));
     poll_fn(|cx| {
+        // First: who must end would be told that its request is at fault, since the body of it ends here.
+        if client.control.poll_cut(cx) {
+            return Poll::Ready(None);
+        }
         let response = serving.as_mut().poll(cx);
         client.pass_interims(cx);
         if let Poll::Ready(response) = response {
             return Poll::Ready(Some(response));
-        }
-        if client.control.poll_cut(cx) {
-            return Poll::Ready(None);
         }
         client.poll_gone(cx).map(|()| None)
     })

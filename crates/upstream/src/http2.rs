@@ -14,7 +14,7 @@ use std::time::Duration;
 use stream::own::Own;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
+use wire::http2::{BodyStream, Budget, Guarded, StreamBody, from_map, poll_send_data, to_map};
 use wire::{Body, Frame, Response, Source, TrailerRule, lane};
 
 /// Requests that share one session at most, whatever the upstream allows.
@@ -35,6 +35,8 @@ pub(super) struct Session {
     load: Rc<()>,
     /// Gone when the connection is.
     alive: Rc<Cell<bool>>,
+    /// What the upstream may send that is of no use.
+    budget: Rc<Budget>,
     /// It leads to this machine.
     own: Option<Own>,
 }
@@ -76,7 +78,7 @@ pub(super) async fn send(
     };
     let mut taken = Taken::default();
     let timeouts = request.policy.timeouts;
-    let (Lease { mut sender, load, alive, own }, reused) = match shared(pool, target) {
+    let (Lease { mut sender, load, alive, budget, own }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
         None => (
             open(pool, target, timeouts.connect)
@@ -105,6 +107,7 @@ pub(super) async fn send(
     let bodyless = request.body.is_empty();
     let mut head = *head;
     let trailers = head.extensions_mut().remove::<TrailerRule>();
+    budget.asked();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = TwoWay {
@@ -138,6 +141,7 @@ struct Lease {
     sender: SendRequest<Bytes>,
     load: Rc<()>,
     alive: Rc<Cell<bool>>,
+    budget: Rc<Budget>,
     own: bool,
 }
 
@@ -151,6 +155,7 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
         sender: session.sender.clone(),
         load: session.load.clone(),
         alive: session.alive.clone(),
+        budget: session.budget.clone(),
         own: session.own.is_some(),
     })
 }
@@ -158,21 +163,26 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
 /// Makes a session; its connection is driven by a task of this thread.
 async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease, TryError> {
     let Connection { io, own, .. } = *Connection::open(target, limit).await?;
+    let (guarded, budget) = Guarded::upstream(io);
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(WINDOW)
         // All answers together: clients that do not take theirs leave the others of the session what is theirs.
         .initial_connection_window_size(STREAMS * WINDOW)
         .max_header_list_size(64 << 10)
-        .handshake(io);
+        .handshake(guarded);
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
         handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
     let alive = Rc::new(Cell::new(true));
-    let ending = alive.clone();
+    let (ending, spent) = (alive.clone(), budget.clone());
+    let (address, at) = (target.address, Rc::downgrade(pool));
     tokio::task::spawn_local(async move {
         let _ = connection.await;
         ending.set(false);
+        if spent.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
+            tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use; its session is ended (told once a minute)");
+        }
     });
     let (load, leads_back) = (Rc::new(()), own.is_some());
     let now = Instant::now();
@@ -183,10 +193,11 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
         requests: Cell::new(1),
         load: load.clone(),
         alive: alive.clone(),
+        budget: budget.clone(),
         own,
     };
     pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
-    Ok(Lease { sender, load, alive, own: leads_back })
+    Ok(Lease { sender, load, alive, budget, own: leads_back })
 }
 
 /// A request on its way out while its answer may come in.

@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use model::UpstreamKeepAlive;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// The connections of one thread that wait for their next request.
@@ -16,7 +17,12 @@ pub struct Pool {
     count: Cell<usize>,
     sessions: RefCell<HashMap<Key, Vec<Session>>>,
     limits: Cell<Option<UpstreamKeepAlive>>,
+    /// When the log was last told of a flood.
+    told: Cell<Option<Instant>>,
 }
+
+/// How often the log is told of floods of upstreams.
+const TOLD: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Idle {
@@ -70,6 +76,15 @@ impl Pool {
 
     pub(super) fn sessions(&self) -> &RefCell<HashMap<Key, Vec<Session>>> {
         &self.sessions
+    }
+
+    /// Whether it is time to tell the log of a flood.
+    pub(super) fn may_tell_of_flood(&self) -> bool {
+        let is_time = self.told.get().is_none_or(|told| told.elapsed() >= TOLD);
+        if is_time {
+            self.told.set(Some(Instant::now()));
+        }
+        is_time
     }
 
     /// Takes the limits of a generation.

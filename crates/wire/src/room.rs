@@ -115,13 +115,18 @@ impl Loan {
         self.size.load(Ordering::Relaxed)
     }
 
+    /// Counts that there was no room for another reason: the system has none.
+    pub(super) fn refuse(&self) {
+        self.total.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Takes so many bytes more, of both bounds or of none; those before them.
     pub fn grow(&self, count: u64) -> Option<u64> {
         let fits = self.total.take(count) && {
             let fits = self.share.fits(count, self.share.now().1);
             if !fits {
                 self.total.give_back(count);
-                self.total.refused.fetch_add(1, Ordering::Relaxed);
+                self.refuse();
             }
             fits
         };

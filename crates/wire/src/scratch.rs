@@ -119,6 +119,14 @@ pub(super) struct Scrap {
 impl Scrap {
     /// Appends pieces; blocks. One writes at a time.
     pub(super) fn append(&self, pieces: &[bytes::Bytes]) -> Result<(), NotKept> {
+        let written = self.write(pieces);
+        if matches!(written, Err(NotKept::Refused(_))) {
+            self.loan.refuse();
+        }
+        written
+    }
+
+    fn write(&self, pieces: &[bytes::Bytes]) -> Result<(), NotKept> {
         let file = match self.file.get() {
             Some(file) => file,
             None => {
@@ -227,5 +235,17 @@ mod tests {
         let mut read = [0; 2];
         file.read_exact_at(&mut read, 1 << 20).expect("read");
         assert_eq!(read, [7, 7]);
+    }
+
+    #[test]
+    fn what_the_system_does_not_keep_is_counted() {
+        let scratch = Scratch::default();
+        let file = scratch.file(&"a".into());
+        // As much as a disk has that is full.
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("there is one");
+        file.file.set(full).expect("nothing was written");
+        let kept = file.append(&[Bytes::from_static(b"lost")]);
+        assert!(matches!(kept, Err(NotKept::Refused(_))));
+        assert_eq!(scratch.files().2, 1);
     }
 }

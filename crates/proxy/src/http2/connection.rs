@@ -32,7 +32,7 @@ const LATE: i64 = 10;
 
 /// Serves a client until the connection ends. How it begins is boxed: it holds room for that no longer.
 pub(crate) async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
-    let (guarded, budget) = Guarded::new(io);
+    let (guarded, budget) = Guarded::client(io);
     let Some(session) = Box::pin(begin(guarded, worker.generation())).await else { return };
     let held = Held::new(connection.control.clone());
     Streams::new(connection, worker, budget, held).run(session).await;

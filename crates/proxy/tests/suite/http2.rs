@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 const PATIENCE: Duration = Duration::from_secs(60);
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
@@ -205,6 +206,56 @@ async fn answers_that_nobody_takes_leave_the_others_of_their_session_room() {
         assert_eq!(data, "ok");
     }
     drop(unread);
+}
+
+/// A gRPC service that answers nothing and sends this frame until its session ends; tells how many bytes it sent.
+async fn idle_talk(one: Vec<u8>) -> (SocketAddr, mpsc::Receiver<usize>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (told, sent) = mpsc::channel(8);
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            let (one, told) = (one.clone(), told.clone());
+            tokio::spawn(async move {
+                let (mut reads, mut writes) = tcp.into_split();
+                writes.write_all(&frame(SETTINGS, 0, 0, &[])).await.expect("sent");
+                let reading =
+                    tokio::spawn(
+                        async move { while let Ok(1..) = reads.read(&mut [0; 4096]).await {} },
+                    );
+                let (many, mut bytes) = (one.repeat(100), 0);
+                while writes.write_all(&many).await.is_ok() {
+                    bytes += many.len();
+                }
+                reading.abort();
+                let _ = told.send(bytes).await;
+            });
+        }
+    });
+    (address, sent)
+}
+
+#[tokio::test]
+async fn an_upstream_that_sends_what_is_of_no_use_loses_its_session() {
+    for one in [
+        frame(PING, 0, 0, &[1; 8]),
+        frame(PING, ACK, 0, &[1; 8]),
+        frame(PRIORITY, 0, 1, &[0; 5]),
+        frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]),
+        frame(SETTINGS, 0, 0, &[]),
+        frame(0x77, 0, 0, &[]),
+        // 103, again and again.
+        frame(HEADERS, END_HEADERS, 1, b"\x08\x03103"),
+    ] {
+        let (upstream, mut sent) = idle_talk(one).await;
+        let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+        let native = start(&configuration(&[(MAIN, vec![upstream])], policy)).await;
+        let (answer, _) = send(&mut client(&native).await, Method::POST, &[], true);
+        assert_eq!(status(answer).await, StatusCode::BAD_GATEWAY);
+        // As much as the system holds for a reader comes on top.
+        let bytes = in_time(sent.recv()).await.expect("its session ends");
+        assert!(bytes < 16 << 20, "{bytes}");
+    }
 }
 
 #[tokio::test]
@@ -419,6 +470,7 @@ async fn under_pressure_who_announces_bodies_and_sends_nothing_is_ended() {
     native.press(Pressure::High);
     let ended = async || (native.shed().unread >= 2).then_some(());
     eventually(PATIENCE, ended).await.expect("both are ended");
+    assert_eq!(read_to_end(&mut plain).await, "", "nothing is wrong with its request");
     let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     assert!(talk(&native, get).await.starts_with("HTTP/1.1 200 "));
 }

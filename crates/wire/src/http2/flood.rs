@@ -1,6 +1,6 @@
-//! Counts what an HTTP/2 client sends besides requests, where the h2 crate has no bound of its own: PING, SETTINGS,
-//! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that it asks
-//! for and does not want (docs/limits.md).
+//! Counts what an HTTP/2 peer sends besides requests or answers, where the h2 crate has no bound of its own: PING,
+//! SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that a
+//! client asks for and does not want (docs/limits.md).
 
 use crate::io::Io;
 use std::cell::{Cell, RefCell};
@@ -16,6 +16,12 @@ const BUDGET: i64 = 1000;
 const PER_SECOND: i64 = 100;
 /// Useful bytes that earn one more frame.
 const EARNED_BY: i64 = 512;
+/// What a request earns for the session that it goes out on. Servers acknowledge what they get piece by piece, and measure
+/// with PINGs how fast it comes.
+const ASKED: i64 = 16;
+/// What a write to an upstream earns besides its bytes; a PING costs more than its acknowledgement earns so.
+const WROTE: i64 = 2;
+const PING_OF_UPSTREAM: i64 = 4;
 /// Answers that a client may break off at once, and each second; one that it takes whole gives one back.
 const RESETS: i64 = 200;
 const RESETS_PER_SECOND: i64 = 5;
@@ -33,9 +39,17 @@ pub struct Guarded {
     scanner: RefCell<Scanner>,
 }
 
+/// Who sends the frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    Client,
+    Upstream,
+}
+
 /// What is left of a connection's budget.
 #[derive(Debug)]
 pub struct Budget {
+    peer: Peer,
     left: Cell<i64>,
     /// Answers that may still be broken off, and since when that number holds.
     resets: Cell<i64>,
@@ -45,7 +59,7 @@ pub struct Budget {
     refilled: Cell<Instant>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Scanner {
     header: [u8; FRAME_HEADER],
     have: usize,
@@ -55,23 +69,34 @@ struct Scanner {
 }
 
 impl Guarded {
-    /// Counts the frames of `io`, which start after the preface.
-    pub fn new(io: Io) -> (Self, Rc<Budget>) {
-        let state = Rc::new(Budget::new());
-        let scanner = RefCell::new(Scanner {
-            header: [0; FRAME_HEADER],
-            have: 0,
-            skip: PREFACE,
-            ends_head: false,
-        });
+    /// Counts the frames of a client, which start after the preface.
+    pub fn client(io: Io) -> (Self, Rc<Budget>) {
+        Self::new(io, Peer::Client, PREFACE)
+    }
+
+    /// Counts those of an upstream, which has no preface. Once it has spent its budget nothing more is read.
+    pub fn upstream(io: Io) -> (Self, Rc<Budget>) {
+        Self::new(io, Peer::Upstream, 0)
+    }
+
+    fn new(io: Io, peer: Peer, skip: usize) -> (Self, Rc<Budget>) {
+        let state = Rc::new(Budget::new(peer));
+        let scanner = RefCell::new(Scanner { skip, ..Scanner::default() });
         (Self { io, state: state.clone(), scanner }, state)
+    }
+
+    /// Bytes went out; to an upstream as something that it may answer with frames of its own.
+    fn wrote(&self, bytes: usize) {
+        let answered = if self.state.peer == Peer::Upstream { WROTE } else { 0 };
+        self.state.earn(answered + i64::try_from(bytes).unwrap_or(0) / EARNED_BY);
     }
 }
 
 impl Budget {
-    fn new() -> Self {
+    fn new(peer: Peer) -> Self {
         let now = Instant::now();
         Self {
+            peer,
             left: Cell::new(BUDGET),
             resets: Cell::new(RESETS),
             resets_at: Cell::new(now),
@@ -80,9 +105,14 @@ impl Budget {
         }
     }
 
-    /// Whether the client sent more than anyone needs.
+    /// Whether the peer sent more than anyone needs.
     pub fn is_spent(&self) -> bool {
         self.left.get() < 0 || self.resets.get() < 0
+    }
+
+    /// A request goes out to the upstream.
+    pub fn asked(&self) {
+        self.earn(ASKED);
     }
 
     /// The client took an answer whole.
@@ -157,13 +187,16 @@ impl Scanner {
         match kind {
             0 if length == 0 && !end_stream => budget.spend(10),
             0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
+            // Of interim answers there may be as many as an upstream likes.
+            1 if budget.peer == Peer::Upstream => budget.spend(1),
             1 => budget.earn(2),
             // SETTINGS, unless it is an acknowledgement: nobody asked for a second one, and the h2 crate ends that.
             4 if flags & 1 == 0 => budget.spend(20),
             // PING is answered; of acknowledgements there is one in the life of a connection.
+            6 if budget.peer == Peer::Upstream => budget.spend(PING_OF_UPSTREAM),
             6 => budget.spend(2),
-            // PRIORITY, RST_STREAM, WINDOW_UPDATE and what nobody knows.
-            2 | 3 | 8 | 10.. => budget.spend(1),
+            // PRIORITY, RST_STREAM, GOAWAY, WINDOW_UPDATE and what nobody knows.
+            2 | 3 | 7 | 8 | 10.. => budget.spend(1),
             _ => {}
         }
         length
@@ -180,6 +213,9 @@ impl AsyncRead for Guarded {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
         this.scanner.borrow_mut().scan(&buffer.filled()[before..], &this.state);
+        if this.state.peer == Peer::Upstream && this.state.is_spent() {
+            return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -192,7 +228,7 @@ impl AsyncWrite for Guarded {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = ready!(Pin::new(&mut this.io).poll_write(cx, data))?;
-        this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);
+        this.wrote(written);
         Poll::Ready(Ok(written))
     }
 
@@ -203,7 +239,7 @@ impl AsyncWrite for Guarded {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = ready!(Pin::new(&mut this.io).poll_write_vectored(cx, slices))?;
-        this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);
+        this.wrote(written);
         Poll::Ready(Ok(written))
     }
 
@@ -222,12 +258,12 @@ impl AsyncWrite for Guarded {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, RESETS, RESETS_PER_SECOND, Scanner};
+    use super::{Budget, Peer, RESETS, RESETS_PER_SECOND, Scanner};
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn answers_that_are_broken_off_are_bounded_at_any_pace() {
-        let budget = Budget::new();
+        let budget = Budget::new(Peer::Client);
         for _ in 0..RESETS {
             budget.reset();
         }
@@ -251,8 +287,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn acknowledgements_that_nobody_asked_for_are_paid_for() {
-        let budget = Budget::new();
-        let mut scanner = Scanner { header: [0; 9], have: 0, skip: 0, ends_head: false };
+        let budget = Budget::new(Peer::Client);
+        let mut scanner = Scanner::default();
         let acknowledged = [0, 0, 8, 6, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
         for _ in 0..500 {
             scanner.scan(&acknowledged, &budget);
@@ -260,5 +296,31 @@ mod tests {
         assert!(!budget.is_spent());
         scanner.scan(&acknowledged, &budget);
         assert!(budget.is_spent());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upstream_may_acknowledge_and_measure_and_no_more() {
+        let window: &[u8] = &[0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let interim: &[u8] = &[0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+        let (budget, mut scanner) = (Budget::new(Peer::Upstream), Scanner::default());
+        for _ in 0..10_000 {
+            // As gRPC servers do for each small message.
+            budget.earn(super::WROTE);
+            [window, window, ping].iter().for_each(|frame| scanner.scan(frame, &budget));
+            budget.earn(super::WROTE);
+            tokio::time::advance(Duration::from_millis(20)).await;
+        }
+        assert!(!budget.is_spent());
+        for of_nobody in [window, ping, interim] {
+            let (budget, mut scanner) = (Budget::new(Peer::Upstream), Scanner::default());
+            let frames = std::iter::repeat_with(|| scanner.scan(of_nobody, &budget));
+            let frames = frames.take_while(|()| !budget.is_spent()).count();
+            assert!((200..=1_000).contains(&frames), "{frames}");
+        }
+        let budget = Budget::new(Peer::Upstream);
+        budget.spend(super::BUDGET);
+        budget.asked();
+        assert_eq!(budget.left.get(), super::ASKED);
     }
 }
