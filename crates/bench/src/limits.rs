@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::load::{Pace, Plan, Protocol};
 use crate::measure::Bench;
-use crate::peers::{Peer, Ports, Running, fairway_command, free_port, ingress, surroundings};
+use crate::peers::{Peer, Ports, Running, fairway_command, ingress, surroundings};
 use crate::results::{Limits, Spread};
 
 /// The name for `--only`.
@@ -83,7 +83,7 @@ impl Bench {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         let text = serde_json::to_vec_pretty(&list).context("objects as JSON")?;
         fs::write(manifests.join("all.json"), text).context("write a manifest")?;
-        let ports = Ports { http: free_port()?, https: free_port()?, health: free_port()? };
+        let ports = Ports::free()?;
         let source = [
             "--manifests".to_owned(),
             manifests.display().to_string(),

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::load::{Generator, Latencies, Pace, Plan, Stage};
 use crate::machine::Cores;
-use crate::peers::{Peer, Ports, Running, fairway_command, free_port};
+use crate::peers::{Peer, Ports, Running, fairway_command};
 use crate::probe::Probe;
 use crate::process::pause;
 use crate::results::{Control, Propagation, Spread, Storm};
@@ -136,7 +136,7 @@ impl Wanted {
     fn start(&self, source: &dyn Source, round: usize, size: usize) -> Result<(Running, f64)> {
         let folder = self.folder.join(format!("{}-{size}-{round}", source.name()));
         std::fs::create_dir_all(&folder).context("create a folder for logs")?;
-        let ports = Ports { http: free_port()?, https: free_port()?, health: free_port()? };
+        let ports = Ports::free()?;
         let flags = source.flags();
         let command = fairway_command(&self.binary, ports, &flags);
         let begin = Instant::now();

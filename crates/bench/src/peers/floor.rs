@@ -107,7 +107,7 @@ mod tests {
     fn what_one_end_says_the_other_one_hears() {
         let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = upstream.local_addr().expect("an address");
-        let port = super::super::free_port().expect("a port");
+        let port = Ports::free().expect("a port").http;
         std::thread::spawn(move || run(port, address));
         let mut client = loop {
             if let Ok(client) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {

@@ -121,6 +121,17 @@ pub(crate) struct Ports {
     pub(crate) health: u16,
 }
 
+impl Ports {
+    /// Ports of loopback that nobody listens on, each another one: these proxies cannot be told to choose them themselves.
+    pub(crate) fn free() -> Result<Self> {
+        let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port");
+        let port = |held: &TcpListener| anyhow::Ok(held.local_addr().context("its port")?.port());
+        // All of them at once: the system would give one that is free again a second time.
+        let [http, https, health] = [listen()?, listen()?, listen()?];
+        Ok(Self { http: port(&http)?, https: port(&https)?, health: port(&health)? })
+    }
+}
+
 impl Peer {
     /// All of them, in the order in which they take turns.
     pub(crate) const ALL: [Self; 5] =
@@ -179,7 +190,7 @@ impl Peer {
             fs::remove_dir_all(&folder).context("clear a folder")?;
         }
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-        let ports = Ports { http: free_port()?, https: free_port()?, health: free_port()? };
+        let ports = Ports::free()?;
         let command = match self {
             Self::Fairway => fairway::command(site, &folder, ports)?,
             Self::FairwayNginx => fairway::on_nginx(site, &folder, ports)?,
@@ -297,10 +308,4 @@ impl Drop for Running {
         family.kill();
         drop(self.child.wait());
     }
-}
-
-/// A port of loopback that nobody listens on: these proxies cannot be told to choose one themselves.
-pub(crate) fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
-    Ok(listener.local_addr().context("the free port")?.port())
 }
