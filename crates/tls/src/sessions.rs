@@ -1,9 +1,11 @@
 //! Sessions that clients may resume: bounded in number and in time (`ssl-session-cache-size`, `ssl-session-timeout`),
 //! one cache for all hosts, in which no host finds the sessions of another one's settings.
 
-use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
-use std::sync::Arc;
+use lru::LruCache;
+use rustls::server::StoresServerSessions;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::since_epoch;
 
@@ -17,7 +19,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// A part of the cache of sessions.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
-    cache: Arc<ServerSessionMemoryCache>,
+    cache: Arc<Cache>,
     part: u64,
     lifetime: Duration,
 }
@@ -26,7 +28,8 @@ impl Sessions {
     /// A cache of about so many bytes.
     pub(super) fn new(bytes: u64, lifetime: Duration) -> Self {
         let count = usize::try_from((bytes / BYTES).clamp(1, MOST)).unwrap_or(1);
-        Self { cache: ServerSessionMemoryCache::new(count), part: 0, lifetime }
+        let kept = Mutex::new(LruCache::unbounded());
+        Self { cache: Arc::new(Cache { kept, most: count }), part: 0, lifetime }
     }
 
     /// The same sessions with another lifetime.
@@ -52,19 +55,48 @@ impl Sessions {
     }
 }
 
+/// The sessions themselves. That of the rustls crate looks through all of them for one that is taken, and a session of
+/// TLS 1.3 is taken whenever it is resumed: with 20,000 of them that cost more than a handshake saves.
+struct Cache {
+    kept: Mutex<LruCache<Vec<u8>, Vec<u8>>>,
+    most: usize,
+}
+
+impl Cache {
+    fn kept(&self) -> MutexGuard<'_, LruCache<Vec<u8>, Vec<u8>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, mut value: Vec<u8>) -> bool {
         let until = since_epoch().as_secs().saturating_add(self.lifetime.as_secs());
         value.extend_from_slice(&until.to_be_bytes());
-        self.cache.put(self.key(&key), value)
+        let key = self.key(&key);
+        let mut kept = self.cache.kept();
+        kept.put(key, value);
+        if kept.len() > self.cache.most {
+            kept.pop_lru();
+        }
+        true
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.cache.get(&self.key(key)).and_then(Self::alive)
+        let key = self.key(key);
+        let value = self.cache.kept().get(&key).cloned();
+        value.and_then(Self::alive)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.cache.take(&self.key(key)).and_then(Self::alive)
+        let key = self.key(key);
+        let value = self.cache.kept().pop(&key);
+        value.and_then(Self::alive)
     }
 
     fn can_cache(&self) -> bool {
@@ -89,5 +121,21 @@ mod tests {
         let brief = sessions.living(Duration::ZERO);
         assert!(brief.put(b"id".to_vec(), b"secret".to_vec()));
         assert_eq!(brief.get(b"id"), None);
+    }
+
+    #[test]
+    fn there_are_no_more_sessions_than_asked_for_and_the_oldest_goes_first() {
+        let sessions = Sessions::new(100 * super::BYTES, Duration::from_secs(60));
+        let id = |number: u32| number.to_be_bytes();
+        for number in 0..150 {
+            assert!(sessions.put(id(number).to_vec(), b"secret".to_vec()));
+        }
+        assert_eq!(sessions.cache.kept().len(), 100);
+        assert_eq!(sessions.get(&id(49)), None);
+        assert!(sessions.get(&id(50)).is_some());
+        assert!(sessions.put(id(150).to_vec(), b"secret".to_vec()));
+        assert_eq!(sessions.take(&id(51)), None, "the one that was resumed last stays");
+        assert!(sessions.take(&id(50)).is_some());
+        assert_eq!(sessions.cache.kept().len(), 99);
     }
 }
