@@ -122,7 +122,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Ports of loopback that nobody listens on, each another one: these proxies cannot be told to choose them themselves.
+    /// Ports of loopback that nobody listens on, each another one: these proxies cannot be told to choose them.
     pub(crate) fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port");
         let port = |held: &TcpListener| anyhow::Ok(held.local_addr().context("its port")?.port());

@@ -1,6 +1,6 @@
 //! Counts what an HTTP/2 peer sends besides requests or answers, where the h2 crate has no bound of its own: PING,
-//! SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that a
-//! client asks for and does not want (docs/limits.md).
+//! SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers
+//! that a client asks for and does not want (docs/limits.md).
 
 use crate::io::Io;
 use std::cell::{Cell, RefCell};
@@ -16,8 +16,8 @@ const BUDGET: i64 = 1000;
 const PER_SECOND: i64 = 100;
 /// Useful bytes that earn one more frame.
 const EARNED_BY: i64 = 512;
-/// What a request earns for the session that it goes out on. Servers acknowledge what they get piece by piece, and measure
-/// with PINGs how fast it comes.
+/// What a request earns for the session that it goes out on. Servers acknowledge what they get piece by piece, and
+/// measure with PINGs how fast it comes.
 const ASKED: i64 = 16;
 /// What a write to an upstream earns besides its bytes; a PING costs more than its acknowledgement earns so.
 const WROTE: i64 = 2;
