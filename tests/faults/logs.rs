@@ -39,7 +39,8 @@ async fn a_log_on_a_full_disk_costs_lines_and_no_request() -> Result<()> {
 async fn a_body_that_finds_no_room_on_disk_is_503_and_others_go_on() -> Result<()> {
     let flags = vec!["--body-files-limit=64Ki".to_owned()];
     let fairway = Setup { flags, ..Setup::of(good().await?) }.start().await?;
-    let body = "x".repeat(100_000);
+    // More than stays in memory where there is plenty.
+    let body = "x".repeat(400_000);
     let large = format!(
         "POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
