@@ -3,7 +3,6 @@
 
 use lru::LruCache;
 use rustls::server::StoresServerSessions;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,6 +56,7 @@ impl Sessions {
 
 /// The sessions themselves. That of the rustls crate looks through all of them for one that is taken, and a session of
 /// TLS 1.3 is taken whenever it is resumed: with 20,000 of them that cost more than a handshake saves.
+#[derive(Debug)]
 struct Cache {
     kept: Mutex<LruCache<Vec<u8>, Vec<u8>>>,
     most: usize,
@@ -65,12 +65,6 @@ struct Cache {
 impl Cache {
     fn kept(&self) -> MutexGuard<'_, LruCache<Vec<u8>, Vec<u8>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Cache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cache").field("most", &self.most).finish_non_exhaustive()
     }
 }
 

@@ -179,7 +179,8 @@ impl Scanner {
         let [a, b, c, kind, flags, ..] = self.header;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
         let end_stream = flags & 1 == 1;
-        if kind == HEADERS || kind == CONTINUATION {
+        // Answers have a time-out of their own; the clock is not asked for each of their heads.
+        if budget.peer == Peer::Client && (kind == HEADERS || kind == CONTINUATION) {
             let since = budget.head_since.get().unwrap_or_else(Instant::now);
             budget.head_since.set(Some(since));
             self.ends_head = flags & END_HEADERS != 0;
