@@ -65,7 +65,7 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) enable_topology_aware_routing: bool,
     /// Prefix of the annotations that are read.
-    #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
+    #[arg(long, value_name = "PREFIX", default_value = translate::ANNOTATIONS_PREFIX)]
     pub(crate) annotations_prefix: String,
     /// The ConfigMap with the settings of the process as a whole, as namespace/name.
     #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]

@@ -40,7 +40,9 @@ pub use check::{
 };
 pub use in_force::{Asked, InForce, Setting};
 pub use ingress::references;
-pub use options::{GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options};
+pub use options::{
+    ANNOTATIONS_PREFIX, GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options,
+};
 pub use passwords::PasswordFile;
 pub use problems::Problems;
 pub use review::{Review, in_vain, is_concerned, needs, review, useless_route};

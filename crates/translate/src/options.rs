@@ -8,6 +8,9 @@ use objects::ObjectKey;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+/// The default of `--annotations-prefix`: ingress-nginx's own.
+pub const ANNOTATIONS_PREFIX: &str = "nginx.ingress.kubernetes.io";
+
 /// The default of `--gateway-controller-name`.
 pub const GATEWAY_CONTROLLER: &str = "fairway/gateway-controller";
 
@@ -92,7 +95,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
+            annotations_prefix: ANNOTATIONS_PREFIX.to_owned(),
             ingress_class: "nginx".to_owned(),
             controller_class: "k8s.io/ingress-nginx".to_owned(),
             ingress_class_by_name: false,

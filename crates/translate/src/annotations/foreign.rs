@@ -2,12 +2,10 @@
 //! a word. Prefixes that other controllers read are theirs.
 
 use super::known::{is_known, meant};
+use crate::options::ANNOTATIONS_PREFIX;
 use crate::settings::Settings;
 use model::Severity;
 use strsim::osa_distance;
-
-/// ingress-nginx's own prefix of annotations.
-pub(crate) const DEFAULT_PREFIX: &str = "nginx.ingress.kubernetes.io";
 
 /// Letters of the usual prefix that may be wrong; of one's own, whose neighbours may be other people's, one may.
 const MOST_WRONG: usize = 3;
@@ -76,12 +74,12 @@ pub(super) fn check(settings: &mut Settings<'_>) {
 }
 
 fn is_misspelt(prefix: &str, ours: &str) -> bool {
-    let most = if ours == DEFAULT_PREFIX { MOST_WRONG } else { 1 };
+    let most = if ours == ANNOTATIONS_PREFIX { MOST_WRONG } else { 1 };
     let is_close =
         || osa_distance(&prefix.to_ascii_lowercase(), &ours.to_ascii_lowercase()) <= most;
     // A number tells several controllers of one kind apart.
     let is_numbered = || digits(prefix) != digits(ours);
-    prefix != DEFAULT_PREFIX
+    prefix != ANNOTATIONS_PREFIX
         && prefix.len().abs_diff(ours.len()) <= most
         && !is_numbered()
         && is_close()
@@ -98,7 +96,7 @@ fn is_of_nobody_else(prefix: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT_PREFIX, is_misspelt, is_of_nobody_else};
+    use super::{ANNOTATIONS_PREFIX, is_misspelt, is_of_nobody_else};
 
     #[test]
     fn prefixes_of_other_controllers_are_theirs() {
@@ -112,12 +110,12 @@ mod tests {
             "nginx.com",
             "nginx2.ingress.kubernetes.io",
             "nginx-internal.ingress.kubernetes.io",
-            DEFAULT_PREFIX,
+            ANNOTATIONS_PREFIX,
         ] {
-            assert!(!is_misspelt(prefix, DEFAULT_PREFIX), "{prefix}");
+            assert!(!is_misspelt(prefix, ANNOTATIONS_PREFIX), "{prefix}");
             assert!(!is_of_nobody_else(prefix, "ssl-redirect"), "{prefix}");
         }
-        assert!(!is_misspelt(DEFAULT_PREFIX, "nginx.ingress.kubernetes.com"));
+        assert!(!is_misspelt(ANNOTATIONS_PREFIX, "nginx.ingress.kubernetes.com"));
         assert!(!is_misspelt("external.ingress.example", "internal.ingress.example"));
         assert!(is_misspelt("internal.ingres.example", "internal.ingress.example"));
     }

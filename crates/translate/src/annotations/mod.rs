@@ -44,7 +44,6 @@ pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use families::{FAMILIES, lines, lines_of_canary, policy};
-pub(crate) use foreign::DEFAULT_PREFIX;
 pub(crate) use guards::{deny_by_config_map, is_guard};
 pub(crate) use passthrough::is_passed_through;
 pub(crate) use raw::{global as raw_global, is_key as is_raw_key};

@@ -9,9 +9,9 @@ mod routes;
 
 pub use routes::useless_route;
 
-use crate::annotations::DEFAULT_PREFIX;
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
+use crate::options::ANNOTATIONS_PREFIX;
 use crate::password_files::PasswordFiles;
 use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
@@ -176,12 +176,13 @@ impl<'a> Reviewer<'a> {
     fn prefix(&self) -> Option<String> {
         let own = &self.options.annotations_prefix;
         let is_default = |name: &String| {
-            name.strip_prefix(DEFAULT_PREFIX).is_some_and(|rest| rest.starts_with('/'))
+            name.strip_prefix(ANNOTATIONS_PREFIX).is_some_and(|rest| rest.starts_with('/'))
         };
-        let mixed = own != DEFAULT_PREFIX && self.ingress.meta.annotations.keys().any(is_default);
+        let mixed =
+            own != ANNOTATIONS_PREFIX && self.ingress.meta.annotations.keys().any(is_default);
         mixed.then(|| {
             format!(
-                "this deployment has a custom annotation prefix defined. Use '{own}' instead of '{DEFAULT_PREFIX}'"
+                "this deployment has a custom annotation prefix defined. Use '{own}' instead of '{ANNOTATIONS_PREFIX}'"
             )
         })
     }
