@@ -97,7 +97,9 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         let malformed = Malformed { kind: None, key, of: None, message: message.to_owned() };
         snapshot.malformed.insert(id, Arc::new(malformed));
     }
-    for malformed in snapshot.malformed.values() {
+    let mut unread: Vec<_> = snapshot.malformed.values().collect();
+    unread.sort_by_key(|it| (it.kind, &it.key));
+    for malformed in unread {
         let key = &malformed.key;
         match malformed.kind {
             None => note!("not read: {}: {}", key.name, malformed.message),

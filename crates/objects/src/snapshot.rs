@@ -41,7 +41,7 @@ pub struct Snapshot {
     pub grants: Grants,
     /// Issuers of cert-manager, where files have them or `check` asked for them: nothing is served by them.
     pub issuers: OrdMap<ObjectKey, Arc<Issuer>>,
-    /// Objects and files that could not be read: what is wrong with each.
+    /// Objects and files that could not be read: what is wrong with each. An id begins with the label of its object.
     pub malformed: OrdMap<Arc<str>, Arc<Malformed>>,
 }
 
@@ -59,9 +59,16 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    /// Whether it is about this object.
-    pub fn is_about(&self, kind: Kind, key: &ObjectKey) -> bool {
-        let is_it = (self.kind, &self.key) == (Some(kind), key);
-        is_it || self.of.as_ref().is_some_and(|of| (of.0, &of.1) == (kind, key))
+    /// The object that it is about, where that is known.
+    pub fn object(&self) -> Option<(Kind, ObjectKey)> {
+        self.of.clone().or_else(|| Some((self.kind?, self.key.clone())))
+    }
+
+    /// Whether one of them is about this object; found by the order of their ids, however many there are.
+    pub fn is_among(all: &OrdMap<Arc<str>, Arc<Self>>, kind: Kind, key: &ObjectKey) -> bool {
+        let label: Arc<str> = kind.label(key).into();
+        let next = all.range(label.clone()..).next();
+        next.and_then(|(id, _)| id.strip_prefix(&*label))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     }
 }

@@ -49,10 +49,9 @@ pub(crate) async fn serve(mut client: Rc<Client>, connection: Rc<Connection>, wo
     loop {
         let head = next_head(&client, patience(&connection, &worker), &worker).await;
         // Boxed: a connection that is idle holds nothing of what a request needs.
-        match Box::pin(busy(client, head, &connection, &worker)).await {
-            Some(kept) => client = kept,
-            None => return,
-        }
+        let Some(kept) = Box::pin(busy(client, head, &connection, &worker)).await else { return };
+        kept.forget_body();
+        client = kept;
     }
 }
 

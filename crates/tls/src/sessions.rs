@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_sessions_than_asked_for_and_the_oldest_goes_first() {
+    fn who_was_unused_for_longest_goes_where_there_are_more_sessions_than_asked_for() {
         let sessions = Sessions::new(100 * super::BYTES, Duration::from_secs(60));
         let id = |number: u32| number.to_be_bytes();
         for number in 0..150 {

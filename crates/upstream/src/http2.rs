@@ -112,11 +112,9 @@ pub(super) async fn send(
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = TwoWay {
         answer,
-        stream,
+        way_out: WayOut { stream, pending: None, trailers, budget },
         body: request.body,
         sent: bodyless,
-        pending: None,
-        trailers,
         taken: &mut taken,
     };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
@@ -181,7 +179,7 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
         let _ = connection.await;
         ending.set(false);
         if spent.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
-            tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use; its session is ended (told once a minute)");
+            tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");
         }
     });
     let (load, leads_back) = (Rc::new(()), own.is_some());
@@ -203,12 +201,18 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
 /// A request on its way out while its answer may come in.
 struct TwoWay<'r> {
     answer: ResponseFuture,
-    stream: SendStream<Bytes>,
+    way_out: WayOut,
     body: &'r mut Body,
     sent: bool,
+    taken: &'r mut Taken,
+}
+
+/// What a request's body goes out on.
+struct WayOut {
+    stream: SendStream<Bytes>,
     pending: Option<Bytes>,
     trailers: Option<TrailerRule>,
-    taken: &'r mut Taken,
+    budget: Rc<Budget>,
 }
 
 /// What was taken off a body, as long as it may be wanted back.
@@ -253,12 +257,10 @@ impl TwoWay<'_> {
     async fn run(mut self) -> Result<(http::Response<RecvStream>, Option<Sending>), TryError> {
         let answer = poll_fn(|cx| {
             if !self.sent {
-                let Self { stream, pending, trailers, body, taken, .. } = &mut self;
-                let rule = trailers.as_ref();
-                match poll_send(stream, pending, body, rule, Some(taken), cx) {
+                match self.way_out.poll_send(self.body, Some(self.taken), cx) {
                     Poll::Ready(Ok(())) => self.sent = true,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
-                        self.stream.send_reset(Reason::CANCEL);
+                        self.way_out.stream.send_reset(Reason::CANCEL);
                         return Poll::Ready(Err(error));
                     }
                     // The upstream may have answered before it stopped reading.
@@ -270,8 +272,7 @@ impl TwoWay<'_> {
         });
         let answer = answer.await?;
         let body = std::mem::replace(self.body, Body::empty());
-        let Self { stream, pending, trailers, .. } = self;
-        let rest = (!self.sent).then(|| Sending::start(stream, pending, body, trailers));
+        let rest = (!self.sent).then(|| Sending::start(self.way_out, body));
         Ok((answer, rest))
     }
 }
@@ -319,19 +320,12 @@ struct InFlight {
 struct Sending(JoinHandle<()>);
 
 impl Sending {
-    fn start(
-        mut stream: SendStream<Bytes>,
-        mut pending: Option<Bytes>,
-        mut body: Body,
-        trailers: Option<TrailerRule>,
-    ) -> Self {
+    fn start(mut way_out: WayOut, mut body: Body) -> Self {
         Self(tokio::task::spawn_local(lane::in_turn(async move {
-            let rule = trailers.as_ref();
-            let sent =
-                poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, rule, None, cx)).await;
+            let sent = poll_fn(|cx| way_out.poll_send(&mut body, None, cx)).await;
             if sent.is_err() {
                 // What broke off on one side is not completed on the other.
-                stream.send_reset(Reason::CANCEL);
+                way_out.stream.send_reset(Reason::CANCEL);
             }
         })))
     }
@@ -343,36 +337,37 @@ impl Drop for Sending {
     }
 }
 
-/// Sends what there is of a body; ready when all of it is gone.
-fn poll_send(
-    stream: &mut SendStream<Bytes>,
-    pending: &mut Option<Bytes>,
-    body: &mut Body,
-    rule: Option<&TrailerRule>,
-    mut taken: Option<&mut Taken>,
-    cx: &mut Context<'_>,
-) -> Poll<Result<(), TryError>> {
-    loop {
-        let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
-        ready!(poll_send_data(stream, pending, last, cx)).map_err(TryError::Http2)?;
-        if last {
-            return Poll::Ready(Ok(()));
-        }
-        let frame = ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)?;
-        if let (Some(taken), Some(frame)) = (&mut taken, &frame) {
-            taken.note(frame);
-        }
-        match frame {
-            Some(Frame::Data(data)) => *pending = Some(data),
-            Some(Frame::Trailers(mut trailers)) if let Some(rule) = rule => {
-                rule.apply(&mut trailers);
-                let sent = stream.send_trailers(to_map(&trailers));
-                return Poll::Ready(sent.map_err(TryError::Http2));
+impl WayOut {
+    /// Sends what there is of a body; ready when all of it is gone.
+    fn poll_send(
+        &mut self,
+        body: &mut Body,
+        mut taken: Option<&mut Taken>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), TryError>> {
+        let Self { stream, pending, trailers, budget } = self;
+        loop {
+            let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
+            ready!(poll_send_data(stream, pending, last, budget, cx)).map_err(TryError::Http2)?;
+            if last {
+                return Poll::Ready(Ok(()));
             }
-            Some(Frame::Trailers(_)) | None => {
-                let sent = stream.send_data(Bytes::new(), true);
-                return Poll::Ready(sent.map_err(TryError::Http2));
+            let frame = ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)?;
+            if let (Some(taken), Some(frame)) = (&mut taken, &frame) {
+                taken.note(frame);
             }
+            let sent = match (frame, &trailers) {
+                (Some(Frame::Data(data)), _) => {
+                    *pending = Some(data);
+                    continue;
+                }
+                (Some(Frame::Trailers(mut fields)), Some(rule)) => {
+                    rule.apply(&mut fields);
+                    stream.send_trailers(to_map(&fields))
+                }
+                (Some(Frame::Trailers(_)) | None, _) => stream.send_data(Bytes::new(), true),
+            };
+            return Poll::Ready(sent.map_err(TryError::Http2));
         }
     }
 }

@@ -120,6 +120,27 @@ async fn what_an_ingress_asks_for_in_vain_is_a_warning() {
     }
 }
 
+#[tokio::test]
+async fn nobody_hears_from_the_webhook_what_secrets_hold() {
+    const USERS: &str = r"
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: users, namespace: demo}
+stringData: {alice: secret}
+";
+    let started = start(&format!("{OBJECTS}{USERS}")).await;
+    let ingress = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": {"name": "b", "namespace": "demo", "annotations": {
+            "nginx.ingress.kubernetes.io/auth-type": "basic", "nginx.ingress.kubernetes.io/auth-secret": "users",
+            "nginx.ingress.kubernetes.io/auth-secret-type": "auth-map"}},
+        "spec": {"ingressClassName": "nginx", "rules": [{"host": "b.test"}]},
+    });
+    let asked = review("networking.k8s.io", "Ingress", "CREATE", "b", ingress);
+    assert_eq!(response(&started, &asked).await, json!({"uid": "id-1", "allowed": true}));
+}
+
 const GATEWAYS: &str = r"
 ---
 apiVersion: gateway.networking.k8s.io/v1

@@ -172,7 +172,7 @@ fn repeated(identity: &Identity, first: Place, second: Place) -> Fault {
     Fault { place: first, object: Some(identity.clone()), message }
 }
 
-/// A fault as the Snapshot reports it: under the path, line and column where it is.
+/// A fault as the Snapshot reports it: under the object, where it is known, and the path, line and column where it is.
 fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
     let Place { line, column } = fault.place;
     let place = format!("{}:{line}:{column}", path.display());
@@ -182,7 +182,10 @@ fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
         }
         _ => fault.message.clone(),
     };
-    let id = format!("{place} {message}").into();
+    let mut id = format!("{place} {message}");
+    if let Some((kind, key)) = &fault.object {
+        id.insert_str(0, &format!("{} ", kind.label(key)));
+    }
     let (key, of) = (ObjectKey::new("", place), fault.object.clone());
-    (id, Malformed { kind: None, key, of, message })
+    (id.into(), Malformed { kind: None, key, of, message })
 }

@@ -179,7 +179,7 @@ impl Turn {
             }
             let left = |pending: &Option<Piece>| pending.as_ref().map_or(0, Piece::remaining);
             let before = left(&pending);
-            let written = poll_send_data(sending, &mut pending, last, cx);
+            let written = poll_send_data(sending, &mut pending, last, &self.budget, cx);
             let moved = before - left(&pending);
             if moved > 0 {
                 patience.progressed(moved as u64);

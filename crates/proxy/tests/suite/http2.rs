@@ -258,6 +258,52 @@ async fn an_upstream_that_sends_what_is_of_no_use_loses_its_session() {
     }
 }
 
+/// What gRPC in Go says to each message that it gets.
+const HEARD: [(u8, &[u8]); 2] = [(WINDOW_UPDATE, &[0, 0, 0, 16]), (PING, &[1; 8])];
+
+/// A gRPC service that hears each message, and sends it back.
+async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.expect("Fairway");
+        tcp.set_nodelay(true).expect("a socket");
+        tcp.read_exact(&mut [0; PREFACE.len()]).await.expect("the preface");
+        let mut frames = Frames { tcp, read: Vec::new() };
+        frames.send(SETTINGS, 0, 0, &[]).await;
+        while let Some((kind, flags, stream, payload)) = frames.next().await {
+            match kind {
+                HEADERS => frames.send(HEADERS, END_HEADERS, stream, b"\x88").await,
+                DATA => {
+                    for (kind, payload) in HEARD {
+                        frames.send(kind, 0, 0, payload).await;
+                    }
+                    frames.send(DATA, flags, stream, &payload).await;
+                }
+                _ => {}
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn grpc_that_acknowledges_each_message_keeps_its_sessions_on_both_sides() {
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![echo().await])], policy)).await;
+    let mut frames = Frames::open(&native).await;
+    frames.send(HEADERS, END_HEADERS, 1, POST).await;
+    for number in 1..=2_000 {
+        let last = if number == 2_000 { END_STREAM } else { 0 };
+        frames.send(DATA, last, 1, &[7; 16]).await;
+        let back = frames.until(|seen| matches!(seen.0, DATA | GOAWAY | RST_STREAM)).await;
+        assert_eq!(back, Some((DATA, last, 1, vec![7; 16])), "message {number}");
+        for (kind, payload) in HEARD {
+            frames.send(kind, 0, 0, payload).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_path_begins_with_a_slash() {
     let (address, _seen) = answering(NOTHING).await;
@@ -287,6 +333,7 @@ impl Frames {
     async fn open(native: &Native) -> Self {
         let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
         let mut tcp = TcpStream::connect(address).await.expect("listening");
+        tcp.set_nodelay(true).expect("a socket");
         let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(SETTINGS, ACK, 0, &[])];
         tcp.write_all(&opening.concat()).await.expect("written");
         Self { tcp, read: Vec::new() }

@@ -57,7 +57,7 @@ const ONLY_OURS: &[&str] = &[
 ];
 
 /// Notes those that have no effect because of their prefix.
-pub(super) fn check(settings: &mut Settings<'_>) {
+pub(super) fn check(settings: &mut Settings<'_>, suggestions: &mut usize) {
     let ours = settings.scope().prefix;
     let foreign: Vec<&str> = settings.foreign().collect();
     for full in foreign {
@@ -65,23 +65,29 @@ pub(super) fn check(settings: &mut Settings<'_>) {
         if !is_misspelt(prefix, ours) && !is_of_nobody_else(prefix, name) {
             continue;
         }
-        let name = if is_known(name) { name } else { meant(name).unwrap_or(name) };
+        let name = if is_known(name) { Some(name) } else { meant(name, suggestions) };
         let message = format!(
-            "unknown prefix of an annotation, it has no effect; did you mean {ours}/{name}?"
+            "unknown prefix of an annotation, it has no effect; did you mean {ours}/{}?",
+            name.unwrap_or("...")
         );
         settings.note_of(full, Severity::Warning, message);
     }
 }
 
 fn is_misspelt(prefix: &str, ours: &str) -> bool {
+    let is_extended = || {
+        let rest = ours.split('.').next().and_then(|label| prefix.strip_prefix(label));
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
     let most = if ours == ANNOTATIONS_PREFIX { MOST_WRONG } else { 1 };
     let is_close =
         || osa_distance(&prefix.to_ascii_lowercase(), &ours.to_ascii_lowercase()) <= most;
-    // A number tells several controllers of one kind apart.
+    // A number, or a word behind the first one, tells several controllers of one kind apart.
     let is_numbered = || digits(prefix) != digits(ours);
     prefix != ANNOTATIONS_PREFIX
         && prefix.len().abs_diff(ours.len()) <= most
         && !is_numbered()
+        && !is_extended()
         && is_close()
 }
 
@@ -96,7 +102,14 @@ fn is_of_nobody_else(prefix: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANNOTATIONS_PREFIX, is_misspelt, is_of_nobody_else};
+    use super::{ANNOTATIONS_PREFIX, is_misspelt, is_of_nobody_else, meant};
+
+    #[test]
+    fn of_many_misspelt_names_only_a_few_are_compared() {
+        let mut left = 1;
+        assert_eq!(meant("rewrite-targt", &mut left), Some("rewrite-target"));
+        assert_eq!(meant("rewrite-targt", &mut left), None);
+    }
 
     #[test]
     fn prefixes_of_other_controllers_are_theirs() {
@@ -110,6 +123,7 @@ mod tests {
             "nginx.com",
             "nginx2.ingress.kubernetes.io",
             "nginx-internal.ingress.kubernetes.io",
+            "nginx-b.ingress.kubernetes.io",
             ANNOTATIONS_PREFIX,
         ] {
             assert!(!is_misspelt(prefix, ANNOTATIONS_PREFIX), "{prefix}");

@@ -9,12 +9,11 @@ use model::Severity;
 const BOOLEAN: &str = "http2-push-preload";
 
 /// Misspelt names of an object that are compared with all that there are; nobody reads more suggestions.
-const SUGGESTIONS: usize = 8;
+pub(super) const SUGGESTIONS: usize = 8;
 
 /// Notes every annotation with the prefix that has no effect, and refuses what the ConfigMap does not allow.
-pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
+pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits, suggestions: &mut usize) {
     let annotations: Vec<(&str, &str)> = settings.annotations().collect();
-    let mut suggestions = SUGGESTIONS;
     for (name, value) in annotations {
         if let Some(word) = limits.blocked_words.iter().find(|word| value.contains(word.as_str())) {
             let reason = format!(
@@ -25,7 +24,7 @@ pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
         match key_risk(name) {
             Some(risk) if risk > limits.risk => too_risky(settings, name, risk, limits),
             Some(_) => {}
-            None => without_key(settings, name, limits, &mut suggestions),
+            None => without_key(settings, name, limits, suggestions),
         }
     }
 }
@@ -128,16 +127,14 @@ pub(super) fn is_known(name: &str) -> bool {
     key_risk(name).is_some() || ANNOTATIONS.get(name).is_some()
 }
 
-/// The annotation that a misspelt name most probably means.
-pub(super) fn meant(name: &str) -> Option<&'static str> {
+/// The annotation that a misspelt name most probably means, as long as there are `suggestions` left.
+pub(super) fn meant(name: &str, suggestions: &mut usize) -> Option<&'static str> {
+    *suggestions = suggestions.checked_sub(1)?;
     nearest(name, families::names().chain(ANNOTATIONS.iter().map(|row| row.name)))
 }
 
 fn misspelt(settings: &mut Settings<'_>, name: &str, suggestions: &mut usize) {
-    let is_left = *suggestions > 0;
-    *suggestions = suggestions.saturating_sub(1);
-    let meant = is_left.then(|| meant(name)).flatten();
-    let message = match meant {
+    let message = match meant(name, suggestions) {
         Some(meant) => format!(
             "unknown annotation, it has no effect; did you mean {}?",
             settings.full_name(meant)

@@ -75,8 +75,9 @@ pub(crate) struct Asked {
 
 /// Reads all annotations; what is wrong with them stays in `settings`.
 pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
-    known::check(settings, limits);
-    foreign::check(settings);
+    let mut suggestions = known::SUGGESTIONS;
+    known::check(settings, limits, &mut suggestions);
+    foreign::check(settings, &mut suggestions);
     guards::check(settings);
     let mut policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
     let counts =

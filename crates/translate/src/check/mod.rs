@@ -256,9 +256,7 @@ fn secrets(snapshot: &Snapshot, ours: &[&Ingress], options: &Options) -> Option<
             Reference::Secret(key) => Some(key),
             Reference::ConfigMap(_) | Reference::Service(_) => None,
         })
-        .filter(|key| {
-            !snapshot.malformed.values().any(|it| it.is_about(objects::Kind::Secret, key))
-        })
+        .filter(|key| !Malformed::is_among(&snapshot.malformed, objects::Kind::Secret, key))
         .collect();
     let ObjectKey { namespace, name } = named.first()?;
     Some(Remark {

@@ -2,6 +2,7 @@
 
 use super::listeners::key_of;
 use crate::certificate;
+use crate::settings::ABSENT;
 use objects::gateway::ObjectRef;
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
@@ -69,7 +70,7 @@ impl Referring<'_> {
             );
             return Err(("RefNotPermitted", message));
         }
-        let text = snapshot.config_maps.get(&key).ok_or("does not exist: create it".to_owned());
+        let text = snapshot.config_maps.get(&key).ok_or(ABSENT.to_owned());
         let text = text.and_then(|map| {
             let text = map.data.get("ca.crt").filter(|text| !text.trim().is_empty());
             text.ok_or("has no ca.crt: put the certificates of authorities there".to_owned())

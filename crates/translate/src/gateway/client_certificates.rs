@@ -3,6 +3,7 @@
 use super::authorities::{Referring, config_maps};
 use super::listeners::{is_secret, key_of};
 use crate::certificate;
+use crate::settings::ABSENT;
 use model::policy::{ClientDemand, ClientErrorPage, ClientVerification, Identity};
 use objects::gateway::{FrontendTls, FrontendValidation, Gateway};
 use objects::{ObjectKey, Snapshot};
@@ -31,7 +32,7 @@ pub(super) fn identity(gateway: &Gateway, snapshot: &Snapshot) -> Option<Result<
         );
         return Some(Err(("RefNotPermitted", message)));
     }
-    let found = snapshot.secrets.get(&key).ok_or("does not exist: create it".to_owned());
+    let found = snapshot.secrets.get(&key).ok_or(ABSENT.to_owned());
     let found = found.and_then(|secret| certificate::identity(secret));
     Some(found.map_err(|why| wrong(format!("Secret {namespace}/{name} {why}"))))
 }

@@ -13,7 +13,7 @@ use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
 use crate::options::ANNOTATIONS_PREFIX;
 use crate::password_files::PasswordFiles;
-use crate::settings::{Rejection, Rule, Scope, Settings};
+use crate::settings::{ABSENT, Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
@@ -54,11 +54,10 @@ pub fn review(
 }
 
 /// What an Ingress that is allowed asks for in vain: values that are none, unknown names and prefixes. ingress-nginx
-/// never said so.
+/// never said so, which is why it is no part of a review.
 pub fn in_vain(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
     let (served, passwords) = (&Configuration::default(), PasswordFiles::default());
-    let reviewer = Reviewer { ingress, snapshot, served, options, passwords };
-    reviewer.in_vain(&reviewer.permissions())
+    Reviewer { ingress, snapshot, served, options, passwords }.in_vain()
 }
 
 struct Reviewer<'a> {
@@ -250,10 +249,17 @@ impl<'a> Reviewer<'a> {
         settings.verdict.rejections
     }
 
-    /// Problems of its annotations, but for snippets and for what is not there: each has a warning of its own.
-    fn in_vain(&self, permissions: &Permissions) -> Vec<String> {
-        const ABSENT: &str = "does not exist: create it";
-        let scope = self.scope(permissions.cross_namespace);
+    /// Problems of its annotations; snippets and what is not there have warnings of their own. It is read as if there were
+    /// no other object: whoever reaches the webhook may ask, and must not hear what is wrong with Secrets of others.
+    fn in_vain(&self) -> Vec<String> {
+        let permissions = self.permissions();
+        let nothing = Snapshot::default();
+        let scope = Scope {
+            secrets: &nothing.secrets,
+            malformed: &nothing.malformed,
+            config_maps: &nothing.config_maps,
+            ..self.scope(permissions.cross_namespace)
+        };
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);

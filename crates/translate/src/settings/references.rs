@@ -36,7 +36,7 @@ impl<'a> Settings<'a> {
         let key = self.named("ConfigMap", reference, item)?;
         self.config_maps.insert(key.clone());
         let found = self.scope().config_maps.get(&key);
-        found.ok_or_else(|| format!("ConfigMap {} does not exist: create it", written(&key)))
+        found.ok_or_else(|| format!("ConfigMap {} {ABSENT}", written(&key)))
     }
 
     fn named(&self, kind: &str, reference: &str, item: Item) -> Result<ObjectKey, String> {
@@ -100,15 +100,18 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// What is said of an object that somebody names and nobody made.
+pub(crate) const ABSENT: &str = "does not exist: create it";
+
 /// Why a Secret is not among the objects, and the remedy.
 pub(crate) fn no_secret(
     key: &ObjectKey,
     malformed: &OrdMap<Arc<str>, Arc<Malformed>>,
 ) -> &'static str {
-    if malformed.values().any(|it| it.is_about(objects::Kind::Secret, key)) {
+    if Malformed::is_among(malformed, objects::Kind::Secret, key) {
         "could not be read: mend it"
     } else {
-        "does not exist: create it"
+        ABSENT
     }
 }
 

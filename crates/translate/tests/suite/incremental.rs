@@ -95,8 +95,8 @@ impl Change {
                     message,
                 };
                 match there {
-                    true => snapshot.malformed.insert("one".into(), Arc::new(malformed)),
-                    false => snapshot.malformed.remove("one"),
+                    true => snapshot.malformed.insert("Secret x/one".into(), Arc::new(malformed)),
+                    false => snapshot.malformed.remove("Secret x/one"),
                 };
             }
         }

@@ -181,6 +181,11 @@ impl Client {
         }
     }
 
+    /// Nothing of the last request is asked for any more: a connection that is idle keeps nothing of it.
+    pub fn forget_body(&self) {
+        *self.body.borrow_mut() = None;
+    }
+
     /// What is left of the body.
     pub fn rest_of_body(self: &Rc<Self>) -> Body {
         Body::from_source(RequestBody(self.clone()))

@@ -1,6 +1,6 @@
 //! The bytes of one HTTP/2 stream.
 
-use super::from_map;
+use super::{Budget, from_map};
 use crate::{BodyError, BodySource, Frame, Length, Timer, trailers};
 use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
@@ -129,18 +129,20 @@ impl Pieces for Bytes {
     }
 }
 
-/// Sends `pending` as the peer's window allows; ready when all of it is gone. The stream ends with it if it is the
-/// `last`.
+/// Sends `pending` as the peer's window allows; ready when all of it is gone, which the peer may say it has. The stream
+/// ends with it if it is the `last`.
 pub fn poll_send_data<B: Pieces>(
     stream: &mut SendStream<B>,
     pending: &mut Option<B>,
     last: bool,
+    budget: &Budget,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), h2::Error>> {
     while let Some(data) = pending {
         let size = data.remaining();
         if size == 0 {
             *pending = None;
+            budget.sent();
             break;
         }
         stream.reserve_capacity(size);

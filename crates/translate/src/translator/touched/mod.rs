@@ -2,7 +2,7 @@
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use objects::{Asks, Kind, Malformed, ObjectKey, Snapshot};
+use objects::{Asks, Kind, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ impl Touched {
         let unread = differing(&old.malformed, &new.malformed);
         let unread =
             unread.flat_map(|id| old.malformed.get(id).into_iter().chain(new.malformed.get(id)));
-        let of = |it: &Arc<Malformed>| it.of.clone().filter(|(kind, _)| *kind == Kind::Secret);
-        secrets.extend(unread.filter_map(of).map(|(_, key)| key));
+        let objects = unread.filter_map(|it| it.object());
+        secrets.extend(objects.filter(|(kind, _)| *kind == Kind::Secret).map(|(_, key)| key));
         Self {
             ingresses: differing(&old.ingresses, &new.ingresses).cloned().collect(),
             services: services.cloned().collect(),
