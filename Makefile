@@ -53,8 +53,7 @@ test: ## Everything that has to be green: lint, unit, case, socket, cluster and 
 lint: ## Formatting, clippy, luacheck, and what dependencies may come in
 	@scripts/need cargo cc cargo-deny luacheck
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --workspace --features proxy/fuzzing -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features proxy/fuzzing -- -D warnings
 	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/suite/lua
 	scripts/deny
 
