@@ -95,25 +95,13 @@ fn authority(common_name: &str) -> Result<Authority, rcgen::Error> {
     CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)
 }
 
-/// The RSA key of all that a process issues: to make one takes a tenth of a second, and nobody compares them.
-fn rsa_key() -> Result<KeyPair, rcgen::Error> {
-    static MADE: OnceLock<String> = OnceLock::new();
-    if let Some(made) = MADE.get() {
-        return KeyPair::from_pem(made);
-    }
-    let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?;
-    // Another thread may have been first; either will do.
-    let _ = MADE.set(key.serialize_pem());
-    Ok(key)
-}
-
 fn issue(
     authority: &Authority,
     common_name: &str,
     servers: &[&str],
     serial: Option<u64>,
 ) -> Result<Identity, rcgen::Error> {
-    let key = rsa_key()?;
+    let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?;
     let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
     let mut parameters = parameters(common_name);
     parameters.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;

@@ -60,12 +60,16 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
         &[(default.clone(), "$http_x_request_id".into()), ("".into(), id.into())],
     );
     forwarded_for(&global.real_ip, global.proxy_protocol, http);
-    // An upgrade to HTTP/2 in clear is never passed on (RFC 9113 section 3.1).
+    // An upgrade to HTTP/2 in clear is never passed on (RFC 9113 section 3.1), nor what some servers may read as one.
     map(
         http,
         "$http_upgrade",
         "$fairway_upgrade",
-        &[(default.clone(), "$http_upgrade".into()), ("~*(^|,)\\s*h2".into(), "".into())],
+        &[
+            (default.clone(), "$http_upgrade".into()),
+            ("~*(^|,)\\s*h2".into(), "".into()),
+            ("~[^-A-Za-z0-9./_+, ]".into(), "".into()),
+        ],
     );
     let kept = if global.upstream_keep_alive.connections > 0 { "" } else { "close" };
     map(

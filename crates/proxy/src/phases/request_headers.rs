@@ -12,7 +12,7 @@ use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
 use wire::http2::append;
-use wire::{Field, Length, NameSet, TrailerRule, tokens};
+use wire::{Field, Length, NameSet, TrailerRule, is_token_byte, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: NameSet = NameSet::new(&[
@@ -102,14 +102,22 @@ fn is_decided(notes: &Authenticated, field: &Field<'_>) -> bool {
         || notes.removed.iter().any(|name| is_it(name.as_bytes()))
 }
 
-/// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
+/// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1), in
+/// which requests would come past all guards.
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&[u8]> {
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     if exchange.told().is_some_and(Told::forbids_upgrade) {
         return None;
     }
-    let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
-    (!tokens(wanted).any(is_http2)).then_some(wanted)
+    tokens(wanted).all(is_harmless).then_some(wanted)
+}
+
+/// Whether it is a protocol as RFC 9110 section 7.8 writes it, a token and maybe a version, and none of HTTP/2. Servers
+/// read past bytes that are no part of a token, each its own ones: with one of them before it `h2c` is h2c to some.
+fn is_harmless(protocol: &[u8]) -> bool {
+    let is_token = |part: &[u8]| !part.is_empty() && part.iter().all(|&byte| is_token_byte(byte));
+    let mut parts = protocol.splitn(2, |&byte| byte == b'/');
+    parts.all(is_token) && !protocol.to_ascii_lowercase().starts_with(b"h2")
 }
 
 /// The fields that are sent by configuration or by Fairway itself; those of `proxy-set-headers` replace the others
@@ -514,4 +522,34 @@ fn trailers(exchange: &Exchange) -> TrailerRule {
                 .is_some_and(|filters| route_filters::replaces(&filters.request, field.name))
             || generation.request_headers.has(field.name))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_harmless;
+    use wire::tokens;
+
+    #[test]
+    fn nothing_that_a_server_could_read_as_http2_is_asked_for() {
+        let passes = |wanted: &[u8]| tokens(wanted).all(is_harmless);
+        for wanted in [&b"websocket"[..], b"WebSocket, foo/1.0", b",websocket", b"TLS/1.2"] {
+            assert!(passes(wanted), "{}", wanted.escape_ascii());
+        }
+        for wanted in [
+            &b"h2c"[..],
+            b"H2C/1",
+            b"websocket, h2",
+            b"\xa0h2c",
+            b"\x85h2c",
+            b"\x1fh2c",
+            b"websocket,\x0bh2c",
+            b"h 2c",
+            b"\"h2c\"",
+            b"(h2c)",
+            b"/h2c",
+            b"foo/h2c bar",
+        ] {
+            assert!(!passes(wanted), "{}", wanted.escape_ascii());
+        }
+    }
 }
