@@ -13,7 +13,7 @@ use proxy::{Decision, Explainer, Question};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use translate::{Options, Translation};
+use translate::{Options, Problems, Translation};
 
 /// Prints the decisions.
 pub(crate) fn run(flags: Flags) -> Result<()> {
@@ -38,7 +38,7 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         note!("{note}");
     }
     let mut decisions = decide(&translation.configuration, question)?;
-    name_faults(&mut decisions, &snapshot, &options);
+    name_faults(&mut decisions, &snapshot, &options, &translation.problems);
     let class = |outcome| Decision { step: "IngressClass", outcome, by: None, nobody: None };
     decisions.extend(assumed.map(class));
     match format {
@@ -86,7 +86,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         // What is compiled follows names for as long as it is kept: in the runtime of the process, not in its own.
         None => Handle::current().block_on(with.explainer.explain(&known.serving, question))?,
     };
-    name_faults(&mut decisions, &known.snapshot, &with.options);
+    name_faults(&mut decisions, &known.snapshot, &with.options, &known.problems);
     let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
@@ -97,10 +97,15 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
 }
 
 /// Where nobody is behind a Service because of a mistake in it, that is why: it may well have ready endpoints.
-fn name_faults(decisions: &mut [Decision], snapshot: &Snapshot, options: &Options) {
+fn name_faults(
+    decisions: &mut [Decision],
+    snapshot: &Snapshot,
+    options: &Options,
+    problems: &Problems,
+) {
     for Decision { outcome, nobody, .. } in decisions {
-        let fault = nobody.as_ref().and_then(|it| translate::fault_behind(it, snapshot, options));
-        if let Some(fault) = fault {
+        let fault = |it| translate::fault_behind(it, snapshot, options, problems);
+        if let Some(fault) = nobody.as_ref().and_then(fault) {
             outcome.truncate(outcome.find("; ").unwrap_or(outcome.len()));
             outcome.push_str("; ");
             outcome.push_str(&fault);

@@ -1,9 +1,9 @@
 //! From a Service and its EndpointSlices to an upstream (compat/behaviour.md section 7).
 
-use crate::Options;
 use crate::aliases::service_named;
-use crate::endpoint_budget::Weight;
+use crate::endpoint_budget::{Weight, too_many};
 use crate::ingress::{Role, Target};
+use crate::{Options, Problems};
 use model::{Endpoints, Outside, ServiceRef};
 use objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint, Snapshot};
 use std::collections::BTreeSet;
@@ -66,11 +66,13 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, options: &Options) ->
     Behind { endpoints: endpoints(service, port, TCP, snapshot, options), ..Behind::default() }
 }
 
-/// Why nobody is behind a Service port that an Ingress names, where that is somebody's mistake; and the remedy.
+/// Why nobody is behind a Service port that an Ingress or a route names, where that is somebody's mistake; and the
+/// remedy. The `problems` say which Services have to wait for others of their namespace.
 pub fn fault_behind(
     service: &ServiceRef,
     snapshot: &Snapshot,
     options: &Options,
+    problems: &Problems,
 ) -> Option<String> {
     let ServiceRef { namespace, name, port } = service;
     let port = match port.parse() {
@@ -78,6 +80,10 @@ pub fn fault_behind(
         Err(_) => PortRef::Name(port.to_string()),
     };
     let service = ObjectKey::new(Arc::clone(namespace), Arc::clone(name));
+    let waits = too_many(&service);
+    if problems.iter().any(|problem| problem.message.starts_with(&waits)) {
+        return Some(waits);
+    }
     behind(&Target::Service { service, port: Some(port), role: Role::Backend }, snapshot, options)
         .fault
 }

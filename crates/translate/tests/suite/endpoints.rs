@@ -1,9 +1,9 @@
 //! How many endpoints the Services of one namespace may have together (docs/tenancy.md).
 
 use crate::builders::*;
-use model::{Configuration, UpstreamId};
+use model::{Configuration, ServiceRef, UpstreamId};
 use objects::{ServicePort, Snapshot};
-use translate::{Options, Translator, translate};
+use translate::{Options, Translator, fault_behind, translate};
 
 fn options(budget: &str) -> Options {
     Options {
@@ -26,6 +26,21 @@ fn put(snapshot: &mut Snapshot, namespace: &str, name: &str, created: i64, endpo
 
 fn count(configuration: &Configuration, upstream: &str) -> usize {
     configuration.upstreams[&UpstreamId::new(upstream)].endpoints.ready.len()
+}
+
+#[test]
+fn who_asks_why_a_service_has_nobody_hears_that_it_waits_for_others() {
+    let (mut snapshot, options) = (cluster(), options("endpoints=10"));
+    put(&mut snapshot, "a", "old", 1, 6);
+    put(&mut snapshot, "a", "new", 2, 5);
+    let problems = translate(&snapshot, &options).problems;
+    let why = |name: &str| {
+        let service = ServiceRef { namespace: "a".into(), name: name.into(), port: "80".into() };
+        fault_behind(&service, &snapshot, &options, &problems)
+    };
+    assert_eq!(why("old"), None);
+    assert!(why("new").is_some_and(|why| why.starts_with("Service a/new has more endpoints")));
+    assert!(why("gone").is_some_and(|why| why.starts_with("Service a/gone does not exist")));
 }
 
 #[test]
