@@ -147,9 +147,17 @@ async fn a_call_of_ext_authz_judges_a_request() {
     let out = refused("out").await;
     assert_eq!((out.status, said(&out).as_str()), (401, "no"));
     assert!(out.pod.is_empty());
-    for (want, expected) in
-        [("nothing", 403), ("failure", 500), ("garbage", 500), ("query", 500), ("many", 500)]
-    {
+    for (want, expected) in [
+        ("nothing", 403),
+        ("failure", 500),
+        ("garbage", 500),
+        ("query", 500),
+        ("many", 500),
+        // The client's own field would go on in its place.
+        ("odd-value", 500),
+        ("odd-name", 500),
+        ("odd-removal", 500),
+    ] {
         assert_eq!(refused(want).await.status, expected, "{want}");
     }
     bed.stop().await;
@@ -194,6 +202,11 @@ fn decided(call: &[u8]) -> (Vec<u8>, &'static str) {
             ([good(), length, removed].concat(), "0")
         }
         () if wants("query") => ([good(), part(3, &part(8, b"z"))].concat(), "0"),
+        () if wants("odd-value") => {
+            ([good(), part(3, &option(2, "x-user", "bob\n"))].concat(), "0")
+        }
+        () if wants("odd-name") => ([good(), part(3, &option(2, "x-user ", "bob"))].concat(), "0"),
+        () if wants("odd-removal") => ([good(), part(3, &part(5, b"x-user\n"))].concat(), "0"),
         () => ([good(), part(3, &allowed.concat())].concat(), "0"),
     }
 }

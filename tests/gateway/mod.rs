@@ -226,6 +226,29 @@ async fn nothing_that_is_said_of_ingresses_counts_for_a_route_and_the_other_way_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_ingress_has_of_a_host_what_it_names_and_an_expression_takes_no_path_from_it() {
+    let bed = Bed::start(include_str!("parts.yaml")).await;
+    for (host, path, expected) in [
+        ("part.test", "/part", "a"),
+        ("part.test", "/part/x", "a"),
+        ("part.test", "/part/of/c", "c"),
+        ("part.test", "/", "c"),
+        ("part.test", "/else", "c"),
+        ("other.test", "/alias", "a"),
+        ("other.test", "/", "b"),
+        ("alias.test", "/alias", "a"),
+    ] {
+        let answer = bed.get(host, path).await;
+        assert_eq!((answer.status, answer.pod.as_str()), (200, expected), "{host}{path}");
+    }
+    assert_eq!(bed.get("alias.test", "/").await.status, 404);
+    assert_eq!(bed.get("alone.test", "/").await.status, 308, "nobody else has it");
+    bed.remove("gateway").await;
+    assert_eq!(bed.status_until("part.test", "/else", 308).await, 308);
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn beside_routes_a_path_is_looked_up_once_among_ingresses() {
     let bed = Bed::start(include_str!("lookups.yaml")).await;
     assert_eq!(bed.get("beside.test", "/new").await.pod, "b");

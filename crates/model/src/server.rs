@@ -60,6 +60,11 @@ impl Server {
         }
     }
 
+    /// Whether requests for this name are redirected to that of the server (`from-to-www-redirect`).
+    pub fn redirects(&self, host: &str) -> bool {
+        self.www.as_ref().is_some_and(|www| www.as_str() == host)
+    }
+
     /// Every name that leads here besides its own: aliases, and the one that is redirected.
     pub fn other_names(&self) -> Vec<Alias> {
         let www = self.www.clone().map(Alias::Name);

@@ -2,7 +2,7 @@
 
 use crate::path::canonical;
 use crate::routes::Names;
-use model::{Alias, PathKind, RuleMatch, Server, ServerName};
+use model::{Alias, PathKind, RuleMatch, Server, ServerName, fixed_start};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub struct RouteTable<T> {
 pub struct Rank {
     /// An exact name before a wildcard, that before the catch-all; then the longer one.
     pub host: (u8, usize),
-    /// An exact path before an expression, that before a prefix; then the longer one, without a slash at its end.
+    /// An exact path before a prefix; then the longer one, without a slash at its end. An expression is as special as the
+    /// prefix that all begins with that it matches: `/.*` takes no path from whoever wrote it down.
     pub path: (u8, usize),
 }
 
@@ -36,8 +37,10 @@ impl Rank {
 
     /// That of a host and of a rule in it.
     pub fn of_rule(host: &ServerName, rule: &RuleMatch) -> Self {
-        let own = Self::of(host, rule.kind, &rule.path);
-        if rule.pattern.is_some() { Self { path: (1, own.path.1), ..own } } else { own }
+        match rule.pattern {
+            Some(_) => Self::of(host, PathKind::Prefix, fixed_start(&rule.path)),
+            None => Self::of(host, rule.kind, &rule.path),
+        }
     }
 
     /// The same for what a server has under the name by which a request asked for it: its own, or an alias.
@@ -66,7 +69,7 @@ impl Rank {
         let meaning = canonical(path.as_bytes());
         let path = meaning.as_ref().map_or(path.as_bytes(), |meaning| &*meaning.path);
         let way = match kind {
-            PathKind::Exact => 2,
+            PathKind::Exact => 1,
             PathKind::Prefix => 0,
         };
         (way, path.strip_suffix(b"/").unwrap_or(path).len())

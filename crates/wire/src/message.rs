@@ -52,8 +52,9 @@ impl Request {
     /// Whether it is a call of gRPC, by what it says its body is.
     pub fn is_grpc(&self) -> bool {
         let kind = self.headers.get("content-type");
-        let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
-        rest.is_some_and(|rest| rest.first().is_none_or(|next| b"+; ".contains(next)))
+        let kind = kind.and_then(|kind| kind.split_at_checked(b"application/grpc".len()));
+        let rest = kind.filter(|(kind, _)| kind.eq_ignore_ascii_case(b"application/grpc"));
+        rest.is_some_and(|(_, rest)| rest.first().is_none_or(|next| b"+; ".contains(next)))
     }
 
     /// The path as received, without query.

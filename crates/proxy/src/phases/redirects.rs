@@ -14,7 +14,7 @@ use wire::Response;
 /// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
 pub(super) fn www(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
     let server = &site.server;
-    if server.www.as_ref().is_none_or(|www| *www.as_str() != *exchange.host) {
+    if !server.redirects(&exchange.host) {
         return Ok(());
     }
     let location = to_www(exchange, server.name.as_str());

@@ -104,7 +104,8 @@ fn stands_before(exchange: &Exchange, site: &Site, found: Found, own: Rank) -> b
     let rank = Rank::within(&site.server, &exchange.host, location.kind, &location.path);
     // What snippets have stands behind what Ingresses have; a host as a whole is theirs, too, if they say what it does.
     let Some(of_host) = site.server.locations.get(index) else { return rank.host >= own.host };
-    let is_nobodys = of_host.origin.is_none();
+    // No Ingress names what is redirected to the name with `www.`, or without, or the `/` that a host has anyway.
+    let is_nobodys = of_host.is_of_host() || site.server.redirects(&exchange.host);
     if is_nobodys { site.snippet.is_some() && rank.host > own.host } else { rank >= own }
 }
 

@@ -73,7 +73,9 @@ impl Expressions {
     fn compile(&mut self, source: &str) -> Result<Pattern, Refused> {
         check(source)?;
         let invalid = |why: &str| invalid(source, why);
-        let pattern = Pattern::new(&format!(r"^(?:{source})\z"), false);
+        // What is matched as a whole may have a newline in it, which a dot has to match then: with `%0A` behind its path a
+        // request would come past a rule that has everything below it, and past its guard.
+        let pattern = Pattern::new(&format!(r"^(?s:{source})\z"), false);
         let pattern = pattern.map_err(|error| invalid(&error.0))?;
         let too_large = |_| {
             let what = "the regular expressions of the route take too much memory";
@@ -93,4 +95,26 @@ fn check(source: &str) -> Result<(), Refused> {
 
 fn invalid(source: &str, why: &str) -> Refused {
     Refused::Invalid(format!("{source:?} is no regular expression: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Expressions;
+    use model::Steps;
+
+    #[test]
+    fn a_dot_of_a_route_matches_every_byte_and_what_is_written_elsewhere_stays_so() {
+        let mut all = Expressions::default();
+        for (source, text, matches) in [
+            ("/admin(/.*)?", &b"/admin/x\n"[..], true),
+            ("/.*", b"/x\ny", true),
+            (".+", b"1\n2", true),
+            ("a|b", b"b", true),
+            ("/admin$", b"/admin\n", false),
+            ("(?-s:/.*)", b"/x\ny", false),
+        ] {
+            let pattern = all.compile(source).expect("an expression");
+            assert_eq!(pattern.try_match(text, &Steps::default()), Ok(matches), "{source}");
+        }
+    }
 }

@@ -170,9 +170,11 @@ fn decide(exchange: &mut Exchange, answer: CheckResponse) -> Result<Verdict, Sto
         return Err(failed(format!("its answer has more than {FIELDS} fields in a list")).into());
     }
     let mut headers = Vec::new();
-    for (name, value, appends) in
-        told(&allowed.headers).filter(|(name, ..)| !is_own(name.as_str().as_bytes()))
-    {
+    for option in &allowed.headers {
+        let (name, value, appends) = told(option).ok_or_else(no_field)?;
+        if is_own(name.as_str().as_bytes()) {
+            continue;
+        }
         let name = Bytes::copy_from_slice(name.as_str().as_bytes());
         let is_first = !headers.iter().any(|(known, _)| *known == name);
         if appends && is_first {
@@ -183,15 +185,25 @@ fn decide(exchange: &mut Exchange, answer: CheckResponse) -> Result<Verdict, Sto
         }
         headers.push((name, value));
     }
+    let removed = allowed.removed.iter().map(|name| HeaderName::from_bytes(name.as_bytes()));
+    let removed = removed.map(|name| Ok(name.map_err(|_| no_field())?.as_str().to_owned()));
+    let removed = removed.collect::<Result<_, Error>>()?;
+    let answer = allowed.of_answer.iter().map(|option| told(option).ok_or_else(no_field));
+    let answer = answer.collect::<Result<Vec<_>, _>>()?;
+    let answer = answer.into_iter();
+    let answer = answer.filter(|(name, ..)| !model::is_of_connection(name.as_str().as_bytes()));
     let notes = &mut exchange.visit.authenticated;
     notes.headers = headers;
-    notes.removed = allowed.removed.iter().map(|name| name.to_ascii_lowercase()).collect();
-    let answer = told(&allowed.of_answer);
-    let of_answer = answer.filter(|(name, ..)| !model::is_of_connection(name.as_str().as_bytes()));
-    notes.answer = of_answer
+    notes.removed = removed;
+    notes.answer = answer
         .map(|(name, value, _)| (Bytes::copy_from_slice(name.as_str().as_bytes()), value))
         .collect();
     Ok(Verdict::Pass)
+}
+
+/// Without it the client's own field of that name could go on in place of what was said of the client.
+fn no_field() -> Error {
+    failed("its answer has a header that cannot be one".to_owned())
 }
 
 /// The answer to whoever may not pass.
@@ -200,7 +212,7 @@ fn refused(denied: Denied) -> Response {
     let status = code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.filter(|status| status.as_u16() >= 200).unwrap_or(StatusCode::FORBIDDEN);
     let mut response = refusal(status, denied.body.into());
-    for (name, value, _) in told(&denied.headers) {
+    for (name, value, _) in denied.headers.iter().filter_map(told) {
         if !model::is_of_connection(name.as_str().as_bytes()) {
             response.headers.push(name.as_str(), value);
         }
@@ -208,17 +220,15 @@ fn refused(denied: Denied) -> Response {
     response
 }
 
-/// Fields of an answer, each with whether it stands beside others of its name; what cannot be one is left out.
-fn told(options: &[HeaderOption]) -> impl Iterator<Item = (HeaderName, Bytes, bool)> {
-    options.iter().filter_map(|option| {
-        let header = option.header.as_ref()?;
-        let name = HeaderName::from_bytes(header.key.as_bytes()).ok()?;
-        let value =
-            if header.value.is_empty() { &header.raw_value[..] } else { header.value.as_bytes() };
-        HeaderValue::from_bytes(value).ok()?;
-        let appends = option.append.as_ref().is_some_and(|append| append.value);
-        Some((name, Bytes::copy_from_slice(value), appends))
-    })
+/// A field of an answer, with whether it stands beside others of its name; none if it cannot be one.
+fn told(option: &HeaderOption) -> Option<(HeaderName, Bytes, bool)> {
+    let header = option.header.as_ref()?;
+    let name = HeaderName::from_bytes(header.key.as_bytes()).ok()?;
+    let value =
+        if header.value.is_empty() { &header.raw_value[..] } else { header.value.as_bytes() };
+    HeaderValue::from_bytes(value).ok()?;
+    let appends = option.append.as_ref().is_some_and(|append| append.value);
+    Some((name, Bytes::copy_from_slice(value), appends))
 }
 
 impl Peer {
