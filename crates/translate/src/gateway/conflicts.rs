@@ -27,14 +27,14 @@ struct Taken<'a> {
     wildcards: BTreeMap<(Port, String), &'a str>,
 }
 
-/// What keeps each listener from being served; the Gateway's own stand first, then those of its sets by precedence.
-/// Of two listeners of one object none is served, of two objects that which goes before. `number` says which socket a
-/// port means.
-pub(super) fn conflicts(
-    groups: &[Group<'_>],
-    number: impl Fn(u16) -> u16,
-) -> Vec<Option<&'static str>> {
-    let mut found = Vec::new();
+/// What keeps a listener from being served, and whether its name is its own all the same: a mistake of its owner gives
+/// nobody what he has.
+type Found = (Option<&'static str>, bool);
+
+/// What becomes of each listener; the Gateway's own stand first, then those of its sets by precedence. Of two listeners
+/// of one object none is served, of two objects that which goes before. `number` says which socket a port means.
+pub(super) fn conflicts(groups: &[Group<'_>], number: impl Fn(u16) -> u16) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
     let mut taken = Taken::default();
     for (place, group) in groups.iter().enumerate() {
         let port = |listener: &Listener| (number(listener.port), listener.protocol == "UDP");
@@ -47,11 +47,13 @@ pub(super) fn conflicts(
             // Whoever lost already is in nobody's way.
             let others = others.filter(|(other, (_, lost))| *other != index && lost.is_none());
             let others = others.map(|(_, (other, _))| other);
-            found.push(lost[index].or_else(|| within(own, others, port)));
+            let conflict = lost[index].or_else(|| within(own, others, port));
+            let is_free = lost[index].is_none() && conflict != Some("ProtocolConflict");
+            found.push((conflict, is_free && group.usable[index]));
         }
         for (index, listener) in group.listeners.iter().enumerate() {
             // What a Gateway says of itself is never anybody else's to say.
-            if place == 0 || (found[first + index].is_none() && group.usable[index]) {
+            if place == 0 || found[first + index].1 {
                 taken.take(port(listener), listener, (place > 0).then_some(group.namespace));
             }
         }
@@ -69,7 +71,7 @@ fn within<'a>(
     if others.clone().any(|other| other.protocol != own.protocol) {
         return Some("ProtocolConflict");
     }
-    others.any(|other| other.hostname == own.hostname).then_some("HostnameConflict")
+    others.any(|other| name(other) == name(own)).then_some("HostnameConflict")
 }
 
 fn name(listener: &Listener) -> String {
@@ -141,7 +143,7 @@ mod tests {
         let letter = |found: Option<&str>| {
             found.map_or('-', |reason| if reason.starts_with('P') { 'P' } else { 'H' })
         };
-        conflicts(&groups, |port| port).into_iter().map(letter).collect()
+        conflicts(&groups, |port| port).into_iter().map(|(found, _)| letter(found)).collect()
     }
 
     #[test]
