@@ -222,3 +222,37 @@ fn midnight(second: i64) -> time::OffsetDateTime {
         day.day().unsigned_abs(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn whose_hosts_somebody_else_has_are_not_shown_the_certificate_above_them() {
+        let key = || Arc::new(never_shown().expect("a certificate"));
+        let mut all = Certificates::new(key());
+        let others: Others = ["*.shop.test", "op.test"].map(ServerName::new).into_iter().collect();
+        let others = Some(Arc::new(others));
+        for (name, others) in [("_", others.clone()), ("*.test", others), ("*.bank.test", None)] {
+            let id = CertificateId::new(format!("b/{name}"));
+            all.keys.insert(id.clone(), key());
+            all.routes.insert(ServerName::new(name), (id, others));
+        }
+        let mut shown = BTreeSet::new();
+        for (name, expected) in [
+            ("pay.shop.test", None),
+            ("op.test", None),
+            ("any.test", Some("b/*.test")),
+            ("shop.test", Some("b/*.test")),
+            ("x.bank.test", Some("b/*.bank.test")),
+            ("elsewhere", Some("b/_")),
+        ] {
+            let found = all.choose(Some(name));
+            let own = expected.map_or(&all.fallback, |id| &all.keys[&CertificateId::new(id)]);
+            assert!(Arc::ptr_eq(&found, own), "{name}");
+            shown.insert(all.describe(Some(name)));
+        }
+        assert_eq!(shown.len(), 4, "{shown:?}");
+    }
+}

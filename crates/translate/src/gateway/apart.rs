@@ -4,9 +4,9 @@
 use super::listeners::{Listening, Protocol, State, certificate_id};
 use super::reach::Reach;
 use super::targets::port_of;
-use model::{ListenerId, Origin, Others, ServerName};
+use model::{ListenerId, Origin, Others, ServerName, Speaks};
 use objects::gateway::Listener;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -67,15 +67,22 @@ impl State {
     /// keep their hosts all the same. A place where none is served is not opened.
     pub(super) fn doors(&self) -> impl Iterator<Item = model::Listener> {
         let places = (0..self.listeners.len()).filter(|index| self.serves(*index));
-        let open: BTreeSet<SocketAddr> =
-            places.filter_map(|index| Some(self.own(index)?.address)).collect();
+        let spoken = |index: usize| match self.listeners[index].protocol {
+            Some(Protocol::Spoken(speaks)) => Some((self.own(index)?.address, speaks)),
+            _ => None,
+        };
+        let open: BTreeMap<SocketAddr, Speaks> = places.filter_map(spoken).collect();
         (0..self.listeners.len()).filter_map(move |index| {
             let (read, is_served) = (&self.listeners[index], self.serves(index));
             if !is_served && !read.keeps {
                 return None;
             }
-            let id = self.own(index).filter(|id| open.contains(&id.address))?;
             let Protocol::Spoken(speaks) = read.protocol? else { return None };
+            let id = self.own(index)?;
+            let beside = *open.get(&id.address)?;
+            if beside != speaks && !(beside.is_carried() && speaks.is_carried()) {
+                return None;
+            }
             let secret = read.certificate.as_ref().and_then(|found| found.as_ref().ok());
             let port = self.listener(index).port;
             let (kind, key) = self.owner(read);
