@@ -172,6 +172,11 @@ impl Bed {
         client.send(&Request { url, grpc: Some(grpc), ..Request::default() }).await
     }
 
+    /// The ports for HTTP and HTTPS.
+    pub(crate) fn ports(&self) -> [u16; 2] {
+        [self.http, self.https]
+    }
+
     /// What would become of a request, and why.
     pub(crate) fn explain(&self, url: &str) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));

@@ -4,6 +4,7 @@ mod bed;
 mod certificates;
 mod grpc;
 mod guards;
+mod listeners_of_others;
 mod origins_and_copies;
 mod own_addresses;
 mod sessions;

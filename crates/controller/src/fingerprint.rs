@@ -4,7 +4,8 @@ use crate::stable;
 use model::policy::Policy;
 use model::snippet::Scope;
 use model::{
-    Changes, Configuration, Location, RouteHost, RouteKey, Rule, RuleMatch, Server, Share, revealed,
+    Changes, Configuration, Location, Others, RouteHost, RouteKey, Rule, RuleMatch, Server, Share,
+    revealed,
 };
 use serde::Serialize;
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ pub(crate) struct Fingerprints {
     scopes: Numbers<Scope>,
     places: Numbers<Location>,
     matches: Numbers<RuleMatch>,
+    others: Numbers<Others>,
 }
 
 impl Fingerprints {
@@ -45,6 +47,7 @@ impl Fingerprints {
         self.scopes.tidy();
         self.places.tidy();
         self.matches.tidy();
+        self.others.tidy();
         let without = self.of_changed(old, changes);
         let with = self.of_changed(new, changes);
         self.now = Fingerprint(self.now.0.wrapping_sub(without).wrapping_add(with));
@@ -98,14 +101,18 @@ impl Fingerprints {
     }
 
     fn routes(&mut self, key: &RouteKey, host: &RouteHost) -> u64 {
-        let RouteHost { name, certificate, rules, tiers, locations } = host;
-        let rules = rules.iter().map(|Rule { matches, shares }| {
+        let RouteHost { name, certificate, not_shown_to, rules, tiers, locations } = host;
+        let mut of_others = |others: &Option<Arc<Others>>| {
+            others.as_ref().map(|others| self.others.of(others, hash))
+        };
+        let not_shown_to = of_others(not_shown_to);
+        let rules = rules.iter().map(|Rule { matches, others, shares }| {
             let shares = shares.iter().map(|Share { weight, location }| (weight, location));
-            (self.matches.of(matches, hash), shares.collect::<Vec<_>>())
+            (self.matches.of(matches, hash), of_others(others), shares.collect::<Vec<_>>())
         });
         let rules: Vec<_> = rules.collect();
         let locations: Vec<u64> = locations.iter().map(|location| self.place(location)).collect();
-        hash(&(key, name, certificate, rules, tiers, locations))
+        hash(&(key, name, certificate, not_shown_to, rules, tiers, locations))
     }
 
     /// A place; those of an Ingress or a route share a policy, which may be large.
@@ -222,6 +229,7 @@ mod tests {
     fn routes(hosts: &[&str], all: &[(Arc<RuleMatch>, Arc<Location>)]) -> Configuration {
         let rules = all.iter().enumerate().map(|(location, (matches, _))| Rule {
             matches: matches.clone(),
+            others: None,
             shares: vec![Share { weight: 1, location }],
         });
         let rules: Vec<_> = rules.collect();
@@ -230,6 +238,7 @@ mod tests {
             let made = RouteHost {
                 name: host.clone(),
                 certificate: None,
+                not_shown_to: None,
                 rules: rules.clone(),
                 tiers: Vec::new(),
                 locations: all.iter().map(|(_, location)| location.clone()).collect(),
@@ -265,6 +274,14 @@ mod tests {
         assert_eq!(anew, said[1].number(), "a replica that shares nothing with this one");
         rules.swap(0, 1);
         assert_ne!(numbers_of(&routes(&hosts, &rules)), anew, "their order counts");
+        let of_others = |names: &[&str]| {
+            let mut made = routes(&["_"], &[rule("/")]);
+            let others = names.iter().map(|name| ServerName::new(*name)).collect();
+            let host = made.routes.iter_mut().map(|(_, host)| Arc::make_mut(host)).next();
+            host.expect("it is there").rules[0].others = Some(Arc::new(others));
+            numbers_of(&made)
+        };
+        assert_ne!(of_others(&["a.test"]), of_others(&["b.test"]), "whose hosts are not its");
     }
 
     fn numbers_of(only: &Configuration) -> u64 {

@@ -71,7 +71,8 @@ pub struct TlsShare {
     pub tls: Option<Arc<UpstreamTls>>,
 }
 
-/// A listener.
+/// A listener. One that cannot be served stands here, too, without routes, where others are served at its address: its
+/// hosts are not theirs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listener {
     /// Which one.
@@ -81,7 +82,7 @@ pub struct Listener {
     pub port: Option<u16>,
     /// What is spoken with clients; of the same kind for all listeners of an address.
     pub speaks: Speaks,
-    /// The certificate of its handshakes, whatever names it has.
+    /// The certificate of its handshakes, whatever names it has; none where TLS should end here: they fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateId>,
     /// What its clients are asked. Whoever has to show a good certificate and does not gets no connection.

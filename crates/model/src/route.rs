@@ -1,7 +1,7 @@
 //! Hosts of Gateways, with the rules of the routes that are attached. They stand beside the servers of Ingresses, so
 //! that nothing that one of them says counts for the other.
 
-use crate::{CertificateId, Location, PathKind, Pattern, Secret, ServerName, Spent, Steps};
+use crate::{CertificateId, Location, Others, PathKind, Pattern, Secret, ServerName, Spent, Steps};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -13,6 +13,9 @@ pub struct RouteHost {
     /// The certificate for handshakes that name the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateId>,
+    /// Whose handshakes do not get it, though the host is above theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_shown_to: Option<Arc<Others>>,
     /// The rules, in the order in which they are asked among those of the same path.
     pub rules: Vec<Rule>,
     /// Numbers of rules from which on a rule is asked only where none before has the request, whatever their paths:
@@ -28,6 +31,10 @@ pub struct RouteHost {
 pub struct Rule {
     /// Which ones; the same value wherever the route answers.
     pub matches: Arc<RuleMatch>,
+    /// Hosts below its own whose requests are never its: more special listeners of the same Gateway, which somebody else
+    /// wrote, have them. Nearly always none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<Arc<Others>>,
     /// Where they go; a broken share leads to a location that answers 500.
     pub shares: Vec<Share>,
 }

@@ -28,8 +28,9 @@ impl ResolvesServerCert for ByName {
 /// Gives each handshake the certificate of the most special listener for its name.
 #[derive(Debug)]
 pub(super) struct ByListener {
-    /// By the hosts of a listener: a name, `*.parent` for all below it at any depth, `_` for all.
-    pub(super) keys: HashMap<String, Arc<CertifiedKey>>,
+    /// By the hosts of a listener: a name, `*.parent` for all below it at any depth, `_` for all. None where it has no
+    /// certificate that can be used: that of a wider listener is not shown in its place.
+    pub(super) keys: HashMap<String, Option<Arc<CertifiedKey>>>,
     pub(super) staples: Option<Arc<Staples>>,
 }
 
@@ -40,7 +41,7 @@ impl ByListener {
             let mut dots = name.match_indices('.').filter(|(at, _)| *at > 0);
             dots.find_map(|(at, _)| self.keys.get(&format!("*{}", &name[at..])))
         };
-        self.keys.get(&name).or_else(above).or_else(|| self.keys.get("_"))
+        self.keys.get(&name).or_else(above).or_else(|| self.keys.get("_"))?.as_ref()
     }
 }
 
@@ -64,12 +65,14 @@ mod tests {
         let with = |hosts: &[&str]| ByListener {
             keys: hosts
                 .iter()
-                .map(|host| ((*host).to_owned(), Arc::new(CertifiedKey::clone(&key))))
+                .map(|host| ((*host).to_owned(), Some(Arc::new(CertifiedKey::clone(&key)))))
                 .collect(),
             staples: None,
         };
         let is = |all: &ByListener, name: Option<&str>, hosts: &str| {
-            all.choose(name).is_some_and(|found| Arc::ptr_eq(found, &all.keys[hosts]))
+            all.choose(name).is_some_and(|found| {
+                all.keys[hosts].as_ref().is_some_and(|key| Arc::ptr_eq(found, key))
+            })
         };
         let all = with(&["_", "*.test", "*.a.test", "x.a.test"]);
         assert!(is(&all, Some("X.a.test."), "x.a.test"));
@@ -80,5 +83,22 @@ mod tests {
                 && is(&all, None, "_")
         );
         assert!(with(&["a.test"]).choose(Some("b.test")).is_none());
+    }
+
+    #[test]
+    fn a_listener_without_a_certificate_has_no_handshake_and_no_wider_one_has_it_instead() {
+        let key = Some(Arc::new(crate::self_signed().expect("a certificate")));
+        let keys = [("_", key.clone()), ("*.test", None), ("x.test", key), ("y.x.test", None)];
+        let keys = keys.into_iter().map(|(hosts, key)| (hosts.to_owned(), key)).collect();
+        let all = ByListener { keys, staples: None };
+        for (name, is_shown) in [
+            ("a", true),
+            ("a.test", false),
+            ("z.x.test", false),
+            ("x.test", true),
+            ("y.x.test", false),
+        ] {
+            assert_eq!(all.choose(Some(name)).is_some(), is_shown, "{name}");
+        }
     }
 }

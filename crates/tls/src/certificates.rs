@@ -4,7 +4,7 @@
 use super::aliases::AliasCertificates;
 use super::long_keys::{LongKeys, namespace};
 use imbl::OrdMap;
-use model::{CertificateId, Changes, Configuration, ServerName};
+use model::{CertificateId, Changes, Configuration, Others, ServerName};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Certificates {
     hosts: OrdMap<ServerName, CertificateId>,
     /// Those of Gateways; wildcards are below all of their names.
-    routes: OrdMap<ServerName, CertificateId>,
+    routes: OrdMap<ServerName, Routed>,
     /// Whether one of them is a wildcard.
     wildcards: bool,
     aliases: AliasCertificates,
@@ -24,6 +24,9 @@ pub struct Certificates {
     default: Option<CertificateId>,
     fallback: Arc<CertifiedKey>,
 }
+
+/// A certificate of Gateways, and whose handshakes do not get it.
+type Routed = (CertificateId, Option<Arc<Others>>);
 
 impl Certificates {
     /// None but the process's own.
@@ -58,8 +61,10 @@ impl Certificates {
         }
         // Those of listeners with an address of their own are their listeners' alone.
         for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
-            match configuration.routes.get(key).and_then(|host| host.certificate.clone()) {
-                Some(id) => next.routes.insert(key.host.clone(), id),
+            let host = configuration.routes.get(key);
+            match host.and_then(|host| Some((host.certificate.clone()?, host.not_shown_to.clone())))
+            {
+                Some(routed) => next.routes.insert(key.host.clone(), routed),
                 None => next.routes.remove(&key.host),
             };
         }
@@ -108,16 +113,28 @@ impl Certificates {
         of(host).or_else(wildcard)
     }
 
-    /// The entry of a host among those of Gateways: its own, or that of the longest wildcard above it.
+    /// The entry of a host among those of Gateways: its own, or that of the longest wildcard above it that has its
+    /// handshakes.
     fn routed(&self, host: &str) -> Option<&CertificateId> {
         if self.routes.is_empty() {
             return None;
         }
         let above = || {
             let mut dots = host.match_indices('.').filter(|(at, _)| *at > 0);
-            dots.find_map(|(at, _)| self.routes.get(format!("*{}", &host[at..]).as_str()))
+            dots.find_map(|(at, _)| self.shown(&format!("*{}", &host[at..]), host))
         };
-        self.routes.get(host).or_else(above)
+        self.shown(host, host).or_else(above)
+    }
+
+    /// The entry of Gateways under this name, if handshakes with the host get it.
+    fn shown(&self, name: &str, host: &str) -> Option<&CertificateId> {
+        let (id, others) = self.routes.get(name)?;
+        others.as_ref().is_none_or(|others| !others.have(host)).then_some(id)
+    }
+
+    /// The entry of Gateways for handshakes that nothing else is for.
+    fn last(&self, host: Option<&str>) -> Option<&CertificateId> {
+        self.shown("_", host.unwrap_or_default())
     }
 
     /// Whether a host has a certificate, if only the default one.
@@ -145,9 +162,10 @@ impl Certificates {
     /// In words, which certificate a handshake with this name gets.
     pub fn describe(&self, name: Option<&str>) -> String {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let own = name.and_then(|name| self.entry(&name).or_else(|| self.routed(&name)).cloned());
-        let own = own.filter(|id| self.keys.contains_key(id)).or_else(|| self.default.clone());
-        match own.or_else(|| self.routes.get("_").cloned()) {
+        let name = name.as_deref();
+        let own = name.and_then(|name| self.entry(name).or_else(|| self.routed(name)));
+        let own = own.filter(|id| self.keys.contains_key(*id)).or(self.default.as_ref());
+        match own.or_else(|| self.last(name)) {
             Some(id) => id.to_string(),
             None => "the self-signed one of this process".to_owned(),
         }
@@ -159,7 +177,7 @@ impl Certificates {
         let own = name.as_deref().and_then(|name| self.keys.get(self.entry(name)?));
         let routed = || self.keys.get(self.routed(name.as_deref()?)?);
         let default = || self.keys.get(self.default.as_ref()?);
-        let last = || self.keys.get(self.routes.get("_")?);
+        let last = || self.keys.get(self.last(name.as_deref())?);
         own.or_else(routed).or_else(default).or_else(last).unwrap_or(&self.fallback).clone()
     }
 }
@@ -203,4 +221,38 @@ fn midnight(second: i64) -> time::OffsetDateTime {
         day.month().unsigned_abs(),
         day.day().unsigned_abs(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn whose_hosts_somebody_else_has_are_not_shown_the_certificate_above_them() {
+        let key = || Arc::new(never_shown().expect("a certificate"));
+        let mut all = Certificates::new(key());
+        let others: Others = ["*.shop.test", "op.test"].map(ServerName::new).into_iter().collect();
+        let others = Some(Arc::new(others));
+        for (name, others) in [("_", others.clone()), ("*.test", others), ("*.bank.test", None)] {
+            let id = CertificateId::new(format!("b/{name}"));
+            all.keys.insert(id.clone(), key());
+            all.routes.insert(ServerName::new(name), (id, others));
+        }
+        let mut shown = BTreeSet::new();
+        for (name, expected) in [
+            ("pay.shop.test", None),
+            ("op.test", None),
+            ("any.test", Some("b/*.test")),
+            ("shop.test", Some("b/*.test")),
+            ("x.bank.test", Some("b/*.bank.test")),
+            ("elsewhere", Some("b/_")),
+        ] {
+            let found = all.choose(Some(name));
+            let own = expected.map_or(&all.fallback, |id| &all.keys[&CertificateId::new(id)]);
+            assert!(Arc::ptr_eq(&found, own), "{name}");
+            shown.insert(all.describe(Some(name)));
+        }
+        assert_eq!(shown.len(), 4, "{shown:?}");
+    }
 }

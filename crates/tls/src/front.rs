@@ -173,18 +173,20 @@ impl TlsFront {
     }
 
     /// TLS for listeners that share an address, each with its hosts and its certificate: the most special one has a
-    /// handshake, and its certificate whatever names that has. A handshake that nobody has fails. Where it is not HTTP,
+    /// handshake, and its certificate whatever names that has. A handshake that nobody has fails, and so does one of a
+    /// listener without a certificate that can be used. Where it is not HTTP,
     /// no protocol is agreed on.
     pub fn listeners<'l>(
         &self,
         global: &Global,
         certificates: &Certificates,
-        listeners: impl Iterator<Item = (&'l ServerName, &'l CertificateId)>,
+        listeners: impl Iterator<Item = (&'l ServerName, Option<&'l CertificateId>)>,
         is_http: bool,
         clients: Option<Arc<Verifier>>,
     ) -> Result<ListenersTls, rustls::Error> {
-        let keys = listeners.filter_map(|(hosts, id)| {
-            Some((hosts.as_str().to_owned(), certificates.key(id)?.clone()))
+        let keys = listeners.map(|(hosts, id)| {
+            let key = id.and_then(|id| certificates.key(id)).cloned();
+            (hosts.as_str().to_owned(), key)
         });
         let by_listener =
             ByListener { keys: keys.collect(), staples: self.by_name.staples.clone() };

@@ -56,9 +56,7 @@ impl Compiler {
             door.port = first.port;
             self.change(&mut door, address, of, groups);
             if first.speaks != Speaks::Http && (door.made_of != all || again(&door)) {
-                let named = all.iter();
-                let named =
-                    named.filter_map(|one| Some((&one.id.hosts, one.certificate.as_ref()?)));
+                let named = all.iter().map(|one| (&one.id.hosts, one.certificate.as_ref()));
                 let asked = all.iter().find_map(|one| one.clients.as_ref());
                 let clients = asked.map(|asked| self.verifiers.verifier(asked));
                 let must = |one: &Arc<Verifier>| one.settings.demand == ClientDemand::Required;

@@ -62,7 +62,7 @@ impl Routed {
         let tiers = self.paths.iter();
         for index in tiers.flat_map(|(start, paths)| paths.find(path).map(move |at| start + at)) {
             let rule = &self.host.rules[index];
-            if may_have(rule) && asked.meets(&rule.matches, path)? {
+            if !asked.is_anothers(rule) && may_have(rule) && asked.meets(&rule.matches, path)? {
                 return Ok(Some(rule));
             }
         }
@@ -84,6 +84,11 @@ impl<'a> Asked<'a> {
     /// What is asked of this request.
     pub(crate) fn of(exchange: &'a Exchange) -> Self {
         Self { exchange, headers: OnceCell::new(), query: OnceCell::new() }
+    }
+
+    /// Whether the host is that of a more special listener than the rule's, which somebody else wrote.
+    pub(crate) fn is_anothers(&self, rule: &Rule) -> bool {
+        rule.others.as_ref().is_some_and(|others| others.have(&self.exchange.host))
     }
 
     /// Whether a request whose path comes into question is what a rule asks for.

@@ -58,6 +58,9 @@ pub(super) fn rules(exchange: &Exchange, chosen: Option<(&Routed, usize)>) -> Ve
             Some(pattern) if pattern.try_match(&exchange.path, &steps) != Ok(true) => return None,
             None if !covers(kind, written, &path) => missed(kind, written, &path)?.to_owned(),
             _ if is_twin(routed, rule, exchange) => return None,
+            _ if asked.is_anothers(rule) => {
+                "it matches, too, but a more special listener, which somebody else wrote, has the host".to_owned()
+            }
             _ => match asked.lacks(matches, &exchange.path, &steps).as_slice() {
                 [] if chosen.is_none() => {
                     "it matches, too, but an Ingress has the path, at least as specially".to_owned()

@@ -7,7 +7,7 @@ use super::names::covers;
 use super::parents::{Ours, ours};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
-use model::{RouteKey, Scheme, ServerName};
+use model::{Others, RouteKey, Scheme, ServerName};
 use objects::gateway::{HttpRoute, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +25,14 @@ pub(super) struct Attachment {
     pub(super) scheme: Scheme,
     /// The port of the listener.
     pub(super) port: u16,
-    /// How long the host name of the listener is: of two listeners for a host, the more special one counts.
-    pub(super) special: usize,
+    /// How special the host name of the listener is: of two listeners for a host, the more special one counts.
+    pub(super) special: (usize, usize),
     /// Its certificate.
     pub(super) certificate: Option<ObjectKey>,
     /// Its Gateway.
     pub(super) gateway: ObjectKey,
+    /// Hosts below the own one that are somebody else's.
+    pub(super) others: Option<Arc<Others>>,
 }
 
 /// A route with everything that was made of it.
@@ -162,14 +164,17 @@ fn take(taken: &mut Taken, route: &HttpRoute, state: &State, found: &[usize]) {
         let own = state.own(*index);
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
         for host in hosts(&route.hostnames, listener.hostname.as_deref()) {
-            if state.is_anothers(*index, &host) {
+            let others = read.others.as_ref();
+            if others.is_some_and(|others| others.have(host.as_str())) {
                 continue;
             }
+            let others = others.filter(|others| others.are_below(host.as_str())).cloned();
             let (port, certificate) = (listener.port, certificate.clone());
-            let special = listener.hostname.as_ref().map_or(0, String::len);
+            let special = listener.hostname.as_deref().map(rank).unwrap_or_default();
             let key = RouteKey { listener: own.clone(), host };
             let gateway = state.gateway.meta.key.clone();
-            taken.spots.insert(Attachment { key, scheme, port, special, certificate, gateway });
+            let spot = Attachment { key, scheme, port, special, certificate, gateway, others };
+            taken.spots.insert(spot);
         }
     }
 }
@@ -259,8 +264,11 @@ pub(super) fn hosts(hostnames: &[String], listener: Option<&str>) -> BTreeSet<Se
 pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usize) {
     let own = hostnames.iter().map(|own| own.to_ascii_lowercase());
     let own = own.filter(|own| covers(own, host.as_str()) || covers(host.as_str(), own));
-    let rank = |own: String| (if own.starts_with('*') { 0 } else { own.len() }, own.len());
-    own.map(rank).max().unwrap_or_default()
+    own.map(|own| rank(&own)).max().unwrap_or_default()
+}
+
+fn rank(name: &str) -> (usize, usize) {
+    (if name.starts_with('*') { 0 } else { name.len() }, name.len())
 }
 
 #[cfg(test)]

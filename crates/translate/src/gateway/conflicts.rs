@@ -22,19 +22,20 @@ type Port = (u16, bool);
 #[derive(Default)]
 struct Taken<'a> {
     protocols: BTreeMap<Port, BTreeSet<&'a str>>,
-    names: BTreeSet<(Port, String)>,
+    /// With their protocol, as of two on a port none may be served.
+    names: BTreeSet<(Port, &'a str, String)>,
     /// Wildcards of ListenerSets, with their namespace.
-    wildcards: BTreeMap<(Port, String), &'a str>,
+    wildcards: BTreeMap<(Port, &'a str, String), &'a str>,
 }
 
-/// What keeps each listener from being served; the Gateway's own stand first, then those of its sets by precedence.
-/// Of two listeners of one object none is served, of two objects that which goes before. `number` says which socket a
-/// port means.
-pub(super) fn conflicts(
-    groups: &[Group<'_>],
-    number: impl Fn(u16) -> u16,
-) -> Vec<Option<&'static str>> {
-    let mut found = Vec::new();
+/// What keeps a listener from being served, and whether its name is its own all the same: a mistake of its owner gives
+/// nobody what he has.
+type Found = (Option<&'static str>, bool);
+
+/// What becomes of each listener; the Gateway's own stand first, then those of its sets by precedence. Of two listeners
+/// of one object none is served, of two objects that which goes before. `number` says which socket a port means.
+pub(super) fn conflicts(groups: &[Group<'_>], number: impl Fn(u16) -> u16) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
     let mut taken = Taken::default();
     for (place, group) in groups.iter().enumerate() {
         let port = |listener: &Listener| (number(listener.port), listener.protocol == "UDP");
@@ -47,11 +48,16 @@ pub(super) fn conflicts(
             // Whoever lost already is in nobody's way.
             let others = others.filter(|(other, (_, lost))| *other != index && lost.is_none());
             let others = others.map(|(_, (other, _))| other);
-            found.push(lost[index].or_else(|| within(own, others, port)));
+            let conflict = lost[index].or_else(|| within(own, others, port));
+            found.push((conflict, lost[index].is_none() && group.usable[index]));
         }
         for (index, listener) in group.listeners.iter().enumerate() {
+            let (conflict, keeps) = found[first + index];
             // What a Gateway says of itself is never anybody else's to say.
-            if place == 0 || (found[first + index].is_none() && group.usable[index]) {
+            if place == 0 || keeps && conflict != Some("ProtocolConflict") {
+                taken.protocols.entry(port(listener)).or_default().insert(&listener.protocol);
+            }
+            if place == 0 || keeps {
                 taken.take(port(listener), listener, (place > 0).then_some(group.namespace));
             }
         }
@@ -69,7 +75,7 @@ fn within<'a>(
     if others.clone().any(|other| other.protocol != own.protocol) {
         return Some("ProtocolConflict");
     }
-    others.any(|other| other.hostname == own.hostname).then_some("HostnameConflict")
+    others.any(|other| name(other) == name(own)).then_some("HostnameConflict")
 }
 
 fn name(listener: &Listener) -> String {
@@ -78,27 +84,26 @@ fn name(listener: &Listener) -> String {
 
 impl<'a> Taken<'a> {
     fn take(&mut self, port: Port, listener: &'a Listener, set: Option<&'a str>) {
-        self.protocols.entry(port).or_default().insert(&listener.protocol);
-        let name = name(listener);
+        let (name, protocol) = (name(listener), &*listener.protocol);
         if let Some(namespace) = set.filter(|_| name.starts_with('*')) {
-            self.wildcards.entry((port, name.clone())).or_insert(namespace);
+            self.wildcards.entry((port, protocol, name.clone())).or_insert(namespace);
         }
-        self.names.insert((port, name));
+        self.names.insert((port, protocol, name));
     }
 
-    fn conflict(&self, port: Port, own: &Listener, namespace: &str) -> Option<&'static str> {
+    fn conflict(&self, port: Port, own: &'a Listener, namespace: &str) -> Option<&'static str> {
         let mut protocols = self.protocols.get(&port).into_iter().flatten();
         if protocols.any(|protocol| **protocol != *own.protocol) {
             return Some("ProtocolConflict");
         }
-        let name = name(own);
+        let (name, protocol) = (name(own), &*own.protocol);
         let is_covered = |at: usize| {
             let wide = format!("*{}", &name[at..]);
-            let owner = self.wildcards.get(&(port, wide.clone()));
+            let owner = self.wildcards.get(&(port, protocol, wide.clone()));
             owner.is_some_and(|owner| *owner != namespace) && covers(&wide, &name)
         };
         let is_anothers = name.match_indices('.').any(|(at, _)| is_covered(at));
-        (self.names.contains(&(port, name)) || is_anothers).then_some("HostnameConflict")
+        (self.names.contains(&(port, protocol, name)) || is_anothers).then_some("HostnameConflict")
     }
 }
 
@@ -124,6 +129,13 @@ mod tests {
 
     /// Letters for what becomes of `protocol port hostname`, object by object.
     fn told(objects: &[(&str, &[Asked<'_>])]) -> String {
+        let letter = |found: Option<&str>| {
+            found.map_or('-', |reason| if reason.starts_with('P') { 'P' } else { 'H' })
+        };
+        found(objects).into_iter().map(|(found, _)| letter(found)).collect()
+    }
+
+    fn found(objects: &[(&str, &[Asked<'_>])]) -> Vec<Found> {
         let read: Vec<(&str, Vec<Listener>)> = objects
             .iter()
             .map(|(namespace, all)| {
@@ -138,10 +150,7 @@ mod tests {
                 usable: listeners.iter().map(|one| one.protocol != "NONE").collect(),
             })
             .collect();
-        let letter = |found: Option<&str>| {
-            found.map_or('-', |reason| if reason.starts_with('P') { 'P' } else { 'H' })
-        };
-        conflicts(&groups, |port| port).into_iter().map(letter).collect()
+        conflicts(&groups, |port| port)
     }
 
     #[test]
@@ -153,9 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn of_one_object_none_of_two_is_served_and_neither_is_in_the_way_of_other_sets() {
+    fn of_one_object_none_of_two_is_served_and_neither_is_in_the_way_of_other_names() {
         let both: &[_] = &[("HTTP", 80, ""), ("HTTPS", 80, "")];
-        assert_eq!(told(&[("g", &[]), ("x", both), ("y", &[("HTTP", 80, "")])]), "PP-");
+        let wanted: &[_] = &[("HTTP", 80, "a.test"), ("HTTP", 80, "")];
+        assert_eq!(told(&[("g", &[]), ("x", both), ("y", wanted)]), "PP-H");
         assert_eq!(
             told(&[("g", both), ("x", &[("HTTP", 80, "a.test")])]),
             "PPP",
@@ -163,6 +173,23 @@ mod tests {
         );
         let unknown: &[_] = &[("NONE", 80, "")];
         assert_eq!(told(&[("g", &[]), ("x", unknown), ("y", &[("HTTP", 80, "")])]), "--");
+    }
+
+    #[test]
+    fn a_mistake_gives_nobody_a_name_away_and_whoever_lost_has_none() {
+        let keeps = |objects: &[(&str, &[Asked<'_>])]| -> String {
+            found(objects).iter().map(|(_, keeps)| if *keeps { 'k' } else { '-' }).collect()
+        };
+        let twice: &[_] = &[("HTTP", 80, "*.a.test"), ("HTTP", 80, "*.A.test")];
+        let both: &[_] = &[("HTTP", 80, "*.a.test"), ("TCP", 80, "")];
+        let wanted: &[_] = &[("HTTP", 80, "x.a.test"), ("HTTP", 80, "*.a.test"), ("HTTP", 80, "")];
+        for mistake in [twice, both] {
+            let objects: &[_] = &[("g", &[][..]), ("x", mistake), ("y", wanted)];
+            assert_eq!(told(objects)[2..], *"HH-");
+            assert_eq!(keeps(objects), "kk--k");
+            assert_eq!(keeps(&[("g", mistake)]), "kk");
+        }
+        assert_eq!(keeps(&[("g", &[]), ("x", &[("NONE", 80, "a.test")])]), "-");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::attach::{Attached, specialty};
 use super::listeners::{State, certificate_id};
 use super::rules::DraftRule;
 use model::policy::{Policy, Protocol, RouteFilters, RouteRedirect};
-use model::{Backend, Location, RouteHost, RouteKey, Rule, RuleMatch, Scheme, Share};
+use model::{Backend, Location, Others, RouteHost, RouteKey, Rule, RuleMatch, Scheme, Share};
 use objects::ObjectKey;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,26 +20,26 @@ pub(super) fn host<'a>(
     gateways: &BTreeMap<ObjectKey, State>,
 ) -> Option<RouteHost> {
     let mut all = Vec::new();
-    let mut certificate = None;
+    let mut certificate: Option<(_, &ObjectKey, &Option<Arc<Others>>)> = None;
     for attached in routes {
         // Of several listeners of a scheme the least port counts for what depends on it.
         let mut ports = BTreeMap::new();
         for spot in attached.spots.iter().filter(|spot| spot.key == *key) {
-            let at = (spot.port, &spot.gateway);
-            let known = ports.entry(spot.scheme).or_insert(at);
-            *known = at.min(*known);
+            let (at, others) = ((spot.port, &spot.gateway), spot.others.clone());
+            let known = ports.entry(spot.scheme).or_insert_with(|| (at, others.clone()));
+            *known = (at.min(known.0), of_both(known.1.take(), others));
             let meta = &attached.route.meta;
             let order = (Reverse(spot.special), meta.created, &meta.key);
             if let Some(secret) = &spot.certificate
-                && certificate.as_ref().is_none_or(|(known, _)| order < *known)
+                && certificate.as_ref().is_none_or(|(known, ..)| order < *known)
             {
-                certificate = Some((order, secret));
+                certificate = Some((order, secret, &spot.others));
             }
         }
         let rules = || attached.draft.rules.iter().enumerate();
         let own = specialty(&attached.route.hostnames, &key.host);
         all.extend(ports.into_iter().flat_map(|(scheme, at)| {
-            rules().map(move |(index, rule)| ((attached, own), index, scheme, at, rule))
+            rules().map(move |(index, rule)| ((attached, own), index, scheme, at.clone(), rule))
         }));
     }
     if all.is_empty() {
@@ -63,26 +63,37 @@ pub(super) fn host<'a>(
     });
     let mut made = RouteHost {
         name: key.host.clone(),
-        certificate: certificate.map(|(_, secret)| certificate_id(secret)),
+        not_shown_to: certificate.as_ref().and_then(|(.., others)| (*others).clone()),
+        certificate: certificate.map(|(_, secret, _)| certificate_id(secret)),
         rules: Vec::with_capacity(all.len()),
         tiers: Vec::new(),
         locations: Vec::new(),
     };
     let (mut tier, mut adapted) = (None, Adapted::default());
-    for ((_, own), _, scheme, (port, gateway), rule) in all {
+    for ((_, own), _, scheme, ((port, gateway), others), rule) in all {
         if tier.replace(own).is_some_and(|before| before != own) {
             made.tiers.push(made.rules.len());
         }
         let state = gateways.get(gateway);
-        add(&mut made, scheme, rule, |location| adapted.at(location, port, state));
+        add(&mut made, (scheme, others), rule, |location| adapted.at(location, port, state));
     }
     made.locations.shrink_to_fit();
     Some(made)
 }
 
+/// The hosts that a route has at neither of two listeners.
+fn of_both(one: Option<Arc<Others>>, other: Option<Arc<Others>>) -> Option<Arc<Others>> {
+    let (one, other) = (one?, other?);
+    if one == other {
+        return Some(one);
+    }
+    let both = one.of_both(&other);
+    (both != Others::default()).then(|| Arc::new(both))
+}
+
 fn add(
     host: &mut RouteHost,
-    scheme: Scheme,
+    (scheme, others): (Scheme, Option<Arc<Others>>),
     rule: &DraftRule,
     mut adapt: impl FnMut(&Arc<Location>) -> Arc<Location>,
 ) {
@@ -91,7 +102,7 @@ fn add(
         shares.push(Share { weight: *weight, location: host.locations.len() });
         host.locations.push(adapt(location));
     }
-    host.rules.push(Rule { matches: rule.matches_of(scheme), shares });
+    host.rules.push(Rule { matches: rule.matches_of(scheme), others, shares });
 }
 
 /// Locations as listeners have them; those that had the same policy have the same one again.

@@ -4,15 +4,13 @@ use super::added::{self, Set};
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::missing::note;
-use super::names::covers;
 use super::reach::{Reach, Taken};
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use super::targets::port_of;
 use crate::{GatewayServices, Options};
 use model::policy::Identity;
 use model::{
-    CertificateId, Kind, ListenerId, Origin, Problem, Scheme, ServerName, Severity, Speaks,
-    StreamPort, Transport,
+    CertificateId, Kind, Others, Problem, Scheme, Severity, Speaks, StreamPort, Transport,
 };
 use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
 use objects::{ObjectKey, Snapshot};
@@ -38,7 +36,7 @@ pub(super) struct State {
 }
 
 /// What is spoken with the clients of a listener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Protocol {
     /// HTTP, or TLS.
     Spoken(Speaks),
@@ -82,12 +80,16 @@ pub(super) struct Listening {
     is_pending: bool,
     /// Whether others on its port keep it from being served.
     conflict: Option<&'static str>,
+    /// Whether its hosts are its own, though it may not be served.
+    pub(super) keeps: bool,
+    /// The hosts of more special listeners that somebody else wrote, where they are not kept apart by their places.
+    pub(super) others: Option<Arc<Others>>,
     /// Its certificate, or reason and message of what is wrong with it.
     pub(super) certificate: Option<Result<ObjectKey, (&'static str, String)>>,
     /// What its owner is told of that certificate, though it is served.
     warning: Option<String>,
     /// What its clients are asked.
-    clients: Option<Asked>,
+    pub(super) clients: Option<Asked>,
 }
 
 impl Listening {
@@ -129,7 +131,7 @@ impl State {
         let added = sets.iter().map(|set| Group {
             namespace: &set.object.meta.key.namespace,
             listeners: set.added(),
-            usable: set.added().iter().map(|one| protocol(one, options).1.is_none()).collect(),
+            usable: set.added().iter().map(|one| is_meant(one, options)).collect(),
         });
         let groups: Vec<Group<'_>> = [own].into_iter().chain(added).collect();
         let found = conflicts(&groups, |port| socket(port, options));
@@ -138,7 +140,7 @@ impl State {
             let set = place.checked_sub(1);
             let from = if set.is_some() { "ListenerSet" } else { "Gateway" };
             for (at, listener) in group.listeners.iter().enumerate() {
-                let conflict = found.get(listeners.len()).copied().flatten();
+                let (conflict, keeps) = found.get(listeners.len()).copied().unwrap_or_default();
                 let from = (from, group.namespace);
                 let read = Listening::read(
                     listener,
@@ -150,13 +152,16 @@ impl State {
                 let refused = read.refused.or_else(|| reach.refuses(port?, taken));
                 let port = port.filter(|_| matches!(reach, Reach::Behind(_)));
                 let is_pending = port.is_some_and(|port| reach.place(port).is_none());
-                listeners.push(Listening { set, at, conflict, refused, is_pending, ..read });
+                listeners.push(Listening { set, at, conflict, keeps, refused, is_pending, ..read });
             }
         }
         let identity = client_certificates::identity(gateway, snapshot);
         let refused = if options.raw { Some(unserved("Gateways")) } else { refused(gateway) };
         let services = options.gateway_services;
-        Self { gateway: gateway.clone(), refused, reach, services, identity, sets, listeners }
+        let gateway = gateway.clone();
+        let mut made = Self { gateway, refused, reach, services, identity, sets, listeners };
+        made.keep_apart(|port| socket(port, options));
+        made
     }
 
     /// Each listener as its object has it, and as it was read.
@@ -184,62 +189,10 @@ impl State {
         }
     }
 
-    /// Whether a host that a listener means is one of a more special listener that somebody else wrote. Where the
-    /// Gateway has an address of its own, the listeners there keep their requests apart.
-    pub(super) fn is_anothers(&self, index: usize, host: &ServerName) -> bool {
-        if self.sets.is_empty() || self.reach != Reach::Shared {
-            return false;
-        }
-        let (own, length) =
-            (&self.listeners[index], |one: &Listener| one.hostname.as_ref().map_or(0, String::len));
-        let least = length(self.listener(index));
-        self.each().any(|(other, read)| {
-            let name = other.hostname.as_deref().unwrap_or_default().to_ascii_lowercase();
-            read.protocol == own.protocol
-                && read.is_accepted()
-                && self.owner(read) != self.owner(own)
-                && length(other) > least
-                && covers(&name, host.as_str())
-        })
-    }
-
-    /// The listener with a place of its own, if it is served there.
-    pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
-        let listener = self.listener(index);
-        let address = self.reach.place(port_of(listener)?)?;
-        let hosts = listener.hostname.as_deref().map(str::to_ascii_lowercase);
-        let hosts = hosts.map_or_else(ServerName::catch_all, ServerName::new);
-        Some(ListenerId { address, hosts })
-    }
-
     /// Whether requests are served at a listener.
     pub(super) fn serves(&self, index: usize) -> bool {
         let read = &self.listeners[index];
         !self.is_closed() && read.is_served() && !read.is_pending
-    }
-
-    /// The listeners with a place of their own that are served.
-    pub(super) fn doors(&self) -> impl Iterator<Item = model::Listener> {
-        let served = (0..self.listeners.len()).filter(|index| self.serves(*index));
-        served.filter_map(move |index| {
-            let read = &self.listeners[index];
-            let secret = read.certificate.as_ref().and_then(|found| found.as_ref().ok());
-            let (id, port) = (self.own(index)?, self.listener(index).port);
-            Some(model::Listener {
-                port: (id.address.port() != port).then_some(port),
-                id,
-                speaks: match read.protocol? {
-                    Protocol::Spoken(speaks) => speaks,
-                    Protocol::Raw(_) => return None,
-                },
-                certificate: secret.map(certificate_id),
-                clients: read.clients.as_ref().and_then(|asked| asked.verified.clone().ok()),
-                origin: {
-                    let (kind, key) = self.owner(read);
-                    Origin::new(kind, key.namespace.clone(), key.name.clone())
-                },
-            })
-        })
     }
 
     /// The port of a listener that takes streams, if it is served.
@@ -379,6 +332,8 @@ impl Listening {
             refused,
             clients,
             conflict: None,
+            keeps: false,
+            others: None,
             certificate,
             warning,
         }
@@ -523,6 +478,12 @@ fn protocol(
         None => Some(format!("{} {APART}", listener.protocol)),
     };
     (Some(protocol), refused.map(|message| ("PortUnavailable", message)))
+}
+
+/// Whether a listener asks for what could be had at its port, and has its name there though something else of it is
+/// wrong.
+fn is_meant(listener: &Listener, options: &Options) -> bool {
+    matches!(protocol(listener, options).1, None | Some(("UnsupportedValue", _)))
 }
 
 /// Which socket a port means: where Gateways share addresses, a port of the process has two numbers.

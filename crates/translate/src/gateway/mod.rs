@@ -3,6 +3,7 @@
 
 mod added;
 mod addresses;
+mod apart;
 mod attach;
 mod authorities;
 mod backend_tls;
