@@ -101,16 +101,20 @@ impl Certificates {
         self.keys.insert(id.clone(), Arc::new(key));
     }
 
+    /// The entry of an Ingress that names the host, by rule or alias.
+    fn named(&self, host: &str) -> Option<&CertificateId> {
+        self.hosts.get(host).or_else(|| self.aliases.get(host))
+    }
+
     /// The entry of a host, or of the wildcard above it.
     fn entry(&self, host: &str) -> Option<&CertificateId> {
-        let of = |name: &str| self.hosts.get(name).or_else(|| self.aliases.get(name));
         // Every request asks, whether or not it is to be redirected.
         let may_be = self.wildcards || !self.aliases.is_empty();
         let wildcard = || {
             let (_, parent) = host.split_once('.').filter(|_| may_be)?;
-            of(&format!("*.{parent}"))
+            self.named(&format!("*.{parent}"))
         };
-        of(host).or_else(wildcard)
+        self.named(host).or_else(wildcard)
     }
 
     /// The entry of a host among those of Gateways: its own, or that of the longest wildcard above it that has its
@@ -162,10 +166,8 @@ impl Certificates {
     /// In words, which certificate a handshake with this name gets.
     pub fn describe(&self, name: Option<&str>) -> String {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let name = name.as_deref();
-        let own = name.and_then(|name| self.entry(name).or_else(|| self.routed(name)));
-        let own = own.filter(|id| self.keys.contains_key(*id)).or(self.default.as_ref());
-        match own.or_else(|| self.last(name)) {
+        let mut all = self.candidates(name.as_deref());
+        match all.find(|id| self.keys.contains_key(*id)) {
             Some(id) => id.to_string(),
             None => "the self-signed one of this process".to_owned(),
         }
@@ -174,11 +176,19 @@ impl Certificates {
     /// The certificate for a handshake with this name.
     pub fn choose(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let own = name.as_deref().and_then(|name| self.keys.get(self.entry(name)?));
-        let routed = || self.keys.get(self.routed(name.as_deref()?)?);
-        let default = || self.keys.get(self.default.as_ref()?);
-        let last = || self.keys.get(self.last(name.as_deref())?);
-        own.or_else(routed).or_else(default).or_else(last).unwrap_or(&self.fallback).clone()
+        let mut all = self.candidates(name.as_deref());
+        all.find_map(|id| self.keys.get(id)).unwrap_or(&self.fallback).clone()
+    }
+
+    /// Those that a handshake with this name may get, the best one first: of Ingresses and listeners whoever names the
+    /// host, then the wildcards.
+    fn candidates<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a CertificateId> {
+        let named = name.and_then(|name| self.named(name));
+        let listener = name.and_then(|name| self.shown(name, name));
+        let own = name.and_then(|name| self.entry(name));
+        let routed = name.and_then(|name| self.routed(name));
+        let default = self.default.as_ref();
+        [named, listener, own, routed, default, self.last(name)].into_iter().flatten()
     }
 }
 
@@ -254,5 +264,31 @@ mod tests {
             shown.insert(all.describe(Some(name)));
         }
         assert_eq!(shown.len(), 4, "{shown:?}");
+    }
+
+    #[test]
+    fn a_wildcard_of_an_ingress_takes_no_handshake_from_a_listener_that_names_the_host() {
+        let key = || Arc::new(never_shown().expect("a certificate"));
+        let mut all = Certificates::new(key());
+        for id in ["x/wild", "x/own", "gw/pay", "gw/own", "gw/wild"] {
+            all.keys.insert(CertificateId::new(id), key());
+        }
+        all.hosts.insert(ServerName::new("*.s.test"), CertificateId::new("x/wild"));
+        all.hosts.insert(ServerName::new("own.s.test"), CertificateId::new("x/own"));
+        all.wildcards = true;
+        for (name, id) in
+            [("pay.s.test", "gw/pay"), ("own.s.test", "gw/own"), ("*.s.test", "gw/wild")]
+        {
+            all.routes.insert(ServerName::new(name), (CertificateId::new(id), None));
+        }
+        for (name, expected) in [
+            ("pay.s.test", "gw/pay"),
+            ("own.s.test", "x/own"),
+            ("else.s.test", "x/wild"),
+            ("deep.else.s.test", "gw/wild"),
+        ] {
+            assert_eq!(all.describe(Some(name)), expected, "{name}");
+            assert!(Arc::ptr_eq(&all.choose(Some(name)), &all.keys[&CertificateId::new(expected)]));
+        }
     }
 }

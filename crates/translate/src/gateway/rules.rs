@@ -6,6 +6,7 @@ use super::few::{Few, Set};
 use super::listeners::key_of;
 use super::paths::path_of;
 use super::{filters, guards, sessions, status, texts};
+use crate::aliases::service_named;
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
@@ -13,8 +14,8 @@ use model::policy::{
 };
 use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
-    BackendRef, ExternalAuth, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch,
-    RouteRule, ValueMatch,
+    BackendRef, ExternalAuth, HttpRoute, ObjectRef, PathMatch, RequestMirror, RouteFilter,
+    RouteMatch, RouteRule, ValueMatch,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -214,12 +215,41 @@ impl Wanted<'_> {
         })?;
         let port =
             backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
+        let named = named_by(service);
+        named.iter().for_each(|named| services.put(named.clone()));
+        if let Some(named) = named.filter(|named| !self.may_reach(named, object, snapshot)) {
+            let message = format!(
+                "Service {namespace}/{name} leads to Service {}/{}, which may not be referred to from namespace {own}: \
+                 add a ReferenceGrant there",
+                named.namespace, named.name
+            );
+            return Err(("RefNotPermitted", message));
+        }
         if port_of(service, port, self.protocol).is_some() {
             Ok((key, port))
         } else {
             let protocol = self.protocol;
             Err(missing(format!("Service {namespace}/{name} has no {protocol} port {port}")))
         }
+    }
+}
+
+/// The Service of the cluster that an ExternalName leads to.
+fn named_by(service: &Service) -> Option<ObjectKey> {
+    let name = service.external_name.as_ref().filter(|_| service.kind == "ExternalName");
+    service_named(name?)
+}
+
+impl Wanted<'_> {
+    /// Whether what an ExternalName leads to may be referred to from here: a name in one's own namespace is no way
+    /// around the ReferenceGrants of another one.
+    fn may_reach(&self, named: &ObjectKey, object: &ObjectRef, snapshot: &Snapshot) -> bool {
+        let to = ObjectRef {
+            namespace: Some(named.namespace.to_string()),
+            name: named.name.to_string(),
+            ..object.clone()
+        };
+        snapshot.grants.permit(self.kind, self.namespace, &to)
     }
 }
 
