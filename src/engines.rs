@@ -3,6 +3,7 @@
 use crate::flags::{self, EngineName, GeoIp, Listeners};
 use crate::http_engine::{self, HttpEngine};
 use crate::room::Room;
+use crate::streams;
 use anyhow::{Context, Result, ensure};
 use model::Outside;
 use nginx::Requests;
@@ -39,6 +40,7 @@ pub(crate) fn start(
         threads: room.threads,
         fixed_threads: room.fixed,
         connections: (room.share(CONNECTION_SHARE) / room.threads).max(1),
+        carried: room.share(streams::SHARE).max(1),
         descriptors: room.files,
         metrics: metrics.settings()?,
         geoip: GeoFiles { directory, editions },

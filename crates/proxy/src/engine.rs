@@ -22,6 +22,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stream::Places;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::Scratch;
@@ -59,6 +60,8 @@ pub struct Options {
     pub fixed_threads: bool,
     /// Client connections at most, each thread.
     pub connections: usize,
+    /// Connections that are carried on by the name in their ClientHello, at most.
+    pub carried: usize,
     /// How many files the process may have open, if there is a bound: some of them are kept for other things than
     /// traffic.
     pub descriptors: Option<u64>,
@@ -80,6 +83,7 @@ impl Options {
             threads: 1,
             fixed_threads: false,
             connections: 1000,
+            carried: usize::MAX,
             descriptors: None,
             metrics: None,
             geoip: GeoFiles::default(),
@@ -134,6 +138,7 @@ impl Native {
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
         let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
         shared.metrics = metrics;
+        shared.carried = Places::new(options.carried);
         shared.addresses = compiler.addresses.clone();
         shared.geoip = Arc::new(GeoIp::new(options.geoip));
         Ok(Self {
