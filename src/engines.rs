@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// Client connections at most, in percent of the file descriptors: each may need one more towards its upstream.
 const CONNECTION_SHARE: u64 = 45;
 
+/// Sockets of ports that Gateways and snippets ask for, in percent of the file descriptors.
+const SOCKET_SHARE: u64 = 50;
+
 /// The engine that `--engine` names.
 pub(crate) fn start(
     listeners: &Listeners,
@@ -41,6 +44,7 @@ pub(crate) fn start(
         fixed_threads: room.fixed,
         connections: (room.share(CONNECTION_SHARE) / room.threads).max(1),
         carried: room.share(streams::SHARE).max(1),
+        sockets: room.share(SOCKET_SHARE),
         descriptors: room.files,
         metrics: metrics.settings()?,
         geoip: GeoFiles { directory, editions },

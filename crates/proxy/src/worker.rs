@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use stream::Places;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
@@ -62,6 +63,8 @@ pub(crate) struct Shared {
     pub connections: AtomicUsize,
     /// Places for connections that are carried on by the name in their ClientHello.
     pub(crate) carried: Places,
+    /// What there is left for sockets of ports that Gateways and snippets ask for.
+    pub(crate) sockets: Arc<Semaphore>,
     /// Which ports of Gateways are open.
     pub openings: Openings,
     serial: AtomicU64,
@@ -115,6 +118,7 @@ impl Shared {
             listening,
             connections: AtomicUsize::new(connections),
             carried: Places::new(usize::MAX),
+            sockets: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             openings: Openings::default(),
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
