@@ -237,8 +237,14 @@ fn held(native: &Native) -> [Named; 4] {
 }
 
 /// What waits or is remembered beside them.
-fn remembered(crowds: &Crowds) -> [Named; 7] {
+fn remembered(crowds: &Crowds) -> [Named; 8] {
     [
+        (
+            "tls_connections",
+            "connections of TLS that are carried on",
+            crowds.carried,
+            "the quietest of whoever holds most ends, half for one namespace: raise the limit of open files",
+        ),
         (
             "copies",
             "copies for mirrors in flight",

@@ -3,6 +3,7 @@
 use crate::flags::{self, EngineName, GeoIp, Listeners};
 use crate::http_engine::{self, HttpEngine};
 use crate::room::Room;
+use crate::streams;
 use anyhow::{Context, Result, ensure};
 use model::Outside;
 use nginx::Requests;
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// Client connections at most, in percent of the file descriptors: each may need one more towards its upstream.
 const CONNECTION_SHARE: u64 = 45;
+
+/// Sockets of ports that Gateways and snippets ask for, in percent of the file descriptors.
+const SOCKET_SHARE: u64 = 50;
 
 /// The engine that `--engine` names.
 pub(crate) fn start(
@@ -39,6 +43,8 @@ pub(crate) fn start(
         threads: room.threads,
         fixed_threads: room.fixed,
         connections: (room.share(CONNECTION_SHARE) / room.threads).max(1),
+        carried: room.share(streams::SHARE).max(1),
+        sockets: room.share(SOCKET_SHARE),
         descriptors: room.files,
         metrics: metrics.settings()?,
         geoip: GeoFiles { directory, editions },

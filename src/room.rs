@@ -1,8 +1,13 @@
 //! What this process may use of the machine: found out once at start, for all that serve traffic.
 
+use crate::flags::Listeners;
 use anyhow::{Context, Result};
 use runtime::limits;
 use std::num::NonZeroUsize;
+use translate::Sockets;
+
+/// Sockets of listeners of Gateways at most, in percent of the file descriptors.
+const LISTENERS: u64 = 25;
 
 /// Threads and file descriptors.
 #[derive(Clone, Copy, Debug)]
@@ -28,5 +33,15 @@ impl Room {
     pub(crate) fn share(&self, percent: u64) -> usize {
         let share = self.files.map_or(u64::MAX, |files| files.saturating_mul(percent) / 100);
         usize::try_from(share).unwrap_or(usize::MAX)
+    }
+
+    /// What listeners of Gateways may open.
+    pub(crate) fn sockets(&self, listeners: &Listeners) -> Sockets {
+        Sockets {
+            most: self.share(LISTENERS) as u64,
+            threads: self.threads as u64,
+            fixed_threads: self.fixed,
+            addresses: listeners.bind_address.len() as u64,
+        }
     }
 }

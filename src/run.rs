@@ -111,7 +111,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let process_ports = ports::of_process(&listeners, &webhook, &profiling);
     let webhook = bind_webhook(webhook, &listeners, &engine).await?;
     let of_source = of_listeners(&listeners, of_source(&classes, &source).await);
-    let options = Options { reserved_ports: reserved, process_ports, ..of_source };
+    let sockets = Some(room.sockets(&listeners));
+    let options = Options { reserved_ports: reserved, process_ports, sockets, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {

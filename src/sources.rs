@@ -193,6 +193,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         gateway_addresses,
         gateway_services,
         gateway_target_ports: gateway_target_ports.0,
+        sockets: None,
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,

@@ -31,6 +31,8 @@ pub struct Crowds {
     pub zones: Crowd,
     /// Certificates that wait for their turn to be asked about; those that found no room. Nothing without OCSP.
     pub ocsp: Crowd,
+    /// Connections that are carried on by the name in their ClientHello; those that got no place, or lost it.
+    pub carried: Crowd,
     /// Tries that a route asks for and that its namespace had none left for.
     pub tries: u64,
     /// Handshakes that failed since a namespace has long keys.

@@ -22,7 +22,8 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use stream::Places;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use wire::Scratch;
 
@@ -59,6 +60,10 @@ pub struct Options {
     pub fixed_threads: bool,
     /// Client connections at most, each thread.
     pub connections: usize,
+    /// Connections that are carried on by the name in their ClientHello, at most.
+    pub carried: usize,
+    /// Sockets of all threads at most, for the ports that Gateways and snippets ask for.
+    pub sockets: usize,
     /// How many files the process may have open, if there is a bound: some of them are kept for other things than
     /// traffic.
     pub descriptors: Option<u64>,
@@ -80,6 +85,8 @@ impl Options {
             threads: 1,
             fixed_threads: false,
             connections: 1000,
+            carried: usize::MAX,
+            sockets: usize::MAX,
             descriptors: None,
             metrics: None,
             geoip: GeoFiles::default(),
@@ -134,6 +141,8 @@ impl Native {
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
         let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
         shared.metrics = metrics;
+        shared.carried = Places::new(options.carried);
+        shared.sockets = Arc::new(Semaphore::new(options.sockets.min(Semaphore::MAX_PERMITS)));
         shared.addresses = compiler.addresses.clone();
         shared.geoip = Arc::new(GeoIp::new(options.geoip));
         Ok(Self {

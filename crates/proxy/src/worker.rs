@@ -32,6 +32,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+use stream::Places;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
@@ -59,6 +61,10 @@ pub(crate) struct Shared {
     pub listening: Listening,
     /// Connections of clients at most, each thread.
     pub connections: AtomicUsize,
+    /// Places for connections that are carried on by the name in their ClientHello.
+    pub(crate) carried: Places,
+    /// What there is left for sockets of ports that Gateways and snippets ask for.
+    pub(crate) sockets: Arc<Semaphore>,
     /// Which ports of Gateways are open.
     pub openings: Openings,
     serial: AtomicU64,
@@ -111,6 +117,8 @@ impl Shared {
             current: Arc::new(ArcSwap::new(generation)),
             listening,
             connections: AtomicUsize::new(connections),
+            carried: Places::new(usize::MAX),
+            sockets: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             openings: Openings::default(),
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
@@ -136,6 +144,7 @@ impl Shared {
         let (now, most, refused) = self.names.kept_hosts();
         let generation = self.current.load();
         let (waiting, room, full) = generation.front.waiting_for_ocsp();
+        let (places, all, lost) = self.carried.in_use();
         Crowds {
             copies,
             passwords: self.verifier.crowd(),
@@ -143,6 +152,7 @@ impl Shared {
             hosts: Crowd { now, most, refused },
             digests: self.digests.crowd(),
             ocsp: Crowd { now: waiting, most: room, refused: full },
+            carried: Crowd { now: places as u64, most: all as u64, refused: lost },
             // The zones are those of whoever makes generations.
             zones: Crowd::default(),
             tries,

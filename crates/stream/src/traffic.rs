@@ -71,7 +71,8 @@ impl Session {
 /// A client's connection whose bytes are counted, and whose place knows when there were some.
 pub(crate) struct Counted<'a, S> {
     pub(crate) inner: &'a mut S,
-    pub(crate) session: &'a Session,
+    /// Where they are counted, if they are.
+    pub(crate) session: Option<&'a Session>,
     pub(crate) place: &'a Place,
 }
 
@@ -85,7 +86,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
         let read = Pin::new(&mut *self.inner).poll_read(cx, buffer);
         let bytes = buffer.filled().len() - before;
         if bytes > 0 {
-            self.session.received(bytes);
+            self.session.inspect(|session| session.received(bytes));
             self.place.heard();
         }
         read
@@ -100,7 +101,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut *self.inner).poll_write(cx, bytes);
         if let Poll::Ready(Ok(count)) = written {
-            self.session.sent(count);
+            self.session.inspect(|session| session.sent(count));
             self.place.told();
         }
         written

@@ -41,7 +41,7 @@ pub use check::{
 pub use in_force::{Asked, InForce, Setting};
 pub use ingress::references;
 pub use options::{
-    ANNOTATIONS_PREFIX, GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options,
+    ANNOTATIONS_PREFIX, GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options, Sockets,
 };
 pub use passwords::PasswordFile;
 pub use problems::Problems;

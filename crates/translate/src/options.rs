@@ -29,6 +29,19 @@ pub enum GatewayServices {
     LoadBalancer,
 }
 
+/// The sockets that listeners of Gateways may have, by the files that the process may open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sockets {
+    /// How many there may be, half of them of one namespace.
+    pub most: u64,
+    /// Threads of traffic: each has a socket of its own for each port of HTTP or TLS.
+    pub threads: u64,
+    /// Whether the ConfigMap leaves the number of threads as it is.
+    pub fixed_threads: bool,
+    /// Addresses that flags name; none leaves it to the ConfigMap.
+    pub addresses: u64,
+}
+
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
 /// (compat/flags.csv).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +68,8 @@ pub struct Options {
     pub gateway_services: GatewayServices,
     /// `--gateway-target-ports`: what the Services of Gateways with load balancers lead to.
     pub gateway_target_ports: RangeInclusive<u16>,
+    /// What listeners of Gateways may open; none is no bound.
+    pub sockets: Option<Sockets>,
     /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
@@ -106,6 +121,7 @@ impl Default for Options {
             gateway_addresses: Vec::new(),
             gateway_services: GatewayServices::None,
             gateway_target_ports: GATEWAY_TARGET_PORTS,
+            sockets: None,
             zone: None,
             watch_namespace: None,
             deep_inspect: true,

@@ -5,7 +5,8 @@ use crate::generation::{Carried, Door, Doors, Generation, Inside, Onward};
 use imbl::OrdMap;
 use model::policy::ClientDemand;
 use model::{
-    Changes, Configuration, Listener, ListenerId, ServerName, Speaks, TlsShare, UpstreamId,
+    Changes, Configuration, Listener, ListenerId, Origin, Server, ServerName, Speaks, TlsShare,
+    UpstreamId,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -109,7 +110,8 @@ impl Compiler {
             let Some((id, known)) = known else { continue };
             let mut inside = Inside::clone(known);
             let route = of.configuration.tls_routes.get(key).map(|route| {
-                let shares = route.shares.iter().map(|share| self.carried(share, groups));
+                let shares =
+                    route.shares.iter().map(|share| self.carried(share, &route.origin, groups));
                 Arc::new(Carried(shares.collect()))
             });
             inside.carried.set(&key.host, route);
@@ -121,6 +123,7 @@ impl Compiler {
     fn carried(
         &self,
         share: &TlsShare,
+        origin: &Origin,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> (u32, Option<Onward>) {
         let tls = share.tls.as_ref().map(|tls| self.profiles.profile(tls, false)).transpose();
@@ -128,9 +131,24 @@ impl Compiler {
             tracing::error!(%error, "TLS towards a backend cannot be spoken as it is asked for; it is closed");
         });
         let to = share.upstream.as_ref().zip(tls.ok());
-        let onward = to.map(|(id, tls)| Onward { group: super::group(groups, id), tls });
+        let namespace = origin.namespace.clone();
+        let onward = to.map(|(id, tls)| {
+            let group = super::group(groups, id);
+            Onward { group, tls, namespace, tires: true }
+        });
         (share.weight, onward)
     }
+}
+
+/// To whom the connections to a host are carried on, if they are; without time-outs, as in ingress-nginx
+/// (compat/behaviour.md section 19).
+pub(super) fn passed_on(
+    server: &Server,
+    groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+) -> Option<Onward> {
+    let group = super::group(groups, server.passthrough.as_ref()?);
+    let namespace = server.locations.first().map(|oldest| oldest.namespace()).unwrap_or_default();
+    Some(Onward { group, tls: None, namespace, tires: false })
 }
 
 /// The listeners of an address.

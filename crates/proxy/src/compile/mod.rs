@@ -116,8 +116,8 @@ impl Compiler {
         let mut changed = Vec::with_capacity(names.len());
         for name in names {
             let server = configuration.servers.get(name);
-            let passed_to = server.and_then(|server| server.passthrough.as_ref());
-            put(&mut passthrough, name, passed_to.map(|id| group(&mut groups, id)));
+            let passed = server.and_then(|server| doors::passed_on(server, &mut groups));
+            put(&mut passthrough, name, passed);
             left_out.remove(name);
             let site = server.map(|server| {
                 let (site, problems) = self.site(server, &around, &mut groups);

@@ -46,6 +46,10 @@ pub(crate) struct Onward {
     pub(crate) group: Arc<Group>,
     /// TLS towards it; none: what comes is carried on as it is.
     pub(crate) tls: Option<Arc<Profile>>,
+    /// The namespace that asks for it, whose places its connections take.
+    pub(crate) namespace: Arc<str>,
+    /// Whether a connection ends where nothing moves for as long as TCP services may be silent.
+    pub(crate) tires: bool,
 }
 
 impl<T> Default for Inside<T> {

@@ -70,7 +70,7 @@ pub struct Generation {
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
-    pub passthrough: imbl::OrdMap<ServerName, Arc<Group>>,
+    pub(crate) passthrough: imbl::OrdMap<ServerName, Onward>,
     /// What of a server could not be served and is denied instead; nearly always empty.
     pub left_out: imbl::OrdMap<ServerName, Vec<model::Problem>>,
     /// What servers say of heads; nearly always nothing.

@@ -233,10 +233,9 @@ async fn open(
     }
     if entrance.door().is_none()
         && !generation.passthrough.is_empty()
-        && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
+        && let Some(onward) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
-        let onward = Onward { group, tls: None };
         return Box::pin(carry_on(tcp, &onward, make(None), &worker, young)).await;
     }
     let handshake = Box::pin(shake_hands(tcp, entrance, &generation));

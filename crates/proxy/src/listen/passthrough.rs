@@ -6,8 +6,9 @@ use crate::told::About;
 use crate::worker::Worker;
 use model::ServerName;
 use std::io;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use stream::Held;
 use stream::client_hello::{self, Wish};
 use stream::own::Own;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,12 +20,11 @@ use upstream::Group;
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
 const TRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What is told of who got no place, or lost it.
+const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
 
 /// Where the client's server name leads, if its host is passed through. Nothing is taken off the connection.
-pub(super) async fn wished(
-    tcp: &TcpStream,
-    generation: &Generation,
-) -> io::Result<Option<Arc<Group>>> {
+pub(super) async fn wished(tcp: &TcpStream, generation: &Generation) -> io::Result<Option<Onward>> {
     let limit = generation.global().limits.header_timeout;
     Ok(match timeout(limit, client_hello::peek(tcp)).await?? {
         Wish::Name(name) => generation.passthrough.get(&ServerName::new(name)).cloned(),
@@ -32,13 +32,46 @@ pub(super) async fn wished(
     })
 }
 
-/// Carries the connection on until both sides have ended it; under TLS of its own, where that is asked for.
+/// Takes a place for the connection and carries it on, until both sides have ended it or somebody else has the place.
 pub(super) async fn pass(
-    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    client: impl AsyncRead + AsyncWrite + Unpin,
     connection: &Connection,
     worker: &Worker,
-    Onward { group, tls }: &Onward,
+    onward: &Onward,
 ) -> io::Result<()> {
+    let own = SocketAddr::from((Ipv4Addr::UNSPECIFIED, worker.listen.https_port));
+    let at = connection.door.unwrap_or(own);
+    let from = believed(connection, worker).ip();
+    let Some(place) = worker.shared.carried.wait(&onward.namespace, at, from).await else {
+        tell(worker, &onward.group, FULL, None);
+        return Ok(());
+    };
+    tokio::select! {
+        carried = carry(client, connection, worker, (onward, &place)) => carried,
+        () = place.lost() => {
+            tell(worker, &onward.group, FULL, None);
+            Ok(())
+        }
+    }
+}
+
+/// Whose place it is: what a PROXY protocol header says counts from peers that are believed, as for TCP services.
+fn believed(connection: &Connection, worker: &Worker) -> SocketAddr {
+    let generation = worker.generation();
+    let real_ip = &generation.global().real_ip;
+    let peer = connection.peer.ip();
+    let believed = real_ip.enabled && real_ip.trusted.iter().any(|net| net.contains(&peer));
+    if believed { connection.source() } else { connection.peer }
+}
+
+/// Carries the connection on; under TLS of its own, where that is asked for.
+async fn carry(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    connection: &Connection,
+    worker: &Worker,
+    (Onward { group, tls, tires, .. }, place): (&Onward, &Held),
+) -> io::Result<()> {
+    let patience = tires.then(|| worker.generation().global().streams.idle);
     let connecting = stream::connect(|| group.pick(), TRIES, Instant::now() + PATIENCE);
     let mut upstream = connecting.await.inspect_err(|error| {
         tell(worker, group, "nobody takes a TLS connection", Some(error));
@@ -49,7 +82,7 @@ pub(super) async fn pass(
         return Ok(());
     }
     let Some(profile) = tls else {
-        return Box::pin(stream::pipe(&mut client, &mut upstream, None)).await;
+        return Box::pin(place.pipe(client, &mut upstream, patience)).await;
     };
     let name = profile.name_for(upstream.peer_addr()?.ip());
     let handshake = TlsConnector::from(profile.config.clone()).connect(name, upstream);
@@ -57,7 +90,7 @@ pub(super) async fn pass(
     let mut upstream = shaken.and_then(|shaken| shaken).inspect_err(|error| {
         tell(worker, group, "TLS towards a backend fails", Some(error));
     })?;
-    Box::pin(stream::pipe(&mut client, &mut upstream, None)).await
+    Box::pin(place.pipe(client, &mut upstream, patience)).await
 }
 
 /// The line of the error log, once a minute for each upstream and reason: a stranger makes as many connections as there

@@ -2,9 +2,11 @@
 
 use crate::bed;
 use crate::bed::{apply, idle};
-use model::{Configuration, Global, Listeners};
-use proxy::Native;
-use std::net::{IpAddr, Ipv4Addr};
+use model::{
+    Configuration, Global, Kind, Listener, ListenerId, Listeners, Origin, ServerName, Speaks,
+};
+use proxy::{Native, Options};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -136,4 +138,51 @@ async fn http_in_clear_on_the_tls_port_is_told_so() {
         assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
         assert_eq!(answer.contains(said), told, "{answer}");
     }
+}
+
+/// A Gateway with listeners at these addresses.
+fn gateway(addresses: &[SocketAddr]) -> Configuration {
+    let mut made = configuration(Vec::new(), 2, 100);
+    for address in addresses {
+        let id = ListenerId { address: *address, hosts: ServerName::catch_all() };
+        let listener = Listener {
+            id: id.clone(),
+            port: None,
+            speaks: Speaks::Http,
+            certificate: None,
+            clients: None,
+            origin: Origin::new(Kind::Gateway, "op", "web"),
+        };
+        made.listeners.insert(id, Arc::new(listener));
+    }
+    made
+}
+
+#[tokio::test]
+async fn ports_of_gateways_take_so_many_sockets_and_give_them_back() {
+    let free = [(); 8].map(|()| TcpListener::bind((ONE, 0)).expect("a port"));
+    let ports = free.map(|free| free.local_addr().expect("bound"));
+    let native = Native::start(Options { sockets: 6, ..bed::options(vec![ONE.into()]) });
+    let native = native.expect("ports chosen by the system");
+    let nothing = Configuration::default();
+    let open = async || {
+        let mut open = 0;
+        for address in ports {
+            open += usize::from(TcpStream::connect(address).await.is_ok());
+        }
+        open
+    };
+    let all = gateway(&ports);
+    apply(&native, &nothing, &all).await;
+    // Two threads have six sockets between them: of three ports both, or of more ports one.
+    let most = open().await;
+    assert!((3..=6).contains(&most), "{most}");
+    let last = gateway(&ports[7..]);
+    apply(&native, &all, &last).await;
+    let alone = async {
+        while TcpStream::connect(ports[7]).await.is_err() || open().await > 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(bed::PATIENCE, alone).await.expect("there is room again");
 }

@@ -1,14 +1,20 @@
 //! TLS connections that are carried on as they are, and those that are not, over real sockets.
 
-use crate::bed::{MAIN, configuration, start};
+use crate::bed::{MAIN, PATIENCE, apply, configuration, options, put_host, start};
 use model::policy::Policy;
-use model::{Configuration, ServerName, UpstreamId};
-use proxy::Native;
+use model::{
+    Configuration, Global, Kind, Listener, ListenerId, Origin, RouteKey, ServerName, Speaks,
+    StreamSettings, TlsRoute, TlsShare, UpstreamId,
+};
+use proxy::{Native, Options};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
 
 /// Answers every connection with its name and all bytes that it got.
 async fn upstream(name: &'static str) -> SocketAddr {
@@ -117,4 +123,121 @@ async fn a_client_that_ends_in_the_middle_is_let_go() {
     let native = start(&passed_through(vec![upstream("a:").await])).await;
     let answer = ask(&native, &hello("a.test")[..40], 40).await;
     assert!(!answer.starts_with(b"a:"));
+}
+
+/// Places for connections that are carried on in the tests below; a namespace has half of them.
+const PLACES: usize = 8;
+
+/// An engine with few places.
+async fn few_places(configuration: &Configuration) -> Native {
+    let options = options(vec![Ipv4Addr::LOCALHOST.into()]);
+    let native =
+        Native::start(Options { carried: PLACES, ..options }).expect("ports of the system");
+    apply(&native, &Configuration::default(), configuration).await;
+    native
+}
+
+/// One address opens so many connections, says hello on each and falls silent; whoever ends is told of.
+async fn crowd(at: SocketAddr, count: usize, name: &str) -> UnboundedReceiver<()> {
+    let (ended, ending) = unbounded_channel();
+    for _ in 0..count {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((Ipv4Addr::new(127, 0, 0, 5), 0).into()).expect("an address of this machine");
+        let mut tcp = socket.connect(at).await.expect("listening");
+        tcp.write_all(&hello(name)).await.expect("written");
+        let ended = ended.clone();
+        tokio::spawn(async move {
+            let _either = tcp.read(&mut [0]).await;
+            let _nobody_waits = ended.send(());
+        });
+    }
+    ending
+}
+
+/// So many more have ended.
+async fn ended(ending: &mut UnboundedReceiver<()>, count: usize) {
+    for _ in 0..count {
+        timeout(PATIENCE, ending.recv()).await.expect("they end").expect("somebody is there");
+    }
+}
+
+/// What comes back from there for a hello.
+async fn asked(at: SocketAddr, name: &str) -> Vec<u8> {
+    let mut tcp = TcpStream::connect(at).await.expect("listening");
+    tcp.write_all(&hello(name)).await.expect("written");
+    tcp.shutdown().await.expect("sockets of this machine work");
+    let mut answer = vec![0; 2];
+    let read = timeout(PATIENCE, tcp.read_exact(&mut answer)).await.expect("in time");
+    read.map(|_| answer).unwrap_or_default()
+}
+
+/// With an Ingress of this namespace behind the host.
+fn owned(mut configuration: Configuration, host: &str, namespace: &str) -> Configuration {
+    let server = &mut configuration.servers[&ServerName::new(host)];
+    let server = Arc::make_mut(server);
+    server.passthrough = Some(UpstreamId::new(MAIN));
+    for location in &mut server.locations {
+        Arc::make_mut(location).origin = Some(Origin::new(Kind::Ingress, namespace, "one"));
+    }
+    configuration
+}
+
+#[tokio::test]
+async fn one_address_that_falls_silent_leaves_places_to_its_namespace_and_to_others() {
+    let mut both = configuration(&[(MAIN, vec![upstream("a:").await])], Policy::default());
+    put_host(&mut both, "b.test", &UpstreamId::new(MAIN), Policy::default());
+    let native = few_places(&owned(owned(both, "a.test", "a"), "b.test", "b")).await;
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().https_port));
+    let mut ending = crowd(at, 20, "b.test").await;
+    // Half of the places are those of a namespace, and a quarter of them as many may wait for one.
+    ended(&mut ending, 14).await;
+    assert_eq!(asked(at, "a.test").await, b"a:", "another namespace");
+    assert_eq!(asked(at, "b.test").await, b"a:", "another address of the same one");
+    ended(&mut ending, 1).await;
+    let carried = native.crowds().carried;
+    assert!(carried.now <= 4 && carried.most == 8 && carried.refused >= 13, "{carried:?}");
+}
+
+/// A listener of a Gateway with an address of its own, and a TLSRoute for `b.test` there.
+async fn with_tls_route(silence: Duration) -> (Configuration, SocketAddr) {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = free.local_addr().expect("bound");
+    let mut made = configuration(&[(MAIN, vec![upstream("a:").await])], Policy::default());
+    let id = ListenerId { address, hosts: ServerName::catch_all() };
+    let listener = Listener {
+        id: id.clone(),
+        port: None,
+        speaks: Speaks::TlsPassed,
+        certificate: None,
+        clients: None,
+        origin: Origin::new(Kind::Gateway, "op", "web"),
+    };
+    made.listeners.insert(id.clone(), Arc::new(listener));
+    let share = TlsShare { weight: 1, upstream: Some(UpstreamId::new(MAIN)), tls: None };
+    let origin = Origin::new(Kind::TlsRoute, "b", "one");
+    let route = TlsRoute { shares: vec![share], origin };
+    let key = RouteKey { listener: Some(id), host: ServerName::new("b.test") };
+    made.tls_routes.insert(key, Arc::new(route));
+    let streams = StreamSettings { idle: silence, ..StreamSettings::default() };
+    made.global = Arc::new(Global { streams, ..Global::default() });
+    (made, address)
+}
+
+#[tokio::test]
+async fn connections_of_a_tls_route_have_places_as_those_of_tcp_services_have() {
+    let (configuration, at) = with_tls_route(Duration::from_secs(600)).await;
+    let native = few_places(&configuration).await;
+    let mut ending = crowd(at, 20, "b.test").await;
+    ended(&mut ending, 14).await;
+    assert_eq!(asked(at, "b.test").await, b"a:", "another address");
+    ended(&mut ending, 1).await;
+    assert!(native.crowds().carried.refused >= 13);
+}
+
+#[tokio::test]
+async fn connections_of_a_tls_route_end_where_nothing_moves() {
+    let (configuration, at) = with_tls_route(Duration::from_millis(50)).await;
+    let _native = few_places(&configuration).await;
+    let mut ending = crowd(at, 2, "b.test").await;
+    ended(&mut ending, 2).await;
 }

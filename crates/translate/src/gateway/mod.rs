@@ -33,6 +33,7 @@ mod service_names;
 mod services;
 mod sessions;
 mod sets;
+mod sockets;
 mod status;
 mod streams;
 mod targets;
@@ -41,6 +42,7 @@ mod upstreams;
 
 pub(crate) use rules::usual;
 pub use service_names::{label_of, named_by, service_name};
+pub(crate) use sockets::Room;
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
     RouteStatus, ServiceKind, SetStatus, Statuses,
@@ -108,6 +110,10 @@ pub(crate) struct Gateways {
     behind: BTreeMap<ObjectKey, Behind>,
     /// How many ports the Gateways of a namespace may have.
     most_ports: u64,
+    /// What sockets there are for listeners, if there is a bound.
+    sockets: Option<Room>,
+    /// The ports of Gateways for which there is none.
+    crowded: BTreeMap<ObjectKey, BTreeSet<targets::Port>>,
     /// The ports of TCP and UDP services.
     stream_ports: BTreeSet<StreamPort>,
     /// The lists of endpoints of the Service ports that routes lead to.
@@ -136,6 +142,8 @@ pub(crate) struct Around<'a> {
     pub(crate) endpoints: u64,
     /// How many ports behind their Services the Gateways of a namespace may have.
     pub(crate) ports: u64,
+    /// What sockets there are for listeners, if there is a bound.
+    pub(crate) sockets: Option<Room>,
     /// Ports of TCP and UDP services, which have all addresses.
     pub(crate) stream_ports: &'a BTreeSet<StreamPort>,
     /// Services that changed, or whose EndpointSlices did.
@@ -273,6 +281,7 @@ impl Gateways {
             work.gateways.extend(self.gateways.keys().cloned());
         }
         self.give_addresses(around, work);
+        self.weigh_ports(around, work);
         let mut others = BTreeSet::new();
         for key in &work.gateways.clone() {
             let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
@@ -280,7 +289,8 @@ impl Gateways {
                 let reach = self.reach(key);
                 let sets = self.sets_of(gateway, new);
                 let looked_at = (gateway, sets);
-                let taken = Taken::of(around.options, around.stream_ports);
+                let crowded = self.crowded.get(key);
+                let taken = Taken::of(around.options, around.stream_ports, crowded);
                 State::read(looked_at, reach, (new, around.options, taken), &mut *around.certified)
             });
             if self.gateways.get(key) != state.as_ref() {

@@ -14,6 +14,11 @@ use std::sync::Arc;
 /// Addresses that a status has at most.
 const ADDRESSES: usize = 16;
 
+/// Why a port is not opened for want of sockets.
+const CROWDED: &str = "there are no sockets left for its port: listeners have a quarter of the files that Fairway may \
+                       open, those of one namespace half of that, and a port of HTTP or TLS takes one for each thread; \
+                       use fewer ports, or raise the limit of open files";
+
 /// How a Gateway is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reach {
@@ -31,11 +36,17 @@ pub(super) enum Reach {
 pub(super) struct Taken<'a> {
     by_process: &'a BTreeSet<u16>,
     by_streams: &'a BTreeSet<StreamPort>,
+    /// Ports of the Gateway for which there are no sockets.
+    crowded: Option<&'a BTreeSet<Port>>,
 }
 
 impl<'a> Taken<'a> {
-    pub(super) fn of(options: &'a Options, by_streams: &'a BTreeSet<StreamPort>) -> Self {
-        Self { by_process: &options.process_ports, by_streams }
+    pub(super) fn of(
+        options: &'a Options,
+        by_streams: &'a BTreeSet<StreamPort>,
+        crowded: Option<&'a BTreeSet<Port>>,
+    ) -> Self {
+        Self { by_process: &options.process_ports, by_streams, crowded }
     }
 
     fn why(self, (transport, number): Port) -> Option<String> {
@@ -130,13 +141,14 @@ impl Reach {
     pub(super) fn refuses(&self, port: Port, taken: Taken<'_>) -> Option<(&'static str, String)> {
         let why = match self {
             Self::Shared => return None,
-            Self::Own(_) => taken.why(port)?,
+            Self::Own(_) => taken.why(port),
             Self::Behind(behind) => match behind.targets.get(&port) {
-                Some(Target::Refused(why)) => (*why).to_owned(),
-                _ => return None,
+                Some(Target::Refused(why)) => Some((*why).to_owned()),
+                _ => None,
             },
         };
-        Some(("PortUnavailable", why))
+        let no_room = || taken.crowded?.contains(&port).then(|| CROWDED.to_owned());
+        Some(("PortUnavailable", why.or_else(no_room)?))
     }
 
     /// The addresses of its own; nothing where it has those of the process.

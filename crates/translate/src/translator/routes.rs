@@ -3,7 +3,7 @@
 use super::{Finder, Translator, Work};
 use crate::budget::Budget;
 use crate::certificate;
-use crate::gateway::Around;
+use crate::gateway::{Around, Room};
 use objects::{ObjectKey, Reference, Snapshot};
 use std::collections::BTreeSet;
 
@@ -38,6 +38,7 @@ impl Translator {
             listeners: budget.listeners(),
             endpoints: budget.endpoints(),
             ports: budget.gateway_ports(),
+            sockets: options.sockets.map(|all| Room::of(all, &configuration.global.listeners)),
             stream_ports,
             services: &touched,
             secrets,

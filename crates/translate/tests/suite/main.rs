@@ -12,6 +12,7 @@ mod endpoints;
 mod hosts;
 mod in_force;
 mod incremental;
+mod listener_sockets;
 mod listeners;
 mod load_balancers;
 mod names;
