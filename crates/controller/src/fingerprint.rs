@@ -277,8 +277,9 @@ mod tests {
         let of_others = |names: &[&str]| {
             let mut made = routes(&["_"], &[rule("/")]);
             let others = names.iter().map(|name| ServerName::new(*name)).collect();
-            let host = made.routes.iter_mut().map(|(_, host)| Arc::make_mut(host)).next();
-            host.expect("it is there").rules[0].others = Some(Arc::new(others));
+            let key = RouteKey { listener: None, host: ServerName::new("_") };
+            let host = made.routes.get_mut(&key).expect("it is there");
+            Arc::make_mut(host).rules[0].others = Some(Arc::new(others));
             numbers_of(&made)
         };
         assert_ne!(of_others(&["a.test"]), of_others(&["b.test"]), "whose hosts are not its");
