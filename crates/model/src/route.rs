@@ -31,8 +31,8 @@ pub struct RouteHost {
 pub struct Rule {
     /// Which ones; the same value wherever the route answers.
     pub matches: Arc<RuleMatch>,
-    /// Hosts below its own whose requests are never its: more special listeners of the same Gateway, which somebody else
-    /// wrote, have them. Nearly always none.
+    /// Hosts below its own whose requests are never its: more special listeners of the same Gateway, which somebody
+    /// else wrote, have them. Nearly always none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<Arc<Others>>,
     /// Where they go; a broken share leads to a location that answers 500.
