@@ -19,8 +19,8 @@ pub struct RouteTable<T> {
 pub struct Rank {
     /// An exact name before a wildcard, that before the catch-all; then the longer one.
     pub host: (u8, usize),
-    /// An exact path before a prefix; then the longer one, without a slash at its end. An expression is as special as the
-    /// prefix that all begins with that it matches: `/.*` takes no path from whoever wrote it down.
+    /// An exact path before a prefix; then the longer one, without a slash at its end. An expression is as special as
+    /// the prefix that all begins with that it matches: `/.*` takes no path from whoever wrote it down.
     pub path: (u8, usize),
 }
 

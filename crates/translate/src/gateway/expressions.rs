@@ -73,8 +73,8 @@ impl Expressions {
     fn compile(&mut self, source: &str) -> Result<Pattern, Refused> {
         check(source)?;
         let invalid = |why: &str| invalid(source, why);
-        // What is matched as a whole may have a newline in it, which a dot has to match then: with `%0A` behind its path a
-        // request would come past a rule that has everything below it, and past its guard.
+        // What is matched as a whole may have a newline in it, which a dot has to match then: with `%0A` behind its
+        // path a request would come past a rule that has everything below it, and past its guard.
         let pattern = Pattern::new(&format!(r"^(?s:{source})\z"), false);
         let pattern = pattern.map_err(|error| invalid(&error.0))?;
         let too_large = |_| {

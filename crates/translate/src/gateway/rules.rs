@@ -186,14 +186,22 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The Service port of a backend, or reason and message of why there is none; the Service is noted.
+    /// The Service port of a backend, or reason and message of why there is none; Services are noted, and namespaces
+    /// that are others'.
     pub(super) fn port(
         &self,
         backend: &BackendRef,
         snapshot: &Snapshot,
         services: &mut Few<ObjectKey>,
+        abroad: &mut Few<Arc<str>>,
     ) -> Result<Port, (&'static str, String)> {
         let (object, own) = (&backend.object, self.namespace);
+        let mut visit = |key: &ObjectKey| {
+            if key.namespace != *own {
+                abroad.put(Arc::clone(&key.namespace));
+            }
+        };
+        visit(&key_of(object, own));
         if !object.group.is_empty() || object.kind != "Service" {
             let message = format!("backends of kind {} are not known; name a Service", object.kind);
             return Err(("InvalidKind", message));
@@ -216,6 +224,7 @@ impl Wanted<'_> {
         let port =
             backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
         let named = named_by(service);
+        named.iter().for_each(&mut visit);
         named.iter().for_each(|named| services.put(named.clone()));
         if let Some(named) = named.filter(|named| !self.may_reach(named, object, snapshot)) {
             let message = format!(
@@ -349,13 +358,10 @@ impl Reader<'_> {
     }
 
     fn port(&mut self, backend: &BackendRef) -> Result<Port, (&'static str, String)> {
-        let own = &self.route.meta.key.namespace;
-        let key = key_of(&backend.object, own);
-        if key.namespace != *own {
-            self.draft.abroad.put(key.namespace);
-        }
-        let wanted = Wanted { kind: self.route.kind.name(), namespace: own, protocol: "TCP" };
-        wanted.port(backend, self.snapshot, &mut self.draft.services)
+        let namespace = &self.route.meta.key.namespace;
+        let wanted = Wanted { kind: self.route.kind.name(), namespace, protocol: "TCP" };
+        let Draft { services, abroad, .. } = &mut self.draft;
+        wanted.port(backend, self.snapshot, services, abroad)
     }
 
     /// Whether its calls are those of gRPC, whose backends speak HTTP/2 whatever their Services say.

@@ -7,7 +7,7 @@ use super::few::{Few, Set};
 use super::index::{put, take_out};
 use super::kinds::RouteId;
 use super::links::Named;
-use super::listeners::{Protocol, State, key_of};
+use super::listeners::{Protocol, State};
 use super::parents::{Ours, ours};
 use super::places::{Amounts, Places, Why};
 use super::rules::{Port, Wanted, upstream_id};
@@ -163,11 +163,7 @@ impl Draft {
         let wanted = Wanted { kind: route.kind.name(), namespace: own, protocol: protocol(&route) };
         let mut unresolved = None;
         for backend in &route.backends {
-            let namespace = key_of(&backend.object, own).namespace;
-            if namespace != *own {
-                self.abroad.put(namespace);
-            }
-            let port = wanted.port(backend, snapshot, &mut self.services);
+            let port = wanted.port(backend, snapshot, &mut self.services, &mut self.abroad);
             let port = port.map_err(|why| unresolved.get_or_insert(why).0).ok();
             if route.kind == objects::Kind::TlsRoute {
                 port.iter().cloned().for_each(|port| self.upstreams.put(port));

@@ -249,8 +249,8 @@ impl<'a> Reviewer<'a> {
         settings.verdict.rejections
     }
 
-    /// Problems of its annotations; snippets and what is not there have warnings of their own. It is read as if there were
-    /// no other object: whoever reaches the webhook may ask, and must not hear what is wrong with Secrets of others.
+    /// Problems of its annotations; snippets and what is not there have warnings of their own. It is read as if there
+    /// were no other object: whoever reaches the webhook may ask, and must not hear what is wrong with Secrets.
     fn in_vain(&self) -> Vec<String> {
         let permissions = self.permissions();
         let nothing = Snapshot::default();
