@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
 /// Answers every connection with its name and all bytes that it got.
@@ -138,8 +138,8 @@ async fn few_places(configuration: &Configuration) -> Native {
 }
 
 /// One address opens so many connections, says hello on each and falls silent; whoever ends is told of.
-async fn crowd(at: SocketAddr, count: usize, name: &str) -> UnboundedReceiver<()> {
-    let (ended, ending) = unbounded_channel();
+async fn crowd(at: SocketAddr, count: usize, name: &str) -> Receiver<()> {
+    let (ended, ending) = channel(count);
     for _ in 0..count {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((Ipv4Addr::new(127, 0, 0, 5), 0).into()).expect("an address of this machine");
@@ -148,14 +148,14 @@ async fn crowd(at: SocketAddr, count: usize, name: &str) -> UnboundedReceiver<()
         let ended = ended.clone();
         tokio::spawn(async move {
             let _either = tcp.read(&mut [0]).await;
-            let _nobody_waits = ended.send(());
+            let _nobody_waits = ended.send(()).await;
         });
     }
     ending
 }
 
 /// So many more have ended.
-async fn ended(ending: &mut UnboundedReceiver<()>, count: usize) {
+async fn ended(ending: &mut Receiver<()>, count: usize) {
     for _ in 0..count {
         timeout(PATIENCE, ending.recv()).await.expect("they end").expect("somebody is there");
     }
