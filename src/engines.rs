@@ -3,7 +3,6 @@
 use crate::flags::{self, EngineName, GeoIp, Listeners};
 use crate::http_engine::{self, HttpEngine};
 use crate::room::Room;
-use crate::streams;
 use anyhow::{Context, Result, ensure};
 use model::Outside;
 use nginx::Requests;
@@ -13,6 +12,10 @@ use std::sync::Arc;
 
 /// Client connections at most, in percent of the file descriptors: each may need one more towards its upstream.
 const CONNECTION_SHARE: u64 = 45;
+
+/// How many connections are carried on as they are, out of those: a namespace has half of them, as many files as these
+/// are percent.
+const CARRIED_SHARE: u64 = 20;
 
 /// Sockets of ports that Gateways and snippets ask for, in percent of the file descriptors.
 const SOCKET_SHARE: u64 = 50;
@@ -43,7 +46,7 @@ pub(crate) fn start(
         threads: room.threads,
         fixed_threads: room.fixed,
         connections: (room.share(CONNECTION_SHARE) / room.threads).max(1),
-        carried: room.share(streams::SHARE).max(1),
+        carried: room.share(CARRIED_SHARE).max(1),
         sockets: room.share(SOCKET_SHARE),
         descriptors: room.files,
         metrics: metrics.settings()?,

@@ -11,8 +11,8 @@ use stream::{Resolver, Streams};
 use tokio::sync::watch;
 
 /// Connections of TCP services and sessions of UDP services at most, in percent of the file descriptors: each takes
-/// two, out of those that HTTP leaves. As many connections of TLS are carried on, out of those that HTTP has.
-pub(crate) const SHARE: u64 = 4;
+/// two, out of those that HTTP leaves.
+const SHARE: u64 = 4;
 /// How long until a port that could not be opened is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 

@@ -28,6 +28,7 @@ mod paths;
 mod places;
 mod policies;
 mod reach;
+mod room;
 mod rules;
 mod service_names;
 mod services;
@@ -40,9 +41,9 @@ mod targets;
 mod texts;
 mod upstreams;
 
+pub(crate) use room::Room;
 pub(crate) use rules::usual;
 pub use service_names::{label_of, named_by, service_name};
-pub(crate) use sockets::Room;
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
     RouteStatus, ServiceKind, SetStatus, Statuses,

@@ -2,41 +2,13 @@
 //! where there are too few, the newest ports of whoever holds most wait.
 
 use super::reach::{Reach, Taken};
+use super::room::Room;
 use super::targets::{Port, port_of};
 use super::{Around, Gateways, Work, is_served};
-use crate::Sockets;
-use model::Listeners;
 use objects::ObjectKey;
 use objects::gateway::Listener;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What there is, and what a port takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    most: u64,
-    /// Sockets of a port of HTTP or TLS at one address.
-    threads: u64,
-    /// Addresses of a port that is open at those of the process.
-    addresses: u64,
-}
-
-impl Room {
-    /// What there is by what flags and the ConfigMap say.
-    pub(crate) fn of(sockets: Sockets, listeners: &Listeners) -> Self {
-        let Sockets { most, threads, fixed_threads, addresses } = sockets;
-        let own = listeners.threads.map(|own| u64::from(own.get())).filter(|_| !fixed_threads);
-        let named = listeners.everywhere().len() as u64;
-        // All addresses: those of IPv4 and those of IPv6.
-        let all = [addresses, named].into_iter().find(|count| *count > 0).unwrap_or(2);
-        Self { most, threads: own.unwrap_or(threads).max(1), addresses: all }
-    }
-
-    /// What one namespace may have: in any case one port.
-    fn half(self) -> u64 {
-        (self.most / 2).max(self.threads * self.addresses)
-    }
-}
 
 /// Where a socket is: the port of a Gateway.
 type Spot = (ObjectKey, Port);
