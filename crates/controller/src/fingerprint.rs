@@ -101,7 +101,7 @@ impl Fingerprints {
     }
 
     fn routes(&mut self, key: &RouteKey, host: &RouteHost) -> u64 {
-        let RouteHost { name, certificate, not_shown_to, rules, tiers, locations } = host;
+        let RouteHost { name, certificate, named, not_shown_to, rules, tiers, locations } = host;
         let mut of_others = |others: &Option<Arc<Others>>| {
             others.as_ref().map(|others| self.others.of(others, hash))
         };
@@ -112,7 +112,7 @@ impl Fingerprints {
         });
         let rules: Vec<_> = rules.collect();
         let locations: Vec<u64> = locations.iter().map(|location| self.place(location)).collect();
-        hash(&(key, name, certificate, not_shown_to, rules, tiers, locations))
+        hash(&(key, name, (certificate, named), not_shown_to, rules, tiers, locations))
     }
 
     /// A place; those of an Ingress or a route share a policy, which may be large.
@@ -238,6 +238,7 @@ mod tests {
             let made = RouteHost {
                 name: host.clone(),
                 certificate: None,
+                named: false,
                 not_shown_to: None,
                 rules: rules.clone(),
                 tiers: Vec::new(),

@@ -9,12 +9,23 @@ use std::collections::BTreeSet;
 #[serde(transparent)]
 pub struct Others(BTreeSet<ServerName>);
 
+/// Bytes of the longest name (RFC 1035 section 2.3.4).
+const LONGEST: usize = 253;
+
 impl Others {
-    /// Whether a host is one of them, or below one that is a wildcard, at any depth.
+    /// Whether a host is one of them, or below one that is a wildcard, at any depth. A host may be as long as a client
+    /// likes: what is looked up of it is no longer than a name.
     pub fn have(&self, host: &str) -> bool {
-        let mut dots = host.match_indices('.').filter(|(at, _)| *at > 0);
-        self.0.contains(host)
-            || dots.any(|(at, _)| self.0.contains(format!("*{}", &host[at..]).as_str()))
+        let mut wildcard = String::new();
+        let start = host.len().saturating_sub(LONGEST).max(1);
+        let dots = host.bytes().enumerate().skip(start).filter(|(_, byte)| *byte == b'.');
+        let mut above = dots.map(|(at, _)| {
+            wildcard.clear();
+            wildcard.push('*');
+            wildcard.push_str(&host[at..]);
+            self.0.contains(wildcard.as_str())
+        });
+        self.0.contains(host) || above.any(|has| has)
     }
 
     /// Whether one of them is below this host, which is a wildcard or `_`, and is not that host itself.
@@ -60,6 +71,12 @@ mod tests {
         for host in ["shop.test", "*.test", "a.op.test", "xshop.test", "_", ""] {
             assert!(!all.have(host), "{host}");
         }
+    }
+
+    #[test]
+    fn a_host_of_any_length_is_looked_up_as_a_name() {
+        let long = format!("{}pay.shop.test", "a.".repeat(20_000));
+        assert!(of(&["*.shop.test"]).have(&long) && !of(&["*.else.test"]).have(&long));
     }
 
     #[test]

@@ -13,6 +13,9 @@ pub struct RouteHost {
     /// The certificate for handshakes that name the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateId>,
+    /// Whether the listener that has it names the host itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
     /// Whose handshakes do not get it, though the host is above theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_shown_to: Option<Arc<Others>>,

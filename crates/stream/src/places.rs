@@ -30,7 +30,10 @@ impl Places {
     pub async fn wait(&self, namespace: &Arc<str>, at: SocketAddr, client: IpAddr) -> Option<Held> {
         let address = Some(at.ip()).filter(|ip| !ip.is_unspecified());
         let port = StreamPort { transport: Transport::Tcp, number: at.port(), address };
-        self.0.wait(&Whose::new(namespace, port, client)).await.map(Held)
+        let place = self.0.wait(&Whose::new(namespace, port, client)).await?;
+        // It has said hello.
+        place.heard();
+        Some(Held(place))
     }
 
     /// Places that are taken, all of them, and how often somebody got none or lost one to somebody else.

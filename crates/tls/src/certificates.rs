@@ -25,8 +25,15 @@ pub struct Certificates {
     fallback: Arc<CertifiedKey>,
 }
 
-/// A certificate of Gateways, and whose handshakes do not get it.
-type Routed = (CertificateId, Option<Arc<Others>>);
+/// A certificate of Gateways.
+#[derive(Clone, Debug)]
+struct Routed {
+    id: CertificateId,
+    /// Whether its listener names the host.
+    named: bool,
+    /// Whose handshakes do not get it.
+    not_shown_to: Option<Arc<Others>>,
+}
 
 impl Certificates {
     /// None but the process's own.
@@ -61,9 +68,11 @@ impl Certificates {
         }
         // Those of listeners with an address of their own are their listeners' alone.
         for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
-            let host = configuration.routes.get(key);
-            match host.and_then(|host| Some((host.certificate.clone()?, host.not_shown_to.clone())))
-            {
+            let routed = configuration.routes.get(key).and_then(|host| {
+                let (named, not_shown_to) = (host.named, host.not_shown_to.clone());
+                Some(Routed { id: host.certificate.clone()?, named, not_shown_to })
+            });
+            match routed {
                 Some(routed) => next.routes.insert(key.host.clone(), routed),
                 None => next.routes.remove(&key.host),
             };
@@ -132,8 +141,8 @@ impl Certificates {
 
     /// The entry of Gateways under this name, if handshakes with the host get it.
     fn shown(&self, name: &str, host: &str) -> Option<&CertificateId> {
-        let (id, others) = self.routes.get(name)?;
-        others.as_ref().is_none_or(|others| !others.have(host)).then_some(id)
+        let Routed { id, not_shown_to, .. } = self.routes.get(name)?;
+        not_shown_to.as_ref().is_none_or(|others| !others.have(host)).then_some(id)
     }
 
     /// The entry of Gateways for handshakes that nothing else is for.
@@ -184,7 +193,8 @@ impl Certificates {
     /// host, then the wildcards.
     fn candidates<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a CertificateId> {
         let named = name.and_then(|name| self.named(name));
-        let listener = name.and_then(|name| self.shown(name, name));
+        let is_named = |name: &&str| self.routes.get(*name).is_some_and(|routed| routed.named);
+        let listener = name.filter(is_named).and_then(|name| self.shown(name, name));
         let own = name.and_then(|name| self.entry(name));
         let routed = name.and_then(|name| self.routed(name));
         let default = self.default.as_ref();
@@ -247,7 +257,8 @@ mod tests {
         for (name, others) in [("_", others.clone()), ("*.test", others), ("*.bank.test", None)] {
             let id = CertificateId::new(format!("b/{name}"));
             all.keys.insert(id.clone(), key());
-            all.routes.insert(ServerName::new(name), (id, others));
+            let routed = Routed { id, named: false, not_shown_to: others };
+            all.routes.insert(ServerName::new(name), routed);
         }
         let mut shown = BTreeSet::new();
         for (name, expected) in [
@@ -276,15 +287,21 @@ mod tests {
         all.hosts.insert(ServerName::new("*.s.test"), CertificateId::new("x/wild"));
         all.hosts.insert(ServerName::new("own.s.test"), CertificateId::new("x/own"));
         all.wildcards = true;
-        for (name, id) in
-            [("pay.s.test", "gw/pay"), ("own.s.test", "gw/own"), ("*.s.test", "gw/wild")]
-        {
-            all.routes.insert(ServerName::new(name), (CertificateId::new(id), None));
+        for (name, id, named) in [
+            ("pay.s.test", "gw/pay", true),
+            ("own.s.test", "gw/own", true),
+            ("*.s.test", "gw/wild", true),
+            // The host of a route at a wider listener.
+            ("route.s.test", "gw/wild", false),
+        ] {
+            let routed = Routed { id: CertificateId::new(id), named, not_shown_to: None };
+            all.routes.insert(ServerName::new(name), routed);
         }
         for (name, expected) in [
             ("pay.s.test", "gw/pay"),
             ("own.s.test", "x/own"),
             ("else.s.test", "x/wild"),
+            ("route.s.test", "x/wild"),
             ("deep.else.s.test", "gw/wild"),
         ] {
             assert_eq!(all.describe(Some(name)), expected, "{name}");

@@ -2,10 +2,10 @@
 
 use super::Site;
 use crate::exchange::Exchange;
-use model::{RouteHost, Rule, RuleMatch, Scheme, Spent, Steps, ValueMatch};
+use model::{Others, RouteHost, Rule, RuleMatch, Scheme, Spent, Steps, ValueMatch};
 use route::RulePaths;
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -75,6 +75,8 @@ pub(crate) struct Asked<'a> {
     exchange: &'a Exchange,
     headers: OnceCell<HashMap<String, Cow<'a, [u8]>>>,
     query: OnceCell<Query<'a>>,
+    /// The hosts of others that were looked through last, and whether this one is among them: rules share them.
+    others: Cell<Option<(*const Others, bool)>>,
 }
 
 /// The parameters of a query; of several with a name the first counts.
@@ -83,12 +85,20 @@ type Query<'a> = HashMap<Cow<'a, [u8]>, Cow<'a, [u8]>>;
 impl<'a> Asked<'a> {
     /// What is asked of this request.
     pub(crate) fn of(exchange: &'a Exchange) -> Self {
-        Self { exchange, headers: OnceCell::new(), query: OnceCell::new() }
+        let (headers, query) = (OnceCell::new(), OnceCell::new());
+        Self { exchange, headers, query, others: Cell::new(None) }
     }
 
     /// Whether the host is that of a more special listener than the rule's, which somebody else wrote.
     pub(crate) fn is_anothers(&self, rule: &Rule) -> bool {
-        rule.others.as_ref().is_some_and(|others| others.have(&self.exchange.host))
+        let Some(others) = &rule.others else { return false };
+        let place = Arc::as_ptr(others);
+        if let Some((_, has)) = self.others.get().filter(|(last, _)| *last == place) {
+            return has;
+        }
+        let has = others.have(&self.exchange.host);
+        self.others.set(Some((place, has)));
+        has
     }
 
     /// Whether a request whose path comes into question is what a rule asks for.

@@ -63,6 +63,7 @@ pub(super) fn host<'a>(
     });
     let mut made = RouteHost {
         name: key.host.clone(),
+        named: certificate.as_ref().is_some_and(|((Reverse((exact, _)), ..), ..)| *exact > 0),
         not_shown_to: certificate.as_ref().and_then(|(.., others)| (*others).clone()),
         certificate: certificate.map(|(_, secret, _)| certificate_id(secret)),
         rules: Vec::with_capacity(all.len()),

@@ -6,7 +6,6 @@ use super::few::{Few, Set};
 use super::listeners::key_of;
 use super::paths::path_of;
 use super::{filters, guards, sessions, status, texts};
-use crate::aliases::service_named;
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
@@ -223,7 +222,8 @@ impl Wanted<'_> {
         })?;
         let port =
             backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
-        let named = named_by(service);
+        // Who lends a name lends what it leads to in his own namespace.
+        let named = named_by(service).filter(|named| named.namespace != key.namespace);
         named.iter().for_each(&mut visit);
         named.iter().for_each(|named| services.put(named.clone()));
         if let Some(named) = named.filter(|named| !self.may_reach(named, object, snapshot)) {
@@ -243,10 +243,14 @@ impl Wanted<'_> {
     }
 }
 
-/// The Service of the cluster that an ExternalName leads to.
+/// The Service, or Pod, of the cluster that an ExternalName leads to: `[POD.]SERVICE.NAMESPACE.svc[.cluster.local]` or
+/// `ADDRESS.NAMESPACE.pod...`. Search domains make no other name one: those of routes are looked up without.
 fn named_by(service: &Service) -> Option<ObjectKey> {
-    let name = service.external_name.as_ref().filter(|_| service.kind == "ExternalName");
-    service_named(name?)
+    let name = service.external_name.as_ref().filter(|_| service.kind == "ExternalName")?;
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let mut labels = name.strip_suffix(".cluster.local").unwrap_or(&name).rsplit('.');
+    labels.next().filter(|kind| ["svc", "pod"].contains(kind))?;
+    Some(ObjectKey::new(labels.next()?, labels.next()?))
 }
 
 impl Wanted<'_> {

@@ -18,20 +18,18 @@ type Age = (i64, ObjectKey);
 /// What listeners ask for.
 #[derive(Default)]
 struct Claims {
-    /// What each port takes, whoever has it.
-    costs: BTreeMap<Spot, u64>,
-    /// The ports that each namespace asks for, and the age of the oldest object that does.
-    namespaces: BTreeMap<Arc<str>, BTreeMap<Spot, Age>>,
+    /// The ports that each namespace asks for, the age of the oldest object that does, and what it takes as that
+    /// namespace asks for it: what another one asks for at the same port is nothing that this one pays for.
+    namespaces: BTreeMap<Arc<str>, BTreeMap<Spot, (Age, u64)>>,
 }
 
 impl Claims {
     fn add(&mut self, spot: Spot, cost: u64, age: Age) {
-        let of_spot = self.costs.entry(spot.clone()).or_default();
-        *of_spot = (*of_spot).max(cost);
         let namespace = self.namespaces.entry(age.1.namespace.clone()).or_default();
-        let known = namespace.entry(spot).or_insert_with(|| age.clone());
-        if age < *known {
-            *known = age;
+        let (oldest, most) = namespace.entry(spot).or_insert_with(|| (age.clone(), cost));
+        *most = cost.max(*most);
+        if age < *oldest {
+            *oldest = age;
         }
     }
 
@@ -40,30 +38,27 @@ impl Claims {
     fn waiting(&self, room: Room) -> BTreeSet<Spot> {
         let mut order = Vec::new();
         for spots in self.namespaces.values() {
-            let mut own: Vec<(&Age, &Spot)> = spots.iter().map(|(spot, age)| (age, spot)).collect();
+            let own = spots.iter().map(|(spot, (age, cost))| (age, spot, *cost));
+            let mut own: Vec<(&Age, &Spot, u64)> = own.collect();
             own.sort();
             let mut held = 0;
-            for (age, spot) in own {
-                let then = held + self.cost(spot);
+            for (age, spot, cost) in own {
+                let then = held + cost;
                 if then <= room.half() {
                     held = then;
-                    order.push((held, age, spot));
+                    order.push((held, age, spot, cost));
                 }
             }
         }
         order.sort();
         let (mut taken, mut open) = (0, BTreeSet::new());
-        for (_, _, spot) in order {
-            let cost = self.cost(spot);
+        for (_, _, spot, cost) in order {
             if taken + cost <= room.most && open.insert(spot) {
                 taken += cost;
             }
         }
-        self.costs.keys().filter(|spot| !open.contains(spot)).cloned().collect()
-    }
-
-    fn cost(&self, spot: &Spot) -> u64 {
-        self.costs.get(spot).copied().unwrap_or_default()
+        let all = self.namespaces.values().flat_map(BTreeMap::keys);
+        all.filter(|spot| !open.contains(spot)).cloned().collect()
     }
 }
 
@@ -144,6 +139,9 @@ mod tests {
         let all = [("a", 1, 2, 9), ("a", 2, 2, 1), ("a", 3, 2, 5), ("b", 4, 2, 10)];
         assert_eq!(waiting(8, &all), [1]);
         assert_eq!(waiting(16, &all), [0; 0]);
+        // What somebody else asks for at the same port costs a namespace nothing.
+        let same = [("a", 1, 1, 1), ("a", 2, 1, 2), ("b", 1, 8, 3), ("b", 2, 8, 4)];
+        assert_eq!(waiting(8, &same), [0; 0]);
         // What takes less may still have room.
         assert_eq!(waiting(6, &[("a", 1, 2, 1), ("a", 2, 2, 2), ("a", 3, 1, 3)]), [2]);
     }

@@ -60,7 +60,12 @@ impl Gateways {
         } else {
             upstream::behind(&target_of(port), around.new, around.options)
         };
-        let (endpoints, external) = (Arc::new(behind.endpoints), behind.external);
+        let endpoints = Arc::new(behind.endpoints);
+        // A name of DNS is whole: with a search domain behind it, it would be a Service of somebody else's namespace.
+        let external = behind.external.map(|(name, port)| {
+            let root = if name.ends_with('.') { "" } else { "." };
+            (format!("{name}{root}"), port)
+        });
         let upstream = Upstream { id: id.clone(), endpoints, external };
         if configuration.upstreams.get(&id).is_none_or(|known| **known != upstream) {
             configuration.upstreams.insert(id, Arc::new(upstream));
