@@ -174,8 +174,7 @@ impl TlsFront {
 
     /// TLS for listeners that share an address, each with its hosts and its certificate: the most special one has a
     /// handshake, and its certificate whatever names that has. A handshake that nobody has fails, and so does one of a
-    /// listener without a certificate that can be used. Where it is not HTTP,
-    /// no protocol is agreed on.
+    /// listener without a certificate that can be used. Where it is not HTTP, no protocol is agreed on.
     pub fn listeners<'l>(
         &self,
         global: &Global,

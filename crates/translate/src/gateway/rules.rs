@@ -241,19 +241,7 @@ impl Wanted<'_> {
             Err(missing(format!("Service {namespace}/{name} has no {protocol} port {port}")))
         }
     }
-}
 
-/// The Service, or Pod, of the cluster that an ExternalName leads to: `[POD.]SERVICE.NAMESPACE.svc[.cluster.local]` or
-/// `ADDRESS.NAMESPACE.pod...`. Search domains make no other name one: those of routes are looked up without.
-fn named_by(service: &Service) -> Option<ObjectKey> {
-    let name = service.external_name.as_ref().filter(|_| service.kind == "ExternalName")?;
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let mut labels = name.strip_suffix(".cluster.local").unwrap_or(&name).rsplit('.');
-    labels.next().filter(|kind| ["svc", "pod"].contains(kind))?;
-    Some(ObjectKey::new(labels.next()?, labels.next()?))
-}
-
-impl Wanted<'_> {
     /// Whether what an ExternalName leads to may be referred to from here: a name in one's own namespace is no way
     /// around the ReferenceGrants of another one.
     fn may_reach(&self, named: &ObjectKey, object: &ObjectRef, snapshot: &Snapshot) -> bool {
@@ -264,6 +252,16 @@ impl Wanted<'_> {
         };
         snapshot.grants.permit(self.kind, self.namespace, &to)
     }
+}
+
+/// The Service, or Pod, of the cluster that an ExternalName leads to: `[POD.]SERVICE.NAMESPACE.svc[.cluster.local]` or
+/// `ADDRESS.NAMESPACE.pod...`. Search domains make no other name one: those of routes are looked up without.
+fn named_by(service: &Service) -> Option<ObjectKey> {
+    let name = service.external_name.as_ref().filter(|_| service.kind == "ExternalName")?;
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let mut labels = name.strip_suffix(".cluster.local").unwrap_or(&name).rsplit('.');
+    labels.next().filter(|kind| ["svc", "pod"].contains(kind))?;
+    Some(ObjectKey::new(labels.next()?, labels.next()?))
 }
 
 fn port_of<'s>(service: &'s Service, port: u16, protocol: &str) -> Option<&'s ServicePort> {
