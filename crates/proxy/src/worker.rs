@@ -1,7 +1,11 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
+mod places;
+
+use self::places::Holder;
+pub(crate) use self::places::{Entry, Expected};
 use crate::authenticator::Answers;
-use crate::connection::{Connection, Guest};
+use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::crowds::{Crowd, Crowds, Threads};
 use crate::endpoints::{Counts, Watched};
@@ -9,7 +13,7 @@ use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
 use crate::listen::{Listening, Openings};
-use crate::load::{Load, Pressure, Refusal, Witness};
+use crate::load::{Load, Pressure, Witness};
 use crate::log::AccessLog;
 use crate::mirrors::{IN_FLIGHT, Mirrors};
 use crate::numbers::Numbers;
@@ -26,15 +30,13 @@ use request_metrics::{Connections, Metrics};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use stream::Places;
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
 use wire::{Clock, Request, Scratch, backlog, owed};
@@ -190,6 +192,8 @@ pub(crate) struct Worker {
     young: RefCell<Youth>,
     /// When idle connections were let go for want of room.
     relieved: Cell<Option<Instant>>,
+    /// Who held most places then.
+    holder: RefCell<Option<Holder>>,
     /// One more than the newcomers that were taken under full pressure.
     guests: Rc<()>,
     /// Connections that the last tick ended, and that nobody took the place of.
@@ -235,6 +239,7 @@ impl Worker {
             connections: RefCell::default(),
             young: RefCell::default(),
             relieved: Cell::new(None),
+            holder: RefCell::default(),
             guests: Rc::default(),
             freed: Cell::new(0),
             no_room: Cell::new(0),
@@ -444,66 +449,6 @@ impl Worker {
         }
     }
 
-    /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
-    /// newcomer. Under full pressure a few are let in for one request each, and as many as were ended: whoever holds
-    /// the memory must not keep others out.
-    pub(crate) fn admits(&self, socket: &impl AsRawFd) -> Option<Option<Box<Guest>>> {
-        let refusal = if self.taken() >= self.places() {
-            Refusal::Connections
-        } else if !wire::descriptors::client_fits(socket) {
-            Refusal::Descriptors
-        } else if !self.is_overloaded() {
-            return Some(None);
-        } else if Rc::strong_count(&self.guests) <= FEW || self.freed.get() > 0 {
-            self.freed.set(self.freed.get().saturating_sub(1));
-            return Some(Some(Box::new(Guest::new(&self.guests))));
-        } else {
-            Refusal::Pressure
-        };
-        self.refused(refusal);
-        self.relieve();
-        None
-    }
-
-    /// Counts a connection that is turned away, and tells of it now and then.
-    fn refused(&self, refusal: Refusal) {
-        if self.shared.load.refused(refusal) {
-            refusal.tell(self.places());
-        }
-    }
-
-    /// A connection could not be accepted.
-    pub(crate) fn accept_failed(&self, error: &std::io::Error) {
-        if self.shared.load.accept_failed() {
-            tracing::warn!(%error, "connections cannot be accepted; idle ones are closed");
-        }
-        self.relieve();
-    }
-
-    /// Lets idle connections go, but does not look for them at every newcomer of a flood.
-    fn relieve(&self) {
-        if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
-            self.relieved.set(Some(Instant::now()));
-            self.close_idle();
-            self.young.borrow().hurry();
-            self.pool.shrink();
-        }
-    }
-
-    /// Stands for a connection until it is in the books; none if there are enough of those that come `from` there.
-    pub(crate) fn expect(self: &Rc<Self>, serial: u64, from: Option<IpAddr>) -> Option<Expected> {
-        let admitted = self.young.borrow_mut().admit(serial, from, self.places());
-        if !admitted {
-            self.refused(Refusal::Connections);
-        }
-        admitted.then(|| Expected { worker: self.clone(), serial })
-    }
-
-    /// Notes the task that serves a connection, until it is in the books.
-    pub(crate) fn served_by(&self, serial: u64, task: AbortHandle) {
-        self.young.borrow_mut().served_by(serial, task);
-    }
-
     /// Notes a panic of the connection, if there is one before the result is dropped.
     pub(crate) fn witness(&self, peer: SocketAddr, serial: u64) -> Witness {
         Witness { load: self.shared.load.clone(), peer, serial }
@@ -512,23 +457,6 @@ impl Worker {
     /// The number for the next connection.
     pub(crate) fn next_serial(&self) -> u64 {
         self.shared.serial.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// How many connections there may be.
-    fn places(&self) -> usize {
-        self.shared.connections.load(Ordering::Relaxed)
-    }
-
-    /// How many there are.
-    fn taken(&self) -> usize {
-        self.connections.borrow().len() + self.young.borrow().len()
-    }
-
-    /// Asks connections without a request to end, but for those whose first one may be on its way.
-    fn close_idle(&self) {
-        let all = self.all();
-        let settled = all.iter().filter(|connection| !connection.is_fresh());
-        settled.for_each(|connection| connection.control.close_when_idle());
     }
 
     /// Ends connections whose clients leave lying what was made for them, or send nothing of what they announced, the
@@ -544,49 +472,5 @@ impl Worker {
         connections.iter().for_each(|connection| connection.control.cut());
         self.shared.load.ended_unread(connections.len());
         connections.len()
-    }
-
-    /// Keeps a connection in the books until the guard is dropped.
-    pub(crate) fn enter(self: &Rc<Self>, connection: &Rc<Connection>) -> Entry {
-        self.connections.borrow_mut().insert(connection.serial, connection.clone());
-        Entry { worker: self.clone(), serial: connection.serial }
-    }
-}
-
-/// A connection that is not in the books yet.
-#[derive(Debug)]
-pub(crate) struct Expected {
-    worker: Rc<Worker>,
-    serial: u64,
-}
-
-impl Expected {
-    /// It came from there in truth, which its PROXY header says; whether it may stay.
-    pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
-        let places = self.worker.places();
-        let stays = self.worker.young.borrow_mut().comes_from(self.serial, address, places);
-        if !stays {
-            self.worker.refused(Refusal::Connections);
-        }
-        stays
-    }
-}
-
-impl Drop for Expected {
-    fn drop(&mut self) {
-        self.worker.young.borrow_mut().remove(self.serial);
-    }
-}
-
-/// A connection's place in the books.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    worker: Rc<Worker>,
-    serial: u64,
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.worker.connections.borrow_mut().remove(&self.serial);
     }
 }

@@ -15,10 +15,11 @@ const FEW: usize = 8;
 
 /// Whom an address belongs to: nobody has fewer than 2^64 of the new ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Network(IpAddr);
+pub(crate) struct Network(IpAddr);
 
 impl Network {
-    fn of(address: IpAddr) -> Self {
+    /// That of an address.
+    pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => {
                 let bits = u128::from(address) & !u128::from(u64::MAX);

@@ -139,7 +139,7 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
     // Who speaks HTTP at once is in the books at once.
     let waits = entrance.is_tls() || worker.generation().may_announce();
     let from = waits.then(|| peer.ip());
-    let admitted = worker.admits(&tcp);
+    let admitted = worker.admits(&tcp, peer.ip());
     let admitted =
         admitted.and_then(|guest| worker.expect(serial, from).map(|young| (guest, young)));
     if let Some(recorder) = &worker.recorder {

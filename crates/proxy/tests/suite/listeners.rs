@@ -2,6 +2,7 @@
 
 use crate::bed;
 use crate::bed::{apply, idle};
+use model::policy::Policy;
 use model::{
     Configuration, Global, Kind, Listener, ListenerId, Listeners, Origin, ServerName, Speaks,
 };
@@ -72,6 +73,47 @@ async fn a_thread_takes_as_many_connections_as_it_may() {
         idle.read_to_end(&mut rest).await.expect("it ends");
     }
     assert!(answer(&native, ONE).await.is_some(), "there is room again");
+}
+
+/// A connection from this address, with a request on it.
+async fn from(native: &Native, address: Ipv4Addr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind((address, 0).into()).expect("an address of this machine");
+    let mut tcp =
+        socket.connect((ONE, native.listening().http_port).into()).await.expect("listening");
+    tcp.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+        .await
+        .expect("written");
+    tcp
+}
+
+#[tokio::test]
+async fn one_address_whose_requests_hang_keeps_nobody_else_out() {
+    let hangs = tokio::net::TcpListener::bind((ONE, 0)).await.expect("a port");
+    let at = hangs.local_addr().expect("bound");
+    let mut wanted = bed::configuration(&[(bed::MAIN, vec![at])], Policy::default());
+    wanted.global = configuration(Vec::new(), 1, 8).global;
+    let native = idle(Vec::new());
+    apply(&native, &Configuration::default(), &wanted).await;
+    let (mut hanging, mut asked) = (Vec::new(), Vec::new());
+    for _ in 0..8 {
+        hanging.push(from(&native, TWO).await);
+        asked.push(hangs.accept().await.expect("a connection").0);
+    }
+    assert_eq!(to_end(&mut from(&native, TWO).await).await, "", "it holds all places itself");
+    let mut other = from(&native, ONE).await;
+    assert_eq!(to_end(&mut hanging[0]).await, "", "the oldest one gives way");
+    asked.push(hangs.accept().await.expect("a connection").0);
+    for upstream in &mut asked {
+        // The first of them is gone.
+        let _gone = upstream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+    }
+    for tcp in hanging[1..].iter_mut().chain([&mut other]) {
+        assert!(
+            to_end(tcp).await.starts_with("HTTP/1.1 204 "),
+            "it was let in, and has its answer"
+        );
+    }
 }
 
 /// A connection to the TLS port from this address.

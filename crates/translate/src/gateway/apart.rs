@@ -35,7 +35,9 @@ impl State {
         };
         let places: Vec<Option<(Protocol, u16, ServerName)>> = self.each().map(place).collect();
         let mut wide: HashMap<(Protocol, u16, &str), Vec<usize>> = HashMap::new();
-        for (index, place) in places.iter().enumerate() {
+        // Of one name a set may have many listeners, but one alone is accepted.
+        let accepted = |(index, _): &(usize, _)| self.listeners[*index].is_accepted();
+        for (index, place) in places.iter().enumerate().filter(accepted) {
             let Some((protocol, port, name)) = place else { continue };
             if name.as_str() == "_" || name.as_str().starts_with('*') {
                 wide.entry((*protocol, *port, name.as_str())).or_default().push(index);

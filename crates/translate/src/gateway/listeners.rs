@@ -107,7 +107,8 @@ impl Listening {
         self.is_accepted() && !matches!(self.certificate, Some(Err(_)))
     }
 
-    fn is_accepted(&self) -> bool {
+    /// Whether it is a listener of its Gateway: nothing about it is refused, and nobody has its place already.
+    pub(super) fn is_accepted(&self) -> bool {
         self.refused.is_none() && self.conflict.is_none()
     }
 }

@@ -1,0 +1,156 @@
+//! The places of a thread's connections: who has one, who is turned away, and who gives way.
+
+mod holders;
+
+use super::{FEW, TICK, Worker};
+use crate::connection::{Connection, Guest};
+use crate::load::Refusal;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+pub(super) use self::holders::Holder;
+
+impl Worker {
+    /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
+    /// newcomer, unless it comes from elsewhere than most of the others. Under full pressure a few are let in for one
+    /// request each, and as many as were ended: whoever holds the memory must not keep others out.
+    pub(crate) fn admits(&self, socket: &impl AsRawFd, from: IpAddr) -> Option<Option<Box<Guest>>> {
+        let refusal = if self.is_full() && !self.gives_way(from) {
+            Refusal::Connections
+        } else if !wire::descriptors::client_fits(socket) {
+            Refusal::Descriptors
+        } else if !self.is_overloaded() {
+            return Some(None);
+        } else if Rc::strong_count(&self.guests) <= FEW || self.freed.get() > 0 {
+            self.freed.set(self.freed.get().saturating_sub(1));
+            return Some(Some(Box::new(Guest::new(&self.guests))));
+        } else {
+            Refusal::Pressure
+        };
+        self.refused(refusal);
+        self.relieve();
+        None
+    }
+
+    /// Ends a connection of whoever holds most of the places, for a newcomer from elsewhere; whether one ended.
+    fn gives_way(&self, from: IpAddr) -> bool {
+        self.relieve();
+        let given = self.holder.borrow_mut().as_mut().and_then(|holder| holder.gives_way(from));
+        let connections = self.connections.borrow();
+        let Some(one) = given.and_then(|serial| connections.get(&serial)) else { return false };
+        one.control.cut();
+        true
+    }
+
+    /// Counts a connection that is turned away, and tells of it now and then.
+    fn refused(&self, refusal: Refusal) {
+        if self.shared.load.refused(refusal) {
+            refusal.tell(self.places());
+        }
+    }
+
+    /// A connection could not be accepted.
+    pub(crate) fn accept_failed(&self, error: &std::io::Error) {
+        if self.shared.load.accept_failed() {
+            tracing::warn!(%error, "connections cannot be accepted; idle ones are closed");
+        }
+        self.relieve();
+    }
+
+    /// Lets idle connections go, but does not look for them at every newcomer of a flood.
+    fn relieve(&self) {
+        if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
+            self.relieved.set(Some(Instant::now()));
+            self.close_idle();
+            self.young.borrow().hurry();
+            self.pool.shrink();
+            let connections = self.connections.borrow();
+            let all = connections.values().map(|one| (one.serial, one.source().ip()));
+            *self.holder.borrow_mut() = Holder::of(all, self.places());
+        }
+    }
+
+    /// Asks connections without a request to end, but for those whose first one may be on its way.
+    pub(super) fn close_idle(&self) {
+        let all = self.all();
+        let settled = all.iter().filter(|connection| !connection.is_fresh());
+        settled.for_each(|connection| connection.control.close_when_idle());
+    }
+
+    /// How many connections there may be.
+    pub(super) fn places(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether all of them are taken.
+    fn is_full(&self) -> bool {
+        self.taken() >= self.places()
+    }
+
+    /// How many there are.
+    pub(super) fn taken(&self) -> usize {
+        self.connections.borrow().len() + self.young.borrow().len()
+    }
+
+    /// Stands for a connection until it is in the books; none if there are enough of those that come `from` there.
+    pub(crate) fn expect(self: &Rc<Self>, serial: u64, from: Option<IpAddr>) -> Option<Expected> {
+        let admitted = self.young.borrow_mut().admit(serial, from, self.places());
+        if !admitted {
+            self.refused(Refusal::Connections);
+        }
+        admitted.then(|| Expected { worker: self.clone(), serial })
+    }
+
+    /// Notes the task that serves a connection, until it is in the books.
+    pub(crate) fn served_by(&self, serial: u64, task: AbortHandle) {
+        self.young.borrow_mut().served_by(serial, task);
+    }
+
+    /// Keeps a connection in the books until the guard is dropped.
+    pub(crate) fn enter(self: &Rc<Self>, connection: &Rc<Connection>) -> Entry {
+        self.connections.borrow_mut().insert(connection.serial, connection.clone());
+        Entry { worker: self.clone(), serial: connection.serial }
+    }
+}
+
+/// A connection that is not in the books yet.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    worker: Rc<Worker>,
+    serial: u64,
+}
+
+impl Expected {
+    /// It came from there in truth, which its PROXY header says; whether it may stay.
+    pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
+        let places = self.worker.places();
+        let stays = self.worker.young.borrow_mut().comes_from(self.serial, address, places);
+        if !stays {
+            self.worker.refused(Refusal::Connections);
+        }
+        stays
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.worker.young.borrow_mut().remove(self.serial);
+    }
+}
+
+/// A connection's place in the books.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    worker: Rc<Worker>,
+    serial: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.worker.connections.borrow_mut().remove(&self.serial);
+    }
+}
