@@ -32,6 +32,10 @@ const BESIDE: [Asked<'static>; 7] = [
     Asked("not-found", "nobody.bench.test", "/", 404),
 ];
 
+/// How many hosts are known where many are, and the paths that each of them has.
+const MANY: usize = 10_000;
+const PATHS: [&str; 10] = ["/", "/a", "/b/c", "/d", "/e/f/g", "/h", "/i", "/j/k", "/l", "/m"];
+
 /// What is asked by as many clients as where times are measured.
 const LOADS: [&str; 5] = ["tls", "http2", "grpc", "upload-16k", "websocket"];
 
@@ -39,17 +43,36 @@ impl Bench {
     /// Instructions for each of about `count` requests of each traffic.
     pub(crate) fn instructions(&mut self, count: u64) -> Result<Vec<(&'static str, u64)>> {
         ensure!(count > 0, "--requests must be at least 1");
-        let report = self.folder.join("callgrind.out");
+        let host = hosts(1).concat();
+        let mut counted = self.counted((1, &["/"]), |bench, running| {
+            let all = [Asked("http1", &host, "/", 200)].into_iter().chain(BESIDE);
+            let mut requests = bench.asked(running, all, count)?;
+            for name in LOADS {
+                let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
+                let scenario = scenario.with_context(|| format!("no scenario is called {name}"))?;
+                eprintln!("counting {name}");
+                requests.push((name, bench.loaded(running, scenario, count)?));
+            }
+            Ok(requests)
+        })?;
+        counted.extend(self.counted((MANY, &PATHS), |bench, running| {
+            bench.asked(running, [Asked("many-hosts", &host, "/l/index.html", 200)], count)
+        })?);
+        Ok(counted)
+    }
+
+    /// Starts Fairway with so many hosts that have these paths, and tells what callgrind counted for each request of
+    /// what `ask` asked, by the number of its requests.
+    fn counted(
+        &mut self,
+        served: (usize, &[&str]),
+        ask: impl FnOnce(&mut Self, &Running) -> Result<Vec<(&'static str, u64)>>,
+    ) -> Result<Vec<(&'static str, u64)>> {
+        let report = self.folder.join(format!("callgrind-{}.out", served.0));
         let file = format!("--callgrind-out-file={}", report.display());
         let wrapper = ["valgrind", "--tool=callgrind", file.as_str()];
-        let running = self.start_wrapped(Peer::Fairway, 1, &wrapper)?;
-        let mut requests = self.asked(&running, count)?;
-        for name in LOADS {
-            let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name);
-            let scenario = scenario.with_context(|| format!("no scenario is called {name}"))?;
-            eprintln!("counting {name}");
-            requests.push((name, self.loaded(&running, scenario, count)?));
-        }
+        let running = self.start_wrapped(Peer::Fairway, served, &wrapper)?;
+        let requests = ask(self, &running)?;
         running.finish()?;
         // A report with a number is that of a dump, the one without that of the end.
         let counted = requests.into_iter().zip(1..).map(|((name, count), number)| {
@@ -61,13 +84,16 @@ impl Bench {
     }
 
     /// Counts requests of a lone client, nearly all of them on one connection.
-    fn asked(&mut self, running: &Running, count: u64) -> Result<Vec<(&'static str, u64)>> {
-        let host = hosts(1).concat();
-        let all = [Asked("http1", &host, "/", 200)].into_iter().chain(BESIDE);
+    fn asked<'a>(
+        &mut self,
+        running: &Running,
+        all: impl IntoIterator<Item = Asked<'a>>,
+        count: u64,
+    ) -> Result<Vec<(&'static str, u64)>> {
         let (generator, stop) = (&mut self.generator, AtomicBool::new(false));
         std::thread::scope(|scope| {
             let upstream = scope.spawn(|| generator.serve(&stop));
-            let counted = all.map(|asked| {
+            let counted = all.into_iter().map(|asked| {
                 count_between(running, asked, count)?;
                 Ok((asked.0, count))
             });

@@ -62,14 +62,14 @@ impl Bench {
 
     /// Starts one peer.
     pub(crate) fn start_one(&mut self, peer: Peer, count: usize) -> Result<Running> {
-        self.start_wrapped(peer, count, &[])
+        self.start_wrapped(peer, (count, &["/"]), &[])
     }
 
-    /// Starts one peer by way of another program.
+    /// Starts one peer by way of another program, with so many hosts that have these paths.
     pub(crate) fn start_wrapped(
         &mut self,
         peer: Peer,
-        count: usize,
+        (count, paths): (usize, &[&str]),
         wrapper: &[&str],
     ) -> Result<Running> {
         eprintln!("starting {} with {count} hosts", peer.name());
@@ -81,6 +81,7 @@ impl Bench {
             grpc: self.generator.upstream().grpc(),
             certificate: &self.certificate,
             hosts,
+            paths,
             binary: &self.binary,
             flags: &self.flags,
         };

@@ -158,6 +158,22 @@ pub(crate) struct Control {
     /// A thousand changes in a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) storm: Option<Storm>,
+    /// A thousand changes in each second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) churn: Option<Churn>,
+}
+
+/// Answers while other objects change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Churn {
+    /// Answers in a second.
+    pub(crate) requests_per_second: f64,
+    /// Changes in a second.
+    pub(crate) changes_per_second: f64,
+    /// The 99th percentile while nothing changes, in microseconds.
+    pub(crate) quiet_p99_us: Spread,
+    /// The same meanwhile.
+    pub(crate) churning_p99_us: Spread,
 }
 
 /// Very many changes at once.

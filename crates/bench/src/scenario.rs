@@ -123,9 +123,16 @@ pub(crate) const SCENARIOS: [Scenario; 16] = [
 ];
 
 /// What idle connections speak before they are idle.
-pub(crate) const IDLE: [Scenario; 2] = [
+pub(crate) const IDLE: [Scenario; 3] = [
     Scenario { name: "idle-plain", title: "HTTP/1.1", ..SIMPLE },
     Scenario { name: "idle-tls", title: "HTTP/1.1 over TLS", security: Security::Tls, ..SIMPLE },
+    Scenario {
+        name: "idle-http2",
+        title: "HTTP/2 over TLS",
+        protocol: Protocol::Http2,
+        security: Security::Tls,
+        ..SIMPLE
+    },
 ];
 
 /// The hosts without TLS.

@@ -218,6 +218,7 @@ impl<'a> Session<'a> {
             sizes,
             rounds: bench.rounds,
             changes: flags.changes.unwrap_or(if flags.quick { 5 } else { 100 }),
+            turn: bench.turn,
             rate: flags.rate,
             date: bench.date.clone(),
         };

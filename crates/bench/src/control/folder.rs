@@ -60,4 +60,7 @@ impl Source for Folder {
     fn change(&mut self, number: usize, path: &str) -> Result<()> {
         self.put(number, path)
     }
+    fn is_alone(&self) -> bool {
+        true
+    }
 }

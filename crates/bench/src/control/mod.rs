@@ -1,6 +1,7 @@
 //! The control side: from start to ready, memory then, how soon a change shows on the wire, and what a storm of them
 //! does.
 
+mod churn;
 mod cluster;
 mod folder;
 
@@ -46,6 +47,10 @@ pub(crate) trait Source {
     fn fill(&mut self, count: usize) -> Result<()>;
     /// Gives the Ingress `number` another second path; returns when that is acknowledged.
     fn change(&mut self, number: usize, path: &str) -> Result<()>;
+    /// Whether Fairway alone works for a change: an API server on the same machine takes more of it.
+    fn is_alone(&self) -> bool {
+        false
+    }
     /// Makes all these changes, so many a second; returns when all are acknowledged, or false if there are no storms.
     fn storm(&mut self, _changes: &[(usize, String)], _rate: f64) -> Result<bool> {
         Ok(false)
@@ -66,6 +71,8 @@ pub(crate) struct Wanted {
     pub(crate) rounds: usize,
     /// Changes of each kind of measurement.
     pub(crate) changes: usize,
+    /// How long answers are timed, with changes and without.
+    pub(crate) turn: Duration,
     /// Requests per second while changes are made under load.
     pub(crate) rate: f64,
     /// The day.
@@ -119,6 +126,7 @@ impl Wanted {
         let under_load = self.under_load(&mut changes, generator, running.http)?;
         report(size, "under load", &under_load);
         let storm = with_upstream(generator, || changes.storm(&running))?;
+        let churn = self.churn(&mut changes, generator, running.http)?;
         Ok(Control {
             date: self.date.clone(),
             source: changes.source.name().to_owned(),
@@ -130,6 +138,7 @@ impl Wanted {
             propagation: Some(idle),
             propagation_under_load: Some(under_load),
             storm,
+            churn,
         })
     }
 

@@ -59,7 +59,7 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
     items.push(guarded);
     write("surroundings.json", &items)?;
     for (number, hosts) in site.hosts.chunks(PER_FILE).enumerate() {
-        let items: Vec<Value> = hosts.iter().map(|host| ingress(host, &["/"])).collect();
+        let items: Vec<Value> = hosts.iter().map(|host| ingress(host, site.paths)).collect();
         write(&format!("hosts-{number}.json"), &items)?;
     }
     let source = [

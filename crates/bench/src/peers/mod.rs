@@ -52,6 +52,8 @@ pub(crate) struct Site<'a> {
     pub(crate) certificate: &'a Certificate,
     /// Hosts without TLS.
     pub(crate) hosts: Vec<String>,
+    /// The paths that each of them has with Fairway; the others know hosts alone.
+    pub(crate) paths: &'a [&'a str],
     /// The program `fairway`.
     pub(crate) binary: &'a Path,
     /// Further flags for it.

@@ -192,7 +192,29 @@ pub(super) fn control(results: &Results) -> String {
                 |---|--:|--:|--:|--:|--:|--:|--:|\n";
     let title = "## Control side\n\nIngresses with two paths each, or HTTPRoutes with two matches each; `manifests` is a \
                  folder, `cluster` a real API server.\n";
-    table(title, head, &rows) + &storms(results)
+    table(title, head, &rows) + &storms(results) + &churns(results)
+}
+
+/// Answers while objects change.
+fn churns(results: &Results) -> String {
+    let churns = results.control.values().filter_map(|control| Some((control, control.churn?)));
+    let rows: String = churns
+        .map(|(control, churn)| {
+            format!(
+                "| {} | {} | {} | {} | {} | {} |\n",
+                control.source,
+                grouped(control.ingresses as f64, 0),
+                grouped(churn.changes_per_second, 0),
+                grouped(churn.requests_per_second, 0),
+                range(&churn.quiet_p99_us, 0),
+                range(&churn.churning_p99_us, 0),
+            )
+        })
+        .collect();
+    let head = "| objects from | objects | changes/s | requests/s | p99 without changes, µs | p99 with them, µs |\n\
+                |---|--:|--:|--:|--:|--:|\n";
+    let title = "### Requests while objects change\n\nOf one host whose objects stay, at a fixed rate. Traffic and changes have the same core.\n";
+    table(title, head, &rows)
 }
 
 /// Very many changes at once.
@@ -276,7 +298,7 @@ fn range(spread: &Spread, digits: usize) -> String {
 }
 
 /// A number with commas between its thousands.
-fn grouped(value: f64, digits: usize) -> String {
+pub(super) fn grouped(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut grouped = String::new();

@@ -1,12 +1,13 @@
 //! What was wanted, and whether it is so.
 
+use super::tables::grouped;
 use crate::control::ROUTES;
 use crate::results::{Control, Results};
 use crate::scenario::KEEP_ALIVE;
 
 /// A wish with its bound, and what was measured.
 struct Target {
-    what: &'static str,
+    what: String,
     bound: f64,
     unit: &'static str,
     measured: Option<f64>,
@@ -26,88 +27,128 @@ pub(super) fn section(results: &Results) -> String {
     text
 }
 
-fn targets(results: &Results) -> Vec<Target> {
-    let ratio = |scenario: &str| {
-        let peers = &results.traffic.get(scenario)?.peers;
-        let cpu = |peer: &str| Some(peers.get(peer)?.cpu_us_per_request.median);
-        Some(cpu("fairway")? / cpu("nginx")?)
-    };
-    let above_the_floor = || {
-        let peers = &results.traffic.get(KEEP_ALIVE)?.peers;
-        let cpu = |peer: &str| Some(peers.get(peer)?.cpu_us_per_request.median);
-        let floor = cpu("floor")?;
-        Some((cpu("fairway")? - floor) / (cpu("nginx")? - floor))
-    };
-    let cluster = |size: usize| results.control.get(&Control::key("cluster", size));
-    let idle = results.idle.get("idle-tls");
-    let idle = idle.and_then(|idle| idle.bytes_per_connection.get("fairway"));
-    let p99 = |control: &Control| control.propagation.map(|changes| changes.p99_ms);
-    let busy_p99 = |control: &Control| control.propagation_under_load.map(|changes| changes.p99_ms);
-    let target = |what, bound, unit, measured| Target { what, bound, unit, measured };
-    vec![
-        target(
-            "CPU for each request, HTTP/1.1 keep-alive, Fairway / nginx",
-            0.8,
-            "",
-            ratio("http1"),
-        ),
-        target("the same of what is above the floor", 0.3, "", above_the_floor()),
-        target("CPU for each request, TLS keep-alive, Fairway / nginx", 1.0, "", ratio("tls")),
-        target(
-            "five headers by more_set_headers, Fairway / nginx",
-            1.0,
-            "",
-            ratio("snippet-headers"),
-        ),
-        target(
-            "if with an expression, and rewrite, Fairway / nginx",
-            1.0,
-            "",
-            ratio("snippet-rewrite"),
-        ),
-        target(
-            "propagation p99, 1,000 Ingresses in the API server",
-            50.0,
-            " ms",
-            cluster(1_000).and_then(p99),
-        ),
-        target("the same while requests flow", 50.0, " ms", cluster(1_000).and_then(busy_p99)),
-        target(
-            "ready after start, 5,000 Ingresses in the API server",
-            2_000.0,
-            " ms",
-            cluster(5_000).map(|control| control.ready_ms.median),
-        ),
-        target(
-            "resident memory then",
-            120.0,
-            " MiB",
-            cluster(5_000).map(|control| control.resident_mib.median),
-        ),
-        target(
-            "memory for each idle TLS connection",
-            12.0,
-            " KiB",
-            idle.map(|bytes| bytes.median / 1024.0),
-        ),
-    ]
-    .into_iter()
-    .chain(of_routes(results))
-    .collect()
+/// What is wanted of the processor time of a request: the traffic, its name, whom Fairway is compared with, and the bound.
+const RATIOS: [(&str, &str, &str, f64); 12] = [
+    ("HTTP/1.1 keep-alive", KEEP_ALIVE, "nginx", 0.65),
+    ("16 KiB up, buffered", "upload-16k", "nginx", 0.60),
+    ("TLS keep-alive", "tls", "nginx", 0.60),
+    ("full handshake", "tls-full", "nginx", 0.45),
+    ("resumed handshake", "tls-resumed", "nginx", 0.55),
+    ("HTTP/2", "http2", "haproxy", 0.85),
+    ("gRPC", "grpc", "haproxy", 0.85),
+    ("WebSocket echo", "websocket", "nginx", 0.85),
+    ("five headers by more_set_headers", "snippet-headers", "nginx", 1.0),
+    ("if with an expression, and rewrite", "snippet-rewrite", "nginx", 1.0),
+    ("1,000 hosts", "hosts-1000", "nginx", 1.0),
+    ("10,000 hosts", "hosts-10000", "nginx", 1.0),
+];
+
+/// The most instructions of a request.
+const INSTRUCTIONS: [(&str, &str, f64); 3] = [
+    ("HTTP/1.1, log on", "http1", 12_000.0),
+    ("HTTP/2 over TLS", "http2", 35_000.0),
+    ("gRPC over TLS", "grpc", 45_000.0),
+];
+
+/// The most memory of an idle connection, in KiB.
+const IDLE: [(&str, &str, f64); 3] =
+    [("plain", "idle-plain", 1.5), ("TLS", "idle-tls", 8.0), ("HTTP/2", "idle-http2", 12.0)];
+
+fn target(
+    what: impl Into<String>,
+    bound: f64,
+    unit: &'static str,
+    measured: Option<f64>,
+) -> Target {
+    Target { what: what.into(), bound, unit, measured }
 }
 
-/// Of HTTPRoutes.
-fn of_routes(results: &Results) -> [Target; 2] {
-    let routes = results.control.get(&Control::key(ROUTES, 5_000));
-    let p99 = routes.and_then(|routes| Some(routes.propagation?.p99_ms));
-    let resident = routes.map(|routes| routes.resident_mib.median);
-    let what = "propagation p99, 5,000 HTTPRoutes in the API server";
-    [
-        Target { what, bound: 10.0, unit: " ms", measured: p99 },
-        Target { what: "resident memory then", bound: 60.0, unit: " MiB", measured: resident },
+fn targets(results: &Results) -> Vec<Target> {
+    let mut all = of_traffic(results);
+    all.extend(of_changes(results));
+    all
+}
+
+/// Of requests and connections.
+fn of_traffic(results: &Results) -> Vec<Target> {
+    let cpu = |scenario: &str, peer: &str| {
+        Some(results.traffic.get(scenario)?.peers.get(peer)?.cpu_us_per_request.median)
+    };
+    let ratio = |scenario, peer| Some(cpu(scenario, "fairway")? / cpu(scenario, peer)?);
+    let above_the_floor = || {
+        let floor = cpu(KEEP_ALIVE, "floor")?;
+        Some((cpu(KEEP_ALIVE, "fairway")? - floor) / (cpu(KEEP_ALIVE, "nginx")? - floor))
+    };
+    let instructions = |name: &str| results.instructions.get(name).map(|count| *count as f64);
+    let many = || Some(instructions("many-hosts")? / instructions("http1")?);
+    let idle = |name: &str| {
+        let bytes = results.idle.get(name)?.bytes_per_connection.get("fairway")?;
+        Some(bytes.median / 1024.0)
+    };
+    let what = "HTTP/1.1 keep-alive, CPU above the floor, Fairway / nginx";
+    let mut all = vec![target(what, 0.3, "", above_the_floor())];
+    all.extend(RATIOS.map(|(what, scenario, peer, bound)| {
+        target(format!("{what}, CPU, Fairway / {peer}"), bound, "", ratio(scenario, peer))
+    }));
+    all.extend(INSTRUCTIONS.map(|(what, name, bound)| {
+        target(format!("{what}, instructions"), bound, "", instructions(name))
+    }));
+    let what = "10,000 hosts with 10 paths each, instructions / those with one host";
+    all.push(target(what, 1.05, "", many()));
+    all.extend(IDLE.map(|(what, name, bound)| {
+        target(format!("an idle connection, {what}"), bound, " KiB", idle(name))
+    }));
+    all
+}
+
+/// Of objects and their changes.
+fn of_changes(results: &Results) -> Vec<Target> {
+    let control = |source: &str, size| results.control.get(&Control::key(source, size));
+    let cluster = |size| control("cluster", size);
+    let p99 = |control: &Control| control.propagation.map(|changes| changes.p99_ms);
+    let busy_p99 = |control: &Control| control.propagation_under_load.map(|changes| changes.p99_ms);
+    let resident = |control: &Control| control.resident_mib.median;
+    let churn = control("manifests", 1_000).and_then(|control| control.churn);
+    let churn = churn.map(|churn| churn.churning_p99_us.median / churn.quiet_p99_us.median);
+    let ready = cluster(5_000).map(|control| control.ready_ms.median);
+    let routes = control(ROUTES, 5_000);
+    let what = "propagation p99, 1,000 Ingresses in the API server";
+    vec![
+        target(what, 50.0, " ms", cluster(1_000).and_then(p99)),
+        target("the same while requests flow", 50.0, " ms", cluster(1_000).and_then(busy_p99)),
+        target("ready after start, 5,000 Ingresses in the API server", 2_000.0, " ms", ready),
+        target("resident memory, 1,000 Ingresses", 30.0, " MiB", cluster(1_000).map(resident)),
+        target("resident memory, 10,000 Ingresses", 60.0, " MiB", cluster(10_000).map(resident)),
+        target("p99 with 1,000 changes a second / without, 1,000 Ingresses", 2.0, "", churn),
+        target("propagation p99, 5,000 HTTPRoutes", 10.0, " ms", routes.and_then(p99)),
+        target("resident memory, 5,000 HTTPRoutes", 60.0, " MiB", routes.map(resident)),
     ]
 }
 
 fn number(value: f64, unit: &str) -> String {
-    if unit.is_empty() { format!("{value:.2}") } else { format!("{value:.1}{unit}") }
+    match unit {
+        "" if value >= 1000.0 => grouped(value, 0),
+        "" => format!("{value:.2}"),
+        _ => format!("{value:.1}{unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Peer;
+    use crate::scenario::SCENARIOS;
+
+    #[test]
+    fn what_is_wanted_is_measured_by_these_names() {
+        let scenario = |name: &str| SCENARIOS.iter().any(|scenario| scenario.name == name);
+        for (what, name, peer, _) in RATIOS {
+            assert!(scenario(name), "{what}");
+            assert!(Peer::ALL.iter().any(|known| known.name() == peer), "{what}");
+        }
+        for (what, name, _) in IDLE {
+            assert!(crate::scenario::IDLE.iter().any(|idle| idle.name == name), "{what}");
+        }
+        assert!(INSTRUCTIONS.iter().all(|(_, name, _)| *name == "http1" || scenario(name)));
+    }
 }
