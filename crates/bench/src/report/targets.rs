@@ -27,7 +27,7 @@ pub(super) fn section(results: &Results) -> String {
     text
 }
 
-/// What is wanted of the processor time of a request: the traffic, its name, whom Fairway is compared with, and the bound.
+/// What is wanted of the processor time of a request: the traffic, its name, who is compared, and the bound.
 const RATIOS: [(&str, &str, &str, f64); 12] = [
     ("HTTP/1.1 keep-alive", KEEP_ALIVE, "nginx", 0.65),
     ("16 KiB up, buffered", "upload-16k", "nginx", 0.60),
