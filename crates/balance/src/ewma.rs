@@ -62,32 +62,34 @@ fn decayed(packed: u64, measured: f32, now: u32) -> f32 {
     score * weight + measured * (1.0 - weight)
 }
 
-/// The number of the better one of two endpoints drawn from `candidates`; the one if there is but one.
-/// `random` gives a number below its argument.
+/// The number of the better one of two endpoints, drawn of those that are not among the `tried`; the one if there is but
+/// one. However many endpoints there are, only the tried ones are gone through, whose numbers rise. `random` gives a
+/// number below its argument.
 pub(crate) fn pick(
-    candidates: &[usize],
+    tried: &[usize],
     scores: &[Score],
     now: u32,
     mut random: impl FnMut(usize) -> usize,
 ) -> Option<usize> {
-    let (first, second) = match candidates {
-        [] => return None,
-        [only] => return Some(*only),
-        [first, second] => (*first, *second),
-        _ => {
-            let first = random(candidates.len());
-            let second = random(candidates.len() - 1);
-            let second = if second >= first { second + 1 } else { second };
-            (candidates[first], candidates[second])
+    let untried = |rank: usize| tried.iter().fold(rank, |at, tried| at + usize::from(*tried <= at));
+    let (first, second) = match scores.len().saturating_sub(tried.len()) {
+        0 => return None,
+        1 => return Some(untried(0)),
+        2 => (0, 1),
+        count => {
+            let first = random(count);
+            let second = random(count - 1);
+            (first, if second >= first { second + 1 } else { second })
         }
     };
+    let (first, second) = (untried(first), untried(second));
     Some(if scores[second].at(now) < scores[first].at(now) { second } else { first })
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Score, pick};
-    use proptest::prelude::{any, prop, prop_assert, proptest};
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
     #[test]
     fn a_slow_answer_weighs_more_the_longer_nothing_was_heard() {
@@ -101,10 +103,10 @@ mod tests {
     #[test]
     fn the_better_one_of_two_is_chosen() {
         let scores = [Score::starting(0.3, 0), Score::starting(0.1, 0), Score::starting(0.2, 0)];
-        assert_eq!(pick(&[0, 1, 2], &scores, 1, |_| 0), Some(1));
-        assert_eq!(pick(&[0, 2], &scores, 1, |_| 0), Some(2));
-        assert_eq!(pick(&[0], &scores, 1, |_| 0), Some(0));
-        assert_eq!(pick(&[], &scores, 1, |_| 0), None);
+        assert_eq!(pick(&[], &scores, 1, |_| 0), Some(1));
+        assert_eq!(pick(&[1], &scores, 1, |_| 0), Some(2));
+        assert_eq!(pick(&[1, 2], &scores, 1, |_| 0), Some(0));
+        assert_eq!(pick(&[0, 1, 2], &scores, 1, |_| 0), None);
     }
 
     #[test]
@@ -113,7 +115,7 @@ mod tests {
         for first in 0..3 {
             for second in 0..2 {
                 let mut draws = [first, second].into_iter();
-                let drawn = pick(&[0, 1, 2], &scores, 5, |_| draws.next().expect("two draws"));
+                let drawn = pick(&[], &scores, 5, |_| draws.next().expect("two draws"));
                 assert_eq!(drawn, Some(first), "the first of two equals");
             }
         }
@@ -137,10 +139,26 @@ mod tests {
         fn the_worst_of_all_is_never_chosen_while_others_are_there(count in 3usize..10, worst in any::<prop::sample::Index>(), draws in any::<(usize, usize)>()) {
             let worst = worst.index(count);
             let scores: Vec<Score> = (0..count).map(|at| Score::starting(if at == worst { 2.0 } else { 1.0 }, 0)).collect();
-            let all: Vec<usize> = (0..count).collect();
             let mut draws = [draws.0, draws.1].into_iter();
-            let found = pick(&all, &scores, 0, |below| draws.next().expect("two draws") % below);
+            let found = pick(&[], &scores, 0, |below| draws.next().expect("two draws") % below);
             prop_assert!(found != Some(worst));
+        }
+
+        #[test]
+        fn each_that_was_not_tried_may_be_drawn_and_no_other(
+            tried in prop::collection::btree_set(0usize..12, 0..12),
+        ) {
+            let scores: Vec<Score> = (0..12).map(|_| Score::default()).collect();
+            let tried: Vec<usize> = tried.into_iter().collect();
+            let left = 12 - tried.len();
+            let drawn = (0..left).filter_map(|first| {
+                let mut draws = [first, 0].into_iter();
+                pick(&tried, &scores, 0, |_| draws.next().expect("two draws"))
+            });
+            let drawn: std::collections::BTreeSet<usize> = drawn.collect();
+            prop_assert!(tried.iter().all(|tried| !drawn.contains(tried)));
+            // Of two that are left none is drawn by chance, and of equals it is the first.
+            prop_assert_eq!(drawn.len(), if left == 2 { 1 } else { left });
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Roster {
     upstream: UpstreamId,
     endpoints: Arc<Endpoints>,
     scores: Vec<Score>,
+    /// Where an endpoint's score stands.
+    numbers: HashMap<SocketAddr, usize>,
     ring: OnceLock<Ring>,
     sessions: OnceLock<Sessions>,
     subsets: Vec<(NonZeroU32, Subsets)>,
@@ -47,15 +49,24 @@ impl Roster {
         let mut roster = Self {
             upstream: upstream.clone(),
             scores: Vec::new(),
+            numbers: HashMap::new(),
             ring: OnceLock::new(),
             sessions: OnceLock::new(),
             subsets: subsets.collect(),
             endpoints,
         };
         if needs.scores {
-            roster.scores = scores(roster.endpoints.usable(), before, now);
+            let usable = roster.endpoints.usable();
+            roster.scores = scores(usable, before, now);
+            roster.numbers = usable.iter().copied().zip(0..).collect();
         }
         if needs.ring {
+            let known =
+                before.and_then(|before| Some((before.endpoints.usable(), before.ring.get()?)));
+            if let Some((before, ring)) = known {
+                let following = Ring::following(roster.endpoints.usable(), before, ring);
+                roster.ring = following.into();
+            }
             roster.ring();
         }
         if needs.sessions {
@@ -107,21 +118,20 @@ impl Roster {
         if self.scores.len() != usable.len() {
             return self.by_chance(random);
         }
-        let all = 0..usable.len();
-        let mut candidates: Vec<usize> =
-            all.clone().filter(|at| !tried.contains(&usable[*at])).collect();
-        if candidates.is_empty() {
-            candidates.extend(all);
+        let mut tried: Vec<usize> =
+            tried.iter().filter_map(|endpoint| self.numbers.get(endpoint).copied()).collect();
+        tried.sort_unstable();
+        tried.dedup();
+        if tried.len() == usable.len() {
+            tried.clear();
         }
-        ewma::pick(&candidates, &self.scores, now, random).map(|at| usable[at])
+        ewma::pick(&tried, &self.scores, now, random).map(|at| usable[at])
     }
 
     /// Notes how long an endpoint took, in seconds.
     pub fn measured(&self, endpoint: SocketAddr, seconds: f32, now: u32) {
-        let found = self.endpoints.usable().iter().position(|known| *known == endpoint);
-        if let Some(score) = found.and_then(|at| self.scores.get(at)) {
-            score.measured(seconds, now);
-        }
+        let found = self.numbers.get(&endpoint).and_then(|at| self.scores.get(*at));
+        found.into_iter().for_each(|score| score.measured(seconds, now));
     }
 
     /// The endpoints by what session cookies call them.

@@ -4,7 +4,7 @@
 use super::request_headers::is_said;
 use crate::exchange::Exchange;
 use model::is_of_connection;
-use wire::{Field, Headers, tokens};
+use wire::{Field, Headers, Nominated};
 
 /// What would be believed as proof of a client certificate (compat/decisions.md).
 const PROOF: &[u8] = b"ssl-client-";
@@ -30,11 +30,8 @@ pub(super) fn ends_here(name: &[u8]) -> bool {
 /// The fields of the client that are neither bound to its connection nor named by its Connection field (RFC 9110
 /// section 7.6.1), nor proof of a certificate.
 pub(super) fn end_to_end(headers: &Headers) -> impl Iterator<Item = Field<'_>> {
-    let named: Vec<&[u8]> = headers.all("connection").flat_map(tokens).collect();
-    headers.iter().filter(move |field| {
-        let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        !(is_named || ends_here(field.name))
-    })
+    let named = Nominated::of(headers);
+    headers.iter().filter(move |field| !(named.has(field.name) || ends_here(field.name)))
 }
 
 /// Those of them that the client can say itself, for requests that get nothing of what backends get: error pages,

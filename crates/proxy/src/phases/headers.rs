@@ -9,7 +9,7 @@ use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
-use wire::{Field, Interim, NameSet, Response, Source};
+use wire::{Field, Interim, NameSet, Nominated, Response, Source};
 
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
@@ -39,10 +39,10 @@ pub(super) fn filter(
     }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
-        let nominated = response.headers.bytes("connection");
+        let nominated = Nominated::of(&response.headers);
         let (global, effects) = (exchange.generation.global(), exchange.effects());
         response.headers.retain(|field| {
-            let passes = passes(field, global, effects, upgraded, nominated.as_ref());
+            let passes = passes(field, global, effects, upgraded, &nominated);
             if !passes && rate.is_none() && field.is(LIMIT_RATE) {
                 rate = Some(Bytes::copy_from_slice(field.value));
             }
@@ -102,8 +102,8 @@ fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
 pub(super) fn pass_on(exchange: &Exchange, mut interim: Interim) {
     let Some(interims) = &exchange.interims else { return };
     let (global, effects) = (exchange.generation.global(), exchange.effects());
-    let nominated = interim.headers.bytes("connection");
-    interim.headers.retain(|field| passes(field, global, effects, false, nominated.as_ref()));
+    let nominated = Nominated::of(&interim.headers);
+    interim.headers.retain(|field| passes(field, global, effects, false, &nominated));
     interims.push(interim);
 }
 
@@ -143,7 +143,7 @@ fn passes(
     global: &Global,
     effects: Option<&Effects>,
     upgraded: bool,
-    nominated: Option<&Bytes>,
+    nominated: &Nominated,
 ) -> bool {
     if field.is_one_of(&OF_CONNECTION) || (field.is("upgrade") && !upgraded) {
         return false;
@@ -159,9 +159,7 @@ fn passes(
     if field.is("server") && !global.upstream_server_header {
         return false;
     }
-    let named =
-        |value: &Bytes| wire::tokens(value).any(|token| token.eq_ignore_ascii_case(field.name));
-    if !upgraded && nominated.is_some_and(named) {
+    if !upgraded && nominated.has(field.name) {
         return false;
     }
     if let Some(effects) = effects.filter(|effects| !effects.hidden.is_empty()) {
