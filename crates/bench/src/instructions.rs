@@ -34,7 +34,7 @@ const BESIDE: [Asked<'static>; 7] = [
 
 /// How many hosts are known where many are, and the paths that each of them has.
 const MANY: usize = 10_000;
-const PATHS: [&str; 10] = ["/", "/a", "/b/c", "/d", "/e/f/g", "/h", "/i", "/j/k", "/l", "/m"];
+const PATHS: [&str; 10] = ["/", "/a", "/b/c", PLAIN, "/e/f/g", "/h", "/i", "/j/k", "/l", "/m"];
 
 /// What is asked by as many clients as where times are measured.
 const LOADS: [&str; 5] = ["tls", "http2", "grpc", "upload-16k", "websocket"];
@@ -56,7 +56,7 @@ impl Bench {
             Ok(requests)
         })?;
         counted.extend(self.counted((MANY, &PATHS), |bench, running| {
-            bench.asked(running, [Asked("many-hosts", &host, "/l/index.html", 200)], count)
+            bench.asked(running, [Asked("many-hosts", &host, PLAIN, 200)], count)
         })?);
         Ok(counted)
     }

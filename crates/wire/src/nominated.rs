@@ -53,7 +53,7 @@ impl Nominated {
 
 #[cfg(test)]
 mod tests {
-    use super::Nominated;
+    use super::{Names, Nominated};
     use crate::Headers;
 
     #[test]
@@ -69,5 +69,17 @@ mod tests {
             assert!(!named.has(b"X-Two"), "{values:?}");
         }
         assert!(!Nominated::of(&Headers::default()).has(b"x-one"));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_message_has() {
+        let mut headers = Headers::default();
+        let names: Vec<String> = (0..10_000).map(|number| format!("x-{number}")).collect();
+        headers.add("Connection", names.join(","));
+        headers.add("X-7", "7");
+        let Nominated(Names::Many(kept)) = Nominated::of(&headers) else {
+            panic!("names are looked up where there are many")
+        };
+        assert_eq!(kept.len(), 1);
     }
 }

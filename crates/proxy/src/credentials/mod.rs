@@ -11,7 +11,7 @@ mod verifier;
 mod verify;
 
 pub(crate) use authorization::{basic, digest};
-pub(crate) use digest::{Digests, Judgement};
+pub(crate) use digest::{Client, Digests, Judgement};
 pub(crate) use remembered::Remembered;
 pub(crate) use turns::{Asker, Busy};
 pub(crate) use verifier::Verifier;

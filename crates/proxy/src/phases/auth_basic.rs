@@ -2,7 +2,7 @@
 
 use super::Stop;
 use super::access::{self, Verdict};
-use crate::credentials::{self, Asker, Busy, Judgement};
+use crate::credentials::{self, Asker, Busy, Client, Judgement};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::on_machine;
@@ -85,7 +85,9 @@ fn asker(exchange: &Exchange) -> Asker {
 
 fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> Verdict {
     let digests = exchange.worker.digests();
-    if digests.is_locked(exchange.client) {
+    let namespace = asker(exchange).namespace;
+    let client = Client { namespace: &namespace, address: exchange.client };
+    if digests.is_locked(client) {
         return challenge(None);
     }
     let answer = value.and_then(|value| credentials::digest(&value));
@@ -93,7 +95,7 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
     let judgement = answer.map(|answer| {
         let request = &exchange.request;
         let method = request.method.as_str();
-        digests.judge(policy, &answer, method, exchange.received(), exchange.client)
+        digests.judge(policy, &answer, method, exchange.received(), client)
     });
     let stale = match judgement {
         Some(Judgement::Right(info)) => {

@@ -9,8 +9,10 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use md5::{Digest, Md5};
 use model::policy::{AuthBasic, Password};
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,8 +27,10 @@ const USES: u32 = 20;
 /// Wrong answers after which an address is no longer listened to, and for how long.
 const MISTAKES: u32 = 5;
 const LOCKED: Duration = Duration::from_secs(300);
-/// Numbers in use, and addresses that made mistakes, at most.
+/// Numbers in use, of which those of one namespace are half.
 const KEPT: usize = 65_536;
+/// Addresses that made mistakes in a namespace.
+const BLAMED: usize = 16_384;
 
 /// What becomes of an answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,18 +53,29 @@ pub(crate) struct Digests {
     refused: AtomicU64,
 }
 
+/// Who answers, and at whose door: nobody's mistakes or numbers cost another namespace anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client<'a> {
+    pub(crate) namespace: &'a Arc<str>,
+    pub(crate) address: IpAddr,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    numbers: HashMap<Vec<u8>, Number>,
-    /// Those that made mistakes lately, and those before them.
-    mistakes: [HashMap<IpAddr, Mistakes>; 2],
+    numbers: HashMap<Arc<[u8]>, Number>,
+    /// All of them, and until when they are kept: in the order in which they are forgotten.
+    order: VecDeque<(Instant, Arc<[u8]>)>,
+    /// How many each namespace has.
+    held: HashMap<Arc<str>, usize>,
+    /// Those that made mistakes in a namespace lately, and those before them.
+    mistakes: HashMap<Arc<str>, [HashMap<IpAddr, Mistakes>; 2]>,
 }
 
 #[derive(Debug)]
 struct Number {
+    namespace: Arc<str>,
     uses: u32,
     good_until: Instant,
-    kept_until: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +113,7 @@ impl Digests {
     }
 
     /// Whether an address is not listened to for now.
-    pub(crate) fn is_locked(&self, client: IpAddr) -> bool {
+    pub(crate) fn is_locked(&self, client: Client<'_>) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state
             .mistakes(client)
@@ -112,9 +127,9 @@ impl Digests {
         answer: &DigestAnswer,
         method: &str,
         target: &[u8],
-        client: IpAddr,
+        client: Client<'_>,
     ) -> Judgement {
-        let judgement = self.look(policy, answer, method, target);
+        let judgement = self.look(policy, answer, (method, target), client.namespace);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match judgement {
             Judgement::Right(_) => state.forgive(client),
@@ -128,8 +143,8 @@ impl Digests {
         &self,
         policy: &AuthBasic,
         answer: &DigestAnswer,
-        method: &str,
-        target: &[u8],
+        (method, target): (&str, &[u8]),
+        namespace: &Arc<str>,
     ) -> Judgement {
         let Some(Password::Digest(secret)) = policy.users.0.get(answer.user.as_slice()) else {
             return Judgement::Wrong;
@@ -143,7 +158,7 @@ impl Digests {
         if verify_slices_are_equal(expected.as_bytes(), &answer.response).is_err() {
             return Judgement::Wrong;
         }
-        match self.spend(&answer.nonce, &answer.count) {
+        match self.spend(&answer.nonce, &answer.count, namespace) {
             Judgement::Right(_) => Judgement::Right(format!(
                 "qop=\"auth\", rspauth=\"{}\", cnonce=\"{}\", nc={}",
                 response(secret, answer, ""),
@@ -155,7 +170,7 @@ impl Digests {
     }
 
     /// Uses a number up, once for each count.
-    fn spend(&self, nonce: &[u8], count: &[u8]) -> Judgement {
+    fn spend(&self, nonce: &[u8], count: &[u8], namespace: &Arc<str>) -> Judgement {
         let Some(age) = self.age(nonce) else { return Judgement::Wrong };
         let Some(count) = hexadecimal(count).filter(|count| *count > 0) else {
             return Judgement::Wrong;
@@ -169,12 +184,10 @@ impl Digests {
             if age >= UNUSED {
                 return Judgement::Stale;
             }
-            if !state.has_room(now) {
+            if !state.keep(nonce, namespace, now) {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return Judgement::Stale;
             }
-            let fresh = Number { uses: 0, good_until: now + USED, kept_until: now + UNUSED + USED };
-            state.numbers.insert(nonce.to_vec(), fresh);
         }
         let Some(number) = state.numbers.get_mut(nonce) else { return Judgement::Stale };
         if number.good_until <= now {
@@ -197,33 +210,53 @@ impl Digests {
 }
 
 impl State {
-    fn mistakes(&self, client: IpAddr) -> Option<Mistakes> {
-        self.mistakes.iter().find_map(|half| half.get(&client)).copied()
+    fn mistakes(&self, client: Client<'_>) -> Option<Mistakes> {
+        let halves = self.mistakes.get(client.namespace)?;
+        halves.iter().find_map(|half| half.get(&client.address)).copied()
     }
 
-    fn forgive(&mut self, client: IpAddr) {
-        for half in &mut self.mistakes {
-            half.remove(&client);
+    fn forgive(&mut self, client: Client<'_>) {
+        let Some(halves) = self.mistakes.get_mut(client.namespace) else { return };
+        for half in halves.iter_mut() {
+            half.remove(&client.address);
+        }
+        if halves.iter().all(HashMap::is_empty) {
+            self.mistakes.remove(client.namespace);
         }
     }
 
-    fn blame(&mut self, client: IpAddr) {
+    fn blame(&mut self, client: Client<'_>) {
         let now = Instant::now();
         let before = self.mistakes(client).filter(|known| known.until >= now);
         let count = before.map_or(0, |known| known.count).saturating_add(1);
-        let [young, old] = &mut self.mistakes;
-        if young.len() >= KEPT / 2 {
+        let [young, old] = self.mistakes.entry(client.namespace.clone()).or_default();
+        if young.len() >= BLAMED / 2 {
             *old = std::mem::take(young);
         }
-        young.insert(client, Mistakes { count, until: now + LOCKED });
+        young.insert(client.address, Mistakes { count, until: now + LOCKED });
     }
 
-    /// Whether another number can be kept, once those that are over are forgotten.
-    fn has_room(&mut self, now: Instant) -> bool {
-        if self.numbers.len() >= KEPT {
-            self.numbers.retain(|_, number| number.kept_until > now);
+    /// Keeps a number, if there is room for another one of this namespace once those that are over are forgotten.
+    fn keep(&mut self, nonce: &[u8], namespace: &Arc<str>, now: Instant) -> bool {
+        while let Some((_, over)) = self.order.pop_front_if(|(until, _)| *until <= now) {
+            let Some(number) = self.numbers.remove(&over) else { continue };
+            if let Entry::Occupied(mut held) = self.held.entry(number.namespace) {
+                *held.get_mut() -= 1;
+                if *held.get() == 0 {
+                    held.remove();
+                }
+            }
         }
-        self.numbers.len() < KEPT
+        let held = self.held.entry(namespace.clone()).or_default();
+        if self.numbers.len() >= KEPT || *held >= KEPT / 2 {
+            return false;
+        }
+        *held += 1;
+        let nonce: Arc<[u8]> = nonce.into();
+        self.order.push_back((now + UNUSED + USED, nonce.clone()));
+        let fresh = Number { namespace: namespace.clone(), uses: 0, good_until: now + USED };
+        self.numbers.insert(nonce, fresh);
+        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! Digest authentication: what is right, what is stale, who is locked out.
 
-use super::{Digests, Judgement, LOCKED, MISTAKES, UNUSED, USED, hex, response};
+use super::{Client, Digests, Judgement, KEPT, LOCKED, MISTAKES, UNUSED, USED, hex, response};
 use crate::credentials::authorization::DigestAnswer;
 use crate::crowds::Crowd;
 use md5::{Digest, Md5};
@@ -35,8 +35,17 @@ fn answer(nonce: &str, count: &str, uri: &str) -> DigestAnswer {
     answer
 }
 
+fn judge_at(digests: &Digests, answer: &DigestAnswer, namespace: &str) -> Judgement {
+    let client = Client { namespace: &namespace.into(), address: HERE };
+    digests.judge(&policy(), answer, "GET", b"/x?y=1", client)
+}
+
 fn judge(digests: &Digests, answer: &DigestAnswer) -> Judgement {
-    digests.judge(&policy(), answer, "GET", b"/x?y=1", HERE)
+    judge_at(digests, answer, "a")
+}
+
+fn is_locked(digests: &Digests, namespace: &str, address: IpAddr) -> bool {
+    digests.is_locked(Client { namespace: &namespace.into(), address })
 }
 
 #[test]
@@ -70,7 +79,8 @@ async fn another_path_another_method_or_a_number_of_somebody_else_is_wrong() {
     let number = digests.number();
     assert_eq!(judge(&digests, &answer(&number, "1", "/other")), Judgement::Wrong);
     assert_eq!(judge(&digests, &answer(&number, "1", "/x?y=2")), Judgement::Wrong);
-    let posted = digests.judge(&policy(), &answer(&number, "1", "/x"), "POST", b"/x", HERE);
+    let client = Client { namespace: &"a".into(), address: HERE };
+    let posted = digests.judge(&policy(), &answer(&number, "1", "/x"), "POST", b"/x", client);
     assert_eq!(posted, Judgement::Wrong);
     let foreign = Digests::default().number();
     assert_eq!(judge(&digests, &answer(&foreign, "1", "/x")), Judgement::Wrong);
@@ -94,11 +104,38 @@ async fn mistakes_lock_an_address_out_for_a_while() {
     let digests = Digests::default();
     let wrong = answer("made up", "1", "/x");
     for _ in 0..MISTAKES {
-        assert!(!digests.is_locked(HERE));
+        assert!(!is_locked(&digests, "a", HERE));
         judge(&digests, &wrong);
     }
-    assert!(digests.is_locked(HERE));
-    assert!(!digests.is_locked(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)));
+    assert!(is_locked(&digests, "a", HERE));
+    assert!(!is_locked(&digests, "a", IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)));
     tokio::time::advance(LOCKED + Duration::from_secs(1)).await;
-    assert!(!digests.is_locked(HERE));
+    assert!(!is_locked(&digests, "a", HERE));
+}
+
+#[tokio::test]
+async fn mistakes_and_right_answers_elsewhere_lock_nobody_out_and_forgive_nothing() {
+    let digests = Digests::default();
+    let wrong = answer("made up", "1", "/x");
+    for _ in 0..MISTAKES {
+        judge_at(&digests, &wrong, "evil");
+        let right = answer(&digests.number(), "1", "/x");
+        assert!(matches!(judge_at(&digests, &right, "another"), Judgement::Right(_)));
+    }
+    assert!(is_locked(&digests, "evil", HERE) && !is_locked(&digests, "a", HERE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_has_half_of_the_numbers_and_they_are_given_back() {
+    let digests = Digests::default();
+    let ask = |namespace| {
+        let right = answer(&digests.number(), "1", "/x");
+        matches!(judge_at(&digests, &right, namespace), Judgement::Right(_))
+    };
+    assert!((0..KEPT / 2).all(|_| ask("evil")));
+    assert!(!ask("evil") && ask("a"));
+    tokio::time::advance(UNUSED + USED).await;
+    assert!(ask("a"));
+    let Crowd { now, refused, .. } = digests.crowd();
+    assert_eq!((now, refused), (1, 1));
 }
