@@ -22,6 +22,8 @@ impl Worker {
         let refusal = if self.is_full() && !self.gives_way(from) {
             Refusal::Connections
         } else if !wire::descriptors::client_fits(socket) {
+            // The next one has a lower number.
+            self.gives_way(from);
             Refusal::Descriptors
         } else if !self.is_overloaded() {
             return Some(None);

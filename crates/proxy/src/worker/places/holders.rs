@@ -8,11 +8,13 @@ use std::net::IpAddr;
 /// Connections that may end for newcomers before all are counted again: enough for those who come, and few enough that
 /// somebody who comes and goes costs a balancer's clients little.
 const MOST: usize = 16;
+/// Whoever holds less than this part of the places is not who takes them.
+const GOOD_PART: usize = 4;
 /// A newcomer is somebody else where its network holds less than this part of what the greatest holder has. Several
 /// balancers in front of us share the places about evenly: none of them loses a connection to another.
 const LESS: usize = 4;
 
-/// The network that holds more than half of the places.
+/// The network that holds more than half of all connections, and a good part of the places.
 #[derive(Debug)]
 pub(crate) struct Holder {
     network: Network,
@@ -32,7 +34,8 @@ impl Holder {
         for (_, network) in &all {
             *holds.entry(*network).or_default() += 1;
         }
-        let (&network, _) = holds.iter().find(|(_, count)| **count > places / 2)?;
+        let most = |count: usize| count > all.len() / 2 && count >= places / GOOD_PART;
+        let (&network, _) = holds.iter().find(|(_, count)| most(**count))?;
         let own = all.into_iter().filter(|(_, of)| *of == network);
         let mut oldest: Vec<u64> = own.map(|(serial, _)| serial).collect();
         oldest.sort_unstable();
@@ -96,7 +99,8 @@ mod tests {
     #[test]
     fn who_shares_the_places_loses_none() {
         assert!(holder(&[(1, 50), (2, 50)], 100).is_none());
-        assert!(holder(&[(1, 30)], 100).is_none(), "the others are before their first request");
+        assert!(holder(&[(1, 20)], 100).is_none(), "the others are before their first request");
+        assert!(holder(&[(1, 25)], 100).is_some(), "something else is scarce");
         assert!(holder(&[], 0).is_none());
     }
 }
