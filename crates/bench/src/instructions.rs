@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -11,10 +11,15 @@ use crate::load::{Pace, Plan, Stage};
 use crate::measure::Bench;
 use crate::peers::{GUARDED, HEADERS, PLAIN, Peer, REWRITE, Running, SECURE, TWO_PATHS};
 use crate::probe::Probe;
+use crate::process::pause;
 use crate::scenario::{SCENARIOS, Scenario, hosts};
 
 /// Requests before the ones that are counted: they open connections and fill caches.
 const FIRST: u64 = 100;
+
+/// How long its work is watched at a time before anything is counted, and how long it may have some.
+const LOOK: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A question of a lone client: its name, its host, its path and the status of its answer.
 #[derive(Clone, Copy)]
@@ -73,6 +78,7 @@ impl Bench {
         // Nothing is counted before it serves: ten thousand hosts take minutes to read while each instruction is.
         let wrapper = ["valgrind", "--tool=callgrind", "--instr-atstart=no", file.as_str()];
         let running = self.start_wrapped(Peer::Fairway, served, &wrapper)?;
+        settle(&running)?;
         control("--instr=on", running.id())?;
         let requests = ask(self, &running)?;
         running.finish()?;
@@ -119,6 +125,20 @@ impl Bench {
         let failed = outcome.first_error.unwrap_or_default();
         ensure!(outcome.errors == 0 && outcome.requests > 0, "{}: {failed}", scenario.name);
         Ok(outcome.requests)
+    }
+}
+
+/// Waits until it has nothing more to do with what it read: that would be counted with the requests.
+fn settle(running: &Running) -> Result<()> {
+    let (family, begin) = (running.family(), Instant::now());
+    loop {
+        let before = family.nanoseconds()?;
+        pause(LOOK);
+        let used = Duration::from_nanos(family.nanoseconds()?.saturating_sub(before));
+        if used < LOOK / 10 {
+            return Ok(());
+        }
+        ensure!(begin.elapsed() < PATIENCE, "it is still busy after {PATIENCE:?}");
     }
 }
 

@@ -40,7 +40,11 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
     items.push(json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "fairway", "namespace": NAMESPACE},
-        "data": {"allow-snippet-annotations": "true", "annotations-risk-level": "Critical"},
+        "data": {
+            "allow-snippet-annotations": "true", "annotations-risk-level": "Critical",
+            // Of 10,000 hosts with 10 paths each; a namespace has 100,000 where nobody says.
+            "namespace-budget": "paths=200000",
+        },
     }));
     items.extend(SNIPPETS.map(|snippet| {
         let mut ingress = ingress(snippet.host, &["/"]);
