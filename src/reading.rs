@@ -137,11 +137,16 @@ pub(crate) fn add_issuers(source: Source, snapshot: &mut Snapshot) {
     }
 }
 
+/// The ConfigMap of ingress-nginx's own manifests, or of ours, if it is there.
+pub(crate) fn usual_config_map(snapshot: &Snapshot) -> Option<ObjectKey> {
+    let usual = USUAL_CONFIG_MAPS.map(|(namespace, name)| ObjectKey::new(namespace, name));
+    usual.into_iter().find(|key| snapshot.config_maps.contains_key(key))
+}
+
 /// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests or of ours, else the
 /// only one that looks like it. Its settings decide about much, so nothing is guessed among several.
 fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
-    let usual = USUAL_CONFIG_MAPS.map(|(namespace, name)| ObjectKey::new(namespace, name));
-    let usual = usual.into_iter().find(|key| snapshot.config_maps.contains_key(key));
+    let usual = usual_config_map(snapshot);
     let known: BTreeSet<&str> = config_map_rows().iter().map(|row| row.name).collect();
     let looks_like_it = |map: &&Arc<ConfigMap>| {
         let is_called_so = USUAL_ENDS.iter().any(|end| map.meta.key.name.ends_with(end));

@@ -8,7 +8,8 @@ use crate::say;
 use crate::say::note;
 use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
 use crate::{
-    admin, bodies, engines, explain, logs, overload, own_pod, ports, shadow, streams, version,
+    admin, bodies, engines, explain, logs, overload, own_pod, ports, reading, shadow, streams,
+    version,
 };
 use anyhow::{Context, Result};
 use console::Console;
@@ -170,15 +171,22 @@ fn follow_signals(shutdown: &Shutdown) -> Result<()> {
     Ok(())
 }
 
-/// A word about a ConfigMap that is named and is not there; once it is there, it counts.
+/// A word about a ConfigMap that is named and is not there; once it is there, it counts. And about one that is there
+/// and that nobody names: `check` and its like would take it.
 fn tell_config_map(options: &Options, seen: &objects::Snapshot) {
-    if let Some(key) =
-        options.config_map.as_ref().filter(|key| !seen.config_maps.contains_key(*key))
-    {
-        let objects::ObjectKey { namespace, name } = key;
-        tracing::warn!(
+    match &options.config_map {
+        Some(key) if seen.config_maps.contains_key(key) => {}
+        Some(objects::ObjectKey { namespace, name }) => tracing::warn!(
             "there is no ConfigMap {namespace}/{name}, which --configmap names: defaults count until there is"
-        );
+        ),
+        None => {
+            if let Some(objects::ObjectKey { namespace, name }) = reading::usual_config_map(seen) {
+                tracing::warn!(
+                    "ConfigMap {namespace}/{name} is not read, since no --configmap names it: defaults count; add \
+                     --configmap={namespace}/{name} if it is the controller's"
+                );
+            }
+        }
     }
 }
 

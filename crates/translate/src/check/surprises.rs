@@ -48,10 +48,14 @@ fn rewritten(location: &Location) -> Option<String> {
     let target = &rewrite.target;
     let takes_groups = target.parts().iter().any(|part| matches!(part, Part::Capture(_)));
     if takes_groups && !path.contains('(') {
+        // A path begins with a slash, so there the slash is no group.
+        let such = match path.trim_end_matches('/') {
+            "" => "/(.*) and $1".to_owned(),
+            path => format!("{path}(/|$)(.*) and $2"),
+        };
         return Some(format!(
             "rewrite-target {target} takes a group of path {path}, which has none: it is empty, so that every request \
-             goes to the same path; write one such as {}(/|$)(.*) and $2",
-            path.trim_end_matches('/')
+             goes to the same path; write one such as {such}"
         ));
     }
     (target.literal().is_some() && location.kind == PathKind::Prefix && path != "/").then(|| {

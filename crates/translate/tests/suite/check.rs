@@ -281,6 +281,7 @@ fn classic_mistakes_are_noted() {
     let rewrite = |target: &str| format!("nginx.ingress.kubernetes.io/rewrite-target: {target}");
     let found = checked(&[
         ingress("group", &rewrite("/$1"), "a.test", "/app"),
+        ingress("whole", &rewrite("/$2"), "f.test", "/"),
         ingress("root", &rewrite("/"), "b.test", "/app"),
         ingress("pattern", "", "c.test", "/api/v[0-9]+/.*"),
         ingress("good", &rewrite("/$2"), "d.test", "/app(/|$)(.*)"),
@@ -291,6 +292,7 @@ fn classic_mistakes_are_noted() {
         of(&found, name).notes.iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ")
     };
     assert!(notes("group").contains("takes a group of path /app, which has none"), "{found:?}");
+    assert!(notes("whole").ends_with("write one such as /(.*) and $1"), "{found:?}");
     assert!(notes("root").contains("what follows /app is lost"), "{found:?}");
     assert!(notes("pattern").contains("none without use-regex"), "{found:?}");
     assert!(notes("rules").contains("it serves nothing"), "{found:?}");
