@@ -4,6 +4,7 @@
 pub mod client_hello;
 mod door;
 mod names;
+mod order;
 pub mod own;
 mod pipe;
 mod places;
@@ -20,6 +21,7 @@ mod udp;
 
 pub use door::{addresses, open};
 pub use names::{Following, Resolver};
+pub use order::{Order, Whose};
 pub use pipe::{Patience, pipe};
 pub use places::{Held, Places};
 pub use reach::connect;
