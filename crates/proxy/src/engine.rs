@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stream::Places;
+use stream::{Places, Resolver};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use wire::Scratch;
@@ -173,6 +173,11 @@ impl Native {
     /// Lines of the access log and of the error log that were dropped since what takes them is too slow.
     pub fn dropped_lines(&self) -> [(&'static str, u64); 2] {
         [("access", self.access_log.dropped()), ("error", self.error_log.dropped())]
+    }
+
+    /// Who looks names up: all that ask share the questions that may be under way.
+    pub fn resolver(&self) -> &Arc<Resolver> {
+        self.compiler.resolver()
     }
 
     /// The ports, as bound.

@@ -3,6 +3,7 @@
 
 pub mod client_hello;
 mod door;
+mod followed;
 mod names;
 mod order;
 pub mod own;
@@ -10,10 +11,12 @@ mod pipe;
 mod places;
 mod ports;
 pub mod proxy_protocol;
+mod questions;
 mod reach;
 mod room;
 mod shares;
 mod streams;
+mod system;
 mod tcp;
 mod traffic;
 mod turns;

@@ -64,6 +64,11 @@ impl Compiler {
         Self { resolver, metrics, tracing, ..Self::default() }
     }
 
+    /// Who looks names up.
+    pub(crate) fn resolver(&self) -> &Arc<Resolver> {
+        &self.resolver
+    }
+
     /// How full the fullest zone is that an `http-snippet` declares.
     pub(crate) fn fullest_zone(&self) -> Crowd {
         self.zones.crowd()
@@ -414,7 +419,7 @@ impl Compiler {
         let Some(upstream) = configuration.upstreams.get(id) else {
             // No location names it any longer; requests that are on their way hold it themselves.
             if let Some(gone) = groups.remove(id) {
-                gone.resolve(None, &self.resolver);
+                gone.resolve(&Arc::default(), None, &self.resolver);
                 gone.replace(Arc::new(Endpoints::default()));
             }
             return;
@@ -423,10 +428,12 @@ impl Compiler {
         group.tell(&self.addresses);
         match &upstream.external {
             None => {
-                group.resolve(None, &self.resolver);
+                group.resolve(&upstream.namespace, None, &self.resolver);
                 group.replace(upstream.endpoints.clone());
             }
-            Some(external) => group.resolve(Some(external.clone()), &self.resolver),
+            Some(external) => {
+                group.resolve(&upstream.namespace, Some(external.clone()), &self.resolver);
+            }
         }
     }
 }
@@ -634,6 +641,7 @@ mod tests {
             id: UpstreamId::new("a"),
             endpoints: Arc::new(Endpoints { ready, draining: Vec::new() }),
             external: None,
+            namespace: "b".into(),
         };
         Configuration {
             servers: [(name, Arc::new(server))].into_iter().collect(),
