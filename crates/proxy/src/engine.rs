@@ -133,13 +133,13 @@ impl Native {
             listening.followed = Some(Followed::Copies(Arc::default()));
         }
         let metrics = options.metrics.map(|settings| Arc::new(Metrics::new(settings)));
-        let outside = listen.outside.clone();
-        let compiler = Compiler::new(outside.clone(), metrics.clone(), options.collector);
+        let compiler = Compiler::new(listen.outside.clone(), metrics.clone(), options.collector);
         let own = tls::self_signed().map_err(StartError::Certificate)?;
         let nothing =
             compiler.nothing(own).map_err(|error| StartError::Certificate(error.into()))?;
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
-        let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
+        let mut shared =
+            Shared::new(Arc::new(nothing), listening, connections, compiler.resolver().clone());
         shared.metrics = metrics;
         shared.carried = Places::new(options.carried);
         shared.sockets = Arc::new(Semaphore::new(options.sockets.min(Semaphore::MAX_PERMITS)));
