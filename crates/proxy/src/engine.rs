@@ -139,7 +139,7 @@ impl Native {
             compiler.nothing(own).map_err(|error| StartError::Certificate(error.into()))?;
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
         let mut shared =
-            Shared::new(Arc::new(nothing), listening, connections, compiler.resolver().clone());
+            Shared::new(Arc::new(nothing), listening, connections, compiler.resolver.clone());
         shared.metrics = metrics;
         shared.carried = Places::new(options.carried);
         shared.sockets = Arc::new(Semaphore::new(options.sockets.min(Semaphore::MAX_PERMITS)));
@@ -177,7 +177,7 @@ impl Native {
 
     /// Who looks names up: all that ask share the questions that may be under way.
     pub fn resolver(&self) -> &Arc<Resolver> {
-        self.compiler.resolver()
+        &self.compiler.resolver
     }
 
     /// The ports, as bound.

@@ -39,7 +39,8 @@ pub(crate) struct Compiler {
     profiles: Profiles,
     verifiers: Verifiers,
     zones: Zones,
-    resolver: Arc<Resolver>,
+    /// Who looks names up.
+    pub resolver: Arc<Resolver>,
     /// Which endpoints there are.
     pub addresses: Arc<Addresses>,
     /// Where requests are counted, if they are.
@@ -62,11 +63,6 @@ impl Compiler {
         let resolver = Arc::new(Resolver::from(outside));
         let tracing = Tracing { environment: collector, ..Tracing::default() };
         Self { resolver, metrics, tracing, ..Self::default() }
-    }
-
-    /// Who looks names up.
-    pub(crate) fn resolver(&self) -> &Arc<Resolver> {
-        &self.resolver
     }
 
     /// How full the fullest zone is that an `http-snippet` declares.
@@ -426,14 +422,9 @@ impl Compiler {
         };
         let group = group(groups, id);
         group.tell(&self.addresses);
-        match &upstream.external {
-            None => {
-                group.resolve(&upstream.namespace, None, &self.resolver);
-                group.replace(upstream.endpoints.clone());
-            }
-            Some(external) => {
-                group.resolve(&upstream.namespace, Some(external.clone()), &self.resolver);
-            }
+        group.resolve(&upstream.namespace, upstream.external.clone(), &self.resolver);
+        if upstream.external.is_none() {
+            group.replace(upstream.endpoints.clone());
         }
     }
 }
