@@ -44,6 +44,14 @@ impl HttpEngine {
         }
     }
 
+    /// Who looks names up.
+    pub(crate) fn resolver(&self) -> &Arc<Resolver> {
+        match self {
+            Self::Native(native) => native.resolver(),
+            Self::Nginx(nginx) => nginx.resolver(),
+        }
+    }
+
     /// Lets clients know that they should move elsewhere; nginx tells them when it is asked to end.
     pub(crate) fn leave(&self) {
         if let Self::Native(native) = self {

@@ -124,7 +124,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     tell_config_map(&options, &seen);
     let replica = Replica::find((cluster, admin.port()), &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
-    let streams = streams::follow(controller.known(), &listeners, room, &options.outside);
+    let streams = streams::follow(controller.known(), &listeners, room, engine.resolver());
     let (loops, known) = (controller.metrics(), controller.known());
     tell_console(&console, &options, &streams);
     console.follow(loops.clone(), known.clone());

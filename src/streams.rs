@@ -4,7 +4,6 @@ use crate::flags::Listeners;
 use crate::room::Room;
 use controller::Known;
 use exposition::Places;
-use model::Outside;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{Resolver, Streams};
@@ -22,11 +21,11 @@ pub(crate) fn follow(
     mut known: watch::Receiver<Arc<Known>>,
     listeners: &Listeners,
     room: Room,
-    outside: &Outside,
+    resolver: &Arc<Resolver>,
 ) -> Arc<Streams> {
     let addresses = listeners.bind_address.clone();
     let streams = Streams::new(addresses, room.threads, room.share(SHARE).max(1));
-    let streams = Arc::new(streams.with_resolver(Arc::new(Resolver::from(outside.clone()))));
+    let streams = Arc::new(streams.with_resolver(resolver.clone()));
     if listeners.shadow {
         return streams;
     }

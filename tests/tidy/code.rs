@@ -20,6 +20,10 @@ const LARGER: &[(&str, usize)] = &[];
 /// can name leads to no address of this machine.
 const DOORS: &[(&str, &str)] = &[
     ("crates/stream/src/door.rs", "the one door for what objects name"),
+    (
+        "crates/stream/src/system.rs",
+        "the name servers of the machine, for the door and for the names of Services",
+    ),
     ("crates/stream/src/reach.rs", "endpoints of Services, and names that the resolver has judged"),
     ("crates/stream/src/udp.rs", "the same for UDP"),
     ("crates/upstream/src/connect.rs", "endpoints, and addresses that the door has judged"),
@@ -39,6 +43,8 @@ const OPENS: &[(&str, &str)] = &[
     ("TcpSocket", "new_v6"),
     ("UdpSocket", "bind"),
     ("", "lookup_host"),
+    ("TokioResolver", "builder_tokio"),
+    ("TokioResolver", "builder_with_config"),
 ];
 /// Crates that never ship.
 const TOOLS: &[&str] =

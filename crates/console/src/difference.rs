@@ -377,7 +377,7 @@ mod tests {
         let server = Server { locations, ..Server::new(name.clone()) };
         let ready = endpoints.iter().map(|address| address.parse().expect("an address")).collect();
         let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
-        let upstream = Upstream { id: id.clone(), endpoints, external: None };
+        let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
         Configuration {
             servers: [(name, Arc::new(server))].into_iter().collect(),
             upstreams: [(id, Arc::new(upstream))].into_iter().collect(),

@@ -275,7 +275,7 @@ mod tests {
         let with = |endpoints: Endpoints| {
             let id = UpstreamId::new("shop-web-80");
             let (endpoints, external) = (Arc::new(endpoints), None);
-            let upstream = Upstream { id: id.clone(), endpoints, external };
+            let upstream = Upstream { id: id.clone(), endpoints, external, namespace: "".into() };
             let mut all = Configuration::default();
             all.upstreams.insert(id, Arc::new(upstream));
             all

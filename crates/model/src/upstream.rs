@@ -43,6 +43,9 @@ pub struct Upstream {
     pub endpoints: Arc<Endpoints>,
     /// A name to resolve instead of endpoints: host and port of an ExternalName Service.
     pub external: Option<(String, u16)>,
+    /// The namespace of the Service; none of a host that a URL names.
+    #[serde(skip)]
+    pub namespace: Arc<str>,
 }
 
 #[cfg(test)]

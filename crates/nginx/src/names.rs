@@ -36,6 +36,11 @@ impl Names {
         Self { resolver, followed: Mutex::default(), known: watch::Sender::default() }
     }
 
+    /// Who looks them up.
+    pub(crate) fn resolver(&self) -> &Arc<Resolver> {
+        &self.resolver
+    }
+
     /// Follows the names of a Configuration too. Returns when those that are new were looked up, or after [`PATIENCE`].
     pub(crate) async fn follow(&self, configuration: &Configuration) {
         let new = self.begin(configuration);
@@ -53,12 +58,14 @@ impl Names {
     fn begin(&self, configuration: &Configuration) -> Vec<Name> {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = Vec::new();
-        for name in names(configuration) {
+        for upstream in configuration.upstreams.values() {
+            let Some(name) = &upstream.external else { continue };
             if followed.contains_key(name) {
                 continue;
             }
             self.known.send_if_modified(|known| known.insert(name.clone(), None).is_some());
-            let following = self.resolver.follow(name.clone(), self.note(name.clone()));
+            let note = self.note(name.clone());
+            let following = self.resolver.follow(&upstream.namespace, name.clone(), note);
             followed.insert(name.clone(), following);
             new.push(name.clone());
         }

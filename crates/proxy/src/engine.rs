@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stream::Places;
+use stream::{Places, Resolver};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use wire::Scratch;
@@ -133,13 +133,13 @@ impl Native {
             listening.followed = Some(Followed::Copies(Arc::default()));
         }
         let metrics = options.metrics.map(|settings| Arc::new(Metrics::new(settings)));
-        let outside = listen.outside.clone();
-        let compiler = Compiler::new(outside.clone(), metrics.clone(), options.collector);
+        let compiler = Compiler::new(listen.outside.clone(), metrics.clone(), options.collector);
         let own = tls::self_signed().map_err(StartError::Certificate)?;
         let nothing =
             compiler.nothing(own).map_err(|error| StartError::Certificate(error.into()))?;
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
-        let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
+        let mut shared =
+            Shared::new(Arc::new(nothing), listening, connections, compiler.resolver.clone());
         shared.metrics = metrics;
         shared.carried = Places::new(options.carried);
         shared.sockets = Arc::new(Semaphore::new(options.sockets.min(Semaphore::MAX_PERMITS)));
@@ -173,6 +173,11 @@ impl Native {
     /// Lines of the access log and of the error log that were dropped since what takes them is too slow.
     pub fn dropped_lines(&self) -> [(&'static str, u64); 2] {
         [("access", self.access_log.dropped()), ("error", self.error_log.dropped())]
+    }
+
+    /// Who looks names up: all that ask share the questions that may be under way.
+    pub fn resolver(&self) -> &Arc<Resolver> {
+        &self.compiler.resolver
     }
 
     /// The ports, as bound.

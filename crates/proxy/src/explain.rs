@@ -11,7 +11,7 @@ use crate::phases;
 use crate::trace::{Decision, Trace, decisions};
 use crate::worker::{Shared, Worker};
 use bytes::Bytes;
-use model::{Changes, Configuration, LogTarget, Outside};
+use model::{Changes, Configuration, LogTarget};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -178,7 +178,7 @@ pub(crate) fn worker(
     };
     let log = Writer::start("access-log", LogTarget::Stderr)
         .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
-    let shared = Arc::new(Shared::new(generation.clone(), listening, 1, &Outside::default()));
+    let shared = Arc::new(Shared::new(generation.clone(), listening, 1, Arc::default()));
     Ok(Rc::new(Worker::new(shared, AccessLog::new(log))))
 }
 

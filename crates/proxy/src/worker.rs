@@ -25,7 +25,6 @@ use crate::trace::Sampled;
 use crate::under_way::{Stream, UnderWay};
 use crate::young::Youth;
 use arc_swap::{ArcSwap, Cache};
-use model::Outside;
 use request_metrics::{Connections, Metrics};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -35,7 +34,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use stream::Places;
+use stream::{Places, Resolver};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
@@ -113,7 +112,7 @@ impl Shared {
         generation: Arc<Generation>,
         listening: Listening,
         connections: usize,
-        outside: &Outside,
+        resolver: Arc<Resolver>,
     ) -> Self {
         Self {
             current: Arc::new(ArcSwap::new(generation)),
@@ -126,7 +125,7 @@ impl Shared {
             verifier: Verifier::default(),
             digests: Digests::default(),
             answers: Answers::default(),
-            names: Names::new(outside.clone()),
+            names: Names::new(resolver),
             geoip: Arc::default(),
             scratch: Scratch::default(),
             load: Arc::default(),

@@ -1,19 +1,39 @@
 //! The one door out for what objects name. A name is resolved here and nowhere else, so that the addresses behind it
 //! are checked, whatever the name looks like and however often its answer changes.
 
+use crate::system::{Kinds, System};
 use model::Outside;
 use std::io;
-use std::net::SocketAddr;
-use tokio::net::{TcpStream, lookup_host};
+use std::net::{IpAddr, SocketAddr};
+use tokio::net::TcpStream;
 
-/// The addresses of a host to which objects may lead, in the order of the answer.
+/// The addresses of a host to which objects may lead. Whoever calls it bounds how many ask at a time.
 ///
 /// # Errors
 /// The host has no address, or none outside.
 pub async fn addresses(host: &str, port: u16, outside: &Outside) -> io::Result<Vec<SocketAddr>> {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = lookup_host((bare, port)).await?;
-    let found: Vec<_> = found.filter(|address| outside.permits(address.ip())).collect();
+    let host = bare(host);
+    let system = System::read()?;
+    let found = match system.known(host) {
+        Some(found) => found,
+        None => system.ask(host, Kinds::Both).await?,
+    };
+    permitted(found.0, port, outside)
+}
+
+/// An address without the brackets of a URL; a name as it is.
+pub(crate) fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Those of the addresses to which objects may lead.
+pub(crate) fn permitted(
+    found: Vec<IpAddr>,
+    port: u16,
+    outside: &Outside,
+) -> io::Result<Vec<SocketAddr>> {
+    let found = found.into_iter().filter(|address| outside.permits(*address));
+    let found: Vec<_> = found.map(|address| SocketAddr::new(address, port)).collect();
     if found.is_empty() {
         let message = "none of its addresses may be reached by what an object names";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));

@@ -3,16 +3,20 @@
 
 pub mod client_hello;
 mod door;
+mod followed;
 mod names;
+mod order;
 pub mod own;
 mod pipe;
 mod places;
 mod ports;
 pub mod proxy_protocol;
+mod questions;
 mod reach;
 mod room;
 mod shares;
 mod streams;
+mod system;
 mod tcp;
 mod traffic;
 mod turns;
@@ -20,6 +24,7 @@ mod udp;
 
 pub use door::{addresses, open};
 pub use names::{Following, Resolver};
+pub use order::{Order, Whose};
 pub use pipe::{Patience, pipe};
 pub use places::{Held, Places};
 pub use reach::connect;

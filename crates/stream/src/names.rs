@@ -1,29 +1,39 @@
 //! Names of ExternalName Services, followed for both engines in one way: looked up again when their time is over (RFC
 //! 1035 section 3.2.1, TTL), with the search domains and `ndots` of /etc/resolv.conf, IPv4 before IPv6
-//! (compat/behaviour.md section 7).
+//! (compat/behaviour.md section 7). Hosts that only a request names are asked for beside them.
 
+use crate::door;
+use crate::followed::{Followed, Name};
+use crate::order::Whose;
+use crate::questions::{Questions, whose};
+use crate::system::{Current, Kinds, System};
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::LookupIpStrategy;
-use hickory_resolver::net::NetError;
 use model::{Endpoints, Outside};
 use std::fmt;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
-/// No name is looked up more often, whatever its TTL.
-const LEAST: Duration = Duration::from_secs(1);
-/// Nor less often.
+/// No name is looked up less often, if it has an answer.
 const MOST: Duration = Duration::from_secs(300);
-/// When a lookup that failed is tried again.
+/// When a lookup that failed is tried again; that doubles with each one that fails.
 const RETRY: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(120);
+/// How long a question may take about a name that is followed, and about one that a request waits for (nginx:
+/// resolver_timeout); the latter waits no longer than that for its turn.
+const FOLLOWED: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks names up, each beside the others; /etc/resolv.conf is read when the first one needs it.
+/// Looks names up, each beside the others as long as there are few.
 #[derive(Default)]
 pub struct Resolver {
-    system: Mutex<Option<Arc<TokioResolver>>>,
+    current: Current,
+    questions: Arc<Questions>,
+    followed: Arc<Followed>,
     outside: Outside,
 }
 
@@ -36,7 +46,7 @@ impl fmt::Debug for Resolver {
 impl From<TokioResolver> for Resolver {
     /// One that asks other name servers than /etc/resolv.conf says.
     fn from(system: TokioResolver) -> Self {
-        Self { system: Mutex::new(Some(Arc::new(system))), ..Self::default() }
+        Self { current: Current::fixed(System::from(system)), ..Self::default() }
     }
 }
 
@@ -63,64 +73,100 @@ impl Resolver {
         &self.outside
     }
 
-    /// Tells the endpoints at the addresses of a name, host and port, now and whenever they were looked up again. A
-    /// lookup that fails leaves the last good answer; where there is none yet, there are no endpoints. Must be called
-    /// within a tokio runtime.
+    /// Tells the endpoints at the addresses of a name, host and port, now and whenever they were looked up again; it is
+    /// this namespace's. A lookup that fails leaves the last good answer; where there is none yet, there are no
+    /// endpoints. Must be called within a tokio runtime.
     pub fn follow(
         self: &Arc<Self>,
+        namespace: &Arc<str>,
         name: (String, u16),
         tell: impl Fn(Arc<Endpoints>) + Send + 'static,
     ) -> Following {
-        Following(tokio::spawn(self.clone().keep_up(name, tell)))
+        let whose = whose(namespace, &name.0);
+        let counted = self.followed.enter(&whose.namespace);
+        Following(tokio::spawn(self.clone().keep_up(name, whose, counted, tell)))
+    }
+
+    /// The addresses of a host for a request of this namespace, of those to which objects may lead.
+    ///
+    /// # Errors
+    /// The host has no address, or none outside; of the kind `WouldBlock`, if so many questions were under way that it
+    /// was not asked for.
+    pub async fn addresses(
+        &self,
+        namespace: &Arc<str>,
+        host: &str,
+        port: u16,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let host = door::bare(host);
+        let found = self.ask(&whose(namespace, host), host, Kinds::Both).await?;
+        door::permitted(found.0, port, &self.outside)
     }
 
     async fn keep_up(
         self: Arc<Self>,
         (host, port): (String, u16),
+        whose: Whose,
+        counted: Name,
         tell: impl Fn(Arc<Endpoints>) + Send + 'static,
     ) {
-        let (mut has_answer, mut fails) = (false, false);
+        let (mut has_answer, mut failures) = (false, 0_u32);
         loop {
-            let pause = match self.lookup(&host).await {
-                Ok((addresses, valid)) => {
-                    (has_answer, fails) = (true, false);
+            let pause = match self.ask(&whose, &host, Kinds::One).await {
+                Ok((addresses, until)) => {
+                    (has_answer, failures) = (true, 0);
                     tell(Arc::new(Endpoints::of_name(addresses, port, &self.outside)));
-                    valid.clamp(LEAST, MOST)
+                    until.saturating_duration_since(Instant::now()).min(MOST)
                 }
                 Err(error) => {
                     // Said once until it succeeds again, not every few seconds.
-                    if !std::mem::replace(&mut fails, true) {
-                        tracing::warn!(host, %error, "the name of an ExternalName Service cannot be resolved");
+                    if failures == 0
+                        && let Some(left_out) = counted.line()
+                    {
+                        let namespace = &*whose.namespace;
+                        tracing::warn!(host, namespace, left_out, %error, "the name of an ExternalName Service cannot be resolved");
                     }
                     if !has_answer {
                         tell(Arc::default());
                     }
-                    RETRY
+                    failures = failures.saturating_add(1);
+                    pause_after(failures)
                 }
             };
             #[expect(clippy::disallowed_methods, reason = "names are asked again by the clock")]
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(pause.max(counted.least())).await;
         }
     }
 
-    /// The addresses of a name, and how long they hold.
-    async fn lookup(&self, host: &str) -> Result<(Vec<IpAddr>, Duration), NetError> {
-        let found = self.system()?.lookup_ip(host).await?;
-        let valid = found.valid_until().saturating_duration_since(Instant::now());
-        Ok((found.iter().collect(), valid))
-    }
-
-    fn system(&self) -> Result<Arc<TokioResolver>, NetError> {
-        let mut system = self.system.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(resolver) = &*system {
-            return Ok(resolver.clone());
+    /// The addresses of a name and until when they hold, when it is its turn.
+    async fn ask(
+        &self,
+        whose: &Whose,
+        host: &str,
+        kinds: Kinds,
+    ) -> io::Result<(Vec<IpAddr>, Instant)> {
+        let system = self.current.get()?;
+        if let Some(found) = system.known(host) {
+            return Ok(found);
         }
-        let mut builder = TokioResolver::builder_tokio()?;
-        builder.options_mut().ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
-        let resolver = Arc::new(builder.build()?);
-        *system = Some(resolver.clone());
-        Ok(resolver)
+        let turn = self.questions.turn(whose);
+        let (turn, patience) = match kinds {
+            Kinds::One => (turn.await, FOLLOWED),
+            Kinds::Both => {
+                let full = |_| io::Error::new(io::ErrorKind::WouldBlock, "too many questions wait");
+                (timeout(PATIENCE, turn).await.map_err(full)?, PATIENCE)
+            }
+        };
+        let found = timeout(patience, system.ask(host, kinds)).await;
+        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        turn.end(found.is_ok());
+        found
     }
+}
+
+/// How long a name is left alone that could not be looked up so many times.
+fn pause_after(failures: u32) -> Duration {
+    RETRY.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST)
 }
 
 /// A name that is followed, for whoever asks for its endpoints.
@@ -133,10 +179,11 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    pub(crate) fn new(resolver: &Arc<Resolver>, name: (String, u16)) -> Self {
+    pub(crate) fn new(resolver: &Arc<Resolver>, namespace: &Arc<str>, name: (String, u16)) -> Self {
         let (sender, known) = watch::channel(None);
         let tell = move |endpoints| drop(sender.send_replace(Some(endpoints)));
-        Self { name: name.clone(), known, _following: resolver.follow(name, tell) }
+        let following = resolver.follow(namespace, name.clone(), tell);
+        Self { name, known, _following: following }
     }
 
     /// The endpoints; waits until it was looked up for the first time.
@@ -144,5 +191,16 @@ impl Named {
         let mut known = self.known.clone();
         let found = known.wait_for(Option::is_some).await;
         found.ok().and_then(|found| found.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pause_after;
+
+    #[test]
+    fn a_name_that_fails_is_asked_more_and_more_rarely() {
+        let pauses = [1, 2, 3, 6, 7, u32::MAX].map(|failures| pause_after(failures).as_secs());
+        assert_eq!(pauses, [2, 4, 8, 64, 120, 120]);
     }
 }

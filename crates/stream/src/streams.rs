@@ -238,7 +238,9 @@ impl Streams {
         let name = stream.external.as_ref()?;
         let before = open.and_then(|open| open.plan.borrow().named.clone());
         let same = before.filter(|before| before.name == *name);
-        Some(same.unwrap_or_else(|| Arc::new(Named::new(&self.resolver, name.clone()))))
+        Some(same.unwrap_or_else(|| {
+            Arc::new(Named::new(&self.resolver, &stream.namespace, name.clone()))
+        }))
     }
 
     /// Places for connections and for sessions of UDP: those that are taken, all of them, and how often

@@ -135,8 +135,13 @@ impl Group {
         self.members.tell(addresses);
     }
 
-    /// Follows a name from now on (host and port of an ExternalName Service), or none.
-    pub fn resolve(&self, name: Option<(String, u16)>, resolver: &Arc<Resolver>) {
+    /// Follows a name of a namespace from now on (host and port of an ExternalName Service), or none.
+    pub fn resolve(
+        &self,
+        namespace: &Arc<str>,
+        name: Option<(String, u16)>,
+        resolver: &Arc<Resolver>,
+    ) {
         let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         if resolving.as_ref().map(|(name, _)| name) == name.as_ref() {
             return;
@@ -144,7 +149,7 @@ impl Group {
         *resolving = name.map(|name| {
             let members = self.members.clone();
             let tell = move |endpoints| members.replace(endpoints);
-            (name.clone(), resolver.follow(name, tell))
+            (name.clone(), resolver.follow(namespace, name, tell))
         });
     }
 
@@ -229,11 +234,11 @@ mod tests {
         server.says("db.example", Says::Addresses(vec![ip(7)], 1));
         let before = Endpoints { ready: vec![SocketAddr::new(ip(1), 80)], draining: Vec::new() };
         let group = Group::new(UpstreamId::new("demo-db-80"), Arc::new(before));
-        group.resolve(Some(("db.example".to_owned(), 80)), &resolver);
+        group.resolve(&"demo".into(), Some(("db.example".to_owned(), 80)), &resolver);
         until(&group, &[ip(7)]).await;
         server.says("db.example", Says::Addresses(vec![ip(8)], 1));
         until(&group, &[ip(8)]).await;
-        group.resolve(Some(("nobody.example".to_owned(), 80)), &resolver);
+        group.resolve(&"demo".into(), Some(("nobody.example".to_owned(), 80)), &resolver);
         until(&group, &[]).await;
     }
 }

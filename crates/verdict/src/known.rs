@@ -165,6 +165,7 @@ fn filled(upstream: &Upstream) -> Upstream {
         id: upstream.id.clone(),
         endpoints: Arc::new(Endpoints { ready: vec![NOBODY], draining: Vec::new() }),
         external: None,
+        namespace: upstream.namespace.clone(),
     }
 }
 

@@ -97,7 +97,8 @@ mod tests {
             let ready = (first..ENDPOINTS).chain(first..=first).map(address).collect();
             let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
             let id = UpstreamId::new(upstream);
-            let upstream = Upstream { id: id.clone(), endpoints, external: None };
+            let upstream =
+                Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
             serving.upstreams.insert(id.clone(), Arc::new(upstream));
             let mut server = Server::new(ServerName::new(host));
             server.locations.push(location(id.as_str()));

@@ -178,6 +178,11 @@ impl Nginx {
         &self.inner.environment
     }
 
+    /// Who looks names up: all that ask share the questions that may be under way.
+    pub fn resolver(&self) -> &Arc<Resolver> {
+        self.inner.names.resolver()
+    }
+
     /// What is being served, from one change to the next.
     pub fn serving(&self) -> watch::Receiver<Configuration> {
         self.inner.serving.subscribe()

@@ -347,7 +347,7 @@ mod tests {
             "[2001:db8::1]:80".parse().expect("an address"),
         ];
         let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
-        let upstream = Upstream { id: id.clone(), endpoints, external: None };
+        let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
         configuration.upstreams.insert(id.clone(), Arc::new(upstream));
         let key = Template::parse("$request_uri").expect("a variable");
         let size = NonZeroU32::new(2).expect("not zero");
@@ -408,7 +408,8 @@ mod tests {
         let mut configuration = Configuration::default();
         let id = UpstreamId::new("demo-cart-80");
         let external = Some(("db.example".to_owned(), 80));
-        let upstream = Upstream { id: id.clone(), endpoints: Arc::default(), external };
+        let upstream =
+            Upstream { id: id.clone(), endpoints: Arc::default(), external, namespace: "".into() };
         configuration.upstreams.insert(id.clone(), Arc::new(upstream));
         let mut server = Server::new(ServerName::new("shop.example"));
         server.locations.push(location(Policy::default(), None));

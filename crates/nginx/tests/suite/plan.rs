@@ -29,7 +29,7 @@ fn location(policy: Policy) -> Location {
 fn upstream(addresses: &[&str]) -> Arc<Upstream> {
     let ready = addresses.iter().map(|text| text.parse().expect("an address")).collect();
     let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
-    Arc::new(Upstream { id: id(), endpoints, external: None })
+    Arc::new(Upstream { id: id(), endpoints, external: None, namespace: "".into() })
 }
 
 fn before() -> Configuration {

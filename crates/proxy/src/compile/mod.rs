@@ -39,7 +39,8 @@ pub(crate) struct Compiler {
     profiles: Profiles,
     verifiers: Verifiers,
     zones: Zones,
-    resolver: Arc<Resolver>,
+    /// Who looks names up.
+    pub resolver: Arc<Resolver>,
     /// Which endpoints there are.
     pub addresses: Arc<Addresses>,
     /// Where requests are counted, if they are.
@@ -414,19 +415,16 @@ impl Compiler {
         let Some(upstream) = configuration.upstreams.get(id) else {
             // No location names it any longer; requests that are on their way hold it themselves.
             if let Some(gone) = groups.remove(id) {
-                gone.resolve(None, &self.resolver);
+                gone.resolve(&Arc::default(), None, &self.resolver);
                 gone.replace(Arc::new(Endpoints::default()));
             }
             return;
         };
         let group = group(groups, id);
         group.tell(&self.addresses);
-        match &upstream.external {
-            None => {
-                group.resolve(None, &self.resolver);
-                group.replace(upstream.endpoints.clone());
-            }
-            Some(external) => group.resolve(Some(external.clone()), &self.resolver),
+        group.resolve(&upstream.namespace, upstream.external.clone(), &self.resolver);
+        if upstream.external.is_none() {
+            group.replace(upstream.endpoints.clone());
         }
     }
 }
@@ -634,6 +632,7 @@ mod tests {
             id: UpstreamId::new("a"),
             endpoints: Arc::new(Endpoints { ready, draining: Vec::new() }),
             external: None,
+            namespace: "b".into(),
         };
         Configuration {
             servers: [(name, Arc::new(server))].into_iter().collect(),

@@ -47,7 +47,7 @@ pub(crate) fn put_upstream(
 ) -> UpstreamId {
     let id = UpstreamId::new(id);
     let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
-    let upstream = Upstream { id: id.clone(), endpoints, external: None };
+    let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
     configuration.upstreams.insert(id.clone(), Arc::new(upstream));
     id
 }

@@ -27,9 +27,13 @@ struct Told {
 
 impl Told {
     fn of(resolver: &Arc<Resolver>, name: &str) -> Self {
+        Self::in_namespace(resolver, "demo", name)
+    }
+
+    fn in_namespace(resolver: &Arc<Resolver>, namespace: &str, name: &str) -> Self {
         let (sender, answers) = mpsc::channel(1000);
         let tell = move |endpoints| sender.try_send(endpoints).expect("there is room");
-        Self { following: resolver.follow((name.to_owned(), 80), tell), answers }
+        Self { following: resolver.follow(&namespace.into(), (name.to_owned(), 80), tell), answers }
     }
 
     /// The addresses of the next answer.
@@ -110,6 +114,25 @@ async fn a_name_without_an_answer_delays_no_other_one() {
     assert!(slow.answers.try_recv().is_err(), "nothing is known of it yet");
     server.says("slow.example", addresses(&["192.0.2.8"]));
     assert_eq!(slow.next().await, ips(&["192.0.2.8"]));
+}
+
+#[tokio::test]
+async fn very_many_names_without_an_answer_are_few_questions_and_leave_other_namespaces_theirs() {
+    let (server, resolver) = bed().await;
+    let names: Vec<_> = (0..200).map(|number| format!("n{number}.slow.example")).collect();
+    names.iter().for_each(|name| server.says(name, Says::Nothing));
+    server.says("db.example", addresses(&["192.0.2.7"]));
+    let follow = |name: &String| Told::in_namespace(&resolver, "evil", name);
+    let slow: Vec<_> = names.iter().map(follow).collect();
+    let asked = || names.iter().filter(|name| server.asked(name) > 0).count();
+    eventually(PATIENCE, || async { (asked() >= 8).then_some(()) }).await.expect("some are asked");
+    assert_eq!(Told::of(&resolver, "db.example").next().await, ips(&["192.0.2.7"]));
+    assert!(asked() <= 16, "a quarter of 32 at a time: {}", asked());
+    drop(slow);
+    // Who is not followed any longer is not asked for, and leaves its turn to others.
+    server.says("new.example", addresses(&["192.0.2.9"]));
+    let mut new = Told::in_namespace(&resolver, "evil", "new.example");
+    assert_eq!(new.next().await, ips(&["192.0.2.9"]));
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 
 mod fetch;
 mod message;
-mod order;
 mod refresh;
 #[cfg(test)]
 mod share_tests;

@@ -2,7 +2,6 @@
 //! ends, and more and more rarely while there is none.
 
 use super::message::{Question, question, responder_of};
-use super::order::{Order, Whose};
 use super::{Staples, address, fetch};
 use crate::Certificates;
 use arc_swap::ArcSwap;
@@ -11,11 +10,14 @@ use rustls::sign::CertifiedKey;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use stream::{Order, Whose};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use wire::since_epoch;
 
+/// Questions on their way at a time.
+const AT_ONCE: usize = 8;
 /// The first pause after a failure; it doubles up to the longest one.
 const PAUSE: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -49,7 +51,6 @@ enum Failed {
 }
 
 /// The certificates that are asked about, and in which order.
-#[derive(Default)]
 struct Turns {
     all: BTreeMap<usize, Turn>,
     order: Order,
@@ -64,7 +65,7 @@ pub(super) async fn run(
     mut wants: mpsc::Receiver<Arc<CertifiedKey>>,
     certificates: Arc<ArcSwap<Certificates>>,
 ) {
-    let mut turns = Turns::default();
+    let mut turns = Turns::new();
     loop {
         let due = turns.order.due();
         tokio::select! {
@@ -90,6 +91,11 @@ pub(super) async fn run(
 }
 
 impl Turns {
+    fn new() -> Self {
+        let order = Order::new(AT_ONCE);
+        Self { all: BTreeMap::new(), order, asking: JoinSet::new(), about: HashMap::new() }
+    }
+
     /// Asks about a certificate, too, if it is still served; whoever shows it says so again.
     fn add(&mut self, key: Arc<CertifiedKey>, certificates: &Certificates) {
         let id = address(&key);

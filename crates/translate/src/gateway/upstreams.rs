@@ -66,7 +66,8 @@ impl Gateways {
             let root = if name.ends_with('.') { "" } else { "." };
             (format!("{name}{root}"), port)
         });
-        let upstream = Upstream { id: id.clone(), endpoints, external };
+        let upstream =
+            Upstream { id: id.clone(), endpoints, external, namespace: port.0.namespace.clone() };
         if configuration.upstreams.get(&id).is_none_or(|known| **known != upstream) {
             configuration.upstreams.insert(id, Arc::new(upstream));
         }

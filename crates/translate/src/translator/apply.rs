@@ -275,6 +275,7 @@ impl Translator {
                 id: id.clone(),
                 endpoints: Arc::new(behind.endpoints),
                 external: behind.external,
+                namespace: target.service().map(|key| key.namespace.clone()).unwrap_or_default(),
             };
             if self.configuration.upstreams.get(&id).is_none_or(|old| **old != upstream) {
                 self.configuration.upstreams.insert(id.clone(), Arc::new(upstream));

@@ -128,9 +128,10 @@ pub(crate) fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Confi
         let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
         configuration.servers.insert(name, Arc::new(server));
         let endpoints = Arc::new(Endpoints { ready: vec![*address], draining: Vec::new() });
-        configuration
-            .upstreams
-            .insert(id.clone(), Arc::new(Upstream { id, endpoints, external: None }));
+        configuration.upstreams.insert(
+            id.clone(),
+            Arc::new(Upstream { id, endpoints, external: None, namespace: "".into() }),
+        );
     }
     configuration
 }

@@ -18,7 +18,12 @@ use std::time::Duration;
 fn put(configuration: &mut Configuration, id: &str, address: Option<SocketAddr>) -> UpstreamId {
     let id = UpstreamId::new(id);
     let endpoints = Endpoints { ready: address.into_iter().collect(), draining: Vec::new() };
-    let upstream = Upstream { id: id.clone(), endpoints: Arc::new(endpoints), external: None };
+    let upstream = Upstream {
+        id: id.clone(),
+        endpoints: Arc::new(endpoints),
+        external: None,
+        namespace: "".into(),
+    };
     configuration.upstreams.insert(id.clone(), Arc::new(upstream));
     id
 }

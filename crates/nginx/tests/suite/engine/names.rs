@@ -31,7 +31,8 @@ fn options_with(environment: Environment, server: &NameServer) -> Options {
 fn stands_for(configuration: &mut Configuration, host: &str, name: &str, port: u16) {
     let id = UpstreamId::new(format!("demo-{host}-80"));
     let external = Some((name.to_owned(), port));
-    let upstream = Upstream { id: id.clone(), endpoints: Arc::default(), external };
+    let upstream =
+        Upstream { id: id.clone(), endpoints: Arc::default(), external, namespace: "".into() };
     configuration.upstreams.insert(id, Arc::new(upstream));
 }
 

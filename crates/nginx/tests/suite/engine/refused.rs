@@ -98,7 +98,7 @@ fn add(all: &mut Configuration, host: &str, name: &str, path: &str, to: Option<S
 fn upstream(all: &mut Configuration, id: &str, to: SocketAddr) {
     let id = UpstreamId::new(id);
     let endpoints = Arc::new(Endpoints { ready: vec![to], draining: Vec::new() });
-    let upstream = Upstream { id: id.clone(), endpoints, external: None };
+    let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
     all.upstreams.insert(id, Arc::new(upstream));
 }
 

@@ -43,7 +43,7 @@ fn upstreams(nginx: &Nginx, named: &[(&str, &[u8])]) -> Configuration {
         let ready = hosts.iter().map(|host| SocketAddr::from(([127, 0, 0, *host], nginx.backend)));
         let endpoints = Arc::new(Endpoints { ready: ready.collect(), draining: Vec::new() });
         let id = UpstreamId::new(*name);
-        let upstream = Upstream { id: id.clone(), endpoints, external: None };
+        let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
         configuration.upstreams.insert(id, Arc::new(upstream));
     }
     configuration

@@ -125,7 +125,12 @@ impl World {
         let before = self.configuration.upstreams.get(id).map(|upstream| &upstream.endpoints);
         let mut endpoints = before.map(|endpoints| Endpoints::clone(endpoints)).unwrap_or_default();
         change(&mut endpoints, &self.endpoints, &mut self.rng);
-        let upstream = Upstream { id: id.clone(), endpoints: Arc::new(endpoints), external: None };
+        let upstream = Upstream {
+            id: id.clone(),
+            endpoints: Arc::new(endpoints),
+            external: None,
+            namespace: "".into(),
+        };
         self.configuration.upstreams.insert(id.clone(), Arc::new(upstream));
     }
 

@@ -1,29 +1,30 @@
-//! Which certificate is asked about next: namespaces take turns, none has more than a quarter of the questions on their
-//! way, and responders that did not answer in time have a quarter together.
+//! Which question goes next, where strangers are asked: namespaces take turns, none has more than a quarter of the
+//! questions on their way, and those who did not answer in time have a quarter together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Questions on their way at a time.
-const AT_ONCE: usize = 8;
-/// Those of one namespace, and those to responders that did not answer in time.
-const QUARTER: usize = AT_ONCE / 4;
-/// How long that is held against a responder.
+/// How long it is held against somebody that he did not answer in time.
 const HELD: Duration = Duration::from_secs(3600);
 
-/// Whose a certificate is, and who is asked about it.
+/// Whose a question is, and who is asked.
 #[derive(Clone, Debug)]
-pub(super) struct Whose {
-    pub(super) namespace: Arc<str>,
-    /// Host and port, as the certificate names them.
-    pub(super) responder: Arc<str>,
+pub struct Whose {
+    /// The namespace whose share it has.
+    pub namespace: Arc<str>,
+    /// Who answers, by a name that is his alone in this namespace.
+    pub responder: Arc<str>,
 }
 
 /// Those who wait for a question, and those whose question is on its way.
-#[derive(Debug, Default)]
-pub(super) struct Order {
+#[derive(Debug)]
+pub struct Order {
+    /// Questions on their way at a time.
+    at_once: usize,
+    /// Those of one namespace, and those to responders that did not answer in time.
+    quarter: usize,
     namespaces: BTreeMap<Arc<str>, Share>,
     running: usize,
     running_late: usize,
@@ -44,7 +45,7 @@ struct Share {
     /// The number of its last turn.
     turn: u64,
     /// Responders that did not answer in time, and how long that is held against them. It counts for this namespace
-    /// alone: its certificates may name the responders of others, and what they do there is theirs. There are no more
+    /// alone: its objects may name the responders of others, and what they do there is theirs. There are no more
     /// than can run out of time meanwhile.
     silent: BTreeMap<Arc<str>, Instant>,
 }
@@ -59,21 +60,38 @@ struct Candidate<'a> {
 }
 
 impl Order {
+    /// Nobody yet, for so many questions at a time.
+    pub fn new(at_once: usize) -> Self {
+        let quarter = (at_once / 4).max(1);
+        let namespaces = BTreeMap::new();
+        Self { at_once, quarter, namespaces, running: 0, running_late: 0, turns: 0 }
+    }
+
     /// Somebody waits, from this moment on.
-    pub(super) fn wait(&mut self, whose: &Whose, id: usize, at: Instant) {
+    pub fn wait(&mut self, whose: &Whose, id: usize, at: Instant) {
         let share = self.namespaces.entry(whose.namespace.clone()).or_default();
         let is_late = share.silent.contains_key(&whose.responder);
         share.list(is_late).insert((at, id), whose.responder.clone());
     }
 
+    /// Somebody who waited from that moment on went away.
+    pub fn leave(&mut self, whose: &Whose, id: usize, at: Instant) {
+        let Some(share) = self.namespaces.get_mut(&whose.namespace) else { return };
+        share.prompt.remove(&(at, id));
+        share.late.remove(&(at, id));
+        if share.is_over() {
+            self.namespaces.remove(&whose.namespace);
+        }
+    }
+
     /// When it is somebody's turn; none if nobody waits, or a question has to end before.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub fn due(&self) -> Option<Instant> {
         self.candidates().map(|one| one.at).min()
     }
 
     /// Whose turn it is: of the namespace that had none for longest, the one that is due for longest; and whether it
     /// counts as late.
-    pub(super) fn next(&mut self, now: Instant) -> Option<(usize, bool)> {
+    pub fn next(&mut self, now: Instant) -> Option<(usize, bool)> {
         let due = self.candidates().filter(|one| one.at <= now);
         let first = due.min_by_key(|one| (one.turn, one.is_late, one.at))?;
         let (namespace, Candidate { is_late, at, id, .. }) = (first.namespace.clone(), first);
@@ -87,13 +105,7 @@ impl Order {
     }
 
     /// A question has ended, and whether its responder was heard in time; none if nobody was asked.
-    pub(super) fn end(
-        &mut self,
-        whose: &Whose,
-        was_late: bool,
-        in_time: Option<bool>,
-        now: Instant,
-    ) {
+    pub fn end(&mut self, whose: &Whose, was_late: bool, in_time: Option<bool>, now: Instant) {
         self.running -= 1;
         self.running_late -= usize::from(was_late);
         let Some(share) = self.namespaces.get_mut(&whose.namespace) else { return };
@@ -115,9 +127,9 @@ impl Order {
 
     /// The first ones of each namespace for whom there is room.
     fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
-        let has_room = self.running < AT_ONCE;
-        let has_late = self.running_late < QUARTER;
-        let with_room = move |share: &&Share| has_room && share.running < QUARTER;
+        let has_room = self.running < self.at_once;
+        let has_late = self.running_late < self.quarter;
+        let with_room = move |share: &Share| has_room && share.running < self.quarter;
         let all = self.namespaces.iter().filter(move |(_, share)| with_room(share));
         all.flat_map(move |(namespace, share)| {
             let late = Some(&share.late).filter(|_| has_late);
@@ -153,16 +165,24 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, HELD, Order, QUARTER, Whose};
+    use super::{HELD, Order, Whose};
     use std::collections::BTreeMap;
     use std::time::Duration;
     use tokio::time::Instant;
 
+    const AT_ONCE: usize = 8;
+    const QUARTER: usize = 2;
+
     /// Those who were told to wait, by their numbers.
-    #[derive(Default)]
     struct Bed {
         order: Order,
         all: BTreeMap<usize, Whose>,
+    }
+
+    impl Default for Bed {
+        fn default() -> Self {
+            Self { order: Order::new(AT_ONCE), all: BTreeMap::new() }
+        }
     }
 
     impl Bed {
@@ -258,6 +278,9 @@ mod tests {
             let (id, was_late) = bed.order.next(now).expect("it is its turn");
             bed.order.end(&bed.all[&id], was_late, Some(in_time), now);
         }
+        let whose = bed.all.values().next().expect("there are some").clone();
+        bed.order.wait(&whose, 1, now);
+        bed.order.leave(&whose, 1, now);
         assert!(bed.order.namespaces.is_empty(), "{:?}", bed.order);
         assert_eq!((bed.order.running, bed.order.running_late), (0, 0));
     }
