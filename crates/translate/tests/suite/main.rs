@@ -7,6 +7,7 @@ mod canaries;
 mod cases;
 mod certificates;
 mod check;
+mod classes;
 mod documentation;
 mod endpoints;
 mod hosts;
