@@ -3,6 +3,7 @@
 mod apply;
 mod certificates;
 mod classes;
+mod guards;
 mod routes;
 mod secrets;
 mod streams;
@@ -23,6 +24,7 @@ use crate::snippets::ForAll;
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use classes::NamedClasses;
+use guards::Guards;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
 use model::{
@@ -80,6 +82,7 @@ pub struct Translator {
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
     secrets: Secrets,
+    guards: Guards,
     passwords: PasswordFiles,
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
@@ -102,6 +105,7 @@ pub struct Translator {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Finder {
     ConfigMap,
+    Guards,
     Classes,
     DefaultCertificate,
     DefaultBackend,
@@ -148,6 +152,7 @@ impl Translator {
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
             secrets: Secrets::default(),
+            guards: Guards::default(),
             passwords: PasswordFiles::default(),
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
@@ -172,7 +177,9 @@ impl Translator {
     pub fn update(&mut self, snapshot: &Snapshot) -> Translation {
         let before = self.configuration.clone();
         let is_first = self.ground.is_none();
-        let snapshot = &self.secrets.follow(snapshot, &mut self.ledger);
+        let snapshot = self.secrets.follow(snapshot, &mut self.ledger);
+        let (options, passwords) = (&self.options, &self.passwords);
+        let snapshot = &self.guards.follow(snapshot, options, passwords, &mut self.ledger);
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let touched = Touched::between(&old, snapshot);
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };

@@ -10,6 +10,7 @@ mod check;
 mod classes;
 mod documentation;
 mod endpoints;
+mod guards;
 mod hosts;
 mod in_force;
 mod incremental;
