@@ -77,6 +77,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         configuration: known.serving.clone(),
         problems: known.problems.clone(),
         served: known.served.clone(),
+        without_class: known.without_class,
         kept: known.kept.clone(),
         statuses: known.statuses.clone(),
         changes: Changes::default(),

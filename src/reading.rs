@@ -89,6 +89,12 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         sources::first_snapshot(source, &options)?
     };
     let assumed = if is_folder { assume_class(&mut snapshot, &options) } else { None };
+    if !is_folder {
+        note!(
+            "flags of a controller that runs are not read from its Deployment: give those that say what is served, such \
+             as --ingress-class, --controller-class and --watch-namespace, here, too"
+        );
+    }
     for path in passed_over {
         let message = "is passed over, as its name ends neither in .yaml, .yml nor .json: rename it, unpack it, or \
             take it away";

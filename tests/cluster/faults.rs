@@ -300,10 +300,51 @@ fn a_kind_that_may_not_be_listed_is_told_and_the_rest_is_served() {
         );
         cluster.apply(&by_annotation).await?;
         let kubeconfig = cluster.kubeconfig_of("fairway", "poor").await?;
-        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;
+        let one_namespace = ["--watch-namespace", "demo"];
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &one_namespace)?;
         fairway.ready().await?;
         fairway.answers("old.test", "/", 200).await?;
         ensure!(fairway.said().contains("ingressclasses"), "it does not say what it may not do");
+        fairway.stop().await
+    });
+}
+
+/// The right to IngressClasses, for ServiceAccount `poor`.
+const CLASSES: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: poor-classes}
+rules: [{apiGroups: [networking.k8s.io], resources: [ingressclasses], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: poor-classes}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poor-classes}
+subjects: [{kind: ServiceAccount, name: poor, namespace: fairway}]
+";
+
+#[test]
+fn a_replica_without_the_right_to_classes_that_ingresses_name_is_not_ready() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        cluster.fairway_kubeconfig().await?;
+        cluster.apply(POOR).await?;
+        let kubeconfig = cluster.kubeconfig_of("fairway", "poor").await?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &["--enable-metrics"])?;
+        eventually("it to say what it waits for", PATIENCE, async || {
+            let page = fairway.page("/healthz").await?;
+            let wanted = "waiting for the first configuration (IngressClass: 403 Forbidden)\n";
+            ensure!(page.status == 500 && page.text() == wanted, "{}", page.text());
+            let page = fairway.page("/metrics").await?.text();
+            let lost = "fairway_watch_synced{kind=\"IngressClass\"} 0";
+            ensure!(page.lines().any(|line| line == lost), "{page}");
+            Ok(())
+        })
+        .await?;
+        ensure!(fairway.said().contains("list and watch ingressclasses"), "no remedy");
+        cluster.apply(CLASSES).await?;
+        fairway.ready().await?;
+        fairway.answers("a.test", "/", 200).await?;
         fairway.stop().await
     });
 }
@@ -328,6 +369,7 @@ fn what_is_waited_for_is_said_and_a_right_that_comes_late_counts_within_seconds(
         one_host(cluster).await?;
         cluster.fairway_kubeconfig().await?;
         cluster.apply(&POOR.replace("services, secrets, ", "services, ")).await?;
+        cluster.apply(CLASSES).await?;
         let kubeconfig = cluster.kubeconfig_of("fairway", "poor").await?;
         let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &["--enable-metrics"])?;
         eventually("it to say what it waits for", PATIENCE, async || {

@@ -283,6 +283,18 @@ fn the_nginx_engine_has_its_image_its_flag_and_a_folder_that_can_be_written() {
 }
 
 #[test]
+fn a_namespace_that_yaml_takes_for_a_number_stays_a_text() {
+    let objects = render(&["--set-string", "namespaceOverride=123"]).expect("objects");
+    let namespaces = objects.iter().map(|object| &object["metadata"]["namespace"]);
+    let here: Vec<_> = namespaces.filter(|namespace| !namespace.is_null()).collect();
+    assert!(here.len() > 3 && here.iter().all(|namespace| **namespace == "123"), "{here:?}");
+    let webhook = object(&objects, "ValidatingWebhookConfiguration", "ingress-nginx-admission");
+    for webhook in webhook["webhooks"].as_array().expect("webhooks") {
+        assert_eq!(webhook["clientConfig"]["service"]["namespace"], "123");
+    }
+}
+
+#[test]
 fn helm_has_nothing_against_the_chart_whatever_the_values() {
     let chart = chart();
     let chart = chart.to_str().expect("a path that is text");

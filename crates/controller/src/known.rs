@@ -20,6 +20,8 @@ pub struct Known {
     pub problems: Problems,
     /// The Ingresses that are served.
     pub served: OrdSet<ObjectKey>,
+    /// How many Ingresses are not served since their class, which is or was ours, does not exist.
+    pub without_class: usize,
     /// Of those whose current version is not taken, the version that is served.
     pub kept: OrdMap<ObjectKey, Arc<Ingress>>,
     /// What the command line says about the meaning of objects.

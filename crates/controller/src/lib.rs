@@ -81,7 +81,7 @@ impl<E: Engine> Controller<E> {
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
-        let Translation { configuration, problems, served, kept, statuses, changes: _ } =
+        let Translation { configuration, problems, served, without_class, kept, statuses, .. } =
             self.translator.update(&snapshot);
         let before = self.known.borrow().clone();
         let changes = Changes::between(&before.serving, &configuration);
@@ -91,6 +91,7 @@ impl<E: Engine> Controller<E> {
             references: self.translator.references().clone(),
             problems,
             served,
+            without_class,
             kept,
             options: self.options.clone(),
             statuses,
@@ -110,8 +111,8 @@ impl<E: Engine> Controller<E> {
         }
         // What the engine left out is a problem of its owner like any other.
         known.problems = known.problems.with(&self.left_out);
-        self.reporter.report(&known.problems, &known.snapshot);
-        self.reporter.report_unserved(known.served.len(), known.snapshot.ingresses.len());
+        self.reporter.report(&known);
+        self.reporter.report_unserved(&known);
         self.known.send_replace(Arc::new(known));
     }
 

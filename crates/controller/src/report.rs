@@ -1,6 +1,7 @@
 //! Tells about problems when they appear and when they are gone, each once, and about what is served. What one
 //! namespace makes of it has a bound: a tenant's thousand mistakes are no reason to lose the lines of others.
 
+use crate::Known;
 use crate::clock::Moment;
 use crate::lines::{SPAN, Shares};
 use imbl::ordmap::DiffItem;
@@ -9,7 +10,7 @@ use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Level;
-use translate::Problems;
+use translate::{Problems, is_concerned};
 
 /// The problems that were told.
 #[derive(Debug, Default)]
@@ -17,40 +18,70 @@ pub(crate) struct Reporter {
     known: Problems,
     told: Shares,
     /// How many Ingresses were said not to be served, and when.
-    unserved: Option<(usize, Moment)>,
+    unserved: Option<(Unserved, Moment)>,
+}
+
+/// How many Ingresses are not served.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Unserved {
+    number: usize,
+    all: usize,
+    /// Those whose class was ours and does not exist.
+    without_class: usize,
+}
+
+/// How an object is about which something was wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Ours,
+    /// It is still there, and others look at it if anybody does.
+    NotOurs,
+    Gone,
 }
 
 impl Reporter {
     /// Logs what is new and what is gone; costs time by what differs.
-    pub(crate) fn report(&mut self, problems: &Problems, snapshot: &Snapshot) {
-        let is_there = |origin: &Origin| is_there(origin, snapshot);
-        for (level, line) in self.lines(problems, Moment::now(), is_there) {
-            match level {
-                Level::ERROR => tracing::error!("{line}"),
-                Level::WARN => tracing::warn!("{line}"),
-                _ => tracing::info!("{line}"),
-            }
+    pub(crate) fn report(&mut self, known: &Known) {
+        let fate = |origin: &Origin| fate(origin, known);
+        for (level, line) in self.lines(&known.problems, Moment::now(), fate) {
+            tell(level, &line);
         }
     }
 
     /// Says how many Ingresses are not served, when that is another number, at most once in a `SPAN`: classes that come
-    /// and go take their Ingresses with them.
-    pub(crate) fn report_unserved(&mut self, served: usize, all: usize) {
-        if let Some(line) = self.unserved(all.saturating_sub(served), all, Moment::now()) {
-            if served == 0 { tracing::warn!("{line}") } else { tracing::info!("{line}") }
+    /// and go take their Ingresses with them. It is a warning where none is served, or where classes have gone.
+    pub(crate) fn report_unserved(&mut self, known: &Known) {
+        let all = known.snapshot.ingresses.len();
+        let number = all.saturating_sub(known.served.len());
+        let now = Unserved { number, all, without_class: known.without_class };
+        if let Some((level, line)) = self.unserved(now, Moment::now()) {
+            tell(level, &line);
         }
     }
 
-    fn unserved(&mut self, number: usize, all: usize, now: Moment) -> Option<String> {
-        let (known, since) = self.unserved.map_or((0, None), |(known, at)| (known, Some(at)));
-        if number == known || since.is_some_and(|since| now < since + SPAN) {
+    fn unserved(&mut self, unserved: Unserved, now: Moment) -> Option<(Level, String)> {
+        let Unserved { number, all, without_class } = unserved;
+        let (before, since) =
+            self.unserved.map_or((Unserved::default(), None), |(before, at)| (before, Some(at)));
+        let is_same = number == before.number && without_class == before.without_class;
+        // What lost its class was served a moment ago: that does not wait.
+        let has_lost = without_class > before.without_class;
+        if is_same || since.is_some_and(|since| now < since + SPAN && !has_lost) {
             return None;
         }
-        self.unserved = Some((number, now));
-        Some(format!(
-            "{number} of {all} Ingresses are not served: their class is not ours or does not exist, their namespace is \
-             not watched, or they have mistakes; `fairway check` with the same flags says why of each"
-        ))
+        self.unserved = Some((unserved, now));
+        let level = if number == all || has_lost { Level::WARN } else { Level::INFO };
+        let why = match without_class {
+            0 => "their class is not ours or does not exist".to_owned(),
+            some => {
+                format!("{some} since their class does not exist, others have one that is not ours")
+            }
+        };
+        let line = format!(
+            "{number} of {all} Ingresses are not served: {why}, their namespace is not watched, or they have mistakes; \
+             `fairway check` with the same flags says why of each"
+        );
+        Some((level, line))
     }
 
     /// Warns of upstreams that had endpoints and have none now: their requests are answered 503.
@@ -96,7 +127,7 @@ impl Reporter {
         &mut self,
         problems: &Problems,
         now: Moment,
-        is_there: impl Fn(&Origin) -> bool,
+        fate: impl Fn(&Origin) -> Fate,
     ) -> Vec<(Level, String)> {
         let untold = self.told.renew(now).unwrap_or_default().into_iter();
         let mut lines: Vec<_> = untold.map(closing).collect();
@@ -111,9 +142,13 @@ impl Reporter {
                     lines.push((level(appeared.severity), appeared.to_string()));
                 }
             }
-            for gone in before.iter().filter(|problem| !now.contains(problem)) {
+            // What goes on in other words is not over.
+            let goes_on = |gone: &Problem| {
+                now.iter().any(|it| it.key == gone.key && brief(it) == brief(gone))
+            };
+            for gone in before.iter().filter(|problem| !goes_on(problem)) {
                 if self.told.take(gone.origin.namespace.clone()) {
-                    lines.push((Level::INFO, over(gone, is_there(&gone.origin))));
+                    lines.push((Level::INFO, over(gone, fate(&gone.origin))));
                 }
             }
         }
@@ -144,16 +179,34 @@ fn closing((namespace, left_out): (Arc<str>, usize)) -> (Level, String) {
     (Level::WARN, line)
 }
 
-/// What was wrong, without the advice that followed; and whether somebody mended it, or the object has gone.
-fn over(gone: &Problem, is_there: bool) -> String {
-    let brief = gone.message.split("; ").next().unwrap_or_default().to_owned();
-    let how = if is_there { "solved" } else { "over, since the object is gone" };
-    format!("{how}: {}", Problem { message: brief.into(), ..gone.clone() })
+/// What is wrong, without the advice that follows.
+fn brief(problem: &Problem) -> &str {
+    problem.message.split("; ").next().unwrap_or_default()
+}
+
+/// What was wrong; and whether somebody mended it, the object has gone, or it is no longer ours.
+fn over(gone: &Problem, fate: Fate) -> String {
+    let how = match fate {
+        Fate::Ours => "solved",
+        Fate::NotOurs => "no longer looked at, since the object is not ours any more",
+        Fate::Gone => "over, since the object is gone",
+    };
+    format!("{how}: {}", Problem { message: brief(gone).to_owned().into(), ..gone.clone() })
+}
+
+/// How an object is.
+fn fate(origin: &Origin, known: &Known) -> Fate {
+    let key = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
+    match known.snapshot.ingresses.get(&key).filter(|_| origin.kind == Kind::Ingress) {
+        Some(ingress) if is_concerned(ingress, &known.snapshot, &known.options) => Fate::Ours,
+        Some(_) => Fate::NotOurs,
+        None if is_there(origin, key, &known.snapshot) => Fate::Ours,
+        None => Fate::Gone,
+    }
 }
 
 /// Whether an object is still there; of kinds that hardly ever go, it is taken for granted.
-fn is_there(origin: &Origin, snapshot: &Snapshot) -> bool {
-    let key = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
+fn is_there(origin: &Origin, key: ObjectKey, snapshot: &Snapshot) -> bool {
     let has_route = |kind| snapshot.http_routes.contains_key(&(kind, key.clone()));
     match origin.kind {
         Kind::Ingress => snapshot.ingresses.contains_key(&key),
@@ -174,6 +227,14 @@ fn is_there(origin: &Origin, snapshot: &Snapshot) -> bool {
         | Kind::BackendTlsPolicy
         | Kind::ReferenceGrant
         | Kind::File => true,
+    }
+}
+
+fn tell(level: Level, line: &str) {
+    match level {
+        Level::ERROR => tracing::error!("{line}"),
+        Level::WARN => tracing::warn!("{line}"),
+        _ => tracing::info!("{line}"),
     }
 }
 
@@ -214,26 +275,45 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
 
 #[cfg(test)]
 mod tests {
-    use super::{Reporter, SPAN, is_there};
+    use super::{Fate, Reporter, SPAN, Unserved, fate};
+    use crate::Known;
     use crate::clock::Moment;
     use crate::lines::LINES;
-
-    #[test]
-    fn ingresses_that_are_not_served_are_counted_once_a_minute() {
-        let (mut reporter, now) = (Reporter::default(), Moment::now());
-        assert_eq!(reporter.unserved(0, 3, now), None);
-        assert!(reporter.unserved(3, 3, now).is_some_and(|line| line.starts_with("3 of 3")));
-        assert_eq!(reporter.unserved(2, 3, now), None);
-        assert_eq!(reporter.unserved(3, 3, now + SPAN), None);
-        assert!(reporter.unserved(0, 3, now + SPAN).is_some());
-    }
     use model::{
         Changes, Configuration, Endpoints, Kind, Origin, Problem, Severity, Upstream, UpstreamId,
     };
     use objects::Snapshot;
     use std::sync::Arc;
     use std::time::Duration;
+    use tracing::Level;
     use translate::Problems;
+
+    #[test]
+    fn ingresses_that_are_not_served_are_counted_once_a_minute() {
+        let (mut reporter, now) = (Reporter::default(), Moment::now());
+        let mut unserved =
+            |number, now| reporter.unserved(Unserved { number, all: 3, without_class: 0 }, now);
+        assert_eq!(unserved(0, now), None);
+        let (level, line) = unserved(3, now).expect("a line");
+        assert!(line.starts_with("3 of 3"), "{line}");
+        assert_eq!(level, Level::WARN);
+        assert_eq!(unserved(2, now), None);
+        assert_eq!(unserved(3, now + SPAN), None);
+        assert!(unserved(0, now + SPAN).is_some());
+    }
+
+    #[test]
+    fn ingresses_that_lose_their_class_are_warned_of_at_once() {
+        let (mut reporter, now) = (Reporter::default(), Moment::now());
+        let mut unserved = |number, without_class| {
+            let line = reporter.unserved(Unserved { number, all: 41, without_class }, now);
+            line.map(|(level, line)| (level, line.contains("since their class does not exist")))
+        };
+        assert_eq!(unserved(1, 0), Some((Level::INFO, false)));
+        assert_eq!(unserved(40, 39), Some((Level::WARN, true)));
+        assert_eq!(unserved(40, 39), None);
+        assert_eq!(unserved(1, 0), None, "good news can wait");
+    }
 
     /// Problems of so many Ingresses of a namespace.
     fn of(namespace: &str, count: usize) -> Vec<Problem> {
@@ -248,7 +328,7 @@ mod tests {
 
     fn texts(reporter: &mut Reporter, problems: &[Problem], now: Moment) -> Vec<String> {
         let problems = Problems::default().with(problems);
-        reporter.lines(&problems, now, |_| true).into_iter().map(|(_, line)| line).collect()
+        reporter.lines(&problems, now, |_| Fate::Ours).into_iter().map(|(_, line)| line).collect()
     }
 
     #[test]
@@ -302,9 +382,37 @@ mod tests {
         assert!(texts(&mut reporter, &of("a", 1), now).is_empty());
         assert_eq!(texts(&mut reporter, &[], now), ["solved: Ingress a/i0000: it is broken"]);
         texts(&mut reporter, &of("a", 1), now);
-        let nobody = |origin: &Origin| is_there(origin, &Snapshot::default());
+        let nobody = |origin: &Origin| fate(origin, &Known::default());
         let lines = reporter.lines(&Problems::default(), now, nobody);
         let gone = "over, since the object is gone: Ingress a/i0000: it is broken";
         assert_eq!(lines[0].1, gone);
+    }
+
+    #[test]
+    fn what_is_not_ours_any_more_and_what_goes_on_in_other_words_is_not_called_solved() {
+        let (mut reporter, now) = (Reporter::default(), Moment::now());
+        texts(&mut reporter, &of("a", 1), now);
+        let mut known = Known::default();
+        let [meta, class] = ["{namespace: a, name: i0000}", "{name: nginx}"];
+        let text = format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {meta}, spec: {{ingressClassName: nginx}}}}"
+        );
+        known.snapshot = objects::snapshot_of([(std::path::Path::new("a.yaml"), text.as_str())]);
+        let lines = reporter.lines(&Problems::default(), now, |origin| fate(origin, &known));
+        let lost = "no longer looked at, since the object is not ours any more: Ingress a/i0000: it is broken";
+        assert_eq!(lines[0].1, lost);
+        let class = format!(
+            "{text}\n---\n{{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {class}, spec: {{controller: k8s.io/ingress-nginx}}}}"
+        );
+        known.snapshot = objects::snapshot_of([(std::path::Path::new("a.yaml"), class.as_str())]);
+        texts(&mut reporter, &of("a", 1), now);
+        let mut other = of("a", 1);
+        other[0].message = "it is broken; mend it soon".to_owned().into();
+        assert_eq!(
+            texts(&mut reporter, &other, now),
+            ["Ingress a/i0000: it is broken; mend it soon"]
+        );
+        let lines = reporter.lines(&Problems::default(), now, |origin| fate(origin, &known));
+        assert_eq!(lines[0].1, "solved: Ingress a/i0000: it is broken");
     }
 }

@@ -96,6 +96,8 @@ families! {
         "How long the engine took to follow a change.";
     PROBLEMS = Gauge false "fairway_problems" ["kind", "severity"]
         "Problems of objects, by the kind of the object and by severity (error: not served; warning: a part is left out; notice: without the effect that may be expected).";
+    INGRESSES = Gauge false "fairway_ingresses" ["state"]
+        "Ingresses of the watched namespaces: served; not served since their IngressClass, which is or was ours, does not exist (no_class); not served for another reason, such as a class of others (other).";
     ADMISSION = Histogram false "fairway_admission_seconds" []
         "How long reviews of the admission webhook took.";
     ADMISSION_CERTIFICATE = Gauge false "fairway_admission_certificate_expire_time_seconds" []

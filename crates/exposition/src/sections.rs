@@ -145,6 +145,10 @@ fn ingresses(scrape: &Scrape, page: &mut Writer<'_>) {
     page.family(&f::ORPHAN, both);
     let problems = about::problems(&known);
     page.family(&f::PROBLEMS, problems.iter().map(|((a, b), count)| ([*a, *b], *count as f64)));
+    let (served, no_class) = (known.served.len(), known.without_class);
+    let other = known.snapshot.ingresses.len().saturating_sub(served + no_class);
+    let states = [("served", served), ("no_class", no_class), ("other", other)];
+    page.family(&f::INGRESSES, states.map(|(state, count)| ([state], count as f64)));
 }
 
 /// Expiry is told by the leader; all of it is gone with a lost election (compat/metrics.csv).

@@ -44,6 +44,13 @@ impl Following {
         Report { following: self.clone(), number: all.len() - 1 }
     }
 
+    /// Says whether a kind that need not be listed has to be for now.
+    pub(crate) fn need(&self, kind: Kind, needed: bool) {
+        for one in self.all().iter_mut().filter(|one| one.kind == kind) {
+            one.optional = !needed;
+        }
+    }
+
     /// For how long each kind has not been followed; none: it is. A kind that we may do without, and may not list, is
     /// left out.
     pub fn kinds(&self) -> BTreeMap<&'static str, Option<Duration>> {
@@ -138,5 +145,10 @@ mod tests {
         assert_eq!(following.kinds()["Service"], Some(Duration::ZERO));
         services.followed();
         assert!(following.kinds().values().all(Option::is_none));
+        following.need(Kind::IngressClass, true);
+        assert_eq!(following.missing().as_deref(), Some("IngressClass: 403 Forbidden"));
+        assert!(following.kinds()["IngressClass"].is_some(), "alerts see it");
+        following.need(Kind::IngressClass, false);
+        assert_eq!((following.missing(), following.kinds().get("IngressClass")), (None, None));
     }
 }

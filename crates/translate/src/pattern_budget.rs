@@ -112,6 +112,12 @@ pub(crate) enum Refused {
     TooLarge(String),
 }
 
+/// Why a path that takes a pattern makes none, whatever the budget.
+pub(crate) fn not_a_pattern(path: &str) -> Option<String> {
+    let is_plain = fixed_start(path) == path;
+    Pattern::check(&format!("^{path}")).err().filter(|_| !is_plain).map(|error| error.0)
+}
+
 /// What stands for a path that has no pattern: everything with its fixed start is closed. None where that would be
 /// everything.
 pub(crate) fn stand_in(path: &str) -> Option<&str> {

@@ -3,10 +3,10 @@
 use super::ClusterOptions;
 use super::contents::Contents;
 use super::watches::{Watched, Watches};
-use crate::Error;
 use crate::client::reason;
 use crate::feed::Publisher;
 use crate::watch::{Change, Guarded, News, WatchId, backoff};
+use crate::{Error, Following};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -49,6 +49,11 @@ pub(super) struct Follower {
     fetching: HashSet<ObjectKey>,
     /// Until when the Snapshot is held back for them.
     hold: Option<Instant>,
+    following: Following,
+    /// Whether all namespaces are watched: whoever watches one may have no right to IngressClasses by design.
+    is_everywhere: bool,
+    /// IngressClasses are forbidden, and Ingresses name some: nobody knows whose these are.
+    lacks_classes: bool,
     /// When the first of the news came that no Snapshot has yet.
     since: Option<Instant>,
 }
@@ -73,13 +78,17 @@ impl Follower {
             fetches: JoinSet::new(),
             fetching: HashSet::new(),
             hold: None,
+            following: options.following.clone(),
+            is_everywhere: options.namespace.is_none(),
+            lacks_classes: false,
             since: None,
         }
     }
 
-    /// The first Snapshot, when every kind was listed.
+    /// The first Snapshot, when every kind was listed. IngressClasses are waited for where Ingresses name some: a new
+    /// replica without the right to them would serve none of what the old one does.
     pub(super) async fn first(&mut self, patience: Instant) -> Result<Snapshot, Error> {
-        while !self.is_complete(|_| true) || !self.fetching.is_empty() {
+        while !self.is_complete(|_| true) || !self.fetching.is_empty() || self.lacks_classes {
             match timeout_at(patience, self.turn()).await {
                 Ok(turn) => turn?,
                 Err(_) => return Err(self.incomplete(self.missing())),
@@ -143,7 +152,30 @@ impl Follower {
         if self.fetching.is_empty() {
             self.hold = None;
         }
+        self.need_classes();
         Ok(())
+    }
+
+    /// Whether IngressClasses are forbidden and needed; told once, with the remedy.
+    fn need_classes(&mut self) {
+        let mut states = self.watched.iter().zip(&self.states);
+        let is_forbidden = states.any(|(watched, state)| {
+            watched.kind == Kind::IngressClass && matches!(state, State::Forbidden)
+        });
+        let may_need = is_forbidden && self.is_everywhere && !self.once;
+        let naming = if may_need { self.contents.naming_classes() } else { 0 };
+        if (naming > 0) == self.lacks_classes {
+            return;
+        }
+        self.lacks_classes = naming > 0;
+        self.following.need(Kind::IngressClass, self.lacks_classes);
+        if self.lacks_classes {
+            tracing::error!(
+                ingresses = naming,
+                "IngressClasses are forbidden, and Ingresses name some: these are not served. Let the ServiceAccount \
+                 list and watch ingressclasses of networking.k8s.io (deploy/rbac.yaml), or watch one namespace"
+            );
+        }
     }
 
     fn take(&mut self, watch: WatchId, news: News) -> Result<(), Error> {
@@ -206,6 +238,9 @@ impl Follower {
                 }
             }
         }
+        if self.lacks_classes {
+            missing.push(format!("{} (403 Forbidden)", Kind::IngressClass));
+        }
         missing.dedup();
         if missing.is_empty() {
             missing.push("the data of Secrets (no answer in time)".to_owned());
@@ -255,4 +290,94 @@ async fn fetch(client: Client, key: ObjectKey) -> (ObjectKey, Option<Object>) {
         drop(timeout(pause, std::future::pending::<()>()).await);
     }
     (key, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::networking::v1::Ingress;
+    use objects::Trim;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    const INGRESSES: WatchId = 0;
+    const CLASSES: WatchId = 1;
+
+    /// A Follower whose IngressClasses are forbidden, and whose one Ingress is this.
+    async fn forbidden(
+        is_everywhere: bool,
+        annotations: serde_json::Value,
+        class: Option<&str>,
+    ) -> (Follower, mpsc::Sender<(WatchId, News)>) {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let (sender, news) = mpsc::channel(8);
+        let kinds = [(Kind::Ingress, false), (Kind::IngressClass, true)];
+        let following = Following::default();
+        for (kind, optional) in kinds {
+            following.add(kind, optional).lost(Some(403), "403 Forbidden: no");
+        }
+        let follower = Follower {
+            once: false,
+            client: Client::try_from(config).expect("a client"),
+            contents: Contents::new(&[], Arc::new(|_| Vec::new()), false, watch::channel(None).0),
+            watched: kinds.map(|(kind, optional)| Watched { kind, optional }).into(),
+            states: kinds.map(|_| State::Waiting { trouble: None }).into(),
+            news,
+            fetches: JoinSet::new(),
+            fetching: HashSet::new(),
+            hold: None,
+            following,
+            is_everywhere,
+            lacks_classes: false,
+            since: None,
+        };
+        let no = News::Trouble { code: Some(403), reason: "403 Forbidden: no".to_owned() };
+        sender.send((CLASSES, no)).await.expect("somebody listens");
+        let ingress = json!({
+            "metadata": {"name": "web", "namespace": "shop", "annotations": annotations},
+            "spec": {"ingressClassName": class},
+        });
+        let ingress: Ingress = serde_json::from_value(ingress).expect("it fits");
+        let there = Change::Put(ingress.trim().expect("it is well formed"));
+        sender.send((INGRESSES, News::Listed(vec![there]))).await.expect("somebody listens");
+        (follower, sender)
+    }
+
+    async fn first(follower: &mut Follower) -> Result<Snapshot, Error> {
+        follower.first(Instant::now() + Duration::from_secs(5)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn classes_that_ingresses_name_are_waited_for_where_they_are_forbidden() {
+        let (mut follower, sender) = forbidden(true, json!({}), Some("nginx")).await;
+        let error = first(&mut follower).await.expect_err("it is not ready");
+        assert!(error.to_string().contains("IngressClass (403 Forbidden); allow"), "{error}");
+        let missing = follower.following.missing().unwrap_or_default();
+        assert!(missing.contains("IngressClass: 403 Forbidden"), "{missing}");
+        assert!(follower.following.kinds().contains_key("IngressClass"), "alerts see it");
+        sender.send((CLASSES, News::Listed(Vec::new()))).await.expect("somebody listens");
+        let snapshot = first(&mut follower).await.expect("the right has come");
+        assert!(snapshot.classes.is_some());
+
+        let (mut follower, sender) = forbidden(true, json!({}), Some("nginx")).await;
+        first(&mut follower).await.expect_err("it is not ready");
+        let gone = Change::Removed(Kind::Ingress, ObjectKey::new("shop", "web"));
+        sender.send((INGRESSES, News::Changed(gone))).await.expect("somebody listens");
+        first(&mut follower).await.expect("nobody needs them any more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forbidden_classes_are_no_reason_to_wait_where_nobody_needs_them() {
+        let by_annotation = json!({"kubernetes.io/ingress.class": "nginx"});
+        for (is_everywhere, annotations, class) in [
+            (true, json!({}), None),
+            (true, by_annotation, Some("nginx")),
+            (false, json!({}), Some("nginx")),
+        ] {
+            let (mut follower, _sender) = forbidden(is_everywhere, annotations, class).await;
+            let snapshot = first(&mut follower).await.expect("it goes without");
+            assert!(snapshot.classes.is_none());
+            assert_eq!(follower.following.kinds().get("IngressClass"), None);
+        }
+    }
 }

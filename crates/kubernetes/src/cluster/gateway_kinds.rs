@@ -51,12 +51,13 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
             match served(&client).await {
                 Ok(served) => {
                     pauses = backoff();
+                    // Before anybody goes on: who looks once hears of it, too.
+                    unserved.follow(&client, &kinds.map(version_of)).await;
                     for (kind, sender) in &senders {
                         let (version, kind) = version_of(kind);
                         let is_there = served.contains(&(version, kind.to_owned()));
                         sender.send_if_modified(|known| known.replace(is_there) != Some(is_there));
                     }
-                    unserved.follow(&client, &kinds.map(version_of)).await;
                     #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
                     sleep(PERIOD).await;
                 }
@@ -86,33 +87,64 @@ struct Unserved {
     told: BTreeSet<String>,
 }
 
+/// In which versions the API server has a kind.
+struct Defined {
+    kind: String,
+    versions: Vec<String>,
+}
+
 impl Unserved {
     /// Says which they are, as often as there are others. That it cannot be asked is no reason for a word.
-    async fn follow(&mut self, client: &Client, served: &[(&str, &str)]) {
+    async fn follow(&mut self, client: &Client, wanted: &[(&str, &str)]) {
         let Ok(groups) = client.list_api_groups().await else { return };
         let mut groups = groups.groups.into_iter();
         let group = groups.find(|group| group.name == GROUP);
         let versions = group.into_iter().flat_map(|group| group.versions);
-        let versions: Vec<String> = versions.map(|version| version.group_version).collect();
-        let mut kinds = BTreeMap::new();
-        for version in &versions {
-            let Ok(list) = client.list_api_group_resources(version).await else { return };
+        let mut defined: BTreeMap<String, Defined> = BTreeMap::new();
+        for version in versions {
+            let asked = client.list_api_group_resources(&version.group_version).await;
+            let Ok(list) = asked else { return };
             for found in list.resources.into_iter().filter(|found| !found.name.contains('/')) {
-                let is_served = served.contains(&(version.as_str(), found.name.as_str()));
-                *kinds.entry(found.kind).or_insert(false) |= is_served;
+                let new = || Defined { kind: found.kind, versions: Vec::new() };
+                let versions = &mut defined.entry(found.name).or_insert_with(new).versions;
+                versions.push(version.version.clone());
             }
         }
-        let unserved = kinds.into_iter().filter(|(_, is_served)| !is_served);
-        let unserved: BTreeSet<String> = unserved.map(|(kind, _)| kind).collect();
-        if !unserved.is_subset(&self.told) {
-            let kinds: Vec<&str> = unserved.iter().map(String::as_str).collect();
-            tracing::info!(
-                kinds = kinds.join(", "),
-                "kinds of the Gateway API are defined in the cluster whose objects, at least in the versions that \
-                 are there, are not served: see docs/gateway-api.md"
-            );
+        for (is_ours, line) in self.news(&defined, wanted) {
+            if is_ours { tracing::warn!("{line}") } else { tracing::info!("{line}") }
         }
-        self.told = unserved;
+    }
+
+    /// A line for each kind that was not told yet, and whether its objects would be served in another version.
+    fn news(
+        &mut self,
+        defined: &BTreeMap<String, Defined>,
+        wanted: &[(&str, &str)],
+    ) -> Vec<(bool, String)> {
+        let mut lines = Vec::new();
+        let mut told = BTreeSet::new();
+        for (name, Defined { kind, versions }) in defined {
+            let needed = wanted.iter().find(|(_, wanted)| wanted == name);
+            let needed = needed.map(|(version, _)| version.rsplit('/').next().unwrap_or_default());
+            let there = versions.join(", ");
+            let line = match needed {
+                Some(needed) if versions.iter().any(|version| version == needed) => continue,
+                Some(needed) => format!(
+                    "no {kind} of the Gateway API is served: its definition has {there}, and {needed} is needed; install \
+                     version 1.6 of the definitions or a later one (docs/gateway-api.md)"
+                ),
+                None => format!(
+                    "{kind} of the Gateway API ({there}) is defined in the cluster and not served: see \
+                     docs/gateway-api.md"
+                ),
+            };
+            if !self.told.contains(&line) {
+                lines.push((needed.is_some(), line.clone()));
+            }
+            told.insert(line);
+        }
+        self.told = told;
+        lines
     }
 }
 
@@ -129,4 +161,37 @@ async fn served(client: &Client) -> kube::Result<BTreeSet<(&'static str, String)
         }
     }
     Ok(served)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Defined, Unserved, version_of};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn kinds_in_versions_that_are_too_old_are_warned_of_once() {
+        let defined = |tcp: &[&str]| {
+            let kinds: [(&str, &str, &[&str]); 4] = [
+                ("gateways", "Gateway", &["v1", "v1beta1"]),
+                ("referencegrants", "ReferenceGrant", &["v1beta1"]),
+                ("tcproutes", "TCPRoute", tcp),
+                ("xmeshes", "XMesh", &["v1alpha1"]),
+            ];
+            let defined = kinds.map(|(name, kind, versions)| {
+                let versions = versions.iter().map(|it| (*it).to_owned()).collect();
+                (name.to_owned(), Defined { kind: kind.to_owned(), versions })
+            });
+            BTreeMap::from(defined)
+        };
+        let wanted = ["gateways", "referencegrants", "tcproutes"].map(version_of);
+        let mut unserved = Unserved::default();
+        let lines = unserved.news(&defined(&["v1alpha2"]), &wanted);
+        let [(true, tcp), (false, mesh)] = &lines[..] else { panic!("{lines:?}") };
+        let said = "no TCPRoute of the Gateway API is served: its definition has v1alpha2, and v1 is needed;";
+        assert!(tcp.starts_with(said), "{tcp}");
+        assert!(mesh.starts_with("XMesh of the Gateway API (v1alpha1)"), "{mesh}");
+        assert!(unserved.news(&defined(&["v1alpha2"]), &wanted).is_empty(), "it was said");
+        assert!(unserved.news(&defined(&["v1", "v1alpha2"]), &wanted).is_empty());
+        assert_eq!(unserved.news(&defined(&["v1alpha2"]), &wanted).len(), 1, "it is so again");
+    }
 }

@@ -40,7 +40,7 @@ mod upstream_vhost;
 
 pub(crate) use allowed::Limits;
 pub use auth_external::cache_durations;
-pub(crate) use auth_external::exempt_from_global_auth;
+pub(crate) use auth_external::{GLOBAL_AUTH, exempt_from_global_auth, global as global_auth};
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use families::{FAMILIES, lines, lines_of_canary, policy};

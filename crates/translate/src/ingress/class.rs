@@ -25,6 +25,11 @@ impl Classes {
             ours.map(|class| Arc::clone(&class.meta.key.name)).collect()
         }))
     }
+
+    /// Their names; none if IngressClasses cannot be listed.
+    pub(crate) fn names(&self) -> Option<&BTreeSet<Arc<str>>> {
+        self.0.as_ref()
+    }
 }
 
 /// Whether an Ingress is to be served.

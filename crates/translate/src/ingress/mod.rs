@@ -414,10 +414,7 @@ impl Reader<'_> {
         budget: &mut PatternBudget,
     ) -> (Option<Route>, Option<String>) {
         let text = if path.path.is_empty() { "/" } else { &path.path };
-        let kind = match path.kind {
-            PathType::Exact => PathKind::Exact,
-            PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
-        };
+        let kind = path_kind(path);
         let full = budget.full().filter(|_| self.rewriting.makes_pattern_of(text)).cloned();
         let rewriting = if full.is_some() {
             RewritingOfPath { whole: true, regex: true, rewrite: None }
@@ -487,6 +484,14 @@ impl Reader<'_> {
             }),
         });
         Route { target: target.clone(), regex: false, location, pattern: None }
+    }
+}
+
+/// How a path of a rule matches.
+pub(crate) fn path_kind(path: &IngressPath) -> PathKind {
+    match path.kind {
+        PathType::Exact => PathKind::Exact,
+        PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
     }
 }
 

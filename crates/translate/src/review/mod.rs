@@ -9,16 +9,21 @@ mod routes;
 
 pub use routes::useless_route;
 
+use crate::annotations::Rewriting;
 use crate::config_map::{self, Permissions};
-use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
+use crate::ingress::{
+    Classes, Place, find_suspicious, has_our_class, is_watched, origin, path_kind,
+};
 use crate::options::ANNOTATIONS_PREFIX;
 use crate::password_files::PasswordFiles;
+use crate::pattern_budget::not_a_pattern;
 use crate::settings::{ABSENT, Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
 use model::{Configuration, Printable, Severity};
-use objects::{Ingress, PathType, Snapshot};
+use objects::{Ingress, IngressPath, PathType, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Annotations that ingress-nginx once had and warns about.
 const DEPRECATED: [&str; 6] = [
@@ -262,7 +267,7 @@ impl<'a> Reviewer<'a> {
         };
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
-        annotations::read(&mut settings, &permissions.limits);
+        let asked = annotations::read(&mut settings, &permissions.limits);
         let (problems, ..) = settings.finish();
         let is_snippet =
             |key: &str| snippets::ANNOTATIONS.iter().any(|name| key == self.full(name));
@@ -270,9 +275,30 @@ impl<'a> Reviewer<'a> {
         let told = told.filter(|it| !it.message.contains(ABSENT));
         let told = told.filter_map(|it| Some((it.key.as_deref()?, &it.message)));
         let told = told.filter(|(key, _)| !is_snippet(key));
-        needs::shortened(
-            told.map(|(key, why)| Printable(&format!("{key}: {why}")).to_string()).collect(),
-        )
+        let mut told: Vec<String> = told.map(|(key, why)| format!("{key}: {why}")).collect();
+        told.extend(self.no_patterns(&asked.rewriting));
+        needs::shortened(told.iter().map(|text| Printable(text).to_string()).collect())
+    }
+
+    /// Paths that are left out, since its annotations make regular expressions of them and they are none.
+    fn no_patterns(&self, rewriting: &Rewriting) -> BTreeSet<String> {
+        let mut hosts: BTreeMap<Option<&str>, Vec<&IngressPath>> = BTreeMap::new();
+        for rule in &self.ingress.rules {
+            hosts.entry(rule.host.as_deref()).or_default().extend(rule.paths.iter().flatten());
+        }
+        let is_regex = |path: &&IngressPath| rewriting.of_path(&path.path, path_kind(path)).regex;
+        hosts.retain(|_, paths| paths.iter().any(is_regex));
+        let paths: BTreeSet<&str> = hosts.values().flatten().map(|path| &*path.path).collect();
+        let wrong = paths.into_iter().filter_map(|path| {
+            let error = not_a_pattern(path)?;
+            Some(format!(
+                "path {path} is left out: {} or {} makes regular expressions of the paths of its host, and it is none \
+                 ({error})",
+                self.full("use-regex"),
+                self.full("rewrite-target"),
+            ))
+        });
+        wrong.collect()
     }
 
     /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong, nobody can tell.

@@ -140,7 +140,9 @@ pub fn annotations_markdown() -> String {
 pub fn config_map_markdown() -> String {
     let mut page = "# The ConfigMap\n\nGenerated from the keys in `crates/translate`; do not edit.\n\n\
         Keys of the ConfigMap that `--configmap` names. Changes count at once. A value that cannot be read is a problem on \
-        the ConfigMap, and the default counts. Guards that do not work yet deny: every location answers 503.\n"
+        the ConfigMap, and the default counts. A guard that cannot be read (a network, a block list, `global-auth-url`) \
+        keeps its last good text in force until it is mended; where there was none, and at a start, when nothing is known \
+        of before, every location answers 503.\n"
         .to_owned();
     let rows = config_map_rows();
     section(&mut page, "Works", &rows, Fate::Works, false);

@@ -373,7 +373,7 @@ impl<'a> Settings<'a> {
 }
 
 /// A value as it appears in messages: quoted and not too long.
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{:?}…", &text[..end]),

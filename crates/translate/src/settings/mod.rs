@@ -11,7 +11,7 @@ pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
 pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
-pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, Written, normalise};
+pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, Written, normalise, quote};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 pub(crate) use references::{ABSENT, no_secret};
 
@@ -61,7 +61,8 @@ pub enum OnBad {
     Default,
     /// The Ingress is not taken; its last valid version stays.
     Reject,
-    /// The paths of the Ingress answer 503; where the ConfigMap has the value, every path does.
+    /// The paths of the Ingress answer 503; where the ConfigMap has the value, every path does, unless its last good
+    /// text is known.
     Deny,
     /// The Ingress is not taken; where values are not validated, its paths answer 503.
     RejectOrDeny,
@@ -202,6 +203,8 @@ pub trait AnyKey: Sync {
     fn about(&self) -> &About;
     /// Whether a text is a value of it; of an annotation, where values are not validated, `free`.
     fn reads(&self, text: &str, free: bool) -> bool;
+    /// What is wrong with a text in the ConfigMap.
+    fn fault(&self, text: &str) -> Option<String>;
 }
 
 impl<T> AnyKey for Key<T> {
@@ -211,6 +214,10 @@ impl<T> AnyKey for Key<T> {
 
     fn reads(&self, text: &str, free: bool) -> bool {
         (if free { self.free } else { self.parse })(text).is_ok()
+    }
+
+    fn fault(&self, text: &str) -> Option<String> {
+        (self.parse)(text).err()
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod apply;
 mod certificates;
+mod classes;
+mod guards;
 mod routes;
 mod secrets;
 mod streams;
@@ -13,7 +15,7 @@ use crate::budget::Budgets;
 use crate::endpoint_budget::Lists;
 use crate::gateway::{Gateways, Statuses};
 use crate::host::Surroundings;
-use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
+use crate::ingress::{Classes, Draft, Ground, Rank, Target, names_by_annotation};
 use crate::names::{Registry, Wishes};
 use crate::password_files::PasswordFiles;
 use crate::problems::{Ledger, Problems};
@@ -21,6 +23,8 @@ use crate::settings::{Scope, Settings};
 use crate::snippets::ForAll;
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
+use classes::NamedClasses;
+use guards::Guards;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
 use model::{
@@ -43,6 +47,8 @@ pub struct Translation {
     pub problems: Problems,
     /// The Ingresses that are served, be it in their last valid version: those whose status tells an address.
     pub served: OrdSet<ObjectKey>,
+    /// How many Ingresses are not served since their class, which is or was ours, does not exist.
+    pub without_class: usize,
     /// Of those whose current version is not taken, the version that is served.
     pub kept: OrdMap<ObjectKey, Arc<Ingress>>,
     /// What objects of the Gateway API are told about themselves.
@@ -59,6 +65,7 @@ pub struct Translator {
     snapshot: Snapshot,
     ground: Option<Ground>,
     classes: Classes,
+    named_classes: NamedClasses,
     drafts: BTreeMap<ObjectKey, Arc<Draft>>,
     /// Those of them that are taken.
     served: OrdSet<ObjectKey>,
@@ -75,6 +82,7 @@ pub struct Translator {
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
     secrets: Secrets,
+    guards: Guards,
     passwords: PasswordFiles,
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
@@ -97,6 +105,8 @@ pub struct Translator {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Finder {
     ConfigMap,
+    Guards,
+    Classes,
     DefaultCertificate,
     DefaultBackend,
     Streams,
@@ -129,6 +139,7 @@ impl Translator {
             snapshot: Snapshot::default(),
             ground: None,
             classes: Classes::default(),
+            named_classes: NamedClasses::default(),
             drafts: BTreeMap::new(),
             served: OrdSet::new(),
             kept: OrdMap::new(),
@@ -141,6 +152,7 @@ impl Translator {
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
             secrets: Secrets::default(),
+            guards: Guards::default(),
             passwords: PasswordFiles::default(),
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
@@ -165,12 +177,15 @@ impl Translator {
     pub fn update(&mut self, snapshot: &Snapshot) -> Translation {
         let before = self.configuration.clone();
         let is_first = self.ground.is_none();
-        let snapshot = &self.secrets.follow(snapshot, &mut self.ledger);
+        let snapshot = self.secrets.follow(snapshot, &mut self.ledger);
+        let (options, passwords) = (&self.options, &self.passwords);
+        let snapshot = &self.guards.follow(snapshot, options, passwords, &mut self.ledger);
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let touched = Touched::between(&old, snapshot);
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
+        // First: it counts what differs, of which the ConfigMap makes everything.
+        self.take_classes(&old, &mut work);
         self.take_config_map(&touched.config_maps, &mut work);
-        self.take_classes(&mut work);
         if is_first {
             work.hosts.insert(ServerName::catch_all());
             work.certificates.extend(self.options.default_ssl_certificate.clone());
@@ -212,6 +227,7 @@ impl Translator {
             configuration: self.configuration.clone(),
             problems: self.ledger.publish(budget.problems()),
             served: self.served.clone(),
+            without_class: self.named_classes.without,
             kept: self.kept.clone(),
             statuses: self.gateway.statuses.clone(),
             changes,
@@ -257,21 +273,6 @@ impl Translator {
         });
         work.ingresses.extend(self.snapshot.ingresses.keys().cloned());
         work.hosts.insert(ServerName::catch_all());
-    }
-
-    fn take_classes(&mut self, work: &mut Work) {
-        let now = Classes::accepted(&self.snapshot, &self.options);
-        if now == self.classes {
-            return;
-        }
-        let before = std::mem::replace(&mut self.classes, now);
-        let ours = |ingress: &Ingress, classes| is_ours(ingress, classes, &self.options);
-        let changed = self
-            .snapshot
-            .ingresses
-            .iter()
-            .filter(|(_, ingress)| ours(ingress, &before) != ours(ingress, &self.classes));
-        work.ingresses.extend(changed.map(|(key, _)| key.clone()));
     }
 
     /// A name that one host wants may be another one's: those that want the same are touched, too.

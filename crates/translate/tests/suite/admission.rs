@@ -5,7 +5,7 @@ use objects::{ObjectKey, Snapshot, snapshot_of};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
-use translate::{Options, review, translate};
+use translate::{Options, in_vain, review, translate};
 
 const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
     spec: {controller: k8s.io/ingress-nginx}\n";
@@ -140,4 +140,30 @@ fn a_snippet_is_refused_by_line_and_column_and_one_for_nginx_is_warned_of() {
     let (refusal, warnings) = answer("deny all;\n\taccess_by_lua 'x';");
     assert!(refusal.is_empty(), "{refusal}");
     assert!(warnings.contains("line 2, column 2: needs nginx"), "{warnings}");
+}
+
+#[test]
+fn a_path_that_is_no_regular_expression_is_warned_of_where_it_has_to_be_one() {
+    let said = |annotation: &str, path: &str| {
+        let ingress = format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: a, namespace: demo, annotations: {{{annotation}}}}}\n\
+             spec:\n  ingressClassName: nginx\n  rules:\n  - {{host: a.test, http: {{paths: [{{path: {path:?}, pathType: \
+             ImplementationSpecific, backend: {{service: {{name: s, port: {{number: 80}}}}}}}}]}}}}\n"
+        );
+        let read = snapshot_of([(Path::new("in.yaml"), ingress.as_str())]);
+        let ingress = read.ingresses.values().next().expect("an Ingress is reviewed");
+        in_vain(ingress, &snapshot(""), &options(&[])).join("\n")
+    };
+    let prefix = "nginx.ingress.kubernetes.io";
+    for annotation in [
+        format!("{prefix}/use-regex: 'true'"),
+        format!("{prefix}/rewrite-target: /"),
+        format!("{prefix}/rewrite-target: /$1"),
+    ] {
+        let warning = said(&annotation, "/x(");
+        assert!(warning.starts_with("path /x( is left out: "), "{annotation}: {warning}");
+        assert!(warning.contains("and it is none (Parsing error at position"), "{warning}");
+        assert_eq!(said(&annotation, "/x(.*)"), "", "{annotation}");
+    }
+    assert_eq!(said(&format!("{prefix}/use-regex: 'false'"), "/x("), "");
 }

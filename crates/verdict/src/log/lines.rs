@@ -222,7 +222,8 @@ fn of_docker(bytes: &[u8]) -> Option<Wrapped<String>> {
     Some(Wrapped { stream: usize::from(stream == "stderr"), more, text })
 }
 
-/// Whether a line is klog's (`I1123 10:00:00 …`) or of nginx's error log (`2026/01/01 10:00:00 [error] …`).
+/// Whether a line is klog's (`I1123 10:00:00 …`), of nginx's error log (`2026/01/01 10:00:00 [error] …`), or what
+/// Fairway says of itself.
 fn is_other(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = |range: std::ops::Range<usize>| {
@@ -232,7 +233,24 @@ fn is_other(text: &str) -> bool {
         && digits(1..5)
         && bytes.get(5) == Some(&b' ');
     let error_log = digits(0..4) && bytes.get(4) == Some(&b'/') && text.get(19..21) == Some(" [");
-    klog || error_log
+    klog || error_log || is_fairways(text)
+}
+
+/// Whether a line is Fairway's own: `2026-01-01T10:00:00.000000Z  INFO fairway: …`, or the same as JSON.
+fn is_fairways(text: &str) -> bool {
+    const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
+    let is_time = |time: &str| {
+        let bytes = time.as_bytes();
+        bytes.len() > 19 && bytes[10] == b'T' && time.starts_with("20") && time.ends_with('Z')
+    };
+    let own = match text.strip_prefix("{\"timestamp\":\"") {
+        Some(rest) => rest.split_once("\",\"level\":\"").map(|(time, rest)| (time, rest, '"')),
+        None => text.split_once(' ').map(|(time, rest)| (time, rest.trim_start(), ' ')),
+    };
+    own.is_some_and(|(time, rest, end)| {
+        let level = rest.split(end).next().unwrap_or_default();
+        is_time(time) && LEVELS.contains(&level)
+    })
 }
 
 #[cfg(test)]
@@ -282,9 +300,28 @@ mod tests {
         ] {
             assert_eq!(lines(format!("{wrapped}\n").as_bytes()), [line(1, "a b")]);
         }
-        for other in ["", "I1123 10:00:00.1 7 main.go:1] x", "2026/01/01 10:00:00 [error] 7#7: x"] {
+        for other in [
+            "",
+            "I1123 10:00:00.1 7 main.go:1] x",
+            "2026/01/01 10:00:00 [error] 7#7: x",
+            "2026-01-01T10:00:00.123456Z  INFO fairway::run: ready",
+            "2026-01-01T10:00:00.123456Z ERROR controller::report: Ingress a/b: \"c\" is none",
+            r#"{"timestamp":"2026-01-01T10:00:00.123456Z","level":"WARN","message":"m","target":"t"}"#,
+        ] {
             let found = lines(format!("{other}\n").as_bytes());
             assert_eq!(found, [(1, Line::Other)], "{other}");
+        }
+    }
+
+    #[test]
+    fn access_logs_that_begin_with_a_time_or_have_a_level_are_no_others() {
+        for text in [
+            "2026-01-01T10:00:00+00:00 INFO GET / 200",
+            "2026-01-01T10:00:00.123Z GET / 200",
+            r#"{"timestamp":"2026-01-01T10:00:00Z","level":"access","status":200}"#,
+            r#"{"timestamp":"2026-01-01T10:00:00Z","status":200}"#,
+        ] {
+            assert_eq!(lines(format!("{text}\n").as_bytes()), [line(1, text)]);
         }
     }
 

@@ -82,7 +82,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "fairway.metadata" -}}
 name: {{ .name }}
 {{- if not .everywhere }}
-namespace: {{ .namespace | default (include "fairway.namespace" .top) }}
+namespace: {{ .namespace | default (include "fairway.namespace" .top) | quote }}
 {{- end }}
 labels:
   {{- include "fairway.labels" (concat (list .top (.component | default "controller")) (.labels | default list)) | nindent 2 }}

@@ -4,11 +4,14 @@ use super::{Referrer, SecretsOf};
 use crate::watch::Change;
 use imbl::OrdSet;
 use objects::{
-    Kind, Malformed, Object, ObjectKey, Reference, ReverseIndex, Secret, Snapshot, Store,
+    Kind, Malformed, Meta, Object, ObjectKey, Reference, ReverseIndex, Secret, Snapshot, Store,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Names a class where IngressClasses cannot be read, too.
+const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// What a cluster holds and what of it is shown.
 pub(super) struct Contents {
@@ -59,6 +62,13 @@ impl Contents {
     /// Says whether IngressClasses can be listed at all.
     pub(super) fn set_classes_known(&mut self, known: bool) {
         self.shown.set_classes_known(known);
+    }
+
+    /// How many Ingresses name an IngressClass and have no annotation that says as much.
+    pub(super) fn naming_classes(&self) -> usize {
+        let ingresses = self.shown.snapshot().ingresses.values();
+        let has_annotation = |meta: &Meta| meta.annotations.contains_key(CLASS_ANNOTATION);
+        ingresses.filter(|it| it.class.is_some() && !has_annotation(&it.meta)).count()
     }
 
     /// From now on it is known which Secrets are wanted, as far as the objects say that are there.

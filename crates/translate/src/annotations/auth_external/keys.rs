@@ -28,6 +28,19 @@ pub(super) const ALL: &[&dyn AnyKey] = &[
     &GLOBAL_CACHE_DURATION,
 ];
 
+/// The authenticator for all, which the first of them switches on: they count together.
+pub(crate) const GLOBAL_AUTH: &[&dyn AnyKey] = &[
+    &GLOBAL_URL,
+    &GLOBAL_METHOD,
+    &GLOBAL_SIGN_IN,
+    &GLOBAL_SIGN_IN_PARAMETER,
+    &GLOBAL_RESPONSE_HEADERS,
+    &GLOBAL_REQUEST_REDIRECT,
+    &GLOBAL_ALWAYS_COOKIE,
+    &GLOBAL_CACHE_KEY,
+    &GLOBAL_CACHE_DURATION,
+];
+
 pub(super) static URL: Key<String> = Key::annotation("auth-url", values::url)
     .says(
         "URL, perhaps with variables",

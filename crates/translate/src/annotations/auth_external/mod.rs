@@ -4,6 +4,7 @@
 mod keys;
 mod values;
 
+pub(crate) use keys::GLOBAL_AUTH;
 pub use values::durations as cache_durations;
 
 use super::{Family, raw};
@@ -150,7 +151,7 @@ fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Secret<Te
 }
 
 /// The authenticator of the ConfigMap; the error says why nobody can be asked.
-fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
+pub(crate) fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
     let Some(url) = settings.get(&keys::GLOBAL_URL) else { return Ok(None) };
     let url = settings.url(&url)?;
     let parameter = settings.get(&keys::GLOBAL_SIGN_IN_PARAMETER);

@@ -1,0 +1,127 @@
+//! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
+//! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything.
+
+use super::Finder;
+use crate::Options;
+use crate::annotations::{GLOBAL_AUTH, global_auth};
+use crate::config_map;
+use crate::password_files::PasswordFiles;
+use crate::problems::Ledger;
+use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
+use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
+use objects::{ConfigMap, Snapshot};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const STAYS: &str = "the text before stays in force until it is mended";
+
+/// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
+#[derive(Debug, Default)]
+pub(super) struct Guards {
+    seen: Option<Arc<ConfigMap>>,
+    instead: Option<Arc<ConfigMap>>,
+    good: BTreeMap<&'static str, String>,
+}
+
+impl Guards {
+    /// The Snapshot with the last good text of each guard.
+    pub(super) fn follow(
+        &mut self,
+        mut snapshot: Snapshot,
+        options: &Options,
+        passwords: &PasswordFiles,
+        ledger: &mut Ledger<Finder>,
+    ) -> Snapshot {
+        let Some(key) = &options.config_map else { return snapshot };
+        let now = snapshot.config_maps.get(key).cloned();
+        if now != self.seen {
+            self.instead = None;
+            let mut problems = Vec::new();
+            match &now {
+                None => self.good.clear(),
+                Some(now) => {
+                    let mut used = ConfigMap::clone(now);
+                    problems = self.each(&mut used);
+                    snapshot.config_maps.insert(key.clone(), Arc::new(used.clone()));
+                    let scope = Scope::new(options, &snapshot, passwords);
+                    problems.extend(self.global_auth(scope, &mut used));
+                    self.instead = (!problems.is_empty()).then(|| Arc::new(used));
+                    snapshot.config_maps.insert(key.clone(), Arc::clone(now));
+                }
+            }
+            ledger.set(Finder::Guards, problems);
+            self.seen = now;
+        }
+        if let Some(instead) = &self.instead {
+            snapshot.config_maps.insert(key.clone(), Arc::clone(instead));
+        }
+        snapshot
+    }
+
+    /// Guards that are one text each.
+    fn each(&mut self, used: &mut ConfigMap) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, key) in guards() {
+            let text = used.data.get(name).map(|text| normalise(text).into_owned());
+            let Some(text) = text.filter(|text| !text.is_empty()) else {
+                self.good.remove(name);
+                continue;
+            };
+            match (key.fault(&text), self.good.get(name)) {
+                (None, _) => drop(self.good.insert(name, text)),
+                (Some(wrong), Some(before)) => {
+                    let wrong = format!("{} {wrong}", quote(&text));
+                    problems.push(problem(used, name, &wrong));
+                    used.data.insert(name.to_owned(), before.clone());
+                }
+                // Nobody knows what it was meant to say: everything is closed.
+                (Some(_), None) => {}
+            }
+        }
+        problems
+    }
+
+    /// The authenticator for all, whose keys belong together.
+    fn global_auth(&mut self, scope: Scope<'_>, used: &mut ConfigMap) -> Option<Problem> {
+        let url = GLOBAL_AUTH[0].about().name;
+        let names = || GLOBAL_AUTH.iter().filter_map(|key| key.about().in_config_map());
+        match global_auth(&mut Settings::of_config_map(scope)) {
+            Ok(_) => {
+                for name in names() {
+                    match used.data.get(name) {
+                        Some(text) => drop(self.good.insert(name, text.clone())),
+                        None => drop(self.good.remove(name)),
+                    }
+                }
+                None
+            }
+            Err(wrong) => {
+                let before = self.good.get(url).filter(|text| !text.trim().is_empty());
+                before?;
+                for name in names() {
+                    match self.good.get(name) {
+                        Some(text) => drop(used.data.insert(name.to_owned(), text.clone())),
+                        None => drop(used.data.remove(name)),
+                    }
+                }
+                Some(problem(used, url, &wrong))
+            }
+        }
+    }
+}
+
+/// The keys of the ConfigMap that close everything where they are not understood.
+fn guards() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
+    let guards = config_map::keys().filter(|(_, key)| key.about().on_bad == OnBad::Deny);
+    guards.filter_map(|(_, key)| Some((key.about().in_config_map()?, key)))
+}
+
+fn problem(config_map: &ConfigMap, name: &str, wrong: &str) -> Problem {
+    let key = &config_map.meta.key;
+    Problem {
+        origin: Origin::new(Kind::ConfigMap, Arc::clone(&key.namespace), Arc::clone(&key.name)),
+        key: Some(name.to_owned()),
+        severity: Severity::Error,
+        message: format!("{}; {STAYS}", hide_in_sentence(wrong)).into(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Guards of the ConfigMap that are no longer understood.
+
+use crate::builders::*;
+use objects::Snapshot;
+use translate::{Options, Translation, Translator, translate};
+
+const BAD: (&str, &str) = ("whitelist-source-range", "10.0.0.0/8,oops");
+const GOOD: (&str, &str) = ("whitelist-source-range", "10.0.0.0/8");
+
+fn options() -> Options {
+    Options { config_map: Some(key("demo", "settings")), ..Options::default() }
+}
+
+fn shop() -> Snapshot {
+    let mut snapshot = cluster();
+    put_service(&mut snapshot, service("demo", "s", 80));
+    put_ingress(&mut snapshot, simple("demo", "shop", "shop.test", "/", "s"));
+    snapshot
+}
+
+fn with(
+    translator: &mut Translator,
+    snapshot: &mut Snapshot,
+    data: &[(&str, &str)],
+) -> Translation {
+    put_config_map(snapshot, config_map("demo", "settings", data));
+    translator.update(snapshot)
+}
+
+/// The networks that are let in; none where the location is closed.
+fn allowed(translation: &Translation, host: &str) -> Option<String> {
+    if is_denied(&translation.configuration, host, "/") {
+        return None;
+    }
+    let root = location(&translation.configuration, host, "/", model::PathKind::Prefix);
+    Some(format!("{:?}", root.expect("a location").policy.access.allow))
+}
+
+#[test]
+fn a_typo_in_a_guard_leaves_the_text_before_in_force_until_it_is_mended() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let good = with(&mut translator, &mut snapshot, &[GOOD]);
+    let ten = allowed(&good, "shop.test").expect("it is open");
+    assert!(ten.contains("10.0.0.0/8"), "{ten}");
+    let bad = with(&mut translator, &mut snapshot, &[BAD, ("proxy-read-timeout", "7")]);
+    assert_eq!(allowed(&bad, "shop.test"), Some(ten.clone()));
+    let said = "Error: ConfigMap demo/settings: whitelist-source-range: \"10.0.0.0/8,oops\" has the item \"oops\", \
+                which is no network: write networks such as 10.0.0.0/8, comma separated; the text before stays in \
+                force until it is mended\n";
+    assert_eq!(bad.problems.to_string(), said);
+    let root = location(&bad.configuration, "shop.test", "/", model::PathKind::Prefix);
+    assert_eq!(root.expect("a location").policy.timeouts.read.as_secs(), 7, "other keys count");
+    // What comes later is guarded by it, too, and another typo changes nothing.
+    put_ingress(&mut snapshot, simple("demo", "late", "late.test", "/", "s"));
+    assert_eq!(allowed(&translator.update(&snapshot), "late.test"), Some(ten.clone()));
+    let worse = with(&mut translator, &mut snapshot, &[("whitelist-source-range", "oops")]);
+    assert_eq!(allowed(&worse, "late.test"), Some(ten));
+    let mended = with(&mut translator, &mut snapshot, &[("whitelist-source-range", "11.0.0.0/8")]);
+    assert!(allowed(&mended, "late.test").is_some_and(|it| it.contains("11.0.0.0/8")));
+    assert!(mended.problems.is_empty(), "{}", mended.problems);
+}
+
+#[test]
+fn a_guard_of_which_nothing_is_known_closes_everything() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let start = with(&mut translator, &mut snapshot, &[BAD]);
+    assert_eq!(allowed(&start, "shop.test"), None, "nothing is known at a start");
+    assert!(start.problems.to_string().contains("every location answers 503"));
+    with(&mut translator, &mut snapshot, &[GOOD]);
+    with(&mut translator, &mut snapshot, &[]);
+    let anew = with(&mut translator, &mut snapshot, &[BAD]);
+    assert_eq!(allowed(&anew, "shop.test"), None, "it was taken away in the meantime");
+    with(&mut translator, &mut snapshot, &[GOOD]);
+    snapshot.config_maps.remove(&key("demo", "settings"));
+    translator.update(&snapshot);
+    assert_eq!(allowed(&with(&mut translator, &mut snapshot, &[BAD]), "shop.test"), None);
+}
+
+#[test]
+fn whoever_knows_the_same_of_before_keeps_the_same() {
+    for (good, bad) in [
+        (GOOD, BAD),
+        (("denylist-source-range", "10.0.0.0/8"), ("denylist-source-range", "oops")),
+        (("block-cidrs", "10.0.0.0/8"), ("block-cidrs", "oops")),
+        (("block-user-agents", "~*bot"), ("block-user-agents", "~*(bot")),
+        (("block-referers", "~*spam"), ("block-referers", "~*(spam")),
+    ] {
+        let (mut step_by_step, mut snapshot) = (Translator::new(options()), shop());
+        with(&mut step_by_step, &mut snapshot, &[good]);
+        let kept = with(&mut step_by_step, &mut snapshot, &[bad]);
+        assert!(kept.changes.is_empty(), "{bad:?}");
+        put_ingress(&mut snapshot, simple("demo", "late", "late.test", "/", "s"));
+        let followed = step_by_step.update(&snapshot);
+        let mut at_once = Translator::new(options());
+        with(&mut at_once, &mut snapshot, &[good]);
+        let whole = with(&mut at_once, &mut snapshot, &[bad]);
+        assert_eq!(followed.configuration, whole.configuration, "{bad:?}");
+        assert_eq!(followed.problems, whole.problems, "{bad:?}");
+        assert!(followed.problems.to_string().contains("stays in force"), "{}", followed.problems);
+        let mut as_meant = snapshot.clone();
+        put_config_map(&mut as_meant, config_map("demo", "settings", &[good]));
+        let meant = translate(&as_meant, &options());
+        assert_eq!(followed.configuration, meant.configuration, "{bad:?}");
+    }
+}
+
+#[test]
+fn the_authenticator_for_all_stays_with_all_of_its_keys() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let (url, sign_in) =
+        (("global-auth-url", "https://auth.example.com/check"), "global-auth-signin");
+    let good = with(&mut translator, &mut snapshot, &[url, (sign_in, "https://auth.example.com")]);
+    for bad in [
+        &[("global-auth-url", "nowhere at all"), (sign_in, "https://other.example.com")][..],
+        &[url, (sign_in, "https://other.example.com/$nope")],
+    ] {
+        let kept = with(&mut translator, &mut snapshot, bad);
+        assert_eq!(kept.configuration, good.configuration, "{bad:?}");
+        assert!(kept.problems.to_string().contains("stays in force"), "{}", kept.problems);
+    }
+    let off = with(&mut translator, &mut snapshot, &[]);
+    assert!(off.problems.is_empty() && off.configuration != good.configuration);
+    let closed = with(&mut translator, &mut snapshot, &[("global-auth-url", "nowhere at all")]);
+    assert_eq!(allowed(&closed, "shop.test"), None, "there was none before");
+}
