@@ -63,8 +63,8 @@ fn decayed(packed: u64, measured: f32, now: u32) -> f32 {
 }
 
 /// The number of the better one of two endpoints, drawn of those that are not among the `tried`; the one if there is
-/// but one. However many endpoints there are, only the tried ones are gone through, whose numbers rise. `random` gives a
-/// number below its argument.
+/// but one. However many endpoints there are, only the tried ones are gone through, whose numbers rise. `random` gives
+/// a number below its argument.
 pub(crate) fn pick(
     tried: &[usize],
     scores: &[Score],

@@ -132,7 +132,12 @@ async fn a_namespace_has_half_of_the_numbers_and_they_are_given_back() {
         let right = answer(&digests.number(), "1", "/x");
         matches!(judge_at(&digests, &right, namespace), Judgement::Right(_))
     };
-    assert!((0..KEPT / 2).all(|_| ask("evil")));
+    // Of so many numbers by chance two may be the same, and the second one is no login.
+    let full = (0..KEPT).any(|_| {
+        ask("evil");
+        digests.crowd().now == KEPT as u64 / 2
+    });
+    assert!(full);
     assert!(!ask("evil") && ask("a"));
     tokio::time::advance(UNUSED + USED).await;
     assert!(ask("a"));
