@@ -127,7 +127,7 @@ mod tests {
         let text = document(&results);
         let row = "| 15.0 | 30.0 | 20.0 | – | 0.75 | – | 1.50 |";
         assert!(text.contains(row), "{text}");
-        assert!(text.contains("| ≤ 0.80 | 0.75 | met |"), "{text}");
-        assert!(text.contains("| ≤ 1.00 | – | not measured |"), "{text}");
+        assert!(text.contains("| ≤ 0.65 | 0.75 | **missed** |"), "{text}");
+        assert!(text.contains("| ≤ 0.60 | – | not measured |"), "{text}");
     }
 }
