@@ -1,13 +1,14 @@
 //! Whatever changes in whatever order: following the changes means the same as translating anew.
 
 use crate::builders::*;
+use model::{Kind, Origin, Problem};
 use objects::{Ingress, IngressRule, IngressTls, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::{Arc, LazyLock};
-use translate::{Options, Translator, translate};
+use translate::{Options, Problems, Translator, translate};
 
 /// `x` with `y-s` and `x-y` with `s` have upstreams of the same name.
 const NAMESPACES: &[&str] = &["x", "x-y"];
@@ -278,6 +279,13 @@ fn options() -> Options {
     }
 }
 
+/// All but those of a class that was ours and is gone: whoever comes later cannot know whose it was (`classes`), unless
+/// it is called as `--ingress-class` says.
+fn of_now(problems: &Problems) -> Vec<&Problem> {
+    let was_ours = |origin: &Origin| origin.kind == Kind::IngressClass && &*origin.name != "nginx";
+    problems.iter().filter(|problem| !was_ours(&problem.origin)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -292,7 +300,8 @@ proptest! {
             let followed = translator.update(&snapshot);
             let anew = translate(&snapshot, &options());
             prop_assert_eq!(&followed.configuration, &anew.configuration, "after {:?}", step);
-            prop_assert_eq!(&followed.problems, &anew.problems, "after {:?}", step);
+            let [followed, anew] = [&followed.problems, &anew.problems].map(of_now);
+            prop_assert_eq!(followed, anew, "after {:?}", step);
             let again = translator.update(&snapshot);
             prop_assert!(again.changes.is_empty());
         }
