@@ -29,6 +29,8 @@ use wire::Scratch;
 
 /// How long the last lines of a log may take to be written.
 const SETTLING: Duration = Duration::from_secs(1);
+/// Part of the open files that bodies of requests may be.
+const BODIES: u64 = 8;
 /// How long the last spans may take to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(3);
 
@@ -142,6 +144,9 @@ impl Native {
             Shared::new(Arc::new(nothing), listening, connections, compiler.resolver.clone());
         shared.metrics = metrics;
         shared.carried = Places::new(options.carried);
+        if let Some(descriptors) = options.descriptors {
+            shared.scratch.bound_number(descriptors / BODIES);
+        }
         shared.sockets = Arc::new(Semaphore::new(options.sockets.min(Semaphore::MAX_PERMITS)));
         shared.addresses = compiler.addresses.clone();
         shared.geoip = Arc::new(GeoIp::new(options.geoip));

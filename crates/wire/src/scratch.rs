@@ -25,6 +25,8 @@ pub struct Scratch {
     place: Arc<Place>,
     /// Of files.
     room: Room,
+    /// How many of them there may be: each is a descriptor that others need.
+    number: Room,
     /// Of what bodies keep in memory beyond what every body may have.
     lent: Room,
 }
@@ -60,7 +62,8 @@ impl Scratch {
             Place::Folder(_) => TOTAL,
             Place::Memory(_) => IN_MEMORY,
         };
-        Self { place: Arc::new(place), room: Room::new(total), lent: Room::new(LENT) }
+        let number = Room::new(u64::MAX);
+        Self { place: Arc::new(place), room: Room::new(total), number, lent: Room::new(LENT) }
     }
 
     /// What is wrong with the folder, if nothing can be written there.
@@ -78,6 +81,11 @@ impl Scratch {
         }
     }
 
+    /// Lets there be so many files, and half of them for one namespace.
+    pub fn bound_number(&self, most: u64) {
+        self.number.set(most);
+    }
+
     /// Bytes of all files, how many there may be, and how often there was no room: for one namespace or for all.
     pub fn files(&self) -> (u64, u64, u64) {
         self.room.now()
@@ -91,7 +99,7 @@ impl Scratch {
     /// An empty file for a body of this namespace.
     pub(super) fn file(&self, namespace: &Arc<str>) -> Scrap {
         let (place, loan) = (self.place.clone(), self.room.lend(namespace));
-        Scrap { place, file: OnceLock::new(), loan }
+        Scrap { place, file: OnceLock::new(), loan, number: self.number.lend(namespace) }
     }
 
     /// Memory for a body of this namespace, beyond what every body may have; nothing as yet.
@@ -114,6 +122,7 @@ pub(super) struct Scrap {
     /// There once something was written.
     file: OnceLock<File>,
     loan: Loan,
+    number: Loan,
 }
 
 impl Scrap {
@@ -130,6 +139,7 @@ impl Scrap {
         let file = match self.file.get() {
             Some(file) => file,
             None => {
+                self.number.grow(1).ok_or(NotKept::Full)?;
                 let file = self.place.file().map_err(NotKept::Refused)?;
                 self.file.get_or_init(|| file)
             }
@@ -221,6 +231,21 @@ mod tests {
         assert!(append(&first) && !append(&first));
         drop((first, other));
         assert_eq!(scratch.files().0, 0);
+    }
+
+    #[test]
+    fn a_namespace_has_half_of_the_files_however_small_they_are() {
+        let scratch = Scratch::default();
+        scratch.bound_number(4);
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let piece = [Bytes::from_static(b"1")];
+        let files = [&a, &a, &a, &b, &b].map(|namespace| scratch.file(namespace));
+        let kept = files.each_ref().map(|file| file.append(&piece).is_ok());
+        assert_eq!(kept, [true, true, false, true, true]);
+        let [first, ..] = files;
+        assert!(first.append(&piece).is_ok(), "a file that is there grows");
+        drop(first);
+        assert!(scratch.file(&a).append(&piece).is_ok());
     }
 
     #[test]
