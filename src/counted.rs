@@ -205,33 +205,39 @@ fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
 }
 
 /// What requests and answers hold.
-fn held(native: &Native) -> [Named; 4] {
+fn held(native: &Native) -> [Named; 5] {
     let (scratch, [streams, encoders]) = (native.scratch(), native.under_way());
-    let bodies = |(now, most, refused)| Crowd { now, most, refused };
+    let crowd = |(now, most, refused)| Crowd { now, most, refused };
     [
         (
             "body_memory",
             "bytes of request bodies in memory",
-            bodies(scratch.memory()),
+            crowd(scratch.memory()),
             "a file takes the body",
         ),
         (
             "body_files",
             "bytes of request bodies in files",
-            bodies(scratch.files()),
+            crowd(scratch.files()),
             "503, half for one namespace: raise --body-files-limit",
         ),
         (
             "requests",
             "bytes of requests under way over HTTP/2",
-            bodies(streams),
+            crowd(streams),
             "503, and who holds most ends: raise the memory limit",
         ),
         (
             "encoders",
             "bytes of encoders of answers",
-            bodies(encoders),
+            crowd(encoders),
             "answers go uncompressed, half for one namespace: raise the memory limit",
+        ),
+        (
+            "upstream_connections",
+            "connections towards upstreams",
+            crowd(native.upstream_connections()),
+            "503, half for one namespace: raise the limit of open files",
         ),
     ]
 }

@@ -31,6 +31,8 @@ use wire::Scratch;
 const SETTLING: Duration = Duration::from_secs(1);
 /// Part of the open files that bodies of requests may be.
 const BODIES: u64 = 8;
+/// Percent of the open files that connections towards upstreams may be: as many as those of clients.
+const UPSTREAMS: u64 = 45;
 /// How long the last spans may take to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(3);
 
@@ -146,6 +148,7 @@ impl Native {
         shared.carried = Places::new(options.carried);
         if let Some(descriptors) = options.descriptors {
             shared.scratch.bound_number(descriptors / BODIES);
+            shared.upstreams.set(descriptors.saturating_mul(UPSTREAMS) / 100);
         }
         shared.sockets = Arc::new(Semaphore::new(options.sockets.min(Semaphore::MAX_PERMITS)));
         shared.addresses = compiler.addresses.clone();
@@ -188,6 +191,12 @@ impl Native {
     /// The ports, as bound.
     pub fn listening(&self) -> &Listening {
         &self.shared.listening
+    }
+
+    /// Connections towards upstreams, how many there may be, and how often there was no place: for one namespace or for
+    /// all.
+    pub fn upstream_connections(&self) -> (u64, u64, u64) {
+        self.shared.upstreams.now()
     }
 
     /// Where bodies are kept that are too large for memory.

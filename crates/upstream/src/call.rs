@@ -41,6 +41,8 @@ pub struct Call<'a> {
     pub body: Option<&'a Spool>,
     /// Whose time-outs, retries and bounds count.
     pub policy: &'a Policy,
+    /// The namespace that it is sent for.
+    pub whose: &'a Arc<str>,
     /// How often the request that makes it necessary has come back to this process.
     pub turns: u8,
 }
@@ -119,6 +121,7 @@ pub async fn call(
             upgrade: false,
             interim: &|_| {},
             policy: call.policy,
+            whose: Some(call.whose),
             turns: call.turns,
         };
         let target = Target { address, tls: way.tls.clone() };

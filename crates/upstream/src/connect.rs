@@ -1,6 +1,6 @@
 //! New connections to endpoints, in clear or under TLS.
 
-use super::TryError;
+use super::{Pool, TryError};
 use bytes::BytesMut;
 use rustix::io::Errno;
 use std::io;
@@ -12,7 +12,7 @@ use tls::{Profile, ProfileId};
 use tokio::net::TcpSocket;
 use tokio::time::Instant;
 use tokio_rustls::{TlsConnector, TlsStream};
-use wire::{Io, Timer, descriptors};
+use wire::{Io, Loan, Timer, descriptors};
 
 /// What connections have in common that are exchanged for one another.
 pub(super) type Key = (SocketAddr, Option<ProfileId>);
@@ -49,12 +49,20 @@ pub struct Connection {
     pub(super) key: Key,
     /// That it leads to this machine.
     pub(super) own: Option<Own>,
+    /// Its place among all connections towards upstreams.
+    pub(super) place: Loan,
 }
 
 impl Connection {
-    /// Connects within `limit`, which covers the TLS handshake, too. Boxed once, since it changes hands a few times for
-    /// each request.
-    pub(super) async fn open(target: &Target, limit: Duration) -> Result<Box<Self>, TryError> {
+    /// Connects for somebody of this namespace within `limit`, which covers the TLS handshake, too. Boxed once, since it
+    /// changes hands a few times for each request.
+    pub(super) async fn open(
+        pool: &Pool,
+        target: &Target,
+        whose: Option<&Arc<str>>,
+        limit: Duration,
+    ) -> Result<Box<Self>, TryError> {
+        let place = pool.place(&whose.cloned().unwrap_or_default()).ok_or(TryError::Places)?;
         let timer = Timer::new(limit);
         let connecting = connect(target);
         let io =
@@ -63,6 +71,7 @@ impl Connection {
         Ok(Box::new(Self {
             io,
             own,
+            place,
             buffer: BytesMut::new(),
             requests: 0,
             since: Instant::now(),

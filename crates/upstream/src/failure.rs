@@ -11,6 +11,11 @@ pub enum TryError {
     /// No connection.
     #[error("connecting: {0}")]
     Connect(std::io::Error),
+    /// There are as many connections to upstreams as may be.
+    #[error(
+        "no more connections to upstreams: all have 45 % of the open files, one namespace half of that (docs/limits.md)"
+    )]
+    Places,
     /// No connection, no progress or no head in time.
     #[error("timed out while {0}")]
     Timeout(&'static str),
@@ -75,16 +80,21 @@ impl TryError {
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
-            Self::RequestBody(_) | Self::Loop => false,
+            Self::RequestBody(_) | Self::Loop | Self::Places => false,
         }
     }
 
-    /// Whether this machine has run out of something: descriptors, ports, memory for sockets.
+    /// Whether this machine has run out of something: descriptors, ports, memory for sockets, places.
     pub fn is_shortage(&self) -> bool {
         const SHORTAGES: [Errno; 5] =
             [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
-        let Self::Connect(error) = self else { return false };
-        Errno::from_io_error(error).is_some_and(|errno| SHORTAGES.contains(&errno))
+        match self {
+            Self::Places => true,
+            Self::Connect(error) => {
+                Errno::from_io_error(error).is_some_and(|errno| SHORTAGES.contains(&errno))
+            }
+            _ => false,
+        }
     }
 
     /// Whether it is how a kept connection looks that the upstream had closed meanwhile.

@@ -29,7 +29,7 @@ pub(super) async fn send(
     let mut connection = match kept {
         Some(connection) => connection,
         // Boxed: what a handshake needs is not for those who find a connection.
-        None => Box::pin(Connection::open(target, timeouts.connect))
+        None => Box::pin(Connection::open(pool, target, request.whose, timeouts.connect))
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
@@ -167,8 +167,8 @@ fn answered(
         close: false,
     };
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
-        let Connection { io, buffer, .. } = *connection;
-        response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read });
+        let Connection { io, buffer, place, .. } = *connection;
+        response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read, place });
         return response;
     }
     if matches!(head.framing, Framing::None | Framing::Length(0)) {

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use stream::own::Own;
@@ -81,7 +82,7 @@ pub(super) async fn send(
     let (Lease { mut sender, load, alive, budget, own }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
         None => (
-            open(pool, target, timeouts.connect)
+            open(pool, target, request.whose, timeouts.connect)
                 .await
                 .map_err(|error| fail(error, false, false))?,
             false,
@@ -159,8 +160,13 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
 }
 
 /// Makes a session; its connection is driven by a task of this thread.
-async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease, TryError> {
-    let Connection { io, own, .. } = *Connection::open(target, limit).await?;
+async fn open(
+    pool: &Rc<Pool>,
+    target: &Target,
+    whose: Option<&Arc<str>>,
+    limit: Duration,
+) -> Result<Lease, TryError> {
+    let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
     let (guarded, budget) = Guarded::upstream(io);
     let handshake = h2::client::Builder::new()
         .enable_push(false)
@@ -177,6 +183,7 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
     let (address, at) = (target.address, Rc::downgrade(pool));
     tokio::task::spawn_local(async move {
         let _ = connection.await;
+        drop(place);
         ending.set(false);
         if spent.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
             tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");

@@ -7,12 +7,16 @@ use foldhash::fast::RandomState;
 use model::UpstreamKeepAlive;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use wire::{Loan, Room};
 
 /// The connections of one thread that wait for their next request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pool {
+    /// The places of all connections towards upstreams, those of all threads together.
+    room: Arc<Room>,
     idle: RefCell<HashMap<Key, VecDeque<Idle>, RandomState>>,
     count: Cell<usize>,
     sessions: RefCell<HashMap<Key, Vec<Session>>>,
@@ -31,6 +35,31 @@ struct Idle {
 }
 
 impl Pool {
+    /// Keeps nothing yet; connections have their places there.
+    pub fn new(room: Arc<Room>) -> Self {
+        Self {
+            room,
+            idle: RefCell::default(),
+            count: Cell::default(),
+            sessions: RefCell::default(),
+            limits: Cell::default(),
+            told: Cell::default(),
+        }
+    }
+
+    /// A place for one more connection of this namespace. Where it has all that it may, the oldest of its own that waits
+    /// gives way; where all are taken, the oldest of anybody's.
+    pub(super) fn place(&self, whose: &Arc<str>) -> Option<Loan> {
+        let loan = self.room.lend(whose);
+        let has_one = loan.grow(1).is_some() || (self.gives_way(&loan) && loan.grow(1).is_some());
+        has_one.then_some(loan)
+    }
+
+    fn gives_way(&self, newcomer: &Loan) -> bool {
+        let own_alone = newcomer.is_share_full();
+        self.drop_oldest(|place| !own_alone || place.is_of_same(newcomer))
+    }
+
     /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice
     /// the system itself is asked, since the event loop may not have heard of the end yet.
     pub(super) fn take(&self, target: &Target, once: bool) -> Option<Box<Connection>> {
@@ -56,7 +85,7 @@ impl Pool {
             return;
         }
         if self.count.get() >= limits.connections {
-            self.drop_oldest();
+            self.drop_oldest(|_| true);
         }
         connection.buffer = bytes::BytesMut::new();
         let entry = Idle { since: wire::now(), connection };
@@ -122,15 +151,72 @@ impl Pool {
         });
     }
 
-    fn drop_oldest(&self) {
+    /// Ends the connection that has waited longest, of those in such a place; whether there was one.
+    fn drop_oldest(&self, of: impl Fn(&Loan) -> bool) -> bool {
         let mut idle = self.idle.borrow_mut();
-        let oldest = idle
-            .values_mut()
-            .filter(|waiting| !waiting.is_empty())
-            .min_by_key(|waiting| waiting[0].since);
-        if let Some(waiting) = oldest {
-            waiting.pop_front();
-            self.count.set(self.count.get() - 1);
+        let is_one = |entry: &Idle| of(&entry.connection.place);
+        let firsts = idle.values_mut().filter_map(|waiting| {
+            let number = waiting.iter().position(is_one)?;
+            Some((waiting[number].since, waiting, number))
+        });
+        let Some((_, waiting, number)) = firsts.min_by_key(|(since, ..)| *since) else {
+            return false;
+        };
+        waiting.remove(number);
+        self.count.set(self.count.get() - 1);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, Pool, Room, Target};
+    use crate::TryError;
+    use model::Global;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::net::TcpListener;
+
+    /// Opens connections for namespaces, of which there may be four.
+    struct Fixture {
+        pool: Pool,
+        target: Target,
+        _listener: TcpListener,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let pool = Pool::new(Arc::new(Room::new(4)));
+            pool.follow(Global::default().upstream_keep_alive);
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let address = listener.local_addr().expect("it is bound");
+            Self { pool, target: Target { address, tls: None }, _listener: listener }
         }
+
+        async fn open(&self, whose: &str) -> Result<Box<Connection>, TryError> {
+            let whose: Arc<str> = whose.into();
+            Connection::open(&self.pool, &self.target, Some(&whose), Duration::from_secs(5)).await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_namespace_has_half_of_the_places_and_its_idle_connections_give_way() {
+        let fixture = Fixture::new().await;
+        let first = fixture.open("a").await.expect("half of four are two");
+        let _second = fixture.open("a").await.expect("half of four are two");
+        let error = fixture.open("a").await.expect_err("there are no more");
+        assert!(matches!(error, TryError::Places) && error.is_shortage(), "{error}");
+        fixture.pool.put(first);
+        let third = fixture.open("a").await.expect("the one that waits gives way");
+        assert_eq!(fixture.pool.waiting(), 0);
+        fixture.pool.put(third);
+        let other = fixture.open("b").await.expect("it has its own half");
+        let _another = fixture.open("b").await.expect("it has its own half");
+        fixture.open("b").await.expect_err("what others keep is not for who has all that it may");
+        assert_eq!(fixture.pool.waiting(), 1);
+        fixture.open("c").await.expect("all are taken: the oldest that waits gives way");
+        assert_eq!(fixture.pool.waiting(), 0);
+        drop(other);
+        fixture.open("b").await.expect("who ends one gets another");
     }
 }

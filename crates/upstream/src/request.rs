@@ -2,6 +2,7 @@
 
 use http::Method;
 use model::policy::Policy;
+use std::sync::Arc;
 use wire::{Body, Interim};
 
 /// One request as it is sent to an upstream.
@@ -18,6 +19,8 @@ pub struct Outgoing<'a> {
     pub interim: &'a dyn Fn(Interim),
     /// The location's policies.
     pub policy: &'a Policy,
+    /// The namespace that it is sent for; none: the controller's own.
+    pub whose: Option<&'a Arc<str>>,
     /// How often the request has come back to this process.
     pub turns: u8,
 }

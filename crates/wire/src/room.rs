@@ -1,4 +1,4 @@
-//! Bytes of something that may not grow beyond a bound: of all together, and half of that for one namespace.
+//! Something that may not grow beyond a bound, bytes or a number: of all together, and half of that for one namespace.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,6 +131,17 @@ impl Loan {
             fits
         };
         fits.then(|| self.size.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// Whether both are of one namespace.
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.share, &other.share)
+    }
+
+    /// Whether its namespace has all that it may.
+    pub fn is_share_full(&self) -> bool {
+        let (used, most, _) = self.share.now();
+        used >= most
     }
 
     /// Whether half of everything is left, and half of what its namespace may have.

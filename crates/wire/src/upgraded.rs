@@ -1,6 +1,7 @@
 //! Connections that stopped being HTTP.
 
 use crate::io::Io;
+use crate::Loan;
 use bytes::BytesMut;
 use std::time::Duration;
 
@@ -13,4 +14,6 @@ pub struct Upgraded {
     pub buffer: BytesMut,
     /// How long it may be silent in both directions (`proxy-read-timeout`).
     pub idle: Duration,
+    /// Its place among the connections towards upstreams, which it keeps.
+    pub place: Loan,
 }

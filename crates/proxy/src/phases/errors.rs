@@ -95,6 +95,7 @@ async fn ask(
         head: Head::Http1(head),
         body: body.as_ref(),
         policy: &location.policy,
+        whose: &location.namespace(),
         turns: exchange.connection.turns(),
     };
     let way = Way { group, tls: None };

@@ -162,7 +162,7 @@ fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
 /// Notes why a try failed, where its endpoint is to blame.
 #[cold]
 fn note_failure(exchange: &Exchange, journal: &Try, error: &TryError) {
-    if !matches!(error, TryError::RequestBody(_) | TryError::Loop) {
+    if !matches!(error, TryError::RequestBody(_) | TryError::Loop | TryError::Places) {
         let shared = &exchange.worker.shared;
         shared.watched.failed(journal.address, error, &shared.addresses);
     }
@@ -274,6 +274,7 @@ impl Bodies {
             Self::Kept(_) => &mut kept,
             Self::Streamed(body) => body,
         };
+        let origin = exchange.spot().location.origin.as_ref();
         let mut outgoing = Outgoing {
             method: &exchange.request.method,
             head,
@@ -281,6 +282,7 @@ impl Bodies {
             upgrade,
             interim: &|interim| headers::pass_on(exchange, interim),
             policy,
+            whose: origin.map(|origin| &origin.namespace),
             turns: exchange.connection.turns(),
         };
         let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;

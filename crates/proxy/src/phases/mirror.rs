@@ -238,6 +238,7 @@ impl Copy {
             head: self.head,
             body: body.as_ref(),
             policy: &self.location.policy,
+            whose: &whose,
             // What has come back is not copied.
             turns: 0,
         };

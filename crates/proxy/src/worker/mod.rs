@@ -25,6 +25,7 @@ use crate::trace::Sampled;
 use crate::under_way::{Stream, UnderWay};
 use crate::young::Youth;
 use arc_swap::{ArcSwap, Cache};
+use model::UpstreamKeepAlive;
 use request_metrics::{Connections, Metrics};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -38,7 +39,7 @@ use stream::{Places, Resolver};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
-use wire::{Clock, Request, Scratch, backlog, owed};
+use wire::{Clock, Request, Room, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
 const TICK: Duration = Duration::from_millis(100);
@@ -46,6 +47,8 @@ const TICK: Duration = Duration::from_millis(100);
 const FEW: usize = 8;
 /// Ticks between two looks at idle upstream connections.
 const PRUNE: u32 = 10;
+/// The part of its connections of clients that a thread keeps of those towards upstreams, while they wait.
+const IDLE_PART: usize = 4;
 /// Ticks between two looks at what clients leave lying.
 const LOOK: u32 = 5;
 /// How long connections may take leave once the time for draining is over.
@@ -77,6 +80,8 @@ pub(crate) struct Shared {
     pub geoip: Arc<GeoIp>,
     /// Where bodies are kept that are too large for memory.
     pub scratch: Scratch,
+    /// The places of connections towards upstreams.
+    pub(crate) upstreams: Arc<Room>,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
     /// What requests under way hold.
@@ -128,6 +133,7 @@ impl Shared {
             names: Names::new(resolver),
             geoip: Arc::default(),
             scratch: Scratch::default(),
+            upstreams: Arc::new(Room::new(u64::MAX)),
             load: Arc::default(),
             under_way: Arc::default(),
             told: Told::default(),
@@ -218,8 +224,8 @@ impl fmt::Debug for Worker {
 impl Worker {
     /// A thread that serves `shared`, with this access log.
     pub(crate) fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
-        let pool = Rc::new(Pool::default());
-        pool.follow(shared.current.load().global().upstream_keep_alive);
+        let pool = Rc::new(Pool::new(shared.upstreams.clone()));
+        pool.follow(keep_alive(&shared));
         let crowds = shared.crowds.join();
         Self {
             listen: shared.listening.clone(),
@@ -303,8 +309,7 @@ impl Worker {
             each();
             self.heed();
             if number % PRUNE == 0 {
-                let generation = self.generation();
-                self.pool.follow(generation.global().upstream_keep_alive);
+                self.pool.follow(keep_alive(&self.shared));
                 self.pool.prune(&self.shared.addresses);
                 self.tell();
             }
@@ -472,4 +477,12 @@ impl Worker {
         self.shared.load.ended_unread(connections.len());
         connections.len()
     }
+}
+
+/// Which connections towards upstreams a thread keeps: no more wait than a quarter of what it may have of clients', for
+/// those that wait take files from the others.
+fn keep_alive(shared: &Shared) -> UpstreamKeepAlive {
+    let wanted = shared.current.load().global().upstream_keep_alive;
+    let most = (shared.connections.load(Ordering::Relaxed) / IDLE_PART).max(1);
+    UpstreamKeepAlive { connections: wanted.connections.min(most), ..wanted }
 }

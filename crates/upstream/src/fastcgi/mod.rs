@@ -12,7 +12,7 @@ pub(super) use record::{end_of_stdin, stdin};
 
 use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk};
-use super::{Connection, Failed, Head, Outgoing, Target, Try, TryError};
+use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::{Bytes, BytesMut};
 use head::{CgiHead, HeadEnd};
 use http::{Method, StatusCode};
@@ -23,6 +23,7 @@ use wire::{Body, Response, Source};
 
 /// Sends a request over a new connection.
 pub(super) async fn send(
+    pool: &Pool,
     target: &Target,
     request: &mut Outgoing<'_>,
     journal: &Rc<Try>,
@@ -32,7 +33,7 @@ pub(super) async fn send(
     let Head::FastCgi(head) = request.head.take() else {
         return Err(fail(TryError::InvalidHeader, false));
     };
-    let connection = Connection::open(target, timeouts.connect).await;
+    let connection = Connection::open(pool, target, request.whose, timeouts.connect).await;
     let connection = connection.map_err(|error| fail(error, false))?;
     journal.connected(false);
     let heads = Heads {

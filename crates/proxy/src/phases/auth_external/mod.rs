@@ -112,9 +112,8 @@ async fn ask(
     hops::goes_on(exchange)?;
     let destination = &authenticator.destination;
     let authority = variables::text_of(&destination.url.authority, exchange);
-    let way = destination
-        .way_to(&authority, exchange.worker.names(), &exchange.spot().location.namespace())
-        .await;
+    let whose = exchange.spot().location.namespace();
+    let way = destination.way_to(&authority, exchange.worker.names(), &whose).await;
     let way = way.ok_or_else(|| {
         Error::Authenticator(format!("{} cannot be found", hide_in_url(&authority)))
     })?;
@@ -127,6 +126,7 @@ async fn ask(
         method: &method,
         body: None,
         policy: &authenticator.towards,
+        whose: &whose,
         turns: exchange.connection.turns(),
     };
     let answer = call(&exchange.worker.pool, &way, &question, &mut Vec::new()).await;

@@ -72,7 +72,8 @@ pub(super) async fn ask(
 ) -> Result<Response, Error> {
     let head = head.ok_or_else(|| Error::Authenticator("the request cannot be said".to_owned()))?;
     let turns = exchange.connection.turns();
-    let question = Call { head, method, body, policy: &guard.towards, turns };
+    let whose = &exchange.spot().location.namespace();
+    let question = Call { head, method, body, policy: &guard.towards, whose, turns };
     let answer = call(&exchange.worker.pool, &guard.way, &question, &mut Vec::new()).await;
     answer.map_err(|error| Error::Authenticator(error.to_string()))
 }

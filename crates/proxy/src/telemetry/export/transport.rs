@@ -12,7 +12,7 @@ use tls::Profiles;
 use tokio::time::{Instant, timeout};
 use upstream::{Head, Outgoing, Pool, Target, Try, send};
 use wire::http1::write;
-use wire::{Body, Frame, Headers, Response};
+use wire::{Body, Frame, Headers, Response, Room};
 
 /// How long one request may take (OTLP's default).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,6 +76,7 @@ impl Transport {
             upgrade: false,
             interim: &|_| {},
             policy: &Policy { timeouts, ..Policy::default() },
+            whose: None,
             turns: 0,
         };
         let journal = Rc::new(Try::new(target.address));
@@ -98,7 +99,7 @@ async fn open(destination: &Destination, turn: usize) -> Result<Open, String> {
     let count = found.len().max(1);
     let address = found.get(turn % count).ok_or_else(|| format!("{host} has no address"))?;
     let tls = destination.endpoint.secure.then(|| profile(destination)).transpose()?;
-    let pool = Rc::new(Pool::default());
+    let pool = Rc::new(Pool::new(Arc::new(Room::new(u64::MAX))));
     pool.follow(Global::default().upstream_keep_alive);
     Ok(Open { target: Target { address: *address, tls }, pool, since: Instant::now() })
 }
