@@ -237,7 +237,7 @@ fn held(native: &Native) -> [Named; 5] {
             "upstream_connections",
             "connections towards upstreams",
             crowd(native.upstream_connections()),
-            "503, half for one namespace: raise the limit of open files",
+            "503, three quarters for one namespace: raise the limit of open files",
         ),
     ]
 }

@@ -1,7 +1,9 @@
 //! Too few file descriptors, too little memory: load is shed, the admin server answers, and it is over afterwards.
 
-use crate::faults::bed::{Fairway, OK, Setup, good, request, status, upstream};
+use crate::faults::bed::{Fairway, OK, PATIENCE, Setup, good, request, status, upstream};
 use anyhow::{Context, Result, ensure};
+use futures_util::StreamExt;
+use h2::client::SendRequest;
 use std::time::Duration;
 use testkit::{cluster, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -71,6 +73,40 @@ async fn without_descriptors_for_upstreams_requests_are_503_and_nothing_breaks()
     ensure!(count(200) + count(503) == 72, "{statuses:?}\n{}", fairway.said());
     ensure!(count(200) >= 40 && count(503) >= 1, "{statuses:?}");
     recovers(&fairway).await
+}
+
+#[tokio::test]
+async fn requests_of_http2_that_wait_leave_files_to_newcomers() -> Result<()> {
+    let hangs = upstream(|mut tcp, _| async move { while request(&mut tcp).await.is_some() {} });
+    let through = vec!["prlimit".to_owned(), "--nofile=256:256".to_owned()];
+    let fairway = Setup { through, ..Setup::of(hangs.await?) }.start().await?;
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        let tcp = TcpStream::connect(fairway.http).await?;
+        let (mut sender, connection): (SendRequest<bytes::Bytes>, _) =
+            h2::client::handshake(tcp).await?;
+        let driven = tokio::spawn(connection);
+        let waiting = futures_util::stream::FuturesUnordered::new();
+        for _ in 0..100 {
+            let get = http::Request::get("http://a.test/").body(())?;
+            sender = sender.ready().await?;
+            waiting.push(sender.send_request(get, true)?.0);
+        }
+        sessions.push((sender, driven, waiting));
+    }
+    // The first that finds no place says that they are all taken.
+    for (.., waiting) in &mut sessions {
+        let answer =
+            tokio::time::timeout(PATIENCE, waiting.next()).await?.context("an answer")??;
+        ensure!(answer.status() == 503, "{}\n{}", answer.status(), fairway.said());
+    }
+    let mut newcomers = Vec::new();
+    for _ in 0..40 {
+        newcomers.push(connected(fairway.http).await.with_context(|| fairway.said())?);
+    }
+    ensure!(fairway.said().contains("no more connections to upstreams"), "{}", fairway.said());
+    drop(sessions);
+    Ok(())
 }
 
 /// A client that has had an answer that needs no upstream.

@@ -1,4 +1,5 @@
-//! Something that may not grow beyond a bound, bytes or a number: of all together, and half of that for one namespace.
+//! Something that may not grow beyond a bound, bytes or a number: of all together, and a part of that, mostly half, for
+//! one namespace.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,20 +61,27 @@ impl Bound {
     }
 }
 
-/// Bytes for everybody, and half of them at most for one namespace.
+/// Bytes for everybody, and a part of them at most for one namespace.
 #[derive(Debug)]
 pub struct Room {
     total: Arc<Bound>,
     shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
+    /// How many quarters a namespace may have.
+    quarters: u64,
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// Room for so many bytes, half of them for one namespace.
     pub fn new(most: u64) -> Self {
-        Self { total: Arc::new(Bound::new(most)), shares: Mutex::default() }
+        Self::shared_by_quarters(most, 2)
     }
 
-    /// From now on there is room for so many; a namespace that has some keeps its half of what it was.
+    /// The same with so many quarters for one namespace.
+    pub fn shared_by_quarters(most: u64, quarters: u64) -> Self {
+        Self { total: Arc::new(Bound::new(most)), shares: Mutex::default(), quarters }
+    }
+
+    /// From now on there is room for so many; a namespace that has some keeps its part of what it was.
     pub fn set(&self, most: u64) {
         self.total.set(most);
     }
@@ -90,7 +98,9 @@ impl Room {
         let known = shares.get(namespace).and_then(Weak::upgrade);
         let share = known.unwrap_or_else(|| {
             shares.retain(|_, share| share.strong_count() > 0);
-            let share = Arc::new(Bound::new(self.total.now().1 / 2));
+            let most = self.total.now().1;
+            let part = most / 4 * self.quarters + most % 4 * self.quarters / 4;
+            let share = Arc::new(Bound::new(part));
             shares.insert(namespace.clone(), Arc::downgrade(&share));
             share
         });

@@ -1,7 +1,7 @@
 //! Connections that stopped being HTTP.
 
-use crate::io::Io;
 use crate::Loan;
+use crate::io::Io;
 use bytes::BytesMut;
 use std::time::Duration;
 

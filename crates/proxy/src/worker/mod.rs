@@ -49,6 +49,8 @@ const FEW: usize = 8;
 const PRUNE: u32 = 10;
 /// The part of its connections of clients that a thread keeps of those towards upstreams, while they wait.
 const IDLE_PART: usize = 4;
+/// Quarters of the connections towards upstreams that one namespace may have: most clusters' requests go to a few.
+const UPSTREAM_QUARTERS: u64 = 3;
 /// Ticks between two looks at what clients leave lying.
 const LOOK: u32 = 5;
 /// How long connections may take leave once the time for draining is over.
@@ -133,7 +135,7 @@ impl Shared {
             names: Names::new(resolver),
             geoip: Arc::default(),
             scratch: Scratch::default(),
-            upstreams: Arc::new(Room::new(u64::MAX)),
+            upstreams: Arc::new(Room::shared_by_quarters(u64::MAX, UPSTREAM_QUARTERS)),
             load: Arc::default(),
             under_way: Arc::default(),
             told: Told::default(),
