@@ -115,7 +115,7 @@ conformance: ## Run the Gateway API's conformance suite, or a few tests of it: [
 	@scripts/conformance $(FAIRWAY) $(RUN)
 
 bench: ## Measure against nginx and HAProxy; writes docs/benchmarks.json and docs/benchmarks.md
-	@scripts/need cargo cc nginx libnginx-mod-http-headers-more-filter haproxy
+	@scripts/need cargo cc haproxy $(NGINX)
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench
 

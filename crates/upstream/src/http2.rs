@@ -16,7 +16,7 @@ use stream::own::Own;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::http2::{BodyStream, Budget, Guarded, StreamBody, from_map, poll_send_data, to_map};
-use wire::{Body, Frame, Response, Source, TrailerRule, lane};
+use wire::{Body, Frame, Response, Source, Timer, TrailerRule, lane};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -101,7 +101,8 @@ pub(super) async fn send(
     let Head::Http2(head) = request.head.take() else {
         return Err(fail(TryError::InvalidHeader, false, reused));
     };
-    let ready = tokio::time::timeout(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
+    let timer = Timer::new(timeouts.connect);
+    let ready = timer.within(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
     ready
         .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
         .map_err(|error| fail(broken(error), false, reused))?;
@@ -118,7 +119,7 @@ pub(super) async fn send(
         sent: bodyless,
         taken: &mut taken,
     };
-    let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
+    let response = timer.within(timeouts.read, exchange.run()).await;
     let (response, sending) = response
         .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
         .map_err(|error| match error {
@@ -149,7 +150,7 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
     let sessions = pool.sessions().borrow();
     let session = sessions.get(&target.key())?.iter().find(|session| session.has_room())?;
     session.requests.set(session.requests.get() + 1);
-    session.used.set(Instant::now());
+    session.used.set(wire::now());
     Some(Lease {
         sender: session.sender.clone(),
         load: session.load.clone(),

@@ -129,7 +129,7 @@ impl Section {
     fn write(&mut self, name: &[u8], value: &[u8]) -> Line {
         self.names |= bit(name);
         let added = &mut self.added;
-        added.reserve(name.len() + value.len() + 4);
+        added.reserve(line(name.len(), value.len()));
         let start = place(added.len());
         added.extend_from_slice(name);
         added.extend_from_slice(b": ");
@@ -151,6 +151,11 @@ pub(crate) fn as_one_line(value: &mut [u8]) {
     if value.iter().fold(false, |found, byte| found | ends(*byte)) {
         value.iter_mut().filter(|byte| ends(**byte)).for_each(|byte| *byte = b' ');
     }
+}
+
+/// Bytes of a line with a name and a value of so many.
+pub(crate) fn line(name: usize, value: usize) -> usize {
+    name + b": ".len() + value + b"\r\n".len()
 }
 
 fn place(at: usize) -> u32 {
@@ -192,6 +197,13 @@ impl Headers {
             added: false,
             whole,
         });
+    }
+
+    /// An empty section with room for so many bytes of lines.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        let mut section: Box<Section> = Box::default();
+        section.added.reserve_exact(bytes);
+        Self { section: Some(section) }
     }
 
     fn section(&mut self) -> &mut Section {

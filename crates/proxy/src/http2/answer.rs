@@ -4,6 +4,7 @@ use crate::exchange::Exchange;
 use crate::phases::{self, program};
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
+use http::header::{CONTENT_LENGTH, DATE};
 use http::{Method, StatusCode};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -210,10 +211,10 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
     let to_head = exchange.request.method == Method::HEAD;
     let body = response.body;
     let mut headers = to_map(&response.headers);
-    if !headers.contains_key("date")
+    if !headers.contains_key(DATE)
         && let Ok(date) = http::HeaderValue::from_maybe_shared(exchange.worker.clock.http_date())
     {
-        headers.insert("date", date);
+        headers.insert(DATE, date);
     }
     let bodyless = to_head
         || response.status.is_informational()
@@ -224,7 +225,7 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
         _ => None,
     };
     if let Some(length) = length {
-        headers.insert("content-length", length.into());
+        headers.insert(CONTENT_LENGTH, length.into());
     }
     let mut answer = http::Response::new(());
     *answer.status_mut() = response.status;

@@ -6,6 +6,7 @@ use crate::exchange::{Authenticated, Exchange, Forwarded};
 use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
+use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, GuardAsked, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
@@ -442,12 +443,20 @@ fn wants_length(method: &Method) -> bool {
 
 /// How many fields Fairway adds to a request, mostly.
 const USUAL: usize = 12;
+/// Bytes of the values of these, mostly.
+const ROOM: usize = 256;
+
+/// The `:path`. What is no text is replaced by marks for that.
+fn path(target: &Bytes) -> Option<PathAndQuery> {
+    let lossy = |_| PathAndQuery::try_from(String::from_utf8_lossy(target).into_owned());
+    PathAndQuery::from_maybe_shared(target.clone()).or_else(lossy).ok()
+}
 
 /// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be
 /// said, and with it the authority.
 fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     let request = &exchange.request;
-    let path = String::from_utf8_lossy(target(exchange)).into_owned();
+    let path = path(target(exchange))?;
     let host = host(exchange);
     let authority = std::str::from_utf8(&host).ok()?;
     let mut head = Request::new(());
@@ -466,7 +475,12 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     }
     let headers = head.headers_mut();
     headers.reserve(request.headers.len() + USUAL);
-    let mut put = |name: &[u8], value: &[u8]| append(headers, name, Bytes::copy_from_slice(value));
+    // All values are pieces of one allocation.
+    let mut room = BytesMut::with_capacity(ROOM);
+    let mut put = |name: &[u8], value: &[u8]| {
+        room.extend_from_slice(value);
+        append(headers, name, room.split().freeze());
+    };
     set_all(exchange, |name, value| {
         if !(secure && name.eq_ignore_ascii_case(b"host")) {
             put(name, value);

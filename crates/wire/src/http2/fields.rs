@@ -1,5 +1,6 @@
 //! Between our header fields and those of the h2 crate.
 
+use crate::headers::line;
 use crate::{Headers, NameSet};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -32,28 +33,76 @@ macro_rules! without_memory {
     };
 }
 
-// What proxies and applications often send, and the http crate does not know.
+// What proxies and applications often send, and the http crate does not know; the passing ones come first.
 without_memory! {
-    "x-request-id" "x-real-ip" "x-forwarded-for" "x-forwarded-host" "x-forwarded-port" "x-forwarded-proto"
-    "x-forwarded-scheme" "x-scheme" "grpc-status" "grpc-message" "grpc-timeout" "grpc-accept-encoding"
+    "x-request-id" "x-real-ip" "x-forwarded-for" "grpc-timeout" "traceparent"
+    "x-forwarded-host" "x-forwarded-port" "x-forwarded-proto" "x-forwarded-scheme" "x-scheme"
+    "grpc-status" "grpc-message" "grpc-accept-encoding"
 }
+
+/// How many of them have another value for each request or client. The table of fields that a connection keeps (RFC
+/// 7541 section 2.3.2) gets none of these: each would push out one that comes again, and be looked at for those after it.
+const PASSING: usize = 5;
 
 /// Appends a field, unless it cannot be said in HTTP/2.
 pub fn append(map: &mut HeaderMap, name: &[u8], value: Bytes) {
-    let name = match OFTEN.position(name) {
-        Some(often) => Ok(OFTEN_NAMES[often].clone()),
-        None => HeaderName::from_bytes(name),
+    let (name, passes) = match OFTEN.position(name) {
+        Some(often) => (Ok(OFTEN_NAMES[often].clone()), often < PASSING),
+        None => (HeaderName::from_bytes(name), false),
     };
-    if let (Ok(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value)) {
+    if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_maybe_shared(value)) {
+        // What the h2 crate calls sensitive is written as a literal that is never indexed (RFC 7541 section 6.2.3).
+        value.set_sensitive(passes);
         map.append(name, value);
     }
 }
 
 /// As phases see them, in the order they came.
 pub fn from_map(map: &HeaderMap) -> Headers {
-    let mut headers = Headers::default();
+    if map.is_empty() {
+        return Headers::default();
+    }
+    let bytes = map.iter().map(|(name, value)| line(name.as_str().len(), value.len())).sum();
+    let mut headers = Headers::with_room(bytes);
     for (name, value) in map {
         headers.push(name.as_str(), value.as_bytes());
     }
     headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{append, from_map, to_map};
+    use bytes::Bytes;
+    use http::HeaderMap;
+
+    #[test]
+    fn values_of_one_request_or_client_stay_out_of_the_peers_table() {
+        let mut map = HeaderMap::new();
+        let mut passes = |name: &str| {
+            append(&mut map, name.as_bytes(), Bytes::from_static(b"value"));
+            map[&name.to_ascii_lowercase()].is_sensitive()
+        };
+        for name in ["X-Request-ID", "x-real-ip", "X-Forwarded-For", "grpc-timeout", "traceparent"]
+        {
+            assert!(passes(name), "{name}");
+        }
+        for name in ["x-forwarded-host", "X-Scheme", "grpc-status", "content-type", "x-other"] {
+            assert!(!passes(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_come_back_in_their_order_with_room_for_all_of_them() {
+        let mut map = HeaderMap::new();
+        assert_eq!(from_map(&map).added(), 0);
+        for (name, value) in [("b", "1"), ("a", ""), ("b", "2")] {
+            append(&mut map, name.as_bytes(), Bytes::from_static(value.as_bytes()));
+        }
+        let headers = from_map(&map);
+        let lines: Vec<String> = headers.iter().map(|field| format!("{field:?}")).collect();
+        assert_eq!(lines, ["b: 1", "b: 2", "a: "]);
+        assert_eq!(headers.added(), "b: 1\r\nb: 2\r\na: \r\n".len());
+        assert_eq!(to_map(&headers), map);
+    }
 }

@@ -45,8 +45,8 @@ pub fn judge(
     if head.method == Method::TRACE {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    let head_size =
-        headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum::<usize>();
+    // Nothing was there before, and what was added are lines as HTTP/1 has them.
+    let head_size = headers.added();
     let length = headers.text("content-length").and_then(|text| text.parse().ok());
     let empty = stream.is_end();
     if expects_continue(&headers)? && !empty {
@@ -85,9 +85,26 @@ fn expects_continue(headers: &Headers) -> Result<bool, StatusCode> {
 
 /// Odd names are treated as in HTTP/1.
 fn keeps(name: &[u8], rules: Rules) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-    let underscored = |byte: &u8| plain(byte) || *byte == b'_';
-    !rules.drop_odd || name.iter().all(plain) || (rules.underscores && name.iter().all(underscored))
+    const UNDERSCORE: u8 = 1;
+    const ODD: u8 = 2;
+    const KINDS: [u8; 256] = {
+        let mut kinds = [ODD; 256];
+        let mut byte = 0u8;
+        while byte < 128 {
+            if byte.is_ascii_alphanumeric() || byte == b'-' {
+                kinds[byte as usize] = 0;
+            }
+            byte += 1;
+        }
+        kinds[b'_' as usize] = UNDERSCORE;
+        kinds
+    };
+    // All bytes are looked at without a branch: hardly a name has an odd one.
+    match name.iter().fold(0, |found, byte| found | KINDS[usize::from(*byte)]) {
+        0 => true,
+        UNDERSCORE => !rules.drop_odd || rules.underscores,
+        _ => !rules.drop_odd,
+    }
 }
 
 /// Cookies may come in crumbs; HTTP/1 wants them joined (RFC 9113 section 8.2.3).
