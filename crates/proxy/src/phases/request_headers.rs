@@ -443,8 +443,6 @@ fn wants_length(method: &Method) -> bool {
 
 /// How many fields Fairway adds to a request, mostly.
 const USUAL: usize = 12;
-/// Bytes of the values of these, mostly.
-const ROOM: usize = 256;
 
 /// The `:path`. What is no text is replaced by marks for that.
 fn path(target: &Bytes) -> Option<PathAndQuery> {
@@ -475,12 +473,7 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     }
     let headers = head.headers_mut();
     headers.reserve(request.headers.len() + USUAL);
-    // All values are pieces of one allocation.
-    let mut room = BytesMut::with_capacity(ROOM);
-    let mut put = |name: &[u8], value: &[u8]| {
-        room.extend_from_slice(value);
-        append(headers, name, room.split().freeze());
-    };
+    let mut put = |name: &[u8], value: &[u8]| append(headers, name, Bytes::copy_from_slice(value));
     set_all(exchange, |name, value| {
         if !(secure && name.eq_ignore_ascii_case(b"host")) {
             put(name, value);
