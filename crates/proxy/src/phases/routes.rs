@@ -26,10 +26,14 @@ pub(super) fn choose(
         return Ok(None);
     }
     // What cannot have the request is not asked: its expressions are nobody else's cost.
+    let mut claim = None;
     let may_have = |host: &Routed, rule: &Rule| {
         let Some(site) = of_ingress else { return true };
-        let location = found.get_or_insert_with(|| site.locations.find(canonical, &exchange.steps));
-        !stands_before(exchange, site, *location, Rank::of_rule(&host.host.name, &rule.matches))
+        let claim = *claim.get_or_insert_with(|| {
+            let found = found.insert(site.locations.find(canonical, &exchange.steps));
+            Claim::of(exchange, site, *found)
+        });
+        !claim.stands_before(|| Rank::of_rule(&host.host.name, &rule.matches))
     };
     let hosts = routes.find(&exchange.host);
     let chosen = first(exchange, hosts, canonical, may_have)?;
@@ -93,20 +97,55 @@ pub(super) fn at_door(
     Ok(Place { site: routed.site.clone(), index })
 }
 
-/// Whether an Ingress or a snippet has the path, and at least as specially.
-fn stands_before(exchange: &Exchange, site: &Site, found: Found, own: Rank) -> bool {
-    let index = match found {
-        Found::Location { index } | Found::AddSlash { index } => index,
-        Found::TooHard { .. } => return true,
-        Found::None => return false,
-    };
-    let location = &site.spots[index].location;
-    let rank = Rank::within(&site.server, &exchange.host, location.kind, &location.path);
-    // What snippets have stands behind what Ingresses have; a host as a whole is theirs, too, if they say what it does.
-    let Some(of_host) = site.server.locations.get(index) else { return rank.host >= own.host };
-    // No Ingress names what is redirected to the name with `www.`, or without, or the `/` that a host has anyway.
-    let is_nobodys = of_host.is_of_host() || site.server.redirects(&exchange.host);
-    if is_nobodys { site.snippet.is_some() && rank.host > own.host } else { rank >= own }
+/// What an Ingress or a snippet has of a path, which is the same for all rules that may have it.
+#[derive(Clone, Copy, Debug)]
+enum Claim {
+    /// Nothing stands before a rule.
+    Nothing,
+    /// Everything does.
+    Everything,
+    /// What is at most as special, the host first.
+    Path(Rank),
+    /// Those of hosts that are at most as special.
+    Host(Rank),
+    /// Those of hosts that are less special.
+    LessSpecialHost(Rank),
+}
+
+impl Claim {
+    /// How specially an Ingress or a snippet has what a path leads to.
+    fn of(exchange: &Exchange, site: &Site, found: Found) -> Self {
+        let index = match found {
+            Found::Location { index } | Found::AddSlash { index } => index,
+            Found::TooHard { .. } => return Self::Everything,
+            Found::None => return Self::Nothing,
+        };
+        let location = &site.spots[index].location;
+        let rank = Rank::within(&site.server, &exchange.host, location.kind, &location.path);
+        // What snippets have stands behind what Ingresses have; a host as a whole is theirs, too, if they say what it
+        // does.
+        let Some(of_host) = site.server.locations.get(index) else { return Self::Host(rank) };
+        // No Ingress names what is redirected to the name with `www.`, or without, or the `/` that a host has anyway.
+        let is_nobodys = of_host.is_of_host() || site.server.redirects(&exchange.host);
+        if !is_nobodys {
+            Self::Path(rank)
+        } else if site.snippet.is_some() {
+            Self::LessSpecialHost(rank)
+        } else {
+            Self::Nothing
+        }
+    }
+
+    /// Whether that goes before a rule.
+    fn stands_before(self, rule: impl FnOnce() -> Rank) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Path(rank) => rank >= rule(),
+            Self::Host(rank) => rank.host >= rule().host,
+            Self::LessSpecialHost(rank) => rank.host > rule().host,
+        }
+    }
 }
 
 /// The share of the client's session, or one of them.
