@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 const DRAWS: usize = 20;
 /// Draws at most, however many endpoints are about to end.
 const MOST_DRAWS: usize = 1000;
+/// Endpoints of which all are looked at, whichever have failed.
+const FEW: usize = 64;
 /// Between the parts of a cookie's value.
 const BAR: char = '|';
 /// Between the two times of its third part.
@@ -90,6 +92,8 @@ pub struct Sessions {
     /// Those that take new sessions first.
     endpoints: Vec<SocketAddr>,
     open: usize,
+    /// What the upstream is called, which is in what cookies call its endpoints.
+    upstream: Box<str>,
     ring: Ring,
     keys: Vec<(Key, u32)>,
 }
@@ -101,7 +105,8 @@ impl Sessions {
         let mut keys: Vec<(Key, u32)> =
             endpoints.iter().map(|endpoint| key(upstream, *endpoint)).zip(0..).collect();
         keys.sort_unstable();
-        Self { ring: Ring::of_endpoints(&endpoints), open: open.len(), endpoints, keys }
+        let ring = Ring::of_endpoints(&endpoints);
+        Self { upstream: upstream.into(), ring, open: open.len(), endpoints, keys }
     }
 
     /// The endpoint for a request. `draw` makes the text of a new balanced session, `random` gives a number below its
@@ -110,7 +115,7 @@ impl Sessions {
         &self,
         claim: Claim<'_>,
         mut draw: impl FnMut(usize) -> String,
-        random: impl FnOnce(usize) -> usize,
+        mut random: impl FnMut(usize) -> usize,
     ) -> Option<Kept> {
         let Claim { mode, session, failed, change_on_failure } = claim;
         let leave = change_on_failure && !failed.is_empty();
@@ -133,14 +138,27 @@ impl Sessions {
                 Some(Kept::New(self.endpoints[at], session))
             }
             AffinityMode::Persistent => {
-                let open = &self.endpoints[..self.open];
-                let left: Vec<usize> =
-                    (0..open.len()).filter(|at| !failed.contains(&open[*at])).collect();
-                let at = *left.get(random(left.len().max(1)))?;
-                let (key, _) = self.keys.iter().find(|(_, number)| *number as usize == at)?;
-                Some(Kept::New(open[at], text(key)))
+                let endpoint = self.left(failed, &mut random)?;
+                Some(Kept::New(endpoint, text(&key(&self.upstream, endpoint))))
             }
         }
+    }
+
+    /// Any endpoint that takes new sessions and has not failed. Of very many it is drawn, and drawn again where it has
+    /// failed: to go through all of them costs each try of a request as much as there are.
+    fn left(
+        &self,
+        failed: &[SocketAddr],
+        mut random: impl FnMut(usize) -> usize,
+    ) -> Option<SocketAddr> {
+        let open = &self.endpoints[..self.open];
+        let is_left = |endpoint: &SocketAddr| !failed.contains(endpoint);
+        let draws = if open.len() > FEW { DRAWS } else { 0 };
+        let drawn = (0..draws).map(|_| open[random(open.len())]).find(is_left);
+        drawn.or_else(|| {
+            let left: Vec<_> = open.iter().copied().filter(is_left).collect();
+            left.get(random(left.len().max(1))).copied()
+        })
     }
 
     /// The endpoint that a session names, while it is there.

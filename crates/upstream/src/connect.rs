@@ -54,8 +54,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects for somebody of this namespace within `limit`, which covers the TLS handshake, too. Boxed once, since it
-    /// changes hands a few times for each request.
+    /// Connects for somebody of this namespace within `limit`, which covers the TLS handshake, too. Boxed once, since
+    /// it changes hands a few times for each request.
     pub(super) async fn open(
         pool: &Pool,
         target: &Target,

@@ -47,8 +47,8 @@ impl Pool {
         }
     }
 
-    /// A place for one more connection of this namespace. Where it has all that it may, the oldest of its own that waits
-    /// gives way; where all are taken, the oldest of anybody's.
+    /// A place for one more connection of this namespace. Where it has all that it may, the oldest of its own that
+    /// waits gives way; where all are taken, the oldest of anybody's.
     pub(super) fn place(&self, whose: &Arc<str>) -> Option<Loan> {
         let loan = self.room.lend(whose);
         let has_one = loan.grow(1).is_some() || (self.gives_way(&loan) && loan.grow(1).is_some());

@@ -41,7 +41,8 @@ without_memory! {
 }
 
 /// How many of them have another value for each request or client. The table of fields that a connection keeps (RFC
-/// 7541 section 2.3.2) gets none of these: each would push out one that comes again, and be looked at for those after it.
+/// 7541 section 2.3.2) gets none of these: each would push out one that comes again, and be looked at for those after
+/// it.
 const PASSING: usize = 5;
 
 /// Appends a field, unless it cannot be said in HTTP/2.
