@@ -70,6 +70,10 @@ impl Roster {
             roster.ring();
         }
         if needs.sessions {
+            if let Some(before) = before.and_then(|before| before.sessions.get()) {
+                let (open, ending) = roster.open_and_ending();
+                roster.sessions = before.following(open, ending).into();
+            }
             roster.sessions();
         }
         roster
@@ -137,13 +141,15 @@ impl Roster {
     /// The endpoints by what session cookies call them.
     pub fn sessions(&self) -> &Sessions {
         self.sessions.get_or_init(|| {
-            let Endpoints { ready, draining } = &*self.endpoints;
-            if ready.is_empty() {
-                Sessions::new(self.upstream.as_str(), draining, &[])
-            } else {
-                Sessions::new(self.upstream.as_str(), ready, draining)
-            }
+            let (open, ending) = self.open_and_ending();
+            Sessions::new(self.upstream.as_str(), open, ending)
         })
+    }
+
+    /// Endpoints that take new sessions, and those that keep theirs.
+    fn open_and_ending(&self) -> (&[SocketAddr], &[SocketAddr]) {
+        let Endpoints { ready, draining } = &*self.endpoints;
+        if ready.is_empty() { (draining, &[]) } else { (ready, draining) }
     }
 
     fn ring(&self) -> &Ring {

@@ -4,6 +4,7 @@
 use crate::Ring;
 use md5::{Digest, Md5};
 use model::policy::AffinityMode;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 /// Draws of a new session before it is given up to find an endpoint that has not failed.
@@ -87,7 +88,7 @@ pub enum Kept {
 
 /// The endpoints of an upstream by what cookies call them. Endpoints that are about to end keep the sessions they have
 /// and get no new ones (compat/decisions.md).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sessions {
     /// Those that take new sessions first.
     endpoints: Vec<SocketAddr>,
@@ -107,6 +108,20 @@ impl Sessions {
         keys.sort_unstable();
         let ring = Ring::of_endpoints(&endpoints);
         Self { upstream: upstream.into(), ring, open: open.len(), endpoints, keys }
+    }
+
+    /// The same where those before are known, of the same upstream: of endpoints that stay nothing is computed again.
+    pub fn following(&self, open: &[SocketAddr], ending: &[SocketAddr]) -> Self {
+        let endpoints = [open, ending].concat();
+        let known = self.keys.iter().map(|(key, number)| (self.endpoints[*number as usize], *key));
+        let known: HashMap<SocketAddr, Key> = known.collect();
+        let key = |endpoint: &SocketAddr| {
+            known.get(endpoint).copied().unwrap_or_else(|| key(&self.upstream, *endpoint))
+        };
+        let mut keys: Vec<(Key, u32)> = endpoints.iter().map(key).zip(0..).collect();
+        keys.sort_unstable();
+        let ring = Ring::following(&endpoints, &self.endpoints, &self.ring);
+        Self { upstream: self.upstream.clone(), ring, open: open.len(), endpoints, keys }
     }
 
     /// The endpoint for a request. `draw` makes the text of a new balanced session, `random` gives a number below its
@@ -299,6 +314,16 @@ mod tests {
                 prop_assert!(addresses(0..open).contains(&endpoint));
                 prop_assert_eq!(choose(&sessions, mode, Some(&cookie), &[], true, 0), Some(Kept::Same(endpoint)));
             }
+        }
+
+        #[test]
+        fn sessions_that_follow_others_are_the_same_as_new_ones(
+            before in (0u8..40, 0u8..8), after in (0u8..40, 0u8..8), shift in 0u8..8,
+        ) {
+            let (first, open) = (addresses(0..before.0), addresses(shift..shift + after.0));
+            let (ending, last) = (addresses(100..100 + before.1), addresses(100..100 + after.1));
+            let following = Sessions::new("u", &first, &ending).following(&open, &last);
+            prop_assert_eq!(following, Sessions::new("u", &open, &last));
         }
 
         #[test]
