@@ -153,6 +153,7 @@ async fn a_call_of_ext_authz_judges_a_request() {
         ("garbage", 500),
         ("query", 500),
         ("many", 500),
+        ("too-long", 500),
         // The client's own field would go on in its place.
         ("odd-value", 500),
         ("odd-name", 500),
@@ -175,6 +176,13 @@ fn number(number: u8, value: u16) -> Vec<u8> {
     vec![number << 3, low, u8::try_from(value >> 7).expect("it is small")]
 }
 
+/// The same as [`part`] of up to 16,383 bytes.
+fn long(place: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = number(place, u16::try_from(bytes.len()).expect("it is short"));
+    // A number's type is 0, that of bytes 2.
+    [&[length[0] | 2], &length[1..], bytes].concat()
+}
+
 /// A header with its value, as an option.
 fn option(place: u8, name: &str, value: &str) -> Vec<u8> {
     part(place, &part(1, &[part(1, name.as_bytes()), part(2, value.as_bytes())].concat()))
@@ -194,12 +202,9 @@ fn decided(call: &[u8]) -> (Vec<u8>, &'static str) {
         () if wants("failure") => (good(), "14"),
         () if wants("garbage") => (vec![0xff; 9], "0"),
         // Names of fields, one more than may be in a list: `X`, 65 times.
-        () if wants("many") => {
-            let removed = part(5, b"x").repeat(65);
-            let length = number(3, u16::try_from(removed.len()).expect("it is short"));
-            // A number's type is 0, that of bytes 2.
-            let length = [&[length[0] | 2], &length[1..]].concat();
-            ([good(), length, removed].concat(), "0")
+        () if wants("many") => ([good(), long(3, &part(5, b"x").repeat(65))].concat(), "0"),
+        () if wants("too-long") => {
+            ([part(1, &number(1, 7)), long(2, &option(2, "x", "").repeat(65))].concat(), "0")
         }
         () if wants("query") => ([good(), part(3, &part(8, b"z"))].concat(), "0"),
         () if wants("odd-value") => {

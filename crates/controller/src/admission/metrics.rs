@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Ingresses whose reviews are counted each; the one that was reviewed longest ago is forgotten. Anybody may ask for a
-/// review of any name.
+/// review of any name that an object may have.
 const INGRESSES: NonZeroUsize = NonZeroUsize::new(10_000).expect("it is not zero");
 
 /// What was reviewed so far.

@@ -15,6 +15,10 @@ const KIND: &str = "AdmissionReview";
 /// Bytes of an object: the API server takes no larger requests, and etcd keeps half of that.
 const OBJECT: usize = 3 << 20;
 
+/// Bytes of names (RFC 1123), which the API server looks at before it asks.
+const NAME: usize = 253;
+const NAMESPACE: usize = 63;
+
 /// Values in an object, at most: `[{},{},…]` takes a hundred times its bytes once it is read. A megabyte and a half of
 /// a real Ingress, which is all that etcd keeps, has a third of that.
 const VALUES: usize = 250_000;
@@ -35,7 +39,7 @@ pub(super) enum NoReview {
     Undecodable,
     /// It is not an AdmissionReview of v1 about one of our kinds.
     Unexpected,
-    /// Its object is larger than any object of a cluster.
+    /// Its object, or what that is called, is larger than any of a cluster.
     TooLarge,
 }
 
@@ -164,6 +168,9 @@ fn ingress(
         return Ok(Review::default());
     };
     let ingress = parse_ingress(object).map_err(|_| NoReview::Undecodable)?;
+    if !may_be(&ingress.meta.key) {
+        return Err(NoReview::TooLarge);
+    }
     let parsed = began.elapsed();
     let Known { snapshot, configuration, .. } = known;
     let mut review = review(&ingress, snapshot, configuration, &reviewer.options);
@@ -176,6 +183,12 @@ fn ingress(
     let last = LastReview { parsed, whole: began.elapsed(), size };
     reviewer.reviews.add(&ingress.meta.key, review.refusal.is_none(), last);
     Ok(review)
+}
+
+/// Whether an object of a cluster may be called so. Whoever else asks is free to write what he likes, and names are
+/// kept for `/metrics`.
+fn may_be(key: &ObjectKey) -> bool {
+    key.namespace.len() <= NAMESPACE && key.name.len() <= NAME
 }
 
 /// A route is never refused: what it names may come later.

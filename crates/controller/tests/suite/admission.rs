@@ -345,6 +345,13 @@ async fn what_is_no_review_is_told_so_and_what_is_too_large_refused() {
     // Within the bound of a body, but larger than an object can be.
     let object = json!({"metadata": {"name": "x", "annotations": {"a": "b".repeat(3 << 20)}}});
     assert_eq!(status(&review("networking.k8s.io", "Ingress", "CREATE", "x", object)).await, 413);
+    // What no object is called is neither judged nor kept.
+    for (name, namespace, wanted) in [(254, 4, 413), (4, 64, 413), (253, 63, 200)] {
+        let names = json!({"name": "n".repeat(name), "namespace": "s".repeat(namespace)});
+        let body = json!({"metadata": names, "spec": {}});
+        let asked = review("networking.k8s.io", "Ingress", "CREATE", "x", body);
+        assert_eq!(status(&asked).await, wanted, "{name} {namespace}");
+    }
     let large = json!({"metadata": {"name": "x", "namespace": "demo", "annotations": {"a": "b".repeat(1 << 20)}}});
     assert_eq!(status(&review("networking.k8s.io", "Ingress", "CREATE", "x", large)).await, 200);
 }

@@ -157,6 +157,10 @@ fn decide(exchange: &mut Exchange, answer: CheckResponse) -> Result<Verdict, Sto
     let CheckResponse { status, denied, allowed } = answer;
     // Nothing at all is no permission.
     let is_good = status.map_or(allowed.is_some(), |status| status.code == 0);
+    let too_many = || failed(format!("its answer has more than {FIELDS} fields in a list"));
+    if denied.as_ref().is_some_and(|denied| denied.headers.len() > FIELDS) {
+        return Err(too_many().into());
+    }
     if !is_good || denied.is_some() {
         return Ok(Verdict::Refuse(Box::new(refused(denied.unwrap_or_default()))));
     }
@@ -167,7 +171,7 @@ fn decide(exchange: &mut Exchange, answer: CheckResponse) -> Result<Verdict, Sto
     }
     let lists = [allowed.headers.len(), allowed.removed.len(), allowed.of_answer.len()];
     if lists.iter().any(|length| *length > FIELDS) {
-        return Err(failed(format!("its answer has more than {FIELDS} fields in a list")).into());
+        return Err(too_many().into());
     }
     let mut headers = Vec::new();
     for option in &allowed.headers {
