@@ -102,12 +102,7 @@ pub struct Sessions {
 impl Sessions {
     /// Sessions of the upstream called `upstream`: `open` endpoints take new ones, `ending` ones keep theirs.
     pub fn new(upstream: &str, open: &[SocketAddr], ending: &[SocketAddr]) -> Self {
-        let endpoints = [open, ending].concat();
-        let mut keys: Vec<(Key, u32)> =
-            endpoints.iter().map(|endpoint| key(upstream, *endpoint)).zip(0..).collect();
-        keys.sort_unstable();
-        let ring = Ring::of_endpoints(&endpoints);
-        Self { upstream: upstream.into(), ring, open: open.len(), endpoints, keys }
+        Self { upstream: upstream.into(), ..Self::default() }.following(open, ending)
     }
 
     /// The same where those before are known, of the same upstream: of endpoints that stay nothing is computed again.
