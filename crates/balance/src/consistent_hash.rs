@@ -59,6 +59,11 @@ impl Ring {
         Self { points }
     }
 
+    /// Its points: place and number of the member, in order.
+    pub(crate) fn into_points(self) -> Vec<(u32, u32)> {
+        self.points
+    }
+
     /// The number of the member that a key belongs to; none if there are no members.
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         let place = crc32fast::hash(key);

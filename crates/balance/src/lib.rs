@@ -14,4 +14,3 @@ pub use ewma::Score;
 pub use roster::{Needs, Roster};
 pub use round_robin::RoundRobin;
 pub use sticky::{Claim, Cookie, Kept, Sessions, takes_same_site_none, upstream_key};
-pub use subset::Subsets;

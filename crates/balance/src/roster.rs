@@ -1,9 +1,9 @@
 //! The endpoints of an upstream at one moment, with what the algorithms have computed of them once.
 
 use crate::ewma::{self, Score};
-use crate::{Ring, Sessions, Subsets};
+use crate::{Ring, Sessions, subset};
 use model::{Endpoints, UpstreamId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
@@ -17,8 +17,8 @@ pub struct Needs {
     pub ring: bool,
     /// Sessions.
     pub sessions: bool,
-    /// Hashing onto sets of these sizes.
-    pub subsets: BTreeSet<NonZeroU32>,
+    /// Hashing onto sets.
+    pub subsets: bool,
 }
 
 /// The endpoints of an upstream at one moment.
@@ -31,7 +31,6 @@ pub struct Roster {
     numbers: HashMap<SocketAddr, usize>,
     ring: OnceLock<Ring>,
     sessions: OnceLock<Sessions>,
-    subsets: Vec<(NonZeroU32, Subsets)>,
 }
 
 impl Roster {
@@ -44,15 +43,12 @@ impl Roster {
         needs: &Needs,
         now: u32,
     ) -> Self {
-        let count = endpoints.usable().len();
-        let subsets = needs.subsets.iter().map(|size| (*size, Subsets::new(count, *size)));
         let mut roster = Self {
             upstream: upstream.clone(),
             scores: Vec::new(),
             numbers: HashMap::new(),
             ring: OnceLock::new(),
             sessions: OnceLock::new(),
-            subsets: subsets.collect(),
             endpoints,
         };
         if needs.scores {
@@ -76,6 +72,9 @@ impl Roster {
             }
             roster.sessions();
         }
+        if needs.subsets {
+            subset::prepare();
+        }
         roster
     }
 
@@ -98,11 +97,8 @@ impl Roster {
         random: impl FnOnce(usize) -> usize,
     ) -> Option<SocketAddr> {
         let usable = self.endpoints.usable();
-        let at = match self.subsets.iter().find(|(known, _)| *known == size) {
-            Some((_, subsets)) => subsets.find(key, random),
-            None => Subsets::new(usable.len(), size).find(key, random),
-        };
-        usable.get(at?).copied()
+        let at = subset::find(key, usable.len(), size, random)?;
+        usable.get(at).copied()
     }
 
     /// Any endpoint.
@@ -214,7 +210,7 @@ mod tests {
     #[test]
     fn what_was_not_prepared_gives_the_same_answer() {
         let three = NonZeroU32::new(3).expect("not zero");
-        let needs = Needs { ring: true, sessions: true, subsets: [three].into(), scores: true };
+        let needs = Needs { ring: true, sessions: true, subsets: true, scores: true };
         let (prepared, plain) =
             (roster(&[1, 2, 3, 4], None, &needs), roster(&[1, 2, 3, 4], None, &Needs::default()));
         for key in 0..50u32 {

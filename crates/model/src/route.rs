@@ -89,9 +89,13 @@ pub enum ValueMatch {
     },
 }
 
+/// Steps of looking for a header or parameter and comparing it.
+const CONDITION: usize = 40;
+
 impl ValueMatch {
     /// Whether a value is so; the expressions of a request share its steps.
     pub fn is_met(&self, value: &[u8], steps: &Steps) -> Result<bool, Spent> {
+        steps.take(CONDITION)?;
         match self {
             Self::Exact(text) => Ok(text.as_bytes() == value),
             Self::Pattern { pattern } => pattern.try_match(value, steps),
@@ -115,4 +119,18 @@ pub struct Share {
     pub weight: u32,
     /// The number of its location.
     pub location: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ValueMatch;
+    use crate::{Spent, Steps};
+
+    #[test]
+    fn a_request_has_an_end_of_conditions() {
+        let (steps, wanted) = (Steps::new(100), ValueMatch::Exact("two".to_owned().into()));
+        assert_eq!(wanted.is_met(b"two", &steps), Ok(true));
+        assert_eq!(wanted.is_met(b"one", &steps), Ok(false));
+        assert_eq!(wanted.is_met(b"two", &steps), Err(Spent));
+    }
 }

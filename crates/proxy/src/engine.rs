@@ -35,6 +35,8 @@ const BODIES: u64 = 8;
 const UPSTREAMS: u64 = 45;
 /// How long the last spans may take to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(3);
+/// How long threads, logs and spans may take to end once the time for draining is over: more than each may take itself.
+const LAST_THREADS: Duration = Duration::from_secs(15);
 
 /// Serves HTTP in this process.
 #[derive(Debug)]
@@ -428,8 +430,12 @@ impl Engine for Native {
             logs.iter().for_each(|log| log.settle(SETTLING));
             tracer.settle(LAST_SPANS);
         });
-        if joined.await.is_err() {
-            tracing::error!("a traffic thread ended badly");
+        match tokio::time::timeout(deadline + LAST_THREADS, joined).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => tracing::error!("a traffic thread ended badly"),
+            Err(_) => {
+                tracing::error!("a traffic thread has not ended in time: nobody waits for it")
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ impl Members {
         all.scores |= more.scores;
         all.ring |= more.ring;
         all.sessions |= more.sessions;
-        all.subsets.extend(&more.subsets);
+        all.subsets |= more.subsets;
         if all != *needs {
             *needs = all;
             self.renew(self.roster.load().endpoints().clone(), &needs);

@@ -63,7 +63,7 @@ impl Rule {
             Algorithm::RoundRobin | Algorithm::Random => {}
             Algorithm::Ewma => needs.scores = true,
             Algorithm::Hash(_) => needs.ring = true,
-            Algorithm::HashSubset(_, size) => needs.subsets = [*size].into(),
+            Algorithm::HashSubset(..) => needs.subsets = true,
         }
         needs
     }

@@ -23,7 +23,7 @@ impl Steps {
     }
 
     /// Takes some. Once there were too few, there are none.
-    pub(super) fn take(&self, steps: usize) -> Result<(), Spent> {
+    pub fn take(&self, steps: usize) -> Result<(), Spent> {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or_default());
         left.map(drop).ok_or(Spent)
