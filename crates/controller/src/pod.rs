@@ -1,9 +1,9 @@
 //! The Pod that this process is in, and its siblings: the other replicas.
 
 use crate::call::{Called, ask};
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use kubernetes::Pod;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -141,13 +141,12 @@ impl Sibling {
 
     fn of(pod: Pod) -> Option<Self> {
         let ready = is_ready(&pod);
-        let status = pod.status.unwrap_or_default();
         Some(Self {
             name: pod.metadata.name?,
-            node: pod.spec.and_then(|spec| spec.node_name),
-            address: status.pod_ip.and_then(|address| address.parse().ok()),
+            node: pod.spec.node_name,
+            address: pod.status.pod_ip.and_then(|address| address.parse().ok()),
             ready,
-            since: status.start_time.map(|time| time.0.as_second()),
+            since: pod.status.start_time.map(|time| time.0.as_second()),
         })
     }
 }
@@ -162,16 +161,15 @@ async fn beginning(at: SocketAddr, path: &str, most: u64) -> std::io::Result<Str
 }
 
 fn stays(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+    let has_ended = matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"));
+    pod.metadata.deletion_timestamp.is_none() && !has_ended
 }
 
 /// Whether a Pod runs and is ready.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
-    let Some(status) = &pod.status else { return false };
-    let mut conditions = status.conditions.iter().flatten();
-    status.phase.as_deref() == Some("Running")
-        && conditions.any(|known| known.type_ == "Ready" && known.status == "True")
+    let mut conditions = pod.status.conditions.iter();
+    pod.status.phase.as_deref() == Some("Running")
+        && conditions.any(|known| known.kind == "Ready" && known.status == "True")
 }
 
 #[cfg(test)]

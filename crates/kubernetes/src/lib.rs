@@ -8,6 +8,7 @@ mod following;
 mod issuers;
 mod manifests;
 mod pod_page;
+mod pods;
 mod watch;
 mod zone;
 
@@ -20,4 +21,5 @@ pub use issuers::issuers;
 pub use kube::Client;
 pub use manifests::manifests;
 pub use pod_page::{PodPort, pod_page};
+pub use pods::{Node, Pod};
 pub use zone::zone;

@@ -1,6 +1,6 @@
 //! Where this Pod runs: the zone of its node (`--enable-topology-aware-routing`).
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use crate::pods::{Node, Pod};
 use kube::{Api, Client};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub async fn zone(client: &Client, namespace: &str, pod: &str) -> Result<String,
         let wrong = |error: kube::Error| error.to_string();
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let spec = pods.get(pod).await.map_err(wrong)?.spec;
-        let name = spec.and_then(|spec| spec.node_name).ok_or("the Pod is on no node yet")?;
+        let name = spec.node_name.ok_or("the Pod is on no node yet")?;
         let node = Api::<Node>::all(client.clone()).get(&name).await.map_err(wrong)?;
         let zone = node.metadata.labels.and_then(|mut labels| labels.remove(LABEL));
         zone.ok_or_else(|| format!("node {name} has no label {LABEL}"))

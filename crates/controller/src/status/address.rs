@@ -4,8 +4,8 @@ use crate::call::{Called, ask};
 use crate::clock::Moment;
 use crate::pod::{OwnPod, is_ready};
 use futures_util::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client};
+use kubernetes::{Node, Pod};
 use objects::{ObjectKey, Service, Snapshot};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -98,8 +98,7 @@ pub(super) async fn of_nodes(
     // This replica serves: it would not be here otherwise, though its probe may not have said so yet.
     let is_own = |pod: &Pod| pod.metadata.name.as_deref() == Some(&own.name);
     let ready = replicas.into_iter().filter(|pod| is_own(pod) || is_ready(pod));
-    let names: BTreeSet<String> =
-        ready.filter_map(|pod| pod.spec.and_then(|spec| spec.node_name)).collect();
+    let names: BTreeSet<String> = ready.filter_map(|pod| pod.spec.node_name).collect();
     let nodes: Api<Node> = Api::all(client.clone());
     let asked =
         names.into_iter().map(async |name| match ask(PATIENCE, nodes.get_opt(&name)).await {
@@ -112,9 +111,9 @@ pub(super) async fn of_nodes(
 }
 
 fn of_node(node: &Node, internal: bool) -> Option<String> {
-    let addresses = node.status.as_ref()?.addresses.as_deref()?;
+    let addresses = &node.status.addresses;
     let of_kind = |kind: &str| {
-        let mut found = addresses.iter().filter(|found| found.type_ == kind);
+        let mut found = addresses.iter().filter(|found| found.kind == kind);
         found.find(|found| !found.address.is_empty()).map(|found| found.address.clone())
     };
     let external = (!internal).then(|| of_kind("ExternalIP")).flatten();
