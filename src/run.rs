@@ -27,6 +27,8 @@ use stream::Streams;
 use tokio::sync::watch;
 use translate::Options;
 
+/// The nice value of control where traffic is served in this process.
+const GIVES_WAY: i32 = 5;
 /// How long tasks may take to end once all is over.
 const LAST_TASKS: Duration = Duration::from_millis(500);
 
@@ -130,6 +132,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     console.follow(loops.clone(), known.clone());
     metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
+    if engine.native().is_some() && controller.known().borrow().is_serving() {
+        give_way().await;
+    }
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     tell_leader(&writes, election, &console, &metrics);
@@ -148,6 +153,20 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
 fn cluster_to_write_to(source: &Source, listeners: &Listeners) -> Option<(ClientOptions, bool)> {
     let writes = source.manifests.is_empty() && !listeners.shadow;
     writes.then(|| (client(source), sees_all(source)))
+}
+
+/// From now on control leaves traffic most of a core that they share. All threads of traffic have started: a thread has
+/// the priority of the one that starts it. Where the system refuses it they are equals, as before.
+async fn give_way() {
+    let lower = || {
+        if let Err(error) = rustix::process::setpriority_process(None, GIVES_WAY) {
+            tracing::debug!(%error, "control does not give way to traffic");
+        }
+    };
+    lower();
+    // The other thread of the event loop, which runs whatever is spawned.
+    let other = tokio::spawn(async move { lower() });
+    let _ = other.await;
 }
 
 /// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.

@@ -29,6 +29,9 @@ pub(crate) fn follow(
     if listeners.shadow {
         return streams;
     }
+    if let Err(error) = streams.start() {
+        tracing::warn!(%error, "cannot start the threads of TCP and UDP services: tried again with the first of them");
+    }
     let following = streams.clone();
     tokio::spawn(async move {
         loop {

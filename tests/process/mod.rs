@@ -2,6 +2,7 @@
 
 mod commit;
 mod crowd;
+mod priority;
 
 use std::fs;
 use std::io::{Read, Write};

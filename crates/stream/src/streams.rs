@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// Sessions of UDP have one place in so many.
 const SESSIONS: usize = 4;
 
-/// The ports of TCP and UDP services, on threads of their own that start with the first of them.
+/// The ports of TCP and UDP services, on threads of their own.
 #[derive(Debug)]
 pub struct Streams {
     /// Addresses that flags name; none leaves it to the ConfigMap.
@@ -274,6 +274,24 @@ impl Streams {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Starts the threads now, and not with the first port: they have the priority of whoever starts them.
+    pub fn start(&self) -> io::Result<()> {
+        self.runtime(&mut self.state()).map(drop)
+    }
+
+    fn runtime<'a>(&self, state: &'a mut State) -> io::Result<&'a Runtime> {
+        Ok(match &mut state.runtime {
+            Some(runtime) => runtime,
+            none => none.insert(
+                Builder::new_multi_thread()
+                    .worker_threads(self.threads.max(1))
+                    .thread_name("streams")
+                    .enable_all()
+                    .build()?,
+            ),
+        })
+    }
+
     fn open(&self, state: &mut State, port: StreamPort, plan: Plan) -> io::Result<Open> {
         let addresses = if let Some(address) = port.address {
             vec![address]
@@ -284,17 +302,7 @@ impl Streams {
         };
         let ahead = port.address.is_some();
         let sockets = ports::open(port.transport, port.number, &addresses, ahead)?;
-        let runtime = match &state.runtime {
-            Some(runtime) => runtime,
-            None => state.runtime.insert(
-                Builder::new_multi_thread()
-                    .worker_threads(self.threads.max(1))
-                    .thread_name("streams")
-                    .enable_all()
-                    .build()?,
-            ),
-        };
-        let _inside = runtime.enter();
+        let _inside = self.runtime(state)?.enter();
         let (plan, follow) = watch::channel(plan);
         if ahead {
             own::listens_elsewhere();
