@@ -123,6 +123,17 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
             key.name
         ),
     }
+    let of_ports = [
+        (&options.tcp_services, "--tcp-services-configmap"),
+        (&options.udp_services, "--udp-services-configmap"),
+    ];
+    for (key, flag) in of_ports {
+        let Some(key @ ObjectKey { namespace, name }) = key else { continue };
+        ensure!(
+            snapshot.config_maps.contains_key(key),
+            "there is no ConfigMap {namespace}/{name}, which {flag} names"
+        );
+    }
     Ok(Objects { snapshot, options, assumed })
 }
 

@@ -196,6 +196,9 @@ fn ingresses_that_are_not_ours_are_named_with_the_reason() {
         assert!(page.contains("default/site"), "{page}");
         assert!(page.contains("there is no IngressClass ngnix; did you mean nginx?"), "{page}");
     }
+    let unfinished = ingress("nginx").replace(", spec: {controller: k8s.io/ingress-nginx}", "");
+    let (_, page, _) = checked(&[&unfinished], &[]);
+    assert!(page.contains("has no spec.controller: write k8s.io/ingress-nginx there"), "{page}");
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("in.yaml"), ingress("ngnix")).expect("a file");
     let path = folder.path().to_str().expect("a path");
@@ -293,6 +296,32 @@ fn the_config_map_is_found_or_asked_for() {
     assert!(code == Some(0) && said.contains("using ConfigMap fairway/fairway"), "{said}");
     let (code, _, said) = checked(&[&site, &map("app", "colour: blue")], &[]);
     assert!(code == Some(0) && said.contains("its defaults count"), "{said}");
+}
+
+#[test]
+fn services_of_ports_and_what_flags_name_are_checked_too() {
+    let site = ingress("nginx");
+    let ports = "{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp-services, namespace: web}, data: {'99999': \
+                 db/redis:6379, '3307': redis:6379, '3306': db/redis:3306}}";
+    let flag = ["--tcp-services-configmap", "web/tcp-services"];
+    let (code, page, _) = checked(&[&site, ports], &flag);
+    assert_eq!(code, Some(0));
+    for said in [
+        "ConfigMap web/tcp-services 99999: is no port",
+        "3307: \"redis:6379\" names no Service port",
+        "3306: db/redis:3306: there is no such Service",
+    ] {
+        assert!(page.contains(said), "{page}");
+    }
+    let good = ports.replace("'99999': db/redis:6379, '3307': redis:6379, ", "");
+    let (_, page, _) = checked(&[&site, &good], &[]);
+    assert!(page.contains("give --tcp-services-configmap=web/tcp-services"), "{page}");
+    let (code, _, said) = checked(&[&site], &flag);
+    assert!(code == Some(1) && said.contains("there is no ConfigMap web/tcp-services"), "{said}");
+    let (_, page, _) = checked(&[&site], &["--default-ssl-certificate", "web/none"]);
+    assert!(page.contains("web/none"), "{page}");
+    let (_, page, _) = checked(&[&site], &["--default-backend-service", "web/nobody"]);
+    assert!(page.contains("web/nobody"), "{page}");
 }
 
 /// The decisions about a request to the objects of `tests/tools/shop.yaml`.

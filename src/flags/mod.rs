@@ -126,7 +126,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Process")]
     pub(crate) worker_threads: Option<std::num::NonZeroUsize>,
     /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
-    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
+    #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Process")]
     pub(crate) memory_limit: Option<u64>,
     /// Bytes of temporary files that hold request bodies, by default 1Gi; those of one namespace may have half of them.
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
@@ -216,6 +216,17 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a number of bytes, such as 512Mi or 1G".to_owned())
 }
 
+/// Memory for a whole process: who forgets the unit wants more than that.
+fn memory(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 16 << 20;
+    match bytes(text)? {
+        enough @ LEAST.. => Ok(enough),
+        few => Err(format!(
+            "{few} bytes are less than the program itself takes: write the unit, such as 512Mi"
+        )),
+    }
+}
+
 /// A number of threads.
 fn threads(text: &str) -> Result<std::num::NonZeroUsize, String> {
     const MOST: usize = 1024;
@@ -237,7 +248,7 @@ fn log_format(text: &str) -> Result<runtime::log::Format, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::{bytes, memory};
 
     #[test]
     fn sizes_are_written_as_kubernetes_writes_them() {
@@ -247,5 +258,6 @@ mod tests {
         for wrong in ["", "0", "-1", "1.5Gi", "Mi", "1Xi", "99999999999Gi", "64 Mi"] {
             assert!(bytes(wrong).is_err(), "{wrong:?}");
         }
+        assert!(memory("512").is_err() && memory("512Mi").is_ok());
     }
 }

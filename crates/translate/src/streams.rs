@@ -29,7 +29,10 @@ pub(crate) fn read(snapshot: &Snapshot, options: &Options) -> Found {
     let both = [(Transport::Tcp, &options.tcp_services), (Transport::Udp, &options.udp_services)];
     for (transport, key) in both {
         let Some(key) = key else { continue };
-        let Some(map) = snapshot.config_maps.get(key) else { continue };
+        let Some(map) = snapshot.config_maps.get(key) else {
+            found.problems.push(absent(key, transport));
+            continue;
+        };
         let reader = Reader { transport, snapshot, options };
         for (name, value) in &map.data {
             let fault = reader.entry(name, value, &mut found).err();
@@ -43,6 +46,26 @@ pub(crate) fn read(snapshot: &Snapshot, options: &Options) -> Found {
     }
     snippet(snapshot, options, &mut found);
     found
+}
+
+/// What there is to say of a ConfigMap that a flag names and that is not there.
+fn absent(key: &ObjectKey, transport: Transport) -> Problem {
+    let kind = if transport == Transport::Tcp { "tcp" } else { "udp" };
+    Problem {
+        origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
+        key: None,
+        severity: Severity::Warning,
+        message: format!(
+            "does not exist, and --{kind}-services-configmap names it, so that no port of it is open: create it, or \
+             leave the flag out"
+        )
+        .into(),
+    }
+}
+
+/// Whether a key and its value lead a port to a Service.
+pub(crate) fn is_entry(name: &str, value: &str) -> bool {
+    name.trim().parse::<u16>().is_ok_and(|number| number > 0) && Entry::parse(value).is_some()
 }
 
 /// What the ConfigMap of the controller says besides.

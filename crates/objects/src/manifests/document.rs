@@ -37,7 +37,8 @@ pub(super) struct Document<'a> {
 
 /// What an object is read from: what was read already, or the text, for errors that know their place.
 pub(super) enum Source<'a> {
-    Value(Value),
+    /// With the fields that there are and that nobody reads, as `serde_ignored` writes them.
+    Value(Value, &'a mut Vec<String>),
     Yaml(&'a str),
     Json(&'a str),
 }
@@ -45,8 +46,12 @@ pub(super) enum Source<'a> {
 impl Source<'_> {
     pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, (Option<Place>, String)> {
         match self {
-            Self::Value(value) => {
-                serde_json::from_value(value).map_err(|error| (None, error.to_string()))
+            Self::Value(value, unknown) => {
+                let mut track = serde_path_to_error::Track::new();
+                let tracked = serde_path_to_error::Deserializer::new(value, &mut track);
+                let read =
+                    serde_ignored::deserialize(tracked, |path| unknown.push(path.to_string()));
+                read.map_err(|error| (None, format!("{}: {error}", track.path())))
             }
             Self::Yaml(text) => {
                 // A number where the API wants text is refused there; so it is here.

@@ -1,5 +1,6 @@
 //! What becomes of each Ingress of a cluster that moves from ingress-nginx to Fairway: a pure function of its objects.
 
+mod beside;
 mod challenges;
 mod differences;
 mod gateway;
@@ -145,6 +146,8 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     checker.look_at_nginx(&ours, &mut ingresses);
     let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
     objects.extend(differences::of_peers(&translation.configuration));
+    objects.extend(beside::problems(snapshot, &translation, options));
+    objects.extend(beside::unnamed_services(snapshot, options));
     objects.extend(unused::secrets(snapshot, &ours, options));
     objects.extend(undated(&ours));
     objects.extend(ending(&translation.configuration, now));

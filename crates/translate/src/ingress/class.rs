@@ -77,6 +77,10 @@ pub(crate) fn why_not_ours(ingress: &Ingress, snapshot: &Snapshot, options: &Opt
     };
     match (&ingress.class, ingress.meta.annotations.get(CLASS_ANNOTATION)) {
         (Some(name), annotation) => match named(name) {
+            Some(class) if class.controller.is_empty() => {
+                let ours = &options.controller_class;
+                format!("its IngressClass {name} has no spec.controller: write {ours} there")
+            }
             Some(class) if class.controller != options.controller_class => {
                 format!("its class {name} belongs to {} (--controller-class)", class.controller)
             }

@@ -25,7 +25,7 @@ fn every_case_means_what_its_goldens_say() {
         let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
         let snapshot =
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
-        let options = Options { gateway_addresses: pool(&case), ..options() };
+        let options = Options { gateway_addresses: pool(&case), ..options(&text) };
         let translation = translate(&snapshot, &options);
         let model = yaml(&translation.configuration);
         let told = statuses(&translation.statuses);
@@ -61,7 +61,7 @@ fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
             let text = kept.map(|(_, text)| *text).collect::<Vec<_>>().join("\n---\n");
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())])
         };
-        let options = Options { gateway_addresses: pool(&case), ..options() };
+        let options = Options { gateway_addresses: pool(&case), ..options(&text) };
         let whole = translate(&read(None), &options);
         for (place, document) in documents.iter().enumerate() {
             // A Gateway may keep the address that it had, and files are remembered by their places.
@@ -94,7 +94,7 @@ fn the_nginx_engine_serves_nothing_of_gateways_and_says_so_of_each_object() {
         let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
         let snapshot =
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
-        let native = Options { gateway_addresses: pool(&case), ..options() };
+        let native = Options { gateway_addresses: pool(&case), ..options(&text) };
         let nginx = Options { raw: true, ..native.clone() };
         let (served, made) = (translate(&snapshot, &native).statuses, translate(&snapshot, &nginx));
         let (at, configuration) = (case.display(), &made.configuration);
@@ -157,7 +157,7 @@ fn is_accepted(listeners: usize, rule: &str) -> (bool, Configuration) {
     let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     let pool = vec!["192.0.2.8/32".parse().expect("a network")];
     let namespace_budget = "route-places=100000".parse().expect("a budget");
-    let options = Options { gateway_addresses: pool, namespace_budget, ..options() };
+    let options = Options { gateway_addresses: pool, namespace_budget, ..options(&text) };
     let made = translate(&snapshot, &options);
     let status = made.statuses.routes.values().next().expect("a status");
     let accepted = &status.parents[0].1[0];
@@ -233,9 +233,10 @@ pub(crate) fn pool(case: &Path) -> Vec<ipnet::IpNet> {
     text.lines().map(|line| line.parse().expect("a network")).collect()
 }
 
-pub(crate) fn options() -> Options {
+/// The flags for a case, by its text: ConfigMaps of ports are named where there are any.
+pub(crate) fn options(text: &str) -> Options {
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
-    let services = |name| Some(ObjectKey::new("ingress-nginx", name));
+    let services = |name: &str| text.contains(name).then(|| ObjectKey::new("ingress-nginx", name));
     Options {
         config_map,
         tcp_services: services("tcp-services"),

@@ -64,7 +64,7 @@ fn cases() -> Vec<(String, Options, Snapshot)> {
     let of = |case: &std::path::PathBuf| {
         let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
         let files = [(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())];
-        let options = Options { gateway_addresses: pool(case), ..options() };
+        let options = Options { gateway_addresses: pool(case), ..options(&text) };
         (
             case.strip_prefix(root()).expect("it is below").display().to_string(),
             options,
@@ -73,7 +73,7 @@ fn cases() -> Vec<(String, Options, Snapshot)> {
     };
     let cases = folders(&root()).into_iter().flat_map(|family| folders(&family));
     let files = [(Path::new("class.yaml"), CLASS), (Path::new("more.yaml"), &*more())];
-    let more = ("more".to_owned(), options(), snapshot_of(files));
+    let more = ("more".to_owned(), options(""), snapshot_of(files));
     cases.map(|case| of(&case)).chain([more]).collect()
 }
 
@@ -334,7 +334,7 @@ fn snapshot(annotations: &str, config_map: &str) -> Snapshot {
 fn lines(snapshot: &Snapshot, made: &Translation) -> Vec<String> {
     let server = made.configuration.servers.values().find(|one| one.name.as_str() == "shop.test");
     let server = server.expect("it is served");
-    let all = settings(snapshot, &options(), made, &server.locations[0], Some(server));
+    let all = settings(snapshot, &options(""), made, &server.locations[0], Some(server));
     let asked = |one: &Asked| {
         let key = one.key.replace("nginx.ingress.kubernetes.io/", "…/");
         format!("{} {key}: {}", one.by, one.written.as_deref().unwrap_or_default())
@@ -356,7 +356,7 @@ fn each_setting_has_a_value_as_it_is_written_and_the_keys_that_ask_for_it() {
         ANNOTATIONS,
         "proxy-read-timeout: '90', proxy-send-timeout: '30', proxy-connect-timeout: '5', limit-req-status-code: '429'",
     );
-    let made = translate(&snapshot, &options());
+    let made = translate(&snapshot, &options(""));
     let config_map = "ConfigMap ingress-nginx/ingress-nginx-controller";
     assert_eq!(
         lines(&snapshot, &made),
@@ -375,7 +375,7 @@ fn each_setting_has_a_value_as_it_is_written_and_the_keys_that_ask_for_it() {
 
 #[test]
 fn a_version_that_is_kept_is_the_one_that_asks() {
-    let mut translator = Translator::new(options());
+    let mut translator = Translator::new(options(""));
     let good = snapshot("nginx.ingress.kubernetes.io/limit-rps: '7'", "");
     translator.update(&good);
     let bad = snapshot("nginx.ingress.kubernetes.io/limit-rps: many", "");

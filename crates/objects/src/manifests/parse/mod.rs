@@ -1,5 +1,7 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
+mod strict;
+
 use super::document::{Document, Place, Source, documents};
 use crate::Issuer;
 use crate::ObjectKey;
@@ -67,12 +69,15 @@ impl Parsed {
             Head::Object(kind) => {
                 let key = settle_namespace(kind, &mut value);
                 let no_base64 = no_base64(kind, &value);
-                let object = typed(kind, Source::Value(value)).map_err(|(_, message)| {
-                    let (place, message) =
-                        misfit(kind, document).unwrap_or((document.start(), message));
+                let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
+                let object = typed(kind, Source::Value(value, &mut unknown));
+                let object = object.map_err(|(_, message)| {
+                    // The reader of the text knows the place, that of the value the field.
+                    let place = misfit(kind, document).unwrap_or(document.start());
                     (place, no_base64.unwrap_or(message))
                 });
-                self.take(kind, key, document.start(), object);
+                let odd = strict::odd(kind, path_types, unknown);
+                self.take((kind, key), document.start(), object, odd);
             }
             Head::List { items, api_version, item_kind } => {
                 let places = document.item_places();
@@ -100,22 +105,28 @@ impl Parsed {
             Head::Object(kind) => {
                 let key = settle_namespace(kind, &mut value);
                 let no_base64 = no_base64(kind, &value);
-                let object = typed(kind, Source::Value(value))
+                let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
+                let object = typed(kind, Source::Value(value, &mut unknown))
                     .map_err(|(_, why)| (place, no_base64.unwrap_or(why)));
-                self.take(kind, key, place, object);
+                self.take((kind, key), place, object, strict::odd(kind, path_types, unknown));
             }
         }
     }
 
     fn take(
         &mut self,
-        kind: Kind,
-        key: Option<ObjectKey>,
+        (kind, key): (Kind, Option<ObjectKey>),
         start: Place,
         object: Result<Object, (Place, String)>,
+        odd: Vec<String>,
     ) {
         match object {
-            Ok(object) => self.objects.push((start, object)),
+            Ok(object) => {
+                let named = Some((kind, object.key().clone()));
+                let fault = |message| Fault { place: start, object: named.clone(), message };
+                self.faults.extend(odd.into_iter().map(fault));
+                self.objects.push((start, object));
+            }
             Err((place, message)) => {
                 self.faults.push(Fault { place, object: key.map(|key| (kind, key)), message });
             }
@@ -134,9 +145,9 @@ fn no_base64(kind: Kind, value: &Value) -> Option<String> {
 }
 
 /// Where a document of this kind does not fit, as the reader of its text sees it; none if that reader is content.
-fn misfit(kind: Kind, document: &Document<'_>) -> Option<(Place, String)> {
-    let (place, message) = typed(kind, document.source()).err()?;
-    Some((document.place(place?), message))
+fn misfit(kind: Kind, document: &Document<'_>) -> Option<Place> {
+    let (place, _) = typed(kind, document.source()).err()?;
+    Some(document.place(place?))
 }
 
 fn head(value: &mut Value) -> Head {

@@ -185,3 +185,34 @@ fn lines_of_a_quoted_text_may_begin_where_its_key_does() {
     let open = yaml("kind: Secret\napiVersion: v1\nmetadata:\n  name: 'a\n  b\nspec: {}\n");
     assert_eq!(open.faults.len(), 1);
 }
+
+#[test]
+fn fields_that_do_not_exist_and_paths_without_a_type_are_told_and_the_object_counts() {
+    let text = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, namespace: b, annotation: {c: d}}\n\
+                spec:\n  rules:\n  - hosts: e.test\n    http:\n      paths:\n      - {path: /, pathType: prefix, backend: \
+                {serviceName: f, servicePort: 80}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: g}\n\
+                DATA: {h: i}\n";
+    let parsed = parse(Path::new("in.yaml"), text);
+    assert_eq!(parsed.objects.len(), 2);
+    let told: Vec<&str> = parsed.faults.iter().map(|fault| fault.message.as_str()).collect();
+    let wanted = [
+        "spec.rules[0].http.paths[0].pathType is \"prefix\", which no API server takes",
+        "metadata.annotation is no field of Ingress and was not read: did you mean annotations?",
+        "spec.rules[0].hosts is no field of Ingress and was not read: did you mean host?",
+        "backend.serviceName is no field of Ingress and was not read: it is one of v1beta1",
+        "backend.servicePort is no field",
+        "DATA is no field of ConfigMap and was not read: did you mean data?",
+    ];
+    assert_eq!(told.len(), wanted.len(), "{told:?}");
+    for (told, wanted) in told.iter().zip(wanted) {
+        assert!(told.contains(wanted), "{told}");
+    }
+}
+
+#[test]
+fn what_has_the_wrong_type_is_named_by_its_field() {
+    let text =
+        "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: '80'}]}\n";
+    let parsed = parse(Path::new("in.yaml"), text);
+    assert!(parsed.faults[0].message.starts_with("spec.ports[0].port: invalid type: string"));
+}

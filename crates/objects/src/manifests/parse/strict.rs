@@ -1,0 +1,166 @@
+//! What an API server would refuse of an object that a file has, and nobody would notice here: fields that do not exist,
+//! as typing errors are, and paths without a type. Such an object counts; what is wrong with it is told.
+
+use crate::Kind;
+use serde_json::Value;
+
+/// Fields of one object that are told.
+const MOST: usize = 5;
+
+/// The fields that people write.
+const FIELDS: [&str; 46] = [
+    "addresses",
+    "addressType",
+    "annotations",
+    "apiVersion",
+    "backend",
+    "binaryData",
+    "clusterIP",
+    "conditions",
+    "controller",
+    "creationTimestamp",
+    "data",
+    "defaultBackend",
+    "endpoints",
+    "externalName",
+    "host",
+    "hosts",
+    "http",
+    "immutable",
+    "ingressClassName",
+    "kind",
+    "labels",
+    "metadata",
+    "name",
+    "namespace",
+    "nodePort",
+    "number",
+    "parameters",
+    "path",
+    "paths",
+    "pathType",
+    "port",
+    "ports",
+    "protocol",
+    "ready",
+    "resource",
+    "rules",
+    "secretName",
+    "selector",
+    "service",
+    "serving",
+    "spec",
+    "stringData",
+    "targetPort",
+    "tls",
+    "type",
+    "zone",
+];
+
+/// The types of paths.
+const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
+
+/// What to say of an object besides its `path_types`, of which nobody reads these fields.
+pub(super) fn odd(kind: Kind, mut path_types: Vec<String>, unknown: Vec<String>) -> Vec<String> {
+    path_types.extend(of_fields(kind, unknown));
+    path_types
+}
+
+/// What to say of fields of an object that do not exist.
+fn of_fields(kind: Kind, mut fields: Vec<String>) -> Vec<String> {
+    // Types of the Gateway API are read in part, and what else they have is not a mistake.
+    if kind.api_version().starts_with(super::GATEWAY_GROUP) {
+        return Vec::new();
+    }
+    fields.truncate(MOST);
+    let said = fields.iter().map(|path| {
+        let path = written(path);
+        let name = path.rsplit('.').next().unwrap_or(&path);
+        let remedy = match name {
+            "serviceName" | "servicePort" => {
+                "it is one of v1beta1: write backend.service.name and backend.service.port.number"
+                    .to_owned()
+            }
+            _ => match meant(name) {
+                Some(field) => format!("did you mean {field}?"),
+                None => "remove it, or write it as the API has it".to_owned(),
+            },
+        };
+        format!("{path} is no field of {kind} and was not read: {remedy}")
+    });
+    said.collect()
+}
+
+/// The field whose name is nearest, if one is near. One that there is elsewhere may stand in the wrong place.
+fn meant(name: &str) -> Option<&'static str> {
+    let most = if FIELDS.contains(&name) { 1 } else { 2 };
+    let lower = name.to_lowercase();
+    let distance = |field: &str| strsim::osa_distance(&field.to_lowercase(), &lower);
+    let others = FIELDS.iter().filter(|field| **field != name);
+    others.min_by_key(|field| distance(field)).filter(|field| distance(field) <= most).copied()
+}
+
+/// What to say of the paths of an Ingress whose type is missing or none.
+pub(super) fn path_types(kind: Kind, value: &Value) -> Vec<String> {
+    if kind != Kind::Ingress {
+        return Vec::new();
+    }
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut said = Vec::new();
+    for (rule, of_rule) in list(value.pointer("/spec/rules")).iter().enumerate() {
+        for (path, of_path) in list(of_rule.pointer("/http/paths")).iter().enumerate() {
+            let what = match of_path.get("pathType") {
+                None => "is missing".to_owned(),
+                Some(Value::String(text)) if PATH_TYPES.contains(&text.as_str()) => continue,
+                Some(other) => format!("is {other}"),
+            };
+            said.push(format!(
+                "spec.rules[{rule}].http.paths[{path}].pathType {what}, which no API server takes: write Prefix, Exact or \
+                 ImplementationSpecific, as which it counts"
+            ));
+        }
+    }
+    said.truncate(MOST);
+    said
+}
+
+/// A path as people write it: of `spec.?.rules.?.0.hosts` it makes `spec.rules[0].hosts`.
+fn written(path: &str) -> String {
+    let mut written = String::new();
+    for part in path.split('.').filter(|part| *part != "?") {
+        if part.bytes().all(|byte| byte.is_ascii_digit()) && !written.is_empty() {
+            written += &format!("[{part}]");
+        } else {
+            if !written.is_empty() {
+                written.push('.');
+            }
+            written += part;
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{meant, written};
+
+    #[test]
+    fn a_path_is_written_as_people_do() {
+        assert_eq!(written("spec.?.rules.?.0.hosts"), "spec.rules[0].hosts");
+        assert_eq!(written("DATA"), "DATA");
+    }
+
+    #[test]
+    fn the_field_that_was_meant_is_named_if_one_is_near() {
+        for (name, field) in [
+            ("annotation", Some("annotations")),
+            ("Host", Some("host")),
+            ("DATA", Some("data")),
+            ("pathTyp", Some("pathType")),
+            ("hosts", Some("host")),
+            ("colour", None),
+        ] {
+            assert_eq!(meant(name), field, "{name}");
+        }
+    }
+}
