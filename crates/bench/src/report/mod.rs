@@ -1,5 +1,6 @@
 //! docs/benchmarks.md, made of docs/benchmarks.json and nothing else.
 
+mod readme;
 mod tables;
 mod targets;
 
@@ -45,12 +46,26 @@ const METHOD: &str = "\
   the machine.
 ";
 
-/// Writes the document.
+/// Where the document lies in this repository: README.md takes its numbers from the same results.
+const PLACE: &str = "docs/benchmarks.md";
+
+/// Writes the document, and the numbers of README.md.
 pub(crate) fn write(results: &Results, path: &Path) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     }
-    fs::write(path, document(results)).with_context(|| format!("write {}", path.display()))
+    fs::write(path, document(results)).with_context(|| format!("write {}", path.display()))?;
+    let readme = match path.to_str().and_then(|path| path.strip_suffix(PLACE)) {
+        Some(root) => Path::new(root).join("README.md"),
+        None => return Ok(()),
+    };
+    let text = fs::read_to_string(&readme).unwrap_or_default();
+    match readme::with_numbers(&text, results) {
+        Some(text) => {
+            fs::write(&readme, text).with_context(|| format!("write {}", readme.display()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn document(results: &Results) -> String {

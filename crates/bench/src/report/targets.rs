@@ -27,6 +27,13 @@ pub(super) fn section(results: &Results) -> String {
     text
 }
 
+/// How many wishes are fulfilled, and how many there are.
+pub(super) fn met(results: &Results) -> (usize, usize) {
+    let all = targets(results);
+    let is_met = |target: &&Target| target.measured.is_some_and(|value| value <= target.bound);
+    (all.iter().filter(is_met).count(), all.len())
+}
+
 /// What is wanted of the processor time of a request: the traffic, its name, who is compared, and the bound.
 const RATIOS: [(&str, &str, &str, f64); 12] = [
     ("HTTP/1.1 keep-alive", KEEP_ALIVE, "nginx", 0.65),
