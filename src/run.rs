@@ -132,9 +132,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     console.follow(loops.clone(), known.clone());
     metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
-    if engine.native().is_some() && controller.known().borrow().is_serving() {
-        give_way().await;
-    }
+    give_way(&engine, controller.known()).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     tell_leader(&writes, election, &console, &metrics);
@@ -157,7 +155,10 @@ fn cluster_to_write_to(source: &Source, listeners: &Listeners) -> Option<(Client
 
 /// From now on control leaves traffic most of a core that they share. All threads of traffic have started: a thread has
 /// the priority of the one that starts it. Where the system refuses it they are equals, as before.
-async fn give_way() {
+async fn give_way(engine: &HttpEngine, known: watch::Receiver<Arc<Known>>) {
+    if engine.native().is_none() || !known.borrow().is_serving() {
+        return;
+    }
     let lower = || {
         if let Err(error) = rustix::process::setpriority_process(None, GIVES_WAY) {
             tracing::debug!(%error, "control does not give way to traffic");
