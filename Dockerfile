@@ -13,7 +13,7 @@ COPY . .
 # No git comes with it: --build-arg FAIRWAY_COMMIT=$(git rev-parse HEAD) says what is built.
 ARG FAIRWAY_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --release --locked --bin fairway && \
+    scripts/released && \
     strip --strip-debug -o /fairway target/release/fairway && \
     scripts/rootfs /fairway /rootfs && mkdir /program && \
     cp -a /rootfs/fairway /rootfs/nginx-ingress-controller /rootfs/wait-shutdown /rootfs/dbg /program

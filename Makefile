@@ -22,7 +22,7 @@ $(error The path $(CURDIR) has a space in it: move the work tree to one without)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover versions ecosystem conformance bench bench-cluster bench-admission bench-instructions soak fuzz unsafe
+.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover versions ecosystem conformance bench bench-cluster bench-admission bench-instructions soak fuzz unsafe train
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,10 +32,9 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@$(CARGO) build --package fairway --package demo
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
-build: ## Build the program as it is shipped; prints where it is (about 13 CPU-minutes, 3.2 GB of memory, 2 GB of disk)
+build: ## Build the program as it is shipped; prints where it is (about 18 CPU-minutes, 4 GB of memory, 2 GB of disk)
 	@scripts/need cargo cc
-	@$(CARGO) build --release --locked --bin fairway
-	@echo $(BUILD)/release/fairway
+	@scripts/released
 
 install: build ## Put it into PREFIX=/usr/local, and beside it kubectl-fairway, which makes it `kubectl fairway`
 	install -D -m 755 $(BUILD)/release/fairway $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/fairway
@@ -116,12 +115,16 @@ conformance: ## Run the Gateway API's conformance suite, or a few tests of it: [
 
 bench: ## Measure against nginx and HAProxy; writes docs/benchmarks.json and docs/benchmarks.md
 	@scripts/need cargo cc haproxy $(NGINX)
-	@$(CARGO) build --quiet --release --bin fairway
+	@scripts/released
 	@$(CARGO) run --quiet --release -p bench --bin bench
+
+train: ## Learn anew where requests go, for builds as they are shipped; writes profile/fairway.profdata
+	@scripts/need cargo cc
+	@scripts/train
 
 bench-cluster: ## Measure the control side against a real API server; adds to what make bench wrote
 	@scripts/need cargo cc go ip unshare
-	@$(CARGO) build --quiet --release --bin fairway
+	@scripts/released
 	@$(CARGO) build --quiet --release -p bench
 	@$(CARGO) run --quiet -p testkit --example cluster -- $(BUILD)/release/bench cluster
 	@$(CARGO) run --quiet -p testkit --example cluster -- --gateway-api $(BUILD)/release/bench cluster --routes
@@ -132,7 +135,7 @@ bench-admission: ## Measure reviews of the webhook: 50 at a time, 5,000 Ingresse
 
 bench-instructions: ## Count instructions per request, under valgrind
 	@scripts/need cargo cc valgrind
-	@$(CARGO) build --quiet --release --bin fairway
+	@scripts/released
 	@$(CARGO) run --quiet --release -p bench --bin bench -- instructions
 
 soak: ## Keep Fairway busy with all kinds of traffic and changes; fails when memory, descriptors or threads grow [SECONDS=3600]
