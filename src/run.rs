@@ -131,8 +131,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     tell_console(&console, &options, &streams);
     console.follow(loops.clone(), known.clone());
     metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
-    controller.follow(&mut feed).await;
-    give_way(&engine, controller.known()).await;
+    serve_first(&mut controller, &mut feed, &engine).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     tell_leader(&writes, election, &console, &metrics);
@@ -153,12 +152,21 @@ fn cluster_to_write_to(source: &Source, listeners: &Listeners) -> Option<(Client
     writes.then(|| (client(source), sees_all(source)))
 }
 
+/// Serves what there is at start; then control gives way to traffic.
+async fn serve_first(
+    controller: &mut Controller<HttpEngine>,
+    feed: &mut kubernetes::Feed,
+    engine: &HttpEngine,
+) {
+    controller.follow(feed).await;
+    if engine.native().is_some() && controller.known().borrow().is_serving() {
+        give_way().await;
+    }
+}
+
 /// From now on control leaves traffic most of a core that they share. All threads of traffic have started: a thread has
 /// the priority of the one that starts it. Where the system refuses it they are equals, as before.
-async fn give_way(engine: &HttpEngine, known: watch::Receiver<Arc<Known>>) {
-    if engine.native().is_none() || !known.borrow().is_serving() {
-        return;
-    }
+async fn give_way() {
     let lower = || {
         if let Err(error) = rustix::process::setpriority_process(None, GIVES_WAY) {
             tracing::debug!(%error, "control does not give way to traffic");

@@ -1,7 +1,7 @@
 //! What is wrong with objects that are neither Ingresses, nor of the Gateway API, nor the controller's ConfigMap: the
 //! ConfigMaps of TCP and UDP services, and what flags name.
 
-use super::Remark;
+use super::remark::Remark;
 use crate::{Options, Translation, streams};
 use model::{Kind, Problem};
 use objects::{Malformed, ObjectKey, Snapshot};

@@ -5,6 +5,7 @@ mod challenges;
 mod differences;
 mod gateway;
 mod refusals;
+mod remark;
 mod surprises;
 mod unused;
 
@@ -18,6 +19,7 @@ pub use gateway::GatewayApi;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 pub use refusals::RefusedBy;
+pub use remark::Remark;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,25 +36,6 @@ pub enum Standing {
     NeedsNginx,
     /// It is not served, or parts of it answer 503.
     Refused,
-}
-
-/// Something to know about an Ingress.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Remark {
-    /// The annotation or field, where there is one.
-    pub key: Option<String>,
-    /// What is to be known, and the remedy where there is one.
-    pub message: String,
-}
-
-impl Remark {
-    /// By key, and by line of a snippet: 9 before 10.
-    fn order(&self) -> (&Option<String>, Vec<u32>, &str) {
-        let numbers = self.message.strip_prefix("line ").map(|at| {
-            at.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).take(2)
-        });
-        (&self.key, numbers.into_iter().flatten().collect(), &self.message)
-    }
 }
 
 /// One Ingress.

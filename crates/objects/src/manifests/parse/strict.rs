@@ -1,5 +1,5 @@
-//! What an API server would refuse of an object that a file has, and nobody would notice here: fields that do not exist,
-//! as typing errors are, and paths without a type. Such an object counts; what is wrong with it is told.
+//! What an API server would refuse of an object that a file has, and nobody would notice here: fields that do not
+//! exist, as typing errors are, and paths without a type. Such an object counts; what is wrong with it is told.
 
 use crate::Kind;
 use serde_json::Value;
