@@ -31,6 +31,8 @@ pub(crate) struct Read {
     pub(crate) users: Arc<Users>,
     /// What is wrong with lines that let nobody in.
     pub(crate) wrong: Arc<[String]>,
+    /// What is odd about lines of those who may.
+    pub(crate) odd: Arc<[String]>,
     /// How many further lines there are with something wrong.
     pub(crate) untold: usize,
 }
@@ -44,9 +46,9 @@ impl PasswordFiles {
         {
             return Ok(known.clone());
         }
-        let PasswordFile { users, wrong, untold } = parse(secret, &key.1)?;
-        let (secret, users, wrong) = (secret.clone(), Arc::new(users), wrong.into());
-        let read = Read { secret, users, wrong, untold };
+        let PasswordFile { users, wrong, odd, untold } = parse(secret, &key.1)?;
+        let (wrong, odd) = (wrong.into(), odd.into());
+        let read = Read { secret: secret.clone(), users: Arc::new(users), wrong, odd, untold };
         self.all().insert(key, read.clone());
         Ok(read)
     }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 /// The rest of a sentence; with `TOOK_IT`.
 const TOO_COSTLY: &str = "has a bcrypt hash whose cost is above 14, so that each guess takes seconds: hash it \
     with 10 to 12 (ingress-nginx took it)";
+/// The rest of a sentence.
+const SPACE: &str = "has a space around the user, which is a part of the name: without it nobody gets in, take it out";
 /// The costliest bcrypt that is computed: it takes about a second, as long as the most rounds of SHA-crypt.
 const COSTLIEST: u32 = 14;
 /// The most rounds of SHA-crypt that are computed.
@@ -23,6 +25,8 @@ pub struct PasswordFile {
     pub users: Users,
     /// What is wrong with the other lines; no password is ever part of it.
     pub wrong: Vec<String>,
+    /// What is odd about lines of those who may.
+    pub odd: Vec<String>,
     /// How many further lines there are with something wrong.
     pub untold: usize,
 }
@@ -95,8 +99,20 @@ impl PasswordFile {
             Some(hash) => read(hash),
         };
         match read {
-            Ok(password) => drop(self.users.0.insert(user.into(), password)),
+            Ok(password) => {
+                self.users.0.insert(user.into(), password);
+                let is_space = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
+                if is_space(user.first()) || is_space(user.last()) {
+                    self.wonder(format!("{place} {SPACE}"));
+                }
+            }
             Err(wrong) => self.tell(format!("{place} {wrong}")),
+        }
+    }
+
+    fn wonder(&mut self, odd: String) {
+        if self.odd.len() < TOLD {
+            self.odd.push(odd);
         }
     }
 
@@ -234,6 +250,7 @@ mod tests {
         let file = PasswordFile::htpasswd(text);
         assert_eq!(names(&file), [" frank", "carol", "erin", "last"]);
         let plain = |user: &str| file.users.0[user.as_bytes()].clone();
+        assert_eq!(file.odd, [format!("line 6 {}", super::SPACE)]);
         assert!(plain("carol") == Password::Plain(b"a".as_slice().into()));
         assert!(plain("erin") == Password::Plain(b"first".as_slice().into()));
         assert_eq!(

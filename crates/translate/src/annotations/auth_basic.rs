@@ -95,15 +95,27 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Ok(file) => file,
         Err(reason) => return settings.deny(SECRET.about.name, &reason),
     };
-    for wrong in file.wrong.iter() {
-        let message = format!("Secret {reference}: {wrong}; it lets nobody in");
-        settings.note(SECRET.about.name, Severity::Warning, message);
-    }
-    if file.untold > 0 {
-        let message = format!("Secret {reference}: {} further lines let nobody in", file.untold);
+    let wrong = file.wrong.iter().map(|wrong| format!("{wrong}; it lets nobody in"));
+    let untold = (file.untold > 0).then(|| format!("{} further lines let nobody in", file.untold));
+    let is_empty = file.users.0.is_empty() && file.wrong.is_empty();
+    let nobody = is_empty.then(|| without_users(kind).to_owned());
+    for said in wrong.chain(untold).chain(nobody).chain(file.odd.iter().cloned()) {
+        let message = format!("Secret {reference}: {said}");
         settings.note(SECRET.about.name, Severity::Warning, message);
     }
     policy.auth_basic = Some(Arc::new(AuthBasic { scheme, realm, users: file.users }));
+}
+
+/// What is said of a Secret that nobody is written in.
+fn without_users(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => {
+            "its key auth has no user, so that everybody gets 401: put there what htpasswd writes, or htdigest for digest"
+        }
+        Kind::Map => {
+            "it has no key, so that everybody gets 401: each key is a user, its value the hash"
+        }
+    }
 }
 
 /// What is in force, in the words of an Ingress.
