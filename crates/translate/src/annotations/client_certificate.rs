@@ -67,7 +67,7 @@ static PASS: Key<bool> = Key::annotation("auth-tls-pass-certificate-to-upstream"
     .on_bad(OnBad::Reject);
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
-    let Some(reference) = settings.get(&SECRET) else { return };
+    let Some(reference) = settings.get(&SECRET) else { return without_authorities(settings) };
     let demand = settings.get_or(&DEMAND, ClientDemand::Required);
     let depth = settings.get_or(&DEPTH, 1).max(1);
     let error_page = settings.get_or(&ERROR_PAGE, ClientErrorPage::Plain);
@@ -105,6 +105,23 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         error_page,
         pass_certificate,
     })));
+}
+
+/// Says what guards nothing, since nobody is asked for a certificate.
+fn without_authorities(settings: &mut Settings<'_>) {
+    let text = |name: &str| settings.raw(name).filter(|text| !text.is_empty());
+    if text(SECRET.about.name).is_some() {
+        // It is told what is wrong with it.
+        return;
+    }
+    let asks = text(DEMAND.about.name).is_some_and(|demand| demand != "off");
+    let demand = asks.then_some(DEMAND.about.name);
+    let subject = text(SUBJECT.about.name).map(|_| SUBJECT.about.name);
+    for name in demand.into_iter().chain(subject) {
+        let message = "has no effect without auth-tls-secret, this Ingress asks nobody for a certificate: name the Secret with \
+                       the authorities there";
+        settings.note(name, Severity::Warning, message.to_owned());
+    }
 }
 
 /// What is in force, in the words of an Ingress.
