@@ -3,8 +3,9 @@
 use super::Area;
 use crate::annotations::Limits;
 use crate::budget::{self, Changes};
-use crate::settings::{Key, Risk, Settings, parse};
+use crate::settings::{Key, Risk, Settings, normalise, parse, quote};
 use crate::tenancy::{self, CrossNamespace, Item};
+use model::Severity;
 
 pub(super) const AREA: Area = Area {
     name: "permissions",
@@ -94,7 +95,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
         if settings.get_or(&RESOURCES, false) { allowed.and(Item::Resources) } else { allowed };
     Permissions {
         limits: Limits {
-            risk: settings.get_or(&RISK, Risk::High),
+            risk: risk_level(settings),
             snippets: settings.get_or(&SNIPPETS, false),
             blocked_words: settings.get_or(&WORDS, Vec::new()),
         },
@@ -104,6 +105,20 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
         strict_path_type: settings.get_or(&STRICT_PATHS, true),
         upstream_tls_by_location: settings.get_or(&LOCATION_ONLY, false),
     }
+}
+
+/// The level that counts; it is told if it is none.
+fn risk_level(settings: &mut Settings<'_>) -> Risk {
+    let data = settings.scope().config_map.map(|(_, data)| data);
+    let text = data.and_then(|data| data.get(RISK.about.name)).map(|text| normalise(text));
+    if let Some(text) = text.filter(|text| !text.is_empty() && Risk::named(text).is_none()) {
+        let message = format!(
+            "{} is no level: write Low, Medium, High or Critical; it counts as Low, the strictest, as in ingress-nginx",
+            quote(&text)
+        );
+        settings.note(RISK.about.name, Severity::Warning, message);
+    }
+    settings.get_or(&RISK, Risk::High)
 }
 
 /// ingress-nginx reads an unknown text as the strictest level.
