@@ -1,6 +1,6 @@
 //! Annotations that no family reads: not built yet, too risky, or misspelt.
 
-use super::{Limits, families, guards, raw};
+use super::{Limits, families, guards, idle, raw};
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
 use crate::snippets;
 use model::Severity;
@@ -77,12 +77,7 @@ fn is_boolean(settings: &Settings<'_>, name: &str) -> bool {
 }
 
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
-    const FORBIDDEN: &str = "ignored: allow-snippet-annotations of the ConfigMap is not true; remove it, or allow it there";
-    let ignored = match idle(settings, name) {
-        None if !limits.snippets => Some((Severity::Warning, FORBIDDEN)),
-        idle => idle,
-    };
-    match ignored {
+    match idle::ignored(settings, name, limits) {
         Some((severity, reason)) => settings.note(name, severity, reason.to_owned()),
         // It is read where everything else has been.
         None if snippets::ANNOTATIONS.contains(&name) => {}
@@ -98,28 +93,7 @@ fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
 pub(super) fn snippet_counts(settings: &Settings<'_>, name: &str, limits: &Limits) -> bool {
     let is_there = settings.raw(name).is_some_and(|text| !text.is_empty());
     let allowed = limits.snippets && limits.risk >= Risk::Critical;
-    is_there && allowed && idle(settings, name).is_none()
-}
-
-/// Why a snippet does nothing to the requests of its Ingress, whatever it says.
-fn idle(settings: &Settings<'_>, name: &str) -> Option<(Severity, &'static str)> {
-    let text = settings.raw(name).unwrap_or_default();
-    let is_on =
-        |name: &str| settings.raw(name).is_some_and(|text| parse::boolean(&text) == Ok(true));
-    let is_there = |name: &str| settings.raw(name).is_some_and(|text| !text.is_empty());
-    match name {
-        _ if text.lines().all(|line| line.is_empty() || line.starts_with('#')) => {
-            Some((Severity::Notice, "holds nothing but comments: it has no effect"))
-        }
-        "auth-snippet" if !is_there("auth-url") => {
-            Some((Severity::Notice, "has no effect without auth-url"))
-        }
-        "modsecurity-snippet" if !is_on("enable-modsecurity") => {
-            Some((Severity::Notice, "has no effect without enable-modsecurity"))
-        }
-        "stream-snippet" => Some((Severity::Warning, raw::NO_STREAM)),
-        _ => None,
-    }
+    is_there && allowed && idle::why(settings, name).is_none()
 }
 
 /// Whether an annotation is called so.

@@ -20,6 +20,7 @@ mod family;
 mod fastcgi;
 mod foreign;
 mod guards;
+mod idle;
 mod known;
 mod limit_rate;
 mod limits;

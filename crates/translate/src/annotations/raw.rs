@@ -1,7 +1,7 @@
 //! Raw configuration and ModSecurity, for the engine that understands them (`--engine=nginx`). For any other they are a
 //! matter of `known` and `guards`, which deny.
 
-use super::Limits;
+use super::{Limits, idle};
 use crate::config_map;
 use crate::settings::{CONFIG_MAP, Key, Lines, NameFate, Settings, on_off, parse, size};
 use model::policy::{ModSecurity, Raw, RawGlobal};
@@ -32,10 +32,6 @@ const KEYS: [&str; 8] = [
     "enable-modsecurity",
     "enable-owasp-modsecurity-crs",
 ];
-/// What becomes of `stream-snippet`.
-pub(crate) const NO_STREAM: &str = "has no effect: ports of TCP and UDP services are not an Ingress's to open; use \
-    tcp-services, udp-services or stream-snippet of the ConfigMap";
-
 static BUSY_BUFFERS: Key<usize> = Key::both("proxy-busy-buffers-size", parse::buffer);
 static TEMPORARY_FILE: Key<u64> = Key::both("proxy-max-temp-file-size", parse::size);
 
@@ -108,7 +104,7 @@ pub(super) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Option<Box<R
         temporary_file: settings.get(&TEMPORARY_FILE),
     };
     if text(settings, "stream-snippet").is_some() {
-        settings.note("stream-snippet", Severity::Warning, NO_STREAM.to_owned());
+        settings.note("stream-snippet", Severity::Warning, idle::NO_STREAM.to_owned());
     }
     (!raw.is_empty()).then(|| Box::new(raw))
 }
@@ -144,8 +140,9 @@ fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) -> Option<S
     if limits.snippets {
         return Some(text);
     }
-    let message = "ignored: allow-snippet-annotations of the ConfigMap is not true".to_owned();
-    settings.note(name, Severity::Warning, message);
+    if let Some((severity, why)) = idle::ignored(settings, name, limits) {
+        settings.note(name, severity, why.to_owned());
+    }
     None
 }
 
