@@ -131,6 +131,42 @@ const OBJECTS: &str = r#"
 "#;
 
 #[test]
+fn what_the_config_map_closes_is_refused_and_the_cause_of_what_a_log_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("a path").to_owned()
+    };
+    let line = |host: &str, upstream: &str| {
+        format!("{host} \"GET / HTTP/1.1\" 200 [{upstream}] 10.0.0.1:80\n")
+    };
+    let lines =
+        line("plain.test", "demo-shop-80") + &line("nobody.test", "upstream-default-backend");
+    let log = file("access.log", &lines);
+    let format = "$host \"$request\" $status [$proxy_upstream_name] $upstream_addr";
+    for (key, value, by) in [
+        ("global-auth-url", "http://127.0.0.1:4180/oauth2/auth", "refused by Fairway only"),
+        ("whitelist-source-range", "10.0.0.0/8;11.0.0.0/8", "refused, maybe by both"),
+    ] {
+        let data = format!("data: {{{key}: \"{value}\", ");
+        let objects =
+            OBJECTS.replace("data: {", &data).replace("upstream-vhost: a b", "proxy-body-size: 1m");
+        let objects = file("objects.yaml", &objects.replace("value", "plain"));
+        let output = fairway(&["check", &objects], b"");
+        let table = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{table}");
+        let heading = format!("{by:<24}demo/plain\n    because  ConfigMap {key}: as for all");
+        assert!(table.contains(&heading), "{heading:?} is not in {table}");
+        let output = fairway(&["check", &objects, "--log", &log, "--log-format", format], b"");
+        let said = String::from_utf8(output.stdout).expect("text");
+        assert!(said.contains(&format!("its Ingress: {by}: ConfigMap {key}: ")), "{said}");
+        assert!(said.contains(&format!("no Ingress has it: {key} of the ConfigMap: ")), "{said}");
+        assert!(!said.contains("not explained"), "{said}");
+    }
+}
+
+#[test]
 fn who_refuses_stands_in_every_form_of_the_report_and_in_the_causes_of_a_log() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {

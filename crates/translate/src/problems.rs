@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// Stands in the message of a Problem about what worked with ingress-nginx: `check` does not call it identical.
 pub(crate) const TOOK_IT: &str = "ingress-nginx took it";
 
+/// Stands in the message of a Problem about a mistake in the ConfigMap that closes everything.
+pub(crate) const ALL_CLOSED: &str = "every location answers 503";
+
 /// All problems, by the object that has to change. A copy costs a pointer; two lists are compared by what differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(OrdMap<Origin, Arc<[Problem]>>);

@@ -6,7 +6,7 @@ use crate::known::{Finding, Known};
 use crate::log::Record;
 use crate::shown::{SHOWN, cut};
 use model::policy::{ClientCertificate, ClientDemand, Origins, Policy};
-use model::{Origin, Part};
+use model::{Backend, Origin, Part};
 use serde::Serialize;
 
 /// Why.
@@ -19,6 +19,8 @@ pub enum Cause {
     Purpose(String),
     /// The Ingress is refused, by one or by both, or needs the nginx engine: which of these, and why.
     Closed(String),
+    /// What no Ingress has is denied: why.
+    Denied(String),
     /// The objects are not those of the log.
     Objects(String),
     /// Nothing that is known explains it.
@@ -75,6 +77,7 @@ impl Cause {
             Self::Row(row) => format!("on purpose, docs/migration.md: {row}"),
             Self::Purpose(why) => format!("its Ingress differs on purpose: {why}"),
             Self::Closed(why) => format!("its Ingress: {why}"),
+            Self::Denied(why) => format!("it answers 503 here, and no Ingress has it: {why}"),
             Self::Objects(why) => format!("the objects are not those of the log: {why}"),
             Self::Unexplained(what) => {
                 format!(
@@ -105,7 +108,18 @@ pub(crate) fn of_difference(record: &Record, answer: &Decision, known: &Known) -
     let theirs =
         theirs.iter().filter_map(|(server, index)| known.location(server, *index)?.origin.as_ref());
     let findings = ours.into_iter().chain(theirs).filter_map(|origin| known.finding(origin));
-    findings.map(of_finding).next().unwrap_or_else(|| Cause::Unexplained(shape(record, answer)))
+    let found = findings.map(of_finding).next().or_else(|| of_nobody(answer, known));
+    found.unwrap_or_else(|| Cause::Unexplained(shape(record, answer)))
+}
+
+/// What the ConfigMap closes besides the paths of Ingresses.
+fn of_nobody(answer: &Decision, known: &Known) -> Option<Cause> {
+    let (server, index) = answer.place.as_ref().filter(|_| !answer.routed)?;
+    let location = known.location(server, *index).filter(|location| location.origin.is_none())?;
+    match &location.backend {
+        Backend::Denied(reason) => Some(Cause::Denied(reason.clone())),
+        Backend::Upstream(_) | Backend::NotFound | Backend::Broken(_) => None,
+    }
 }
 
 /// What differs on purpose about a request or its Ingress although the same was decided.

@@ -1,5 +1,6 @@
 //! ModSecurity: a guard that only nginx has. Whoever asks for it is denied rather than served without it.
 
+use crate::problems::ALL_CLOSED;
 use crate::settings::{Settings, parse};
 use model::Severity;
 
@@ -29,7 +30,7 @@ pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>
     let asked = text.is_some_and(|text| parse::boolean(text.trim()) == Ok(true));
     let asked = asked && !settings.scope().raw;
     let denied = asked.then(|| {
-        let message = format!("{REASON}: every location answers 503 until the key is removed");
+        let message = format!("{REASON}: {ALL_CLOSED} until the key is removed");
         settings.note(NAME, Severity::Error, message);
         format!("{NAME} of the ConfigMap: {REASON}")
     });

@@ -1,7 +1,7 @@
 //! Certificates that will not be renewed: cert-manager answers challenges by Ingresses of the class that its Issuer
 //! names, and after a host has moved to another class nobody asks the old one.
 
-use super::Remark;
+use super::remark::Remark;
 use crate::Options;
 use crate::ingress::{CLASS_ANNOTATION, Classes, is_our_class};
 use objects::{Http01, Ingress, Issuer, ObjectKey, Snapshot, SolverIngress};

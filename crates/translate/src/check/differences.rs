@@ -1,6 +1,6 @@
 //! Where an Ingress is served otherwise than by ingress-nginx, on purpose (compat/decisions.md, docs/migration.md).
 
-use super::Remark;
+use super::remark::Remark;
 use crate::host::not_heard;
 use crate::ingress::{Age, Role, Target, annotation_of, origin};
 use crate::settings::parse;
@@ -112,7 +112,11 @@ impl<'a> Shared<'a> {
 }
 
 /// A key of the ConfigMap, as it is written.
-fn of_config_map<'a>(name: &str, snapshot: &'a Snapshot, options: &Options) -> Option<&'a str> {
+pub(super) fn of_config_map<'a>(
+    name: &str,
+    snapshot: &'a Snapshot,
+    options: &Options,
+) -> Option<&'a str> {
     let config_map = snapshot.config_maps.get(options.config_map.as_ref()?)?;
     config_map.data.get(name).map(String::as_str)
 }

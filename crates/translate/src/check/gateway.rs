@@ -1,6 +1,6 @@
 //! Objects of the Gateway API: how many are ours, and what is wrong with them.
 
-use super::Remark;
+use super::remark::Remark;
 use crate::Translation;
 use model::Severity;
 use objects::{Kind, Snapshot};

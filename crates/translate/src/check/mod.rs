@@ -2,7 +2,9 @@
 
 mod beside;
 mod challenges;
+mod closed;
 mod differences;
+mod finding;
 mod gateway;
 mod refusals;
 mod remark;
@@ -11,48 +13,21 @@ mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::problems::TOOK_IT;
-use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names, parse};
+use crate::settings::{ANNOTATIONS, CONFIG_MAP, NOT_TAKEN, NameFate, Names, parse};
 use crate::{Options, Translation, snippets, translate};
 pub use challenges::name_issuers;
+use closed::Closed;
 use differences::Shared;
+pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 pub use refusals::RefusedBy;
 pub use remark::Remark;
+use remark::{CONFIG_MAP_KEY, WITH_NGINX};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What becomes of an Ingress, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Standing {
-    /// Its requests are answered as ingress-nginx answered them.
-    Identical,
-    /// Some are answered otherwise, on purpose.
-    Differs,
-    /// It asks for what only nginx has.
-    NeedsNginx,
-    /// It is not served, or parts of it answer 503.
-    Refused,
-}
-
-/// One Ingress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// `namespace/name`.
-    pub ingress: String,
-    /// What becomes of it.
-    pub standing: Standing,
-    /// Who refuses it, if it is refused: whether moving loses anything.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused_by: Option<RefusedBy>,
-    /// Why it is not identical.
-    pub reasons: Vec<Remark>,
-    /// What changes nothing and should be known: misspelt names, hosts that depend on a surprise of ingress-nginx.
-    pub notes: Vec<Remark>,
-}
 
 /// An Ingress that is not ours and was not looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -114,6 +89,9 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         snapshot.ingresses.values().partition(|ingress| is_ours(ingress, &classes, options));
     let ours: Vec<&Ingress> = ours.into_iter().map(AsRef::as_ref).collect();
     let objects = about_config_map(&translation, options);
+    let everywhere = needed_everywhere(&objects);
+    let mistakes = mistakes(&objects, &everywhere);
+    let closed = Closed::among(&translation.configuration, mistakes, snapshot, options);
     let checker = Checker {
         snapshot,
         options,
@@ -121,12 +99,14 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         translation: &translation,
         shared: Shared::among(&ours, options),
         surprises: surprises::by_ingress(&translation.configuration),
-        everywhere: needed_everywhere(&objects),
+        everywhere,
+        closed,
         lost: differences::lost_certificates(&ours, &translation),
         of_tls: lost_by_tls(&objects),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
+    let ingresses = ingresses.into_iter().map(Finding::in_order).collect();
     let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
     objects.extend(differences::of_peers(&translation.configuration));
     objects.extend(beside::problems(snapshot, &translation, options));
@@ -264,6 +244,8 @@ struct Checker<'a> {
     surprises: BTreeMap<Origin, Vec<Remark>>,
     /// What the ConfigMap asks for every Ingress that only nginx has.
     everywhere: Vec<Remark>,
+    /// Who has paths that answer 503.
+    closed: Closed<'a>,
     /// Owners of hosts that had the certificate of another namespace.
     lost: BTreeMap<ObjectKey, Vec<Remark>>,
     /// What the ConfigMap asks of TLS that is not there: old clients of every host with TLS are cut off.
@@ -323,13 +305,14 @@ impl Checker<'_> {
                 "it has neither paths nor a default backend: it serves nothing".to_owned();
             notes.push(Remark { key: Some("spec.rules".to_owned()), message });
         }
-        for remarks in [&mut reasons, &mut notes] {
-            remarks.sort_by(|one, other| one.order().cmp(&other.order()));
-            remarks.dedup();
-        }
         let refused_by = self.refused_by(ingress, problems);
-        let ingress = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
-        Finding { ingress, standing, refused_by, reasons, notes }
+        let name = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
+        let mut finding = Finding { ingress: name, standing, refused_by, reasons, notes };
+        // What needs nginx is denied here, and may be served there.
+        if standing != Standing::NeedsNginx {
+            self.closed.refuse(ingress, &mut finding);
+        }
+        finding
     }
 
     /// A problem as it is told.
@@ -379,24 +362,32 @@ impl Checker<'_> {
         fine.map(said).collect()
     }
 
-    /// Adds what the nginx engine cannot do of Ingresses that need it.
+    /// Adds what the nginx engine cannot do of Ingresses that need it. What is refused there, too, needs no nginx.
     fn look_at_nginx(&self, ingresses: &[&Ingress], findings: &mut [Finding]) {
         if findings.iter().all(|finding| finding.standing != Standing::NeedsNginx) {
             return;
         }
         let options = Options { raw: true, ..self.options.clone() };
         let translation = translate(self.snapshot, &options);
+        let mistakes = mistakes(&about_config_map(&translation, &options), &[]);
+        let closed =
+            Closed::among(&translation.configuration, mistakes, self.snapshot, self.options);
         for (ingress, finding) in ingresses.iter().zip(findings) {
             if finding.standing != Standing::NeedsNginx {
                 continue;
             }
             let origin = origin(&ingress.meta.key);
             let known = self.translation.problems.of(&origin);
-            let new = translation.problems.of(&origin).iter().filter(|it| !known.contains(it));
+            let problems = translation.problems.of(&origin);
+            let new = problems.iter().filter(|it| !known.contains(it));
             finding.reasons.extend(new.map(|problem| Remark {
                 key: problem.key.clone(),
-                message: format!("there: {}", problem.message),
+                message: format!("{WITH_NGINX}{}", problem.message),
             }));
+            if let Some(by) = self.refused_by(ingress, problems) {
+                (finding.standing, finding.refused_by) = (Standing::Refused, Some(by));
+            }
+            closed.refuse(ingress, finding);
         }
     }
 
@@ -410,6 +401,10 @@ impl Checker<'_> {
     fn weight(&self, problem: &Problem) -> Standing {
         let name = problem.key.as_deref().unwrap_or_default();
         let annotation = self.annotation(problem);
+        // It is closed, whatever else is to be said of it.
+        if problem.severity == Severity::Error && problem.message.contains(NOT_TAKEN) {
+            return Standing::Refused;
+        }
         if annotation == Some("stream-snippet") {
             // Layer 4 is served alike by both engines, and asked for by the ConfigMap.
             return Standing::Differs;
@@ -433,6 +428,12 @@ impl Checker<'_> {
     }
 }
 
+/// What is wrong with the ConfigMap, but for what takes another engine.
+fn mistakes(remarks: &[(Severity, Remark)], needed: &[Remark]) -> Vec<Remark> {
+    let errors = remarks.iter().filter(|(severity, _)| *severity == Severity::Error);
+    errors.map(|(_, remark)| remark).filter(|remark| !needed.contains(remark)).cloned().collect()
+}
+
 /// What there is to say about the ConfigMap, with how much of a matter it is.
 fn about_config_map(translation: &Translation, options: &Options) -> Vec<(Severity, Remark)> {
     let Some(key) = &options.config_map else { return Vec::new() };
@@ -445,9 +446,6 @@ fn about_config_map(translation: &Translation, options: &Options) -> Vec<(Severi
     let problems = translation.problems.of(&origin).iter();
     problems.map(|problem| (problem.severity, remark(problem))).collect()
 }
-
-/// What stands before keys of the ConfigMap.
-const CONFIG_MAP_KEY: &str = "ConfigMap ";
 
 /// Keys of the ConfigMap that do nothing for HTTP by themselves.
 const ELSEWHERE: [&str; 2] = ["stream-snippet", "modsecurity-snippet"];

@@ -39,6 +39,31 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("server-alias", "is too much: "),
 ];
 
+/// Who refuses what is closed by a mistake in the ConfigMap; `text` is what its key says.
+pub(super) fn of_config_map(name: &str, message: &str, text: &str) -> RefusedBy {
+    match name {
+        // This machine was asked, any number of headers was passed on, and what is no address was passed over.
+        "global-auth-url"
+            if message.contains(NOT_OUTSIDE)
+                || message.starts_with("global-auth-response-headers ")
+                || !has_host(text) =>
+        {
+            RefusedBy::Fairway
+        }
+        // nginx alone could judge the text.
+        _ => RefusedBy::Unknown,
+    }
+}
+
+/// Whether ingress-nginx took an address of the authenticator for all: whatever has a scheme and a host.
+fn has_host(url: &str) -> bool {
+    url.trim().split_once("://").is_some_and(|(scheme, rest)| {
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let is_scheme = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+        is_scheme && !scheme.is_empty() && !host.is_empty() && !host.contains("..")
+    })
+}
+
 /// Who refuses what a Problem is about; none where both leave out the same part. `annotation` is its key, unprefixed,
 /// where it is one; that of a canary counts with ingress-nginx only where it refuses the object.
 pub(super) fn of(

@@ -2,6 +2,12 @@
 
 use serde::Serialize;
 
+/// What stands before keys of the ConfigMap.
+pub(super) const CONFIG_MAP_KEY: &str = "ConfigMap ";
+
+/// What a remark begins with that says what becomes of an Ingress with the other engine.
+pub(super) const WITH_NGINX: &str = "with the nginx engine: ";
+
 /// Something to know about an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Remark {
@@ -12,11 +18,13 @@ pub struct Remark {
 }
 
 impl Remark {
-    /// By key, and by line of a snippet: 9 before 10.
-    pub(super) fn order(&self) -> (&Option<String>, Vec<u32>, &str) {
+    /// By key, and by line of a snippet: 9 before 10. What is said of the other engine comes last.
+    pub(super) fn order(&self) -> (bool, &Option<String>, Vec<u32>, &str) {
+        let is_of_nginx = self.message.starts_with(WITH_NGINX);
         let numbers = self.message.strip_prefix("line ").map(|at| {
             at.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).take(2)
         });
-        (&self.key, numbers.into_iter().flatten().collect(), &self.message)
+        let numbers = numbers.into_iter().flatten().collect();
+        (is_of_nginx, &self.key, numbers, &self.message)
     }
 }

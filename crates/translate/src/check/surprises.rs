@@ -1,6 +1,6 @@
 //! Hosts that depend on what surprises many users of ingress-nginx. It is the same here, and changes nothing.
 
-use super::Remark;
+use super::remark::Remark;
 use model::{Configuration, Location, Origin, Part, PathKind, Server};
 use std::collections::BTreeMap;
 use std::sync::Arc;

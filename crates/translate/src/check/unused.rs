@@ -1,6 +1,6 @@
 //! Secrets with certificates that no Ingress names.
 
-use super::Remark;
+use super::remark::Remark;
 use crate::{Options, references};
 use objects::{Ingress, ObjectKey, Reference, Snapshot};
 use std::collections::BTreeSet;

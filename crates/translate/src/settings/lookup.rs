@@ -4,6 +4,7 @@ use super::{About, AnyKey, Key, OnBad};
 use crate::Options;
 use crate::ingress::Target;
 use crate::password_files::PasswordFiles;
+use crate::problems::ALL_CLOSED;
 use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
@@ -362,7 +363,7 @@ impl<'a> Settings<'a> {
     fn bad_config_map(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
         if self.annotations.is_none() && about.on_bad == OnBad::Deny {
             let reason = hide_in_sentence(&format!("{} {wrong}", quote(text)));
-            let message = format!("{reason}; every location answers 503 until it is mended");
+            let message = format!("{reason}; {ALL_CLOSED} until it is mended");
             self.note(name, Severity::Error, message);
             self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));
         } else if self.annotations.is_none() {

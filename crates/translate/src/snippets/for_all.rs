@@ -4,6 +4,7 @@
 use super::targets::{self, Whose};
 use super::{meaning, parse, said};
 use crate::ingress::Target;
+use crate::problems::ALL_CLOSED;
 use crate::settings::Settings;
 use model::snippet::{GlobalScope, OwnServer, Scope};
 use model::{Origin, Severity};
@@ -131,11 +132,11 @@ impl ForAll {
             let good = good.filter(|good| **good != wrong && written.get(name) == Some(&wrong));
             let guard = guard(name, &wrong).filter(|_| good.is_none());
             let then = match (good, guard) {
-                (Some(_), _) => "the text before stays in force until it is mended",
+                (Some(_), _) => "the text before stays in force until it is mended".to_owned(),
                 (None, Some(_)) => {
-                    "it may guard something, so every location answers 503 until it is mended"
+                    format!("it may guard something, so {ALL_CLOSED} until it is mended")
                 }
-                (None, None) => "it has no effect until it is mended",
+                (None, None) => "it has no effect until it is mended".to_owned(),
             };
             if let Some(guard) = guard {
                 denied.get_or_insert(format!(

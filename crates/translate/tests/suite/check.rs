@@ -22,12 +22,13 @@ type: kubernetes.io/tls
 ";
 
 /// Snippets count.
-const ALLOWED: &str = "allow-snippet-annotations: 'true', annotations-risk-level: Critical";
+pub(crate) const ALLOWED: &str =
+    "allow-snippet-annotations: 'true', annotations-risk-level: Critical";
 
 /// In the year 2026.
-const NOW: i64 = 1_790_000_000;
+pub(crate) const NOW: i64 = 1_790_000_000;
 
-fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> String {
+pub(crate) fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> String {
     format!(
         "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  namespace: demo\n  \
          annotations: {{{annotations}}}\nspec:\n  ingressClassName: nginx\n  rules:\n  - host: {host}\n    http:\n      \
@@ -35,7 +36,7 @@ fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> String {
     )
 }
 
-fn checked(ingresses: &[String]) -> Check {
+pub(crate) fn checked(ingresses: &[String]) -> Check {
     let text = format!("{REST}{}", ingresses.concat());
     let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     assert!(snapshot.malformed.is_empty(), "{:?}", snapshot.malformed);
@@ -44,7 +45,7 @@ fn checked(ingresses: &[String]) -> Check {
 }
 
 /// The same with a ConfigMap.
-fn checked_with(data: &str, ingresses: &[String]) -> Check {
+pub(crate) fn checked_with(data: &str, ingresses: &[String]) -> Check {
     let object = format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ingress-nginx-controller, namespace: \
          ingress-nginx}}\ndata: {{{data}}}\n"
@@ -52,7 +53,7 @@ fn checked_with(data: &str, ingresses: &[String]) -> Check {
     checked(&[ingresses, &[object]].concat())
 }
 
-fn of<'a>(check: &'a Check, name: &str) -> &'a Finding {
+pub(crate) fn of<'a>(check: &'a Check, name: &str) -> &'a Finding {
     let wanted = format!("demo/{name}");
     check
         .ingresses

@@ -8,6 +8,7 @@ mod cases;
 mod certificates;
 mod check;
 mod classes;
+mod closed;
 mod documentation;
 mod endpoints;
 mod guards;
