@@ -1,7 +1,6 @@
 //! Findings as a report in Markdown.
 
-use super::table::of_config_map;
-use super::{ORDER, by_reason, is_worth_a_line, of, some, words};
+use super::{ORDER, Reason, by_reason, is_worth_a_line, of, reasons, some, words};
 use std::fmt::Write;
 use translate::{Check, Remark};
 use verdict::cell;
@@ -32,11 +31,12 @@ pub(super) fn page(check: &Check, all: bool) -> String {
             line!(page, "\n## {}\n\n| Ingress | Why | Notes |\n|---|---|---|", title(words(group)));
         }
         for finding in findings {
-            let (shared, own): (Vec<_>, Vec<_>) =
-                finding.reasons.iter().partition(|remark| check.objects.contains(remark));
-            let shared = (!shared.is_empty()).then(|| cell(&of_config_map(&shared)));
-            let own = own.into_iter().map(text).chain(shared);
-            let (reasons, notes) = (own.collect::<Vec<_>>().join("<br>"), texts(&finding.notes));
+            let reasons = reasons(check, finding).into_iter().map(|reason| match reason {
+                Reason::Own(remark) => text(remark),
+                Reason::OfAll(text) => cell(&text),
+            });
+            let reasons = reasons.collect::<Vec<_>>().join("<br>");
+            let notes = texts(&finding.notes);
             line!(page, "| {} | {reasons} | {notes} |", cell(&finding.ingress));
         }
     }

@@ -144,6 +144,32 @@ fn of(check: &Check, group: Group) -> impl Iterator<Item = &Finding> {
     check.ingresses.iter().filter(move |finding| group_of(finding) == group)
 }
 
+/// A reason of an Ingress as it is printed.
+enum Reason<'a> {
+    /// One of its own.
+    Own(&'a Remark),
+    /// What is the matter with every Ingress is said once, further down; here only whose matter it is.
+    OfAll(String),
+}
+
+/// The reasons of an Ingress in their order; those that it shares with all are one.
+fn reasons<'a>(check: &Check, finding: &'a Finding) -> Vec<Reason<'a>> {
+    let is_shared = |remark: &&Remark| check.objects.contains(remark);
+    let shared = finding.reasons.iter().filter(is_shared);
+    let mut names: Vec<&str> = shared.filter_map(|remark| remark.key.as_deref()).collect();
+    names.dedup();
+    let mut all = Vec::new();
+    for remark in &finding.reasons {
+        if !is_shared(&remark) {
+            all.push(Reason::Own(remark));
+        } else if !names.is_empty() {
+            let names = std::mem::take(&mut names).join(", ");
+            all.push(Reason::OfAll(format!("{names}: as for all Ingresses, see below")));
+        }
+    }
+    all
+}
+
 /// Whether a page has something to say of an Ingress.
 fn is_worth_a_line(finding: &Finding, all: bool) -> bool {
     all || finding.standing != Standing::Identical || !finding.notes.is_empty()

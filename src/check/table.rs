@@ -1,6 +1,6 @@
 //! Findings as lines for reading.
 
-use super::{ORDER, by_reason, is_worth_a_line, of, some, words};
+use super::{ORDER, Reason, by_reason, is_worth_a_line, of, reasons, some, words};
 use std::fmt::Write;
 use translate::{Check, Remark};
 
@@ -15,11 +15,11 @@ pub(super) fn page(check: &Check, all: bool) -> String {
     for group in ORDER {
         for finding in of(check, group).filter(|finding| is_worth_a_line(finding, all)) {
             line!(page, "{:<24}{}", words(group), finding.ingress);
-            let (shared, own): (Vec<_>, Vec<_>) =
-                finding.reasons.iter().partition(|remark| check.objects.contains(remark));
-            own.into_iter().for_each(|remark| push(&mut page, "because", remark));
-            if !shared.is_empty() {
-                line!(page, "    because  {}", of_config_map(&shared));
+            for reason in reasons(check, finding) {
+                match reason {
+                    Reason::Own(remark) => push(&mut page, "because", remark),
+                    Reason::OfAll(text) => line!(page, "    because  {text}"),
+                }
             }
             finding.notes.iter().for_each(|remark| push(&mut page, "note", remark));
         }
@@ -57,12 +57,6 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         line!(page, "{:>6}  not read: nothing is known about them", check.unread.len());
     }
     page
-}
-
-/// What is the matter with every Ingress is said once, below; here only whose matter it is.
-pub(super) fn of_config_map(shared: &[&Remark]) -> String {
-    let names: Vec<&str> = shared.iter().filter_map(|remark| remark.key.as_deref()).collect();
-    format!("{}: as for all Ingresses, see below", names.join(", "))
 }
 
 fn push(page: &mut String, kind: &str, remark: &Remark) {

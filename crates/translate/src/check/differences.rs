@@ -1,6 +1,6 @@
 //! Where an Ingress is served otherwise than by ingress-nginx, on purpose (compat/decisions.md, docs/migration.md).
 
-use super::remark::Remark;
+use super::remark::{OF_ANOTHER, Remark};
 use crate::host::not_heard;
 use crate::ingress::{Age, Role, Target, annotation_of, origin};
 use crate::settings::parse;
@@ -270,7 +270,7 @@ pub(super) fn lost_certificates(
 fn leak(owner: &ObjectKey, others: usize) -> String {
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
     format!(
-        "is set by Ingress {}/{}{more} for the same Service; ingress-nginx let it reach this Ingress, too, Fairway does not",
+        "{OF_ANOTHER}{}/{}{more} for the same Service; ingress-nginx let it reach this Ingress, too, Fairway does not",
         owner.namespace, owner.name
     )
 }

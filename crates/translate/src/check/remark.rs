@@ -5,6 +5,9 @@ use serde::Serialize;
 /// What stands before keys of the ConfigMap.
 pub(super) const CONFIG_MAP_KEY: &str = "ConfigMap ";
 
+/// What a remark begins with that is about a setting of another Ingress.
+pub(super) const OF_ANOTHER: &str = "is set by Ingress ";
+
 /// What a remark begins with that says what becomes of an Ingress with the other engine.
 pub(super) const WITH_NGINX: &str = "with the nginx engine: ";
 
@@ -18,13 +21,21 @@ pub struct Remark {
 }
 
 impl Remark {
-    /// By key, and by line of a snippet: 9 before 10. What is said of the other engine comes last.
-    pub(super) fn order(&self) -> (bool, &Option<String>, Vec<u32>, &str) {
+    /// Whether it is about a canary of another Ingress: many may have to be told of the same one.
+    fn is_of_another_canary(&self) -> bool {
+        let name = self.key.as_deref().and_then(|key| key.rsplit('/').next());
+        name == Some("canary") && self.message.starts_with(OF_ANOTHER)
+    }
+
+    /// By key, and by line of a snippet: 9 before 10. What is said of the other engine comes late, and what others ask
+    /// for last.
+    pub(super) fn order(&self) -> (bool, bool, &Option<String>, Vec<u32>, &str) {
+        let is_of_another = self.is_of_another_canary();
         let is_of_nginx = self.message.starts_with(WITH_NGINX);
         let numbers = self.message.strip_prefix("line ").map(|at| {
             at.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).take(2)
         });
         let numbers = numbers.into_iter().flatten().collect();
-        (is_of_nginx, &self.key, numbers, &self.message)
+        (is_of_another, is_of_nginx, &self.key, numbers, &self.message)
     }
 }

@@ -155,6 +155,20 @@ fn a_canary_reaches_the_ingress_that_it_stands_beside_and_others_are_told() {
 }
 
 #[test]
+fn a_canary_of_another_ingress_is_the_last_reason() {
+    let errors = "nginx.ingress.kubernetes.io/custom-http-errors: '200'";
+    let found = checked(&[
+        ingress("main", "", "a.test", "/"),
+        ingress("canary", "nginx.ingress.kubernetes.io/canary: 'true'", "a.test", "/"),
+        ingress("other", errors, "b.test", "/"),
+    ]);
+    let reasons = &of(&found, "other").reasons;
+    let keys = reasons.iter().filter_map(|reason| reason.key.as_deref()?.rsplit('/').next());
+    let keys: Vec<&str> = keys.collect();
+    assert!(keys.len() > 1 && keys.last() == Some(&"canary") && keys[0] != "canary", "{keys:?}");
+}
+
+#[test]
 fn what_neither_engine_can_do_is_said_of_who_needs_nginx() {
     let raw = "nginx.ingress.kubernetes.io/server-snippet: 'access_by_lua x;'";
     let traced = format!("{raw}, nginx.ingress.kubernetes.io/enable-opentelemetry: 'true'");
