@@ -679,6 +679,17 @@ fn clients_that_the_config_map_lets_in_no_more_are_a_difference_of_hosts_with_tl
 }
 
 #[test]
+fn a_key_of_the_config_map_with_several_mistakes_is_named_once() {
+    let objects = UNDER_A_CONFIG_MAP.replace("SNIPPET", "ssl-ciphers: 'AES128-SHA:AES256-SHA'");
+    for format in ["table", "markdown"] {
+        let page = printed(&objects, &["--format", format]);
+        let named =
+            "ConfigMap ssl-ciphers, ConfigMap ssl-protocols: as for all Ingresses, see below";
+        assert!(page.contains(named), "{page}");
+    }
+}
+
+#[test]
 fn what_the_config_map_asks_of_all_is_said_once() {
     let objects = UNDER_A_CONFIG_MAP.replace("SNIPPET", "server-snippet: 'include other.conf;'");
     for format in ["table", "markdown"] {

@@ -269,7 +269,7 @@ impl Checker<'_> {
         let mut standing = Standing::Identical;
         for problem in problems {
             let remark = self.remark(problem);
-            match self.weight(problem) {
+            match self.weight(problem).max(self.lost_suites(ingress, problem)) {
                 Standing::Identical => notes.push(remark),
                 worse => {
                     standing = standing.max(worse);
@@ -397,6 +397,12 @@ impl Checker<'_> {
         problem.key.as_deref()?.strip_prefix(prefix)?.strip_prefix('/')
     }
 
+    /// Clients of hosts with TLS are cut off if suites that an Ingress names are gone.
+    fn lost_suites(&self, ingress: &Ingress, problem: &Problem) -> Standing {
+        let is_lost = self.annotation(problem) == Some(CIPHERS) && !ingress.tls.is_empty();
+        if is_lost { Standing::Differs } else { Standing::Identical }
+    }
+
     /// What a problem makes of its Ingress. A Service that does not exist answered 503 under ingress-nginx, too.
     fn weight(&self, problem: &Problem) -> Standing {
         let name = problem.key.as_deref().unwrap_or_default();
@@ -466,9 +472,12 @@ fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
     remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
 }
 
+/// Cipher suites of TLS 1.2, as annotation and in the ConfigMap.
+const CIPHERS: &str = "ssl-ciphers";
+
 /// Versions and cipher suites that the ConfigMap names and that are gone.
 fn lost_by_tls(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
-    const NAMES: [&str; 2] = ["ssl-protocols", "ssl-ciphers"];
+    const NAMES: [&str; 2] = ["ssl-protocols", CIPHERS];
     let is_lost = |(_, remark): &&(Severity, Remark)| {
         let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
         name.is_some_and(|name| NAMES.contains(&name))

@@ -169,6 +169,46 @@ fn a_canary_of_another_ingress_is_the_last_reason() {
 }
 
 #[test]
+fn suites_that_are_gone_are_a_difference_of_an_ingress_with_tls_as_in_the_config_map() {
+    let tls = "  tls: [{hosts: [a.test]}]\n";
+    for (text, with_tls) in [
+        ("ECDHE-RSA-AES128-SHA256:AES128-SHA", Standing::Differs),
+        ("ECDHE-RSA-AES128-GCM-SHA256:AES128-SHA", Standing::Differs),
+        ("ECDHE-RSA-AES128-GCM-SHA256", Standing::Identical),
+        ("HIGH;", Standing::Refused),
+    ] {
+        let annotation = format!("nginx.ingress.kubernetes.io/ssl-ciphers: \"{text}\"");
+        let own = |tls: &str| ingress("web", &annotation, "a.test", "/") + tls;
+        let standing = |own| of(&checked(&[own]), "web").standing;
+        assert_eq!(standing(own(tls)), with_tls, "{text}");
+        assert_eq!(standing(own("")) == Standing::Identical, with_tls != Standing::Refused);
+        let data = format!("ssl-ciphers: \"{text}\"");
+        let plain = checked_with(&data, &[ingress("web", "", "a.test", "/") + tls]);
+        assert!(of(&plain, "web").standing == with_tls || with_tls == Standing::Refused, "{text}");
+    }
+}
+
+#[test]
+fn a_risk_level_that_is_none_is_told_and_counts_as_the_strictest() {
+    let with = |level: &str| {
+        let auth = "nginx.ingress.kubernetes.io/auth-url: https://auth.example.com/check";
+        let data = format!("annotations-risk-level: {level}");
+        let found = checked_with(&data, &[ingress("web", auth, "a.test", "/")]);
+        let key = Some("ConfigMap annotations-risk-level");
+        let told = found.objects.iter().find(|remark| remark.key.as_deref() == key);
+        (of(&found, "web").standing, told.map(|remark| remark.message.clone()))
+    };
+    let (standing, told) = with("Hihg");
+    assert_eq!(standing, Standing::Refused);
+    let told = told.expect("a Problem");
+    assert!(told.contains("\"Hihg\"") && told.contains("Low, Medium, High or Critical"), "{told}");
+    for level in ["High", "critical", "'  HIGH '", "''"] {
+        assert_eq!(with(level), (Standing::Identical, None), "{level}");
+    }
+    assert_eq!(with("low"), (Standing::Refused, None));
+}
+
+#[test]
 fn what_neither_engine_can_do_is_said_of_who_needs_nginx() {
     let raw = "nginx.ingress.kubernetes.io/server-snippet: 'access_by_lua x;'";
     let traced = format!("{raw}, nginx.ingress.kubernetes.io/enable-opentelemetry: 'true'");
