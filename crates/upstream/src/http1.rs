@@ -24,7 +24,7 @@ pub(super) async fn send(
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
     let timeouts = request.policy.timeouts;
-    let kept = pool.take(target, !request.method.is_idempotent());
+    let kept = pool.take(target, request.whose, !request.method.is_idempotent());
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,

@@ -7,19 +7,24 @@ use h2::{Reason, RecvStream, SendStream};
 use model::UpstreamKeepAlive;
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use stream::own::Own;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::http2::{BodyStream, Budget, Guarded, StreamBody, from_map, poll_send_data, to_map};
-use wire::{Body, Frame, Response, Source, Timer, TrailerRule, lane};
+use wire::{Body, Frame, Loan, Response, Source, Timer, TrailerRule, lane};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
+/// How long a session may take to end that nobody uses any more.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long sessions stay beside another one that has room for all: a burst opens many at once.
+const SPARE: Duration = Duration::from_secs(5);
 /// Bytes of an answer that may come before its client takes any.
 const WINDOW: u32 = 64 << 10;
 /// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
@@ -33,16 +38,48 @@ pub(super) struct Session {
     used: Cell<Instant>,
     requests: Cell<u64>,
     /// One more than the requests in flight.
-    load: Rc<()>,
+    load: Rc<Load>,
     /// Gone when the connection is.
     alive: Rc<Cell<bool>>,
     /// What the upstream may send that is of no use.
     budget: Rc<Budget>,
     /// It leads to this machine.
     own: Option<Own>,
+    /// Its place among all connections towards upstreams.
+    place: Rc<Loan>,
+}
+
+/// Says when nobody holds it any more: the pool has no such session, and no request is on it.
+#[derive(Debug, Default)]
+struct Load(Rc<Notify>);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 impl Session {
+    /// Its place.
+    pub(super) fn place(&self) -> &Loan {
+        &self.place
+    }
+
+    /// When it was used last.
+    pub(super) fn used(&self) -> Instant {
+        self.used.get()
+    }
+
+    /// Whether it was used just now, so that it may be again.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.used.get().elapsed() < SPARE
+    }
+
+    /// Ends it for somebody who gets its place at once; what it still has to say goes out within a moment.
+    pub(super) fn end(self) {
+        self.place.give_back();
+    }
+
     /// Whether it may go: broken, worn out, or idle for too long.
     pub(super) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
         let idle = Rc::strong_count(&self.load) == 1 && self.used.get().elapsed() >= limits.idle;
@@ -137,9 +174,9 @@ pub(super) async fn send(
 }
 
 /// A place in a session.
-struct Lease {
+pub(super) struct Lease {
     sender: SendRequest<Bytes>,
-    load: Rc<()>,
+    load: Rc<Load>,
     alive: Rc<Cell<bool>>,
     budget: Rc<Budget>,
     own: bool,
@@ -161,7 +198,7 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
 }
 
 /// Makes a session; its connection is driven by a task of this thread.
-async fn open(
+pub(super) async fn open(
     pool: &Rc<Pool>,
     target: &Target,
     whose: Option<&Arc<str>>,
@@ -182,15 +219,23 @@ async fn open(
     let alive = Rc::new(Cell::new(true));
     let (ending, spent) = (alive.clone(), budget.clone());
     let (address, at) = (target.address, Rc::downgrade(pool));
+    let load = Rc::new(Load::default());
+    let (gone, place) = (load.0.clone(), Rc::new(place));
+    let held = place.clone();
     tokio::task::spawn_local(async move {
-        let _ = connection.await;
-        drop(place);
+        let mut connection = pin!(connection);
+        tokio::select! {
+            _ = &mut connection => {}
+            // An upstream that reads nothing keeps no connection that nobody uses.
+            () = gone.notified() => drop(tokio::time::timeout(FAREWELL, connection).await),
+        }
+        held.give_back();
         ending.set(false);
         if spent.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
             tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");
         }
     });
-    let (load, leads_back) = (Rc::new(()), own.is_some());
+    let leads_back = own.is_some();
     let now = Instant::now();
     let session = Session {
         sender: sender.clone(),
@@ -201,6 +246,7 @@ async fn open(
         alive: alive.clone(),
         budget: budget.clone(),
         own,
+        place,
     };
     pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
     Ok(Lease { sender, load, alive, budget, own: leads_back })
@@ -319,7 +365,7 @@ impl BodyStream for AnswerStream {
 /// What lasts as long as the answer: the place in the session, and the rest of the request's body.
 #[derive(Debug)]
 struct InFlight {
-    _load: Rc<()>,
+    _load: Rc<Load>,
     _sending: Option<Sending>,
 }
 

@@ -47,31 +47,48 @@ impl Pool {
         }
     }
 
-    /// A place for one more connection of this namespace. Where it has all that it may, the oldest of its own that
-    /// waits gives way; where all are taken, the oldest of anybody's.
+    /// A place for one more connection of this namespace. Where there is none, a connection that waits gives way: one of
+    /// its own, or of a namespace that has more; first those of HTTP/1, then sessions, the oldest of them.
     pub(super) fn place(&self, whose: &Arc<str>) -> Option<Loan> {
         let loan = self.room.lend(whose);
-        let has_one = loan.grow(1).is_some() || (self.gives_way(&loan) && loan.grow(1).is_some());
+        let has_one =
+            loan.grow(1).is_some() || (self.gives_way(&loan) && loan.grow_in_place(1).is_some());
         has_one.then_some(loan)
     }
 
     fn gives_way(&self, newcomer: &Loan) -> bool {
-        let own_alone = newcomer.is_share_full();
-        self.drop_oldest(|place| !own_alone || place.is_of_same(newcomer))
+        let has = newcomer.of_namespace();
+        let may_go = |place: &Loan| place.is_of_same(newcomer) || place.of_namespace() > has;
+        self.drop_oldest(may_go) || self.drop_session(may_go)
     }
 
     /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice
-    /// the system itself is asked, since the event loop may not have heard of the end yet.
-    pub(super) fn take(&self, target: &Target, once: bool) -> Option<Box<Connection>> {
+    /// the system itself is asked, since the event loop may not have heard of the end yet. Its place is that of whoever
+    /// uses it, if they may have one more.
+    pub(super) fn take(
+        &self,
+        target: &Target,
+        whose: Option<&Arc<str>>,
+        once: bool,
+    ) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(&target.key())?;
         while let Some(mut entry) = waiting.pop_back() {
             self.count.set(self.count.get() - 1);
             let Connection { io, .. } = &mut *entry.connection;
             let over = io.is_stale() || (once && io.is_closed());
-            if !over {
+            if over {
+                continue;
+            }
+            let Some(whose) = whose.filter(|whose| !entry.connection.place.is_of(whose)) else {
+                return Some(entry.connection);
+            };
+            if self.room.hand_on(&mut entry.connection.place, whose) {
                 return Some(entry.connection);
             }
+            waiting.push_back(entry);
+            self.count.set(self.count.get() + 1);
+            return None;
         }
         None
     }
@@ -136,7 +153,11 @@ impl Pool {
         });
         self.count.set(idle.values().map(VecDeque::len).sum());
         self.sessions.borrow_mut().retain(|(address, _), sessions| {
-            sessions.retain(|session| !session.is_over(&limits));
+            let mut spare = 0;
+            sessions.retain(|session| {
+                spare += usize::from(!session.is_busy());
+                !session.is_over(&limits) && (session.is_busy() || spare <= 1 || session.is_fresh())
+            });
             !sessions.is_empty() && wanted.has(address)
         });
     }
@@ -149,6 +170,21 @@ impl Pool {
             sessions.retain(Session::is_busy);
             !sessions.is_empty()
         });
+    }
+
+    /// Ends the session without requests that was used longest ago, of those in such a place; whether there was one.
+    fn drop_session(&self, of: impl Fn(&Loan) -> bool) -> bool {
+        let mut sessions = self.sessions.borrow_mut();
+        let idle = sessions.iter().flat_map(|(key, all)| {
+            let all = all.iter().enumerate();
+            let idle = all.filter(|(_, session)| !session.is_busy() && of(session.place()));
+            idle.map(move |(number, session)| (session.used(), key, number))
+        });
+        let Some((_, key, number)) = idle.min_by_key(|(used, ..)| *used) else { return false };
+        let key = key.clone();
+        let Some(all) = sessions.get_mut(&key) else { return false };
+        all.remove(number).end();
+        true
     }
 
     /// Ends the connection that has waited longest, of those in such a place; whether there was one.
@@ -218,5 +254,42 @@ mod tests {
         assert_eq!(fixture.pool.waiting(), 0);
         drop(other);
         fixture.open("b").await.expect("who ends one gets another");
+    }
+    #[tokio::test]
+    async fn a_connection_that_waits_is_from_then_on_that_of_whoever_takes_it() {
+        let fixture = Fixture::new().await;
+        let names: [Arc<str>; 2] = ["a".into(), "b".into()];
+        let take = |whose| fixture.pool.take(&fixture.target, Some(whose), false);
+        fixture.pool.put(fixture.open("a").await.expect("there is room"));
+        let taken = take(&names[1]).expect("it waits");
+        assert!(taken.place.is_of(&names[1]));
+        let _second = fixture.open("b").await.expect("half of four are two");
+        fixture.pool.put(fixture.open("a").await.expect("it has its own half"));
+        assert!(take(&names[1]).is_none(), "who has all that it may takes none of others");
+        assert_eq!(fixture.pool.waiting(), 1);
+        assert!(take(&names[0]).is_some());
+    }
+
+    #[tokio::test]
+    async fn sessions_without_requests_give_way_and_their_places_are_free_at_once() {
+        let local = tokio::task::LocalSet::new();
+        let test = async {
+            let Fixture { pool, target, _listener } = Fixture::new().await;
+            let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
+            let patience = Duration::from_secs(5);
+            let open = || crate::http2::open(&pool, &target, Some(&whose), patience);
+            let first = open().await.expect("half of four are two");
+            let second = open().await.expect("half of four are two");
+            assert!(matches!(open().await, Err(TryError::Places)), "both have a request");
+            drop((first, second));
+            let third = open().await.expect("the one that waited longest gives way");
+            assert_eq!(pool.sessions().borrow().values().map(Vec::len).sum::<usize>(), 2);
+            drop(third);
+            pool.shrink();
+            while pool.room.now().0 > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        local.run_until(test).await;
     }
 }

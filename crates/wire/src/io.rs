@@ -185,6 +185,17 @@ fn join(pieces: &[io::IoSlice<'_>], whole: &mut [u8; JOINED]) {
     }
 }
 
+/// Tickets of TLS 1.3 that a server may send over one connection: each costs a client more than its server, and nothing of
+/// an answer comes with them.
+const TICKETS: u32 = 64;
+
+fn has_too_many_tickets(tls: &TlsStream<TcpStream>) -> bool {
+    match tls {
+        TlsStream::Client(tls) => tls.get_ref().1.tls13_tickets_received() > TICKETS,
+        TlsStream::Server(_) => false,
+    }
+}
+
 impl AsyncRead for Io {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -193,7 +204,13 @@ impl AsyncRead for Io {
     ) -> Poll<io::Result<()>> {
         let read = match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
-            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buffer),
+            Self::Tls(tls) => {
+                let read = Pin::new(tls.as_mut()).poll_read(cx, buffer);
+                if has_too_many_tickets(tls) {
+                    return Poll::Ready(Err(io::Error::other("too many tickets of TLS sessions")));
+                }
+                read
+            }
             Self::Rewound(first, inner) if first.is_empty() => {
                 Pin::new(inner.as_mut()).poll_read(cx, buffer)
             }

@@ -68,17 +68,21 @@ pub struct Room {
     shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
     /// How many quarters a namespace may have.
     quarters: u64,
+    /// Whether a namespace may have that part of what others leave, rather than of all.
+    leaves_some: bool,
 }
 
 impl Room {
     /// Room for so many bytes, half of them for one namespace.
     pub fn new(most: u64) -> Self {
-        Self::shared_by_quarters(most, 2)
+        let total = Arc::new(Bound::new(most));
+        Self { total, shares: Mutex::default(), quarters: 2, leaves_some: false }
     }
 
-    /// The same with so many quarters for one namespace.
-    pub fn shared_by_quarters(most: u64, quarters: u64) -> Self {
-        Self { total: Arc::new(Bound::new(most)), shares: Mutex::default(), quarters }
+    /// The same with so many quarters, up to three, for one namespace: of all, and of what is left and its own together.
+    /// So something is left for whoever comes, however many namespaces take all that they may (dynamic thresholds).
+    pub fn leaving_some(most: u64, quarters: u64) -> Self {
+        Self { quarters, leaves_some: true, ..Self::new(most) }
     }
 
     /// From now on there is room for so many; a namespace that has some keeps its part of what it was.
@@ -104,7 +108,22 @@ impl Room {
             shares.insert(namespace.clone(), Arc::downgrade(&share));
             share
         });
-        Loan { total: self.total.clone(), share, size: AtomicU64::new(0) }
+        let (own, left) = (self.quarters, 4 - self.quarters);
+        let of_left = self.leaves_some.then_some((own, left));
+        let (total, namespace) = (self.total.clone(), namespace.clone());
+        Loan { total, share, namespace, of_left, size: AtomicU64::new(0) }
+    }
+
+    /// Hands a loan on to this namespace, if that may have it; whether it did.
+    pub fn hand_on(&self, loan: &mut Loan, namespace: &Arc<str>) -> bool {
+        let (next, size) = (self.lend(namespace), loan.size());
+        let fits = next.share.fits(size, next.share.now().1);
+        if fits {
+            // Of all together it has what it had.
+            std::mem::replace(&mut loan.share, next.share.clone()).give_back(size);
+            loan.namespace = namespace.clone();
+        }
+        fits
     }
 }
 
@@ -113,6 +132,9 @@ impl Room {
 pub struct Loan {
     total: Arc<Bound>,
     share: Arc<Bound>,
+    namespace: Arc<str>,
+    /// The part of what is left that a namespace may have: so many of its own for so many that are left.
+    of_left: Option<(u64, u64)>,
     size: AtomicU64,
 }
 
@@ -132,8 +154,22 @@ impl Loan {
 
     /// Takes so many bytes more, of both bounds or of none; those before them.
     pub fn grow(&self, count: u64) -> Option<u64> {
+        self.grow_within(count, self.of_left)
+    }
+
+    /// The same in place of somebody who has just made way: what is left for others stays as it was.
+    pub fn grow_in_place(&self, count: u64) -> Option<u64> {
+        self.grow_within(count, None)
+    }
+
+    fn grow_within(&self, count: u64, of_left: Option<(u64, u64)>) -> Option<u64> {
         let fits = self.total.take(count) && {
-            let fits = self.share.fits(count, self.share.now().1);
+            let all = self.share.now().1;
+            let most = of_left.map_or(all, |(own, of)| {
+                let (used, most, _) = self.total.now();
+                all.min((most.saturating_sub(used) / of).saturating_mul(own))
+            });
+            let fits = self.share.fits(count, most);
             if !fits {
                 self.total.give_back(count);
                 self.refuse();
@@ -148,10 +184,21 @@ impl Loan {
         Arc::ptr_eq(&self.share, &other.share)
     }
 
-    /// Whether its namespace has all that it may.
-    pub fn is_share_full(&self) -> bool {
-        let (used, most, _) = self.share.now();
-        used >= most
+    /// Whether it is this namespace's.
+    pub fn is_of(&self, namespace: &Arc<str>) -> bool {
+        Arc::ptr_eq(&self.namespace, namespace) || self.namespace == *namespace
+    }
+
+    /// What its namespace has of all.
+    pub fn of_namespace(&self) -> u64 {
+        self.share.now().0
+    }
+
+    /// Gives everything back that it has, before it is dropped.
+    pub fn give_back(&self) {
+        let size = self.size.swap(0, Ordering::Relaxed);
+        self.total.give_back(size);
+        self.share.give_back(size);
     }
 
     /// Whether half of everything is left, and half of what its namespace may have.
@@ -172,9 +219,7 @@ impl Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        let size = self.size();
-        self.total.give_back(size);
-        self.share.give_back(size);
+        self.give_back();
     }
 }
 
@@ -199,6 +244,30 @@ mod tests {
         assert!(
             room.shares.lock().expect("nobody panics").values().all(|one| one.strong_count() == 0)
         );
+    }
+
+    #[test]
+    fn however_many_namespaces_take_what_they_may_something_is_left() {
+        let room = Room::leaving_some(400, 3);
+        let namespaces: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).into();
+        let mut loans = Vec::new();
+        let taken = namespaces.iter().map(|whose| {
+            let all = std::iter::from_fn(|| {
+                let loan = room.lend(whose);
+                loan.grow(1).is_some().then(|| loans.push(loan))
+            });
+            all.count()
+        });
+        let taken: Vec<usize> = taken.collect();
+        assert_eq!(taken, [300, 75, 18]);
+        let newcomer = room.lend(&"d".into());
+        assert!(newcomer.grow(1).is_some());
+        let mut loan = loans.pop().expect("c has some");
+        assert!(loan.is_of(&namespaces[2]) && !room.hand_on(&mut loan, &namespaces[0]));
+        assert!(room.hand_on(&mut loan, &namespaces[1]) && loan.is_of(&namespaces[1]));
+        assert_eq!((loan.of_namespace(), loans[390].of_namespace()), (76, 17));
+        drop((loan, loans, newcomer));
+        assert_eq!(room.now().0, 0);
     }
 
     #[test]

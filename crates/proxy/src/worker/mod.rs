@@ -135,7 +135,7 @@ impl Shared {
             names: Names::new(resolver),
             geoip: Arc::default(),
             scratch: Scratch::default(),
-            upstreams: Arc::new(Room::shared_by_quarters(u64::MAX, UPSTREAM_QUARTERS)),
+            upstreams: Arc::new(Room::leaving_some(u64::MAX, UPSTREAM_QUARTERS)),
             load: Arc::default(),
             under_way: Arc::default(),
             told: Told::default(),
