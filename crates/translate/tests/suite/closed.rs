@@ -25,7 +25,7 @@ fn who_is_denied_is_never_called_identical_nor_different() {
         let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
         let snapshot =
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
-        let native = Options { gateway_addresses: pool(&case), ..options() };
+        let native = Options { gateway_addresses: pool(&case), ..options(&text) };
         let nginx = Options { raw: true, ..native.clone() };
         let found = check(&snapshot, &native, NOW);
         let here = denied(&translate(&snapshot, &native).configuration);
