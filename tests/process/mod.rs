@@ -537,7 +537,8 @@ fn version_and_help_are_answered_and_end_well() {
 
 #[test]
 fn who_cannot_write_bodies_anywhere_says_so_and_is_not_ready() {
-    let running = Running::spawn("unwritable", &[], &[("TMPDIR", "/proc")]);
+    let running =
+        Running::spawn("unwritable", &[], &[("FAIRWAY_TMPDIR", "/proc"), ("TMPDIR", "/tmp")]);
     running.until("it serves", || running.log().contains("serving, but not ready"));
     let log = running.log();
     assert!(log.contains("cannot be kept in /proc: ") && log.contains("emptyDir"), "{log}");

@@ -13,7 +13,7 @@ pub enum TryError {
     Connect(std::io::Error),
     /// There are as many connections to upstreams as may be.
     #[error(
-        "no more connections to upstreams: all have 45 % of the open files, one namespace three quarters of that (docs/limits.md)"
+        "no more connections to upstreams: all have 45 % of the open files, and a namespace three times what is left of that; raise the limit of open files (ulimit -n; docs/limits.md)"
     )]
     Places,
     /// No connection, no progress or no head in time.

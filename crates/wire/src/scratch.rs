@@ -47,6 +47,16 @@ pub(super) enum NotKept {
     Refused(io::Error),
 }
 
+/// Names the folder. The system takes TMPDIR away from a program that has a capability of its file, as that of the image
+/// has for low ports.
+const VARIABLE: &str = "FAIRWAY_TMPDIR";
+
+/// The folder for temporary files.
+pub(super) fn folder() -> PathBuf {
+    let named = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
+    named.map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
 impl Scratch {
     /// The folder for temporary files, which is tried once. Where nothing can be written there, it is memory.
     pub fn in_folder(folder: PathBuf) -> Self {
@@ -54,7 +64,7 @@ impl Scratch {
             Ok(()) => Place::Folder(folder),
             Err(error) => Place::Memory(format!(
                 "request bodies that are larger than client-body-buffer-size cannot be kept in {}: {error}; \
-                 mount a folder that can be written there (in a Pod an emptyDir), or let TMPDIR name one",
+                 mount a folder that can be written there (in a Pod an emptyDir), or let {VARIABLE} name one",
                 folder.display()
             )),
         };
@@ -110,7 +120,7 @@ impl Scratch {
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self::in_folder(std::env::temp_dir())
+        Self::in_folder(folder())
     }
 }
 

@@ -200,7 +200,7 @@ fn error(reason: NotKept) -> BodyError {
     match reason {
         NotKept::Full => BodyError::NoRoom,
         NotKept::Refused(error) => {
-            let folder = std::env::temp_dir();
+            let folder = crate::scratch::folder();
             tracing::error!(%error, directory = %folder.display(), "a request body could not be kept in a temporary file");
             BodyError::Storage
         }
