@@ -149,9 +149,10 @@ fn what_the_config_map_closes_is_refused_and_the_cause_of_what_a_log_has() {
         ("global-auth-url", "http://127.0.0.1:4180/oauth2/auth", "refused by Fairway only"),
         ("whitelist-source-range", "10.0.0.0/8;11.0.0.0/8", "refused, maybe by both"),
     ] {
-        let data = format!("data: {{{key}: \"{value}\", ");
-        let objects =
-            OBJECTS.replace("data: {", &data).replace("upstream-vhost: a b", "proxy-body-size: 1m");
+        let data = format!(", data: {{{key}: \"{value}\", ");
+        let objects = OBJECTS
+            .replace(", data: {", &data)
+            .replace("upstream-vhost: a b", "proxy-body-size: 1m");
         let objects = file("objects.yaml", &objects.replace("value", "plain"));
         let output = fairway(&["check", &objects], b"");
         let table = String::from_utf8(output.stdout).expect("text");

@@ -47,8 +47,8 @@ impl Pool {
         }
     }
 
-    /// A place for one more connection of this namespace. Where there is none, a connection that waits gives way: one of
-    /// its own, or of a namespace that has more; first those of HTTP/1, then sessions, the oldest of them.
+    /// A place for one more connection of this namespace. Where there is none, a connection that waits gives way: one
+    /// of its own, or of a namespace that has more; first those of HTTP/1, then sessions, the oldest of them.
     pub(super) fn place(&self, whose: &Arc<str>) -> Option<Loan> {
         let loan = self.room.lend(whose);
         let has_one =

@@ -185,8 +185,8 @@ fn join(pieces: &[io::IoSlice<'_>], whole: &mut [u8; JOINED]) {
     }
 }
 
-/// Tickets of TLS 1.3 that a server may send over one connection: each costs a client more than its server, and nothing of
-/// an answer comes with them.
+/// Tickets of TLS 1.3 that a server may send over one connection: each costs a client more than its server, and
+/// nothing of an answer comes with them.
 const TICKETS: u32 = 64;
 
 fn has_too_many_tickets(tls: &TlsStream<TcpStream>) -> bool {

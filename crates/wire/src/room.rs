@@ -79,8 +79,9 @@ impl Room {
         Self { total, shares: Mutex::default(), quarters: 2, leaves_some: false }
     }
 
-    /// The same with so many quarters, up to three, for one namespace: of all, and of what is left and its own together.
-    /// So something is left for whoever comes, however many namespaces take all that they may (dynamic thresholds).
+    /// The same with so many quarters, up to three, for one namespace: of all, and of what is left and its own
+    /// together. So something is left for whoever comes, however many namespaces take all that they may (dynamic
+    /// thresholds).
     pub fn leaving_some(most: u64, quarters: u64) -> Self {
         Self { quarters, leaves_some: true, ..Self::new(most) }
     }

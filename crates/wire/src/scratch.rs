@@ -47,8 +47,8 @@ pub(super) enum NotKept {
     Refused(io::Error),
 }
 
-/// Names the folder. The system takes TMPDIR away from a program that has a capability of its file, as that of the image
-/// has for low ports.
+/// Names the folder. The system takes TMPDIR away from a program that has a capability of its file, as that of the
+/// image has for low ports.
 const VARIABLE: &str = "FAIRWAY_TMPDIR";
 
 /// The folder for temporary files.
