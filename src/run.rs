@@ -27,7 +27,7 @@ use stream::Streams;
 use tokio::sync::watch;
 use translate::Options;
 
-/// The nice value of control where traffic is served in this process.
+/// By how much control is nicer than traffic, where that is served in this process.
 const GIVES_WAY: i32 = 5;
 /// How long tasks may take to end once all is over.
 const LAST_TASKS: Duration = Duration::from_millis(500);
@@ -168,7 +168,7 @@ async fn serve_first(
 /// the priority of the one that starts it. Where the system refuses it they are equals, as before.
 async fn give_way() {
     let lower = || {
-        if let Err(error) = rustix::process::setpriority_process(None, GIVES_WAY) {
+        if let Err(error) = rustix::process::nice(GIVES_WAY) {
             tracing::debug!(%error, "control does not give way to traffic");
         }
     };
