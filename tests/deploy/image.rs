@@ -8,6 +8,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::TempDir;
 use testkit::cluster::{self, Connection, Process, eventually};
 use testkit::yaml;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,23 +26,69 @@ async fn run(program: &str, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Assembles it in `folder`, with the mounts that every container has, and takes away the right to write.
-async fn assemble(folder: &Path) -> Result<PathBuf> {
-    let place = folder.join("root");
-    let at = place.to_str().context("a path that is text")?;
-    let script = root().join("scripts/rootfs");
-    let script = script.to_str().context("a path that is text")?;
-    run(script, &[env!("CARGO_BIN_EXE_fairway"), at]).await?;
-    // Mount points, as a runtime makes them: /empty is what the chart mounts for a default backend.
-    for name in ["proc", "empty"] {
-        fs::create_dir(place.join(name))?;
+/// A root file system in a folder of its own, with the mounts that every container has.
+struct Rootfs {
+    folder: TempDir,
+    place: PathBuf,
+}
+
+impl Rootfs {
+    /// Assembles it and takes away the right to write.
+    async fn assemble() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let place = folder.path().join("root");
+        let script = root().join("scripts/rootfs");
+        let script = script.to_str().context("a path that is text")?;
+        let at = place.to_str().context("a path that is text")?;
+        run(script, &[env!("CARGO_BIN_EXE_fairway"), at]).await?;
+        // Mount points, as a runtime makes them: /empty is what the chart mounts for a default backend.
+        for name in ["proc", "empty"] {
+            fs::create_dir(place.join(name))?;
+        }
+        run("mount", &["--bind", at, at]).await?;
+        run("mount", &["-t", "proc", "proc", &format!("{at}/proc")]).await?;
+        run("mount", &["-o", "remount,bind,ro", at]).await?;
+        let refusal = fs::write(place.join("tmp/probe"), "").err().context("it can be written")?;
+        ensure!(refusal.kind() == std::io::ErrorKind::ReadOnlyFilesystem, "{refusal}");
+        Ok(Self { folder, place })
     }
-    run("mount", &["--bind", at, at]).await?;
-    run("mount", &["-t", "proc", "proc", &format!("{at}/proc")]).await?;
-    run("mount", &["-o", "remount,bind,ro", at]).await?;
-    let refusal = fs::write(place.join("tmp/probe"), "").err().context("it can be written")?;
-    ensure!(refusal.kind() == std::io::ErrorKind::ReadOnlyFilesystem, "{refusal}");
-    Ok(place)
+
+    /// Like that of the image with nginx: this machine's Debian, the program, and a volume at /tmp.
+    async fn with_nginx() -> Result<Self> {
+        let rootfs = Self::assemble().await?;
+        let at = rootfs.place.to_str().context("a path that is text")?;
+        run("mount", &["-o", "remount,bind,rw", at]).await?;
+        for name in ["usr", "etc", "lib", "lib64", "dev", "var"] {
+            let mount = rootfs.place.join(name);
+            fs::create_dir_all(&mount)?;
+            let mount = mount.to_str().context("text")?;
+            run("mount", &["--rbind", &format!("/{name}"), mount]).await?;
+            run("mount", &["-o", "remount,bind,ro", mount]).await?;
+        }
+        run("mount", &["-o", "remount,bind,ro", at]).await?;
+        rootfs.empty_folder("/tmp").await?;
+        Ok(rootfs)
+    }
+
+    /// Mounts what a Pod has as an `emptyDir`.
+    async fn empty_folder(&self, path: &str) -> Result<()> {
+        let at = format!("{}{path}", self.place.display());
+        run("mount", &["-t", "tmpfs", "-o", "mode=1777,size=4m", "tmpfs", &at]).await
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("fairway.log")
+    }
+}
+
+impl Drop for Rootfs {
+    /// The folder cannot be deleted while it is mounted, and must not be: parts of it are this machine's own folders.
+    fn drop(&mut self) {
+        let mut unmount = std::process::Command::new("umount");
+        unmount.args(["--recursive", "--lazy"]).arg(&self.place);
+        let is_free = unmount.status().is_ok_and(|status| status.success());
+        self.folder.disable_cleanup(!is_free);
+    }
 }
 
 /// Starts the program in it as the user of the image, with at most the capabilities in `bounds`.
@@ -52,23 +99,6 @@ fn start(place: &Path, bounds: &str, program: &str, flags: &[&str], log: &Path) 
     command.args(["--bounding-set", &bounds, "--inh-caps", "-all", "chroot"]);
     command.args(["--userspec=101:82", "--groups=82"]).arg(place).arg(program).args(flags);
     Process::start(&mut command, log)
-}
-
-/// A root file system like that of the image with nginx: this machine's Debian, the program, and a volume at /tmp.
-async fn assemble_with_nginx(folder: &Path) -> Result<PathBuf> {
-    let place = assemble(folder).await?;
-    let at = place.to_str().context("a path that is text")?;
-    run("mount", &["-o", "remount,bind,rw", at]).await?;
-    for name in ["usr", "etc", "lib", "lib64", "dev", "var"] {
-        let mount = place.join(name);
-        fs::create_dir_all(&mount)?;
-        let mount = mount.to_str().context("text")?;
-        run("mount", &["--rbind", &format!("/{name}"), mount]).await?;
-        run("mount", &["-o", "remount,bind,ro", mount]).await?;
-    }
-    run("mount", &["-o", "remount,bind,ro", at]).await?;
-    run("mount", &["-t", "tmpfs", "-o", "mode=1777", "tmpfs", &format!("{at}/tmp")]).await?;
-    Ok(place)
 }
 
 async fn answer(port: u16, path: &str) -> Result<u16> {
@@ -92,13 +122,11 @@ fn status(place: &Path, name: &str) -> Result<String> {
 #[test]
 fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_them() {
     cluster::private_network(async || {
-        let folder = tempfile::tempdir()?;
-        let place = assemble(folder.path()).await?;
-        let temporary = format!("{}/tmp", place.display());
-        run("mount", &["-t", "tmpfs", "-o", "mode=1777", "tmpfs", &temporary]).await?;
-        let log = folder.path().join("fairway.log");
+        let rootfs = Rootfs::assemble().await?;
+        rootfs.empty_folder("/tmp").await?;
+        let (place, log) = (&rootfs.place, rootfs.log());
         let mut low = start(
-            &place,
+            place,
             ",+net_bind_service",
             "/nginx-ingress-controller",
             &["--manifests=/empty"],
@@ -109,19 +137,19 @@ fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_th
             .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
         ensure!(answer(80, "/").await? == 404 && answer(10254, "/healthz").await? == 200);
         ensure!(answer(80, "/healthz").await? == 200, "the probes of the chart's default backend");
-        ensure!(status(&place, "CapEff")? == LOW_PORTS && status(&place, "CapPrm")? == LOW_PORTS);
+        ensure!(status(place, "CapEff")? == LOW_PORTS && status(place, "CapPrm")? == LOW_PORTS);
         ensure!(
-            status(&place, "Uid")?.starts_with("101\t")
-                && status(&place, "Gid")?.starts_with("82\t")
+            status(place, "Uid")?.starts_with("101\t")
+                && status(place, "Gid")?.starts_with("82\t")
         );
         let ended = low.stop(Duration::from_secs(10)).await?;
         ensure!(ended.success(), "SIGTERM ended it with {ended}");
         // A Pod that drops every capability still starts; only its ports are high.
         let flags =
             ["run", "--manifests=/empty", "--http-port=8080", "--https-port=0", "--healthz-port=0"];
-        let mut high = start(&place, "", "/fairway", &flags, &log)?;
+        let mut high = start(place, "", "/fairway", &flags, &log)?;
         eventually("an answer on port 8080", PATIENCE, async || answer(8080, "/").await).await?;
-        ensure!(status(&place, "CapPrm")? == "0000000000000000");
+        ensure!(status(place, "CapPrm")? == "0000000000000000");
         high.stop(Duration::from_secs(10)).await?;
         fs::read_to_string(&log)?.contains("ready").then_some(()).context("it was ready")
     });
@@ -178,22 +206,20 @@ fn bodies_above_their_buffer_pass_with_the_mounts_and_rights_of_every_manifest()
                 security["readOnlyRootFilesystem"] == true && security["runAsUser"] == 101,
                 "{of}"
             );
-            let folder = tempfile::tempdir()?;
-            let place = assemble(folder.path()).await?;
+            let rootfs = Rootfs::assemble().await?;
+            let (place, log) = (&rootfs.place, rootfs.log());
             for path in empty_folders(&pod)? {
-                let at = format!("{}{path}", place.display());
-                run("mount", &["-t", "tmpfs", "-o", "mode=1777,size=4m", "tmpfs", &at]).await?;
+                rootfs.empty_folder(&path).await?;
             }
             let objects = OBJECTS.replace("PORT", &port.to_string());
-            let manifests = folder.path().join("objects");
+            let manifests = rootfs.folder.path().join("objects");
             fs::create_dir(&manifests)?;
             fs::write(manifests.join("objects.yaml"), objects)?;
             let empty = place.join("empty");
             let from = manifests.to_str().context("text")?;
             run("mount", &["--bind", from, empty.to_str().context("text")?]).await?;
-            let log = folder.path().join("fairway.log");
             let flags = ["run", "--manifests=/empty", "--http-port=8080", "--https-port=0"];
-            let mut fairway = start(&place, ",+net_bind_service", "/fairway", &flags, &log)?;
+            let mut fairway = start(place, ",+net_bind_service", "/fairway", &flags, &log)?;
             let answer = async || post(1 << 20).await;
             let status = eventually("an answer to 1 MiB", PATIENCE, answer).await;
             let told = || format!("{of}: {}", fs::read_to_string(&log).unwrap_or_default());
@@ -267,14 +293,13 @@ async fn post(bytes: usize) -> Result<u16> {
 #[test]
 fn with_nginx_it_serves_low_ports_as_nobody_special_on_a_read_only_root() {
     cluster::private_network(async || {
-        let folder = tempfile::tempdir()?;
-        let place = assemble_with_nginx(folder.path()).await?;
-        let log = folder.path().join("fairway.log");
+        let rootfs = Rootfs::with_nginx().await?;
+        let (place, log) = (&rootfs.place, rootfs.log());
         // As a container runtime does with what it gives to a user: nginx opens /dev/stdout by its name.
         fs::write(&log, "")?;
         std::os::unix::fs::chown(&log, Some(101), Some(82))?;
         let flags = ["run", "--manifests=/empty", "--engine=nginx", "--worker-threads=1"];
-        let mut fairway = start(&place, ",+net_bind_service", "/fairway", &flags, &log)?;
+        let mut fairway = start(place, ",+net_bind_service", "/fairway", &flags, &log)?;
         let ready = async || (answer(10254, "/healthz").await? == 200).then_some(()).context("500");
         eventually("the first configuration", PATIENCE, ready)
             .await
