@@ -10,6 +10,7 @@ use crate::{
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -154,6 +155,14 @@ pub struct RealIp {
     pub forwarded_host_header: String,
     /// `proxy-real-ip-cidr`: the peers that are believed.
     pub trusted: Vec<IpNet>,
+}
+
+impl RealIp {
+    /// Whether this peer is believed. An IPv4 address in the clothes of IPv6 is the same address (ngx_cidr_match).
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.trusted.iter().any(|net| net.contains(&peer))
+    }
 }
 
 /// The access log's line.

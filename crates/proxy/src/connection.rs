@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     /// The address it came to, with the port that clients know.
     pub local: SocketAddr,
     announced: Option<Box<Announced>>,
+    /// Its peer is believed about where it comes from.
+    pub is_believed: bool,
     /// Its TLS session.
     pub tls: Option<Box<TlsSession>>,
     /// When it was accepted.
@@ -112,6 +114,7 @@ impl Connection {
             peer: canonical(peer),
             local: canonical(local),
             announced: announced.map(Box::new),
+            is_believed: false,
             tls: tls.map(Box::new),
             since: Instant::now(),
             requests: Cell::new(0),
@@ -135,6 +138,12 @@ impl Connection {
     /// Where it comes from: as announced, else the peer.
     pub(crate) fn source(&self) -> SocketAddr {
         self.announced.as_ref().map_or(self.peer, |announced| announced.source)
+    }
+
+    /// Whose connection it is, where these are counted by addresses: as announced by peers that are believed about it.
+    /// Of others nobody knows but the peer: it would choose whose places it takes.
+    pub(crate) fn counted_as(&self) -> IpAddr {
+        if self.is_believed { self.source().ip() } else { self.peer.ip() }
     }
 
     /// It came in where listeners of a Gateway are, which clients know by this port; or elsewhere.

@@ -203,7 +203,7 @@ impl Exchange {
         generation: Arc<Generation>,
     ) -> Self {
         Self {
-            client: connection.source().ip(),
+            client: connection.counted_as(),
             since: wire::now(),
             forwarded: Forwarded::default(),
             host: Rc::default(),

@@ -59,8 +59,7 @@ async fn serve(
     } else {
         None
     };
-    let (enabled, trusted) = (global.real_ip.enabled, &global.real_ip.trusted);
-    let believed = enabled && trusted.iter().any(|net| net.contains(&peer.ip().to_canonical()));
+    let believed = global.real_ip.enabled && global.real_ip.trusts(peer.ip());
     let source = announced.filter(|_| believed).map_or(peer, |announced| announced.source);
     if source != peer {
         place.is_of(source.ip());

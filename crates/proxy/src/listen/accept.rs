@@ -199,12 +199,15 @@ async fn open(
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let announced = announced(&mut tcp, local.port(), &generation, &worker).await?;
-    if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
+    let is_believed = generation.global().real_ip.trusts(peer.ip());
+    let believed = announced.filter(|_| is_believed);
+    if believed.is_some_and(|believed| !young.comes_from(believed.source.ip())) {
         return Ok(None);
     }
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
         connection.guest = guest;
+        connection.is_believed = is_believed;
         connection.enter(entrance.gateway());
         Rc::new(connection)
     };

@@ -41,7 +41,7 @@ pub(super) async fn pass(
 ) -> io::Result<()> {
     let own = SocketAddr::from((Ipv4Addr::UNSPECIFIED, worker.listen.https_port));
     let at = connection.door.unwrap_or(own);
-    let from = believed(connection, worker).ip();
+    let from = connection.counted_as();
     let Some(place) = worker.shared.carried.wait(&onward.namespace, at, from).await else {
         tell(worker, &onward.group, FULL, None);
         return Ok(());
@@ -53,15 +53,6 @@ pub(super) async fn pass(
             Ok(())
         }
     }
-}
-
-/// Whose place it is: what a PROXY protocol header says counts from peers that are believed, as for TCP services.
-fn believed(connection: &Connection, worker: &Worker) -> SocketAddr {
-    let generation = worker.generation();
-    let real_ip = &generation.global().real_ip;
-    let peer = connection.peer.ip();
-    let believed = real_ip.enabled && real_ip.trusted.iter().any(|net| net.contains(&peer));
-    if believed { connection.source() } else { connection.peer }
 }
 
 /// Carries the connection on; under TLS of its own, where that is asked for.

@@ -67,12 +67,12 @@ pub(crate) fn address(
     headers: &Headers,
 ) -> IpAddr {
     let believes_header = real.forwarded_headers || (real.enabled && !proxy_protocol);
-    if !(believes_header || proxy_protocol) || !is_trusted(real, peer) {
+    if !(believes_header || proxy_protocol) || !real.trusts(peer) {
         return peer;
     }
     let announced = announced.map(|Announced { source, .. }| source.ip().to_canonical());
     let peer = announced.unwrap_or(peer);
-    if !believes_header || !is_trusted(real, peer) {
+    if !believes_header || !real.trusts(peer) {
         return peer;
     }
     let mut client = peer;
@@ -84,7 +84,7 @@ pub(crate) fn address(
     {
         let Some(address) = parse_address(member) else { break };
         client = address;
-        if !is_trusted(real, address) {
+        if !real.trusts(address) {
             break;
         }
     }
@@ -101,21 +101,15 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
     }
     let source = announced.source.ip().to_canonical();
     match exchange.request.headers.bytes(&real.forwarded_for_header) {
-        Some(header) if is_trusted(real, source) => Some(header),
+        Some(header) if real.trusts(source) => Some(header),
         _ => Some(source.to_string().into()),
     }
-}
-
-fn is_trusted(real: &RealIp, address: IpAddr) -> bool {
-    // An IPv4 address in the clothes of IPv6 is the same address (ngx_cidr_match).
-    let address = address.to_canonical();
-    real.trusted.iter().any(|net| net.contains(&address))
 }
 
 /// The value of a forwarded header, if the peer is believed about it.
 pub(super) fn told(exchange: &Exchange, name: &str) -> Option<Bytes> {
     let real = &exchange.generation.global().real_ip;
-    if !real.forwarded_headers || !is_trusted(real, exchange.connection.peer.ip()) {
+    if !real.forwarded_headers || !real.trusts(exchange.connection.peer.ip()) {
         return None;
     }
     exchange.request.headers.bytes(name).filter(|value| !value.is_empty())

@@ -106,6 +106,7 @@ fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
     });
     let mut original = Connection::new(copy.serial, peer, local, copy.announced(), tls);
     original.door = copy.door;
+    original.is_believed = copy.is_believed;
     original.requests.set(copy.requests.get());
     Some(original)
 }

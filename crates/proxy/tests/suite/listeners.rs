@@ -228,3 +228,32 @@ async fn ports_of_gateways_take_so_many_sockets_and_give_them_back() {
     };
     tokio::time::timeout(bed::PATIENCE, alone).await.expect("there is room again");
 }
+
+#[tokio::test]
+async fn whoever_is_not_believed_takes_its_own_places_whatever_it_announces() {
+    let native = idle(Vec::new());
+    let mut wanted = configuration(Vec::new(), 1, 20);
+    let mut global = Global::clone(&wanted.global);
+    global.proxy_protocol = true;
+    global.real_ip.trusted = vec![IpAddr::from(ONE).into()];
+    wanted.global = Arc::new(global);
+    apply(&native, &Configuration::default(), &wanted).await;
+    let mut silent = Vec::new();
+    for client in 0..20 {
+        let mut tcp = to_tls(&native, TWO).await;
+        let header = format!("PROXY TCP4 203.0.113.{client} 192.0.2.1 1234 443\r\n");
+        tcp.write_all(header.as_bytes()).await.expect("written");
+        silent.push(tcp);
+    }
+    for tcp in &mut silent[8..] {
+        assert_eq!(to_end(tcp).await, "", "its own address has no more");
+    }
+    // The balancer is believed: these are two clients, and one of them has been announced by somebody else.
+    for client in [1, 77] {
+        let mut tcp = to_tls(&native, ONE).await;
+        let header = format!("PROXY TCP4 203.0.113.{client} 192.0.2.1 1234 443\r\n");
+        tcp.write_all(header.as_bytes()).await.expect("written");
+        tcp.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+        assert!(to_end(&mut tcp).await.starts_with("HTTP/1.1 400 "));
+    }
+}

@@ -1,12 +1,14 @@
 //! OCSP stapling with a responder of its own: what is stapled, what is not, and that nobody waits for it.
 
 use crate::bed;
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use model::{
     Certificate, CertificateId, Configuration, Global, PrivateKey, Server, ServerName, TlsSettings,
 };
 use proxy::Native;
 use rcgen::{
-    BasicConstraints, CertificateParams, CustomExtension, DnType, IsCa, Issuer, KeyPair, SigningKey,
+    BasicConstraints, CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, SigningKey,
 };
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName as Name, UnixTime};
@@ -53,8 +55,20 @@ fn chain(responder: SocketAddr) -> Chain {
     Chain { authority, chain: vec![leaf.der().to_vec(), root_der], key: key.serialize_der() }
 }
 
-/// What a responder says to a request.
+/// What an authority says to a request.
 fn answer(request: &[u8], status: CertStatus, signer: &KeyPair, age: Duration) -> Vec<u8> {
+    let by = ResponderId::ByKey(OctetString::new(vec![0; 20]).expect("bytes"));
+    answer_by(request, status, signer, age, (by, None))
+}
+
+/// What somebody says in the name of an authority, who shows certificates.
+fn answer_by(
+    request: &[u8],
+    status: CertStatus,
+    signer: &KeyPair,
+    age: Duration,
+    (responder_id, certs): (ResponderId, Option<Vec<x509_cert::Certificate>>),
+) -> Vec<u8> {
     let request = OcspRequest::from_der(request).expect("a request");
     let now = SystemTime::now() - age;
     let time = |at: SystemTime| OcspGeneralizedTime::try_from(at).expect("a moment");
@@ -67,7 +81,7 @@ fn answer(request: &[u8], status: CertStatus, signer: &KeyPair, age: Duration) -
     };
     let data = ResponseData {
         version: x509_ocsp::Version::V1,
-        responder_id: ResponderId::ByKey(OctetString::new(vec![0; 20]).expect("bytes")),
+        responder_id,
         produced_at: time(now),
         responses: vec![single],
         response_extensions: None,
@@ -81,10 +95,47 @@ fn answer(request: &[u8], status: CertStatus, signer: &KeyPair, age: Duration) -
             parameters: None,
         },
         signature: BitString::from_bytes(&signature).expect("bytes"),
-        certs: None,
+        certs,
     };
     let response = OcspResponse::successful(basic).expect("it can be written");
     response.to_der().expect("it can be written")
+}
+
+/// A key to which an authority gave a certificate, and that; for the use of answers, or for none.
+fn deputy(
+    authority: &KeyPair,
+    name: &str,
+    usages: &[ExtendedKeyUsagePurpose],
+) -> (KeyPair, x509_cert::Certificate) {
+    let mut root = CertificateParams::default();
+    root.distinguished_name.push(DnType::CommonName, "authority");
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.extended_key_usages = usages.to_vec();
+    let key = KeyPair::generate().expect("keys can be made");
+    let signed = params.signed_by(&key, &Issuer::from_params(&root, authority));
+    let signed = signed.expect("certificates can be made");
+    (key, x509_cert::Certificate::from_der(signed.der()).expect("a certificate"))
+}
+
+/// What a deputy says who shows certificates of others before its own.
+fn of_deputy(
+    request: &[u8],
+    authority: &KeyPair,
+    usages: &[ExtendedKeyUsagePurpose],
+    by_key: bool,
+) -> Vec<u8> {
+    let others = (0..9).map(|of| deputy(authority, &format!("other {of}"), usages).1);
+    let (key, own) = deputy(authority, "deputy", usages);
+    let by = if by_key {
+        let key = own.tbs_certificate.subject_public_key_info.subject_public_key.raw_bytes();
+        let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, key);
+        ResponderId::ByKey(OctetString::new(hash.as_ref()).expect("bytes"))
+    } else {
+        ResponderId::ByName(own.tbs_certificate.subject.clone())
+    };
+    let shown = others.chain([own]).collect();
+    answer_by(request, CertStatus::good(), &key, Duration::ZERO, (by, Some(shown)))
 }
 
 /// Serves `answer` to every request, and counts them.
@@ -219,8 +270,22 @@ async fn scene(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_authority_says_is_stapled_once_it_is_there() {
-    let (native, mut asked) =
-        scene(|request, key| Some(answer(request, CertStatus::good(), key, Duration::ZERO))).await;
+    stapled(
+        scene(|request, key| Some(answer(request, CertStatus::good(), key, Duration::ZERO))).await,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authority_may_let_somebody_answer_whom_the_answer_names() {
+    let usages = [ExtendedKeyUsagePurpose::OcspSigning];
+    stapled(scene(move |request, key| Some(of_deputy(request, key, &usages, false))).await).await;
+    let usages = [ExtendedKeyUsagePurpose::OcspSigning];
+    stapled(scene(move |request, key| Some(of_deputy(request, key, &usages, true))).await).await;
+}
+
+/// It is stapled soon after the first handshake.
+async fn stapled((native, mut asked): (Arc<Native>, tokio::sync::mpsc::Receiver<()>)) {
     assert!(staple(&native).await.is_empty(), "the first handshake does not wait");
     asked.recv().await.expect("the responder is asked");
     let stapled = async {
@@ -253,6 +318,7 @@ async fn what_is_revoked_old_or_signed_by_others_is_not_stapled() {
         })
         .await,
         scene(|_, _| Some(b"nonsense".to_vec())).await,
+        scene(|request, key| Some(of_deputy(request, key, &[], false))).await,
     ];
     for (number, (native, mut asked)) in scenes.into_iter().enumerate() {
         assert!(staple(&native).await.is_empty());

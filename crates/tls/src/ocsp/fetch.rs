@@ -6,8 +6,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// How long a question may take, from the first look-up to the last byte.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an answer with its head at most.
-const LARGEST: u64 = 64 << 10;
+/// Bytes of an answer with its head at most, as many as nginx takes (ngx_event_openssl_stapling.c).
+const LARGEST: u64 = 16 << 10;
 /// Header fields of an answer at most.
 const FIELDS: usize = 64;
 

@@ -5,6 +5,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use std::time::Duration;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
+use x509_cert::Certificate;
 use x509_cert::der::asn1::{Null, OctetString};
 use x509_cert::der::oid::ObjectIdentifier;
 use x509_cert::der::{Any, Decode, Encode};
@@ -12,7 +13,7 @@ use x509_cert::serial_number::SerialNumber;
 use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_ocsp::{
     BasicOcspResponse, CertId, CertStatus, OcspRequest, OcspResponse, OcspResponseStatus, Request,
-    TbsRequest,
+    ResponderId, TbsRequest,
 };
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -25,6 +26,8 @@ const BASIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1
 const MAY_ANSWER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 /// id-ad-ocsp: where a certificate says its responder is.
 const RESPONDER: &str = "1.3.6.1.5.5.7.48.1";
+/// Certificates with the name of the one that has signed, which are tried at most.
+const SIGNERS: usize = 2;
 /// How far the clock of a responder may be ahead.
 const AHEAD: u64 = 300;
 /// How long an answer counts at most, and how long one counts that does not say.
@@ -180,7 +183,9 @@ impl Question {
         }
         let anchor = anchor_from_trusted_cert(&self.issuer).map_err(|_| Refused::Unreadable)?;
         let now = UnixTime::since_unix_epoch(now);
-        for certificate in basic.certs.iter().flatten() {
+        let meant = basic.certs.iter().flatten();
+        let meant = meant.filter(|one| is_meant(&basic.tbs_response_data.responder_id, one));
+        for certificate in meant.take(SIGNERS) {
             let der = CertificateDer::from(certificate.to_der()?);
             let Ok(signer) = EndEntityCert::try_from(&der) else { continue };
             let usage = KeyUsage::required(MAY_ANSWER);
@@ -192,5 +197,17 @@ impl Question {
             }
         }
         Err(Refused::Signature)
+    }
+}
+
+/// Whether an answer says that this certificate has signed it (RFC 6960 section 4.2.2.3).
+fn is_meant(signer: &ResponderId, certificate: &Certificate) -> bool {
+    let certificate = &certificate.tbs_certificate;
+    match signer {
+        ResponderId::ByName(name) => *name == certificate.subject,
+        ResponderId::ByKey(hash) => {
+            let key = certificate.subject_public_key_info.subject_public_key.raw_bytes();
+            digest(&SHA1_FOR_LEGACY_USE_ONLY, key).as_ref() == hash.as_bytes()
+        }
     }
 }

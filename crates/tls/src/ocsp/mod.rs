@@ -6,6 +6,7 @@ mod message;
 mod refresh;
 #[cfg(test)]
 mod share_tests;
+mod shares;
 
 use super::Certificates;
 use arc_swap::ArcSwap;

@@ -2,6 +2,7 @@
 //! ends, and more and more rarely while there is none.
 
 use super::message::{Question, question, responder_of};
+use super::shares::{BYTES, Shares};
 use super::{Staples, address, fetch};
 use crate::Certificates;
 use arc_swap::ArcSwap;
@@ -26,6 +27,9 @@ const SLOW: Duration = Duration::from_secs(5);
 /// How long a certificate without responder is left alone before it is looked at whether it is still served.
 const NEVER: Duration = Duration::from_secs(86_400);
 
+/// Characters of a responder's URL that the log tells: a tenant writes it.
+const TOLD: usize = 200;
+
 /// A certificate that is asked about from time to time.
 #[derive(Debug)]
 struct Turn {
@@ -34,10 +38,12 @@ struct Turn {
     failures: u32,
     /// Whether the question on its way counts as late.
     is_late: bool,
+    /// Bytes that its answer takes of the share of its namespace.
+    held: usize,
 }
 
 /// What came of a question: the answer with the second it ends, or why there is none.
-type Outcome = Result<(Vec<u8>, u64), Failed>;
+type Outcome = Result<(Vec<u8>, u64), (Failed, String)>;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,7 @@ struct Turns {
     asking: JoinSet<Outcome>,
     /// What each question on its way is about.
     about: HashMap<Id, usize>,
+    shares: Shares,
 }
 
 /// Runs until nobody is left who could use an answer.
@@ -76,7 +83,7 @@ pub(super) async fn run(
             Some(ended) = turns.asking.join_next_with_id(), if !turns.asking.is_empty() => {
                 let Some(staples) = staples.upgrade() else { return };
                 // One that panicked has ended, too, and makes room.
-                let failed = |error: JoinError| (error.id(), Err(Failed::Soon));
+                let failed = |error: JoinError| (error.id(), Err((Failed::Soon, error.to_string())));
                 let (question, outcome) = ended.unwrap_or_else(failed);
                 if let Some(id) = turns.about.remove(&question) {
                     turns.end(id, outcome, &staples);
@@ -93,7 +100,13 @@ pub(super) async fn run(
 impl Turns {
     fn new() -> Self {
         let order = Order::new(AT_ONCE);
-        Self { all: BTreeMap::new(), order, asking: JoinSet::new(), about: HashMap::new() }
+        Self {
+            all: BTreeMap::new(),
+            order,
+            asking: JoinSet::new(),
+            about: HashMap::new(),
+            shares: Shares::default(),
+        }
     }
 
     /// Asks about a certificate, too, if it is still served; whoever shows it says so again.
@@ -108,7 +121,7 @@ impl Turns {
         let responder = responder.unwrap_or_default().into();
         let whose = Whose { namespace: namespace.into(), responder };
         self.order.wait(&whose, id, Instant::now());
-        self.all.insert(id, Turn { key, whose, failures: 0, is_late: false });
+        self.all.insert(id, Turn { key, whose, failures: 0, is_late: false, held: 0 });
     }
 
     /// Asks about the next one, or forgets it if it is not served any longer.
@@ -119,6 +132,7 @@ impl Turns {
         turn.is_late = is_late;
         if certificates.owner(&turn.key).is_none() {
             staples.forget(&turn.key);
+            self.shares.hold(&turn.whose.namespace, &mut turn.held, 0);
             self.order.end(&turn.whose, is_late, None, now);
             self.all.remove(&id);
             return;
@@ -130,13 +144,12 @@ impl Turns {
                     staples.put(&turn.key, None);
                 }
                 let outside = staples.outside.clone();
-                let asked = self.asking.spawn(async move { ask(&question, &outside).await });
+                let asked = self.asking.spawn(async move { ask(question, &outside).await });
                 self.about.insert(asked.id(), id);
             }
             Err(refused) => {
-                tracing::info!(%refused, "a certificate is served without OCSP staple");
                 let failed = if refused.is_final() { Failed::Nobody } else { Failed::Soon };
-                self.end(id, Err(failed), staples);
+                self.end(id, Err((failed, refused.to_string())), staples);
             }
         }
     }
@@ -147,10 +160,10 @@ impl Turns {
         let now = Instant::now();
         let in_time = match outcome {
             Ok(_) => Some(true),
-            Err(Failed::Late) => Some(false),
-            Err(Failed::Nobody | Failed::Soon) => None,
+            Err((Failed::Late, _)) => Some(false),
+            Err((Failed::Nobody | Failed::Soon, _)) => None,
         };
-        let pause = turn.end(outcome, staples);
+        let pause = turn.end(outcome, staples, &mut self.shares);
         self.order.end(&turn.whose, turn.is_late, in_time, now);
         self.order.wait(&turn.whose, id, now + pause);
     }
@@ -158,7 +171,14 @@ impl Turns {
 
 impl Turn {
     /// Notes what came of a question; the pause until the next one.
-    fn end(&mut self, outcome: Outcome, staples: &Staples) -> Duration {
+    fn end(&mut self, outcome: Outcome, staples: &Staples, shares: &mut Shares) -> Duration {
+        let outcome = outcome.and_then(|(answer, until)| {
+            let chain = self.key.cert.iter().map(|one| one.len()).sum::<usize>();
+            let has_room = shares.hold(&self.whose.namespace, &mut self.held, answer.len() + chain);
+            let full =
+                || format!("the answers of its namespace would hold more than {BYTES} bytes");
+            if has_room { Ok((answer, until)) } else { Err((Failed::Soon, full())) }
+        });
         let failed = match outcome {
             Ok((answer, until)) => {
                 let mut stapled = CertifiedKey::clone(&self.key);
@@ -168,7 +188,10 @@ impl Turn {
                 let life = until.saturating_sub(since_epoch().as_secs());
                 return Duration::from_secs((life / 4 * 3).max(PAUSE.as_secs()));
             }
-            Err(failed) => failed,
+            Err((failed, why)) => {
+                self.tell(failed, &why, shares);
+                failed
+            }
         };
         // What is there already goes on until it ends.
         if !staples.entries.load().contains_key(&address(&self.key)) {
@@ -181,18 +204,32 @@ impl Turn {
         let pause = PAUSE.saturating_mul(1 << doubled).min(LONGEST);
         if failed == Failed::Nobody { NEVER } else { pause }
     }
+
+    /// The line of the log, one of those that the namespace has in a minute.
+    fn tell(&self, failed: Failed, why: &str, shares: &mut Shares) {
+        let namespace = &self.whose.namespace;
+        let Some(left_out) = shares.line(namespace, Instant::now()) else { return };
+        if failed == Failed::Nobody {
+            return tracing::info!(%namespace, why, left_out, "a certificate is served without OCSP staple");
+        }
+        let responder: String =
+            responder_of(&self.key.cert).unwrap_or_default().chars().take(TOLD).collect();
+        tracing::warn!(%namespace, responder, why, left_out, "a certificate is served without OCSP staple; asking again later");
+    }
 }
 
-async fn ask(question: &Question, outside: &Outside) -> Outcome {
-    let (responder, began) = (question.responder.as_str(), Instant::now());
-    let failed = || if began.elapsed() < SLOW { Failed::Soon } else { Failed::Late };
-    let answer = fetch::post(responder, &question.request, outside).await.map_err(|error| {
-        tracing::warn!(responder, %error, "OCSP: a responder does not answer; asking again later");
-        failed()
-    })?;
-    let until = question.verify(&answer, since_epoch()).map_err(|error| {
-        tracing::warn!(responder, %error, "OCSP: an answer does not count; asking again later");
-        failed()
-    })?;
-    Ok((answer, until))
+async fn ask(question: Question, outside: &Outside) -> Outcome {
+    let began = Instant::now();
+    let failed = |error: &dyn std::fmt::Display| {
+        let failed = if began.elapsed() < SLOW { Failed::Soon } else { Failed::Late };
+        (failed, error.to_string())
+    };
+    let answer = fetch::post(&question.responder, &question.request, outside).await;
+    let answer = answer.map_err(|error| failed(&error))?;
+    // Whoever answers chooses the keys of its signatures: some take a millisecond each.
+    let verifying = tokio::task::spawn_blocking(move || {
+        question.verify(&answer, since_epoch()).map(|until| (answer, until))
+    });
+    let verified = verifying.await.map_err(|error| failed(&error))?;
+    verified.map_err(|error| failed(&error))
 }

@@ -71,7 +71,7 @@ impl Worker {
             self.young.borrow().hurry();
             self.pool.shrink();
             let connections = self.connections.borrow();
-            let all = connections.values().map(|one| (one.serial, one.source().ip()));
+            let all = connections.values().map(|one| (one.serial, one.counted_as()));
             *self.holder.borrow_mut() = Holder::of(all, self.places());
         }
     }
