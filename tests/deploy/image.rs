@@ -139,8 +139,7 @@ fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_th
         ensure!(answer(80, "/healthz").await? == 200, "the probes of the chart's default backend");
         ensure!(status(place, "CapEff")? == LOW_PORTS && status(place, "CapPrm")? == LOW_PORTS);
         ensure!(
-            status(place, "Uid")?.starts_with("101\t")
-                && status(place, "Gid")?.starts_with("82\t")
+            status(place, "Uid")?.starts_with("101\t") && status(place, "Gid")?.starts_with("82\t")
         );
         let ended = low.stop(Duration::from_secs(10)).await?;
         ensure!(ended.success(), "SIGTERM ended it with {ended}");

@@ -75,7 +75,11 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         }
         other => other,
     };
-    bound.and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+    let listener = bound?;
+    // Whoever asks whether this process lives waits a second where there is no place in the queue.
+    Socket::from(listener.try_clone()?).listen(BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// Whether an address of IPv6 could not be had since the machine has no IPv6.
@@ -172,6 +176,17 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         let told = remedy(&error, "choose one with --http-port", "--http-port");
         assert_eq!(told, "another program uses the port: stop it or choose one with --http-port");
+    }
+
+    #[test]
+    fn as_many_wait_in_the_queue_of_a_port_as_in_that_of_traffic() {
+        let listener = listen(ANY).expect("a free port");
+        let at = listener.local_addr().expect("it is bound");
+        // Nobody accepts. One more than the standard library's queue would be refused or left waiting.
+        let wait = Duration::from_secs(1);
+        let connect = |_| std::net::TcpStream::connect_timeout(&at, wait).expect("there is room");
+        let all: Vec<_> = (0..200).map(connect).collect();
+        assert_eq!(all.len(), 200);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn of_many_certificates_with_the_right_signatures_few_are_followed() {
     let leaf = below(&above, params("leaf", false));
     let (_, read) = X509Certificate::from_der(&leaf.der).expect("a certificate");
     let verifier = verifier(&[&root("ours")], Vec::new(), 9);
-    let found = verifier.others.above(&read, &sent);
+    let found = verifier.trusted.others.above(&read, &sent);
     assert_eq!((found.certificates.len(), found.is_forged), (10, false));
 }
 

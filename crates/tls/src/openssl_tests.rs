@@ -129,7 +129,7 @@ impl Bench {
         };
         Verifier::new(Arc::new(ClientVerification {
             secret: "demo/ca".to_owned(),
-            authorities: vec![Arc::from(authority.expect("a root").as_ref())],
+            authorities: [Arc::from(authority.expect("a root").as_ref())].into(),
             revocations: list.map(read).into_iter().collect(),
             demand: ClientDemand::Required,
             depth: 1,

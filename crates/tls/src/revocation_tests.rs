@@ -73,7 +73,7 @@ fn roots_of_one_name_and_key_and_copies_of_a_list_cost_as_one_does() {
     let ended = list(&roots[0], &[], rcgen::date_time_ymd(2024, 2, 1));
     let all: Vec<&Party> = roots.iter().collect();
     let verifier = verifier(&all, vec![ended; 100], 1);
-    assert_eq!(verifier.roots.anchors().len(), 1);
+    assert_eq!(verifier.trusted.roots.anchors().len(), 1);
     let before = counted();
     assert_eq!(verdict(&verifier, &[&client]), Verdict::Bad("CRL has expired"));
     assert_eq!(counted() - before, 1);

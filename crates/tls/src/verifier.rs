@@ -5,7 +5,7 @@ use super::between::Authorities;
 use super::revocations::{self, Budget, RevocationList};
 use super::roots::Roots;
 use super::signatures::is_issued;
-use model::policy::ClientVerification;
+use model::policy::{ClientDemand, ClientErrorPage, ClientVerification};
 use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -31,38 +31,58 @@ pub enum Verdict {
     Bad(&'static str),
 }
 
-/// The authorities of a host, ready for use.
+/// Certificates of clients, as a host asks for them, ready for use.
 #[derive(Debug)]
 pub struct Verifier {
     /// What it was made of.
     pub settings: Arc<ClientVerification>,
+    trusted: Arc<Trusted>,
+}
+
+/// Whom one Secret trusts: what is large, and does not hang on what else is asked.
+#[derive(Debug)]
+struct Trusted {
+    authorities: Arc<[Arc<[u8]>]>,
+    lists: Arc<[Arc<[u8]>]>,
     roots: Roots,
     others: Authorities,
     revocations: Vec<RevocationList>,
 }
 
-impl Verifier {
+impl Trusted {
     /// Takes the authorities apart; what cannot be read is trusted by nobody.
-    pub fn new(settings: Arc<ClientVerification>) -> Self {
-        let mut verifier = Self {
-            settings: settings.clone(),
+    fn new(settings: &ClientVerification) -> Self {
+        let mut trusted = Self {
+            authorities: settings.authorities.clone(),
+            lists: settings.revocations.clone(),
             roots: Roots::default(),
             others: Authorities::default(),
             revocations: Vec::new(),
         };
-        for authority in &settings.authorities {
-            if let Err(other) = verifier.roots.add(CertificateDer::from(authority.to_vec())) {
-                verifier.others.add(other);
+        for authority in settings.authorities.iter() {
+            if let Err(other) = trusted.roots.add(CertificateDer::from(authority.to_vec())) {
+                trusted.others.add(other);
             }
         }
-        for list in &settings.revocations {
+        for list in settings.revocations.iter() {
             match RevocationList::new(list) {
-                Ok(list) => verifier.revocations.push(list),
+                Ok(list) => trusted.revocations.push(list),
                 Err(error) => tracing::error!(secret = settings.secret, %error,
                     "a revocation list cannot be used; clients of its authority are refused"),
             }
         }
-        verifier
+        trusted
+    }
+
+    fn is_of(&self, settings: &ClientVerification) -> bool {
+        self.authorities == settings.authorities && self.lists == settings.revocations
+    }
+}
+
+impl Verifier {
+    /// A verifier that shares nothing with others.
+    pub fn new(settings: Arc<ClientVerification>) -> Self {
+        Self { trusted: Arc::new(Trusted::new(&settings)), settings }
     }
 
     /// The subjects of the authorities; none where they are so long that every handshake would be a burden.
@@ -89,7 +109,7 @@ impl Verifier {
             Ok((_, old)) if old.version() != X509Version::V3 => {
                 return self.of_an_old_version(&old, chain, second);
             }
-            Ok((_, read)) => self.others.above(&read, rest),
+            Ok((_, read)) => self.trusted.others.above(&read, rest),
             Err(_) => return Verdict::Bad("certificate verify error"),
         };
         let Ok(end) = EndEntityCert::try_from(leaf) else {
@@ -98,7 +118,7 @@ impl Verifier {
         let (refused, budget) = (Cell::new(None), Budget::default());
         let verified = end.verify_for_usage(
             default_provider().signature_verification_algorithms.all,
-            self.roots.anchors(),
+            self.trusted.roots.anchors(),
             &above.certificates,
             now,
             KeyUsage::client_auth(),
@@ -135,7 +155,8 @@ impl Verifier {
         if between.len() > usize::try_from(self.settings.depth).unwrap_or(usize::MAX) {
             return Err("certificate chain too long");
         }
-        let root = self.roots.certificate(path.anchor(), now).ok_or("certificate verify error")?;
+        let root =
+            self.trusted.roots.certificate(path.anchor(), now).ok_or("certificate verify error")?;
         let read = |der| X509Certificate::from_der(der).map(|(_, one)| one);
         let all = std::iter::once(leaf).chain(&between).chain([root]).map(|der| read(der));
         let all = all.collect::<Result<Vec<_>, _>>().map_err(|_| "certificate verify error")?;
@@ -163,7 +184,7 @@ impl Verifier {
                 return Err("invalid CA certificate");
             }
             if !self.settings.revocations.is_empty() {
-                revocations::check(&self.revocations, below, authority, now, budget)?;
+                revocations::check(&self.trusted.revocations, below, authority, now, budget)?;
             }
             below = authority;
         }
@@ -180,9 +201,10 @@ impl Verifier {
     ) -> Verdict {
         // The names of anchors have no tag before them.
         let issuer = leaf.issuer().as_raw();
-        let anchors = self.roots.anchors().iter();
+        let anchors = self.trusted.roots.anchors().iter();
         let named = anchors.filter(|anchor| issuer.ends_with(anchor.subject.as_ref()));
-        let roots = named.take(SIGNATURES).filter_map(|one| self.roots.certificate(one, now));
+        let roots =
+            named.take(SIGNATURES).filter_map(|one| self.trusted.roots.certificate(one, now));
         let roots = roots.filter_map(|der| X509Certificate::from_der(der).ok());
         match roots.map(|(_, root)| root).find(|root| is_issued(leaf, root)) {
             None => refusal(&Error::UnknownIssuer, chain),
@@ -254,24 +276,82 @@ fn is_self_issued(der: &CertificateDer<'_>) -> bool {
     })
 }
 
-/// Verifiers by Secret: hosts with the same settings share one, revocation lists can be large.
+/// Verifiers, as long as somebody has them: hosts that ask for the same share one, and those that trust the same share
+/// what was made of that, which can be large.
 #[derive(Debug, Default)]
-pub struct Verifiers {
-    known: Mutex<HashMap<String, Vec<Weak<Verifier>>>>,
+pub struct Verifiers(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By Secret, the newest version of it.
+    trusted: HashMap<String, Weak<Trusted>>,
+    verifiers: HashMap<Key, Weak<Verifier>>,
+    /// How many of both there were after they had last been gone through.
+    kept: usize,
+}
+
+/// What tells verifiers apart.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// The address of what is trusted, which the verifier holds, so that nothing else has it.
+    trusted: usize,
+    secret: String,
+    demand: ClientDemand,
+    depth: u32,
+    subject: Option<String>,
+    error_page: ClientErrorPage,
+    pass_certificate: bool,
 }
 
 impl Verifiers {
     /// The verifier for these settings.
     pub fn verifier(&self, settings: &Arc<ClientVerification>) -> Arc<Verifier> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = known.entry(settings.secret.clone()).or_default();
-        same.retain(|verifier| verifier.strong_count() > 0);
-        let found = same.iter().filter_map(Weak::upgrade).find(|old| old.settings == *settings);
-        found.unwrap_or_else(|| {
-            let verifier = Arc::new(Verifier::new(settings.clone()));
-            same.push(Arc::downgrade(&verifier));
-            verifier
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let trusted = known.trusted(settings);
+        let key = Key::of(settings, &trusted);
+        let found = known.verifiers.get(&key).and_then(Weak::upgrade);
+        // Expressions may differ in more than their text.
+        if let Some(found) = found.filter(|found| found.settings.subject == settings.subject) {
+            return found;
+        }
+        let verifier = Arc::new(Verifier { settings: settings.clone(), trusted });
+        known.verifiers.insert(key, Arc::downgrade(&verifier));
+        known.forget();
+        verifier
+    }
+}
+
+impl Known {
+    fn trusted(&mut self, settings: &ClientVerification) -> Arc<Trusted> {
+        let newest = self.trusted.get(&settings.secret).and_then(Weak::upgrade);
+        newest.filter(|newest| newest.is_of(settings)).unwrap_or_else(|| {
+            let trusted = Arc::new(Trusted::new(settings));
+            self.trusted.insert(settings.secret.clone(), Arc::downgrade(&trusted));
+            trusted
         })
+    }
+
+    /// Forgets what nobody has any more, once it may be worth looking for it.
+    fn forget(&mut self) {
+        if self.trusted.len() + self.verifiers.len() > 2 * self.kept + 64 {
+            self.trusted.retain(|_, trusted| trusted.strong_count() > 0);
+            self.verifiers.retain(|_, verifier| verifier.strong_count() > 0);
+            self.kept = self.trusted.len() + self.verifiers.len();
+        }
+    }
+}
+
+impl Key {
+    fn of(settings: &ClientVerification, trusted: &Arc<Trusted>) -> Self {
+        Self {
+            trusted: Arc::as_ptr(trusted).addr(),
+            secret: settings.secret.clone(),
+            demand: settings.demand,
+            depth: settings.depth,
+            subject: settings.subject.as_ref().map(|pattern| pattern.source().to_owned()),
+            error_page: settings.error_page.clone(),
+            pass_certificate: settings.pass_certificate,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Verdicts about chains of all kinds.
 
-use super::{Verdict, Verifier};
+use super::{Verdict, Verifier, Verifiers};
 use model::policy::{ClientDemand, ClientErrorPage, ClientVerification};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
@@ -194,4 +194,35 @@ fn time_and_purpose_of_a_certificate_count() {
     let itself = verifier(&[&ended], Vec::new(), 1);
     let at_first = itself.verdict(std::slice::from_ref(&ended.der), early);
     assert_eq!(at_first, Verdict::Bad("certificate is not yet valid"));
+}
+
+#[test]
+fn hosts_share_what_is_made_of_one_secret_and_the_same_verifier_where_all_is_the_same() {
+    let (verifiers, root) = (Verifiers::default(), root("root"));
+    let first = verifier(&[&root], Vec::new(), 1).settings;
+    let settings = |page: usize| {
+        let error_page = ClientErrorPage::Redirect(format!("https://help.test/{page}"));
+        Arc::new(ClientVerification { error_page, ..ClientVerification::clone(&first) })
+    };
+    let made: Vec<_> = (0..500).map(|page| verifiers.verifier(&settings(page))).collect();
+    assert!(made.iter().all(|one| Arc::ptr_eq(&one.trusted, &made[0].trusted)));
+    assert!(Arc::ptr_eq(&made[7], &verifiers.verifier(&settings(7))), "the same is asked for");
+    assert!(!Arc::ptr_eq(&made[7], &made[8]));
+    // The same in another place of memory is the same; another authority is not.
+    let again = first.authorities.iter().map(|der| Arc::from(&der[..])).collect();
+    let again =
+        ClientVerification { authorities: again, ..ClientVerification::clone(&settings(7)) };
+    assert!(Arc::ptr_eq(&made[7], &verifiers.verifier(&Arc::new(again))));
+    let other = verifier(&[&self::root("other")], Vec::new(), 1).settings;
+    let other = verifiers.verifier(&other);
+    assert!(!Arc::ptr_eq(&other.trusted, &made[0].trusted));
+    assert_eq!(
+        verdict(&other, &[&below(&root, params("client", false))]),
+        Verdict::Unknown("unable to verify the first certificate")
+    );
+    drop(made);
+    for page in 0..1000 {
+        verifiers.verifier(&settings(page));
+    }
+    assert!(verifiers.0.lock().expect("not poisoned").verifiers.len() < 200);
 }

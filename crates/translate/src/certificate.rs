@@ -58,7 +58,7 @@ pub(crate) fn trust(secret: &Secret) -> Result<Trust, String> {
 }
 
 /// The authorities (`ca.crt`) and revocation lists (`ca.crl`) for certificates of clients, each in DER.
-pub(crate) type Authorities = (Vec<Arc<[u8]>>, Vec<Arc<[u8]>>);
+pub(crate) type Authorities = (Arc<[Arc<[u8]>]>, Arc<[Arc<[u8]>]>);
 
 /// What certificates of clients are verified against; the error completes the sentence "Secret x …".
 pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {

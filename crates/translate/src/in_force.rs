@@ -2,7 +2,7 @@
 
 use crate::annotations::{self, lines, lines_of_canary};
 use crate::config_map;
-use crate::password_files::PasswordFiles;
+use crate::secret_files::SecretFiles;
 use crate::settings::{Group, Line, Scope, Settings, Written};
 use crate::{Options, gateway};
 use imbl::OrdMap;
@@ -75,8 +75,8 @@ impl InForce<'_> {
     /// takes back what the ConfigMap says. A location of an Ingress has its host beside it.
     pub fn at(&self, location: &Location, server: Option<&Server>) -> Vec<Setting> {
         let Some(server) = server else { return of_route(location) };
-        let passwords = PasswordFiles::default();
-        let mut scope = Scope::new(self.options, self.snapshot, &passwords);
+        let files = SecretFiles::default();
+        let mut scope = Scope::new(self.options, self.snapshot, &files);
         let permissions = config_map::permissions(&mut Settings::of_config_map(scope));
         scope.cross_namespace = permissions.cross_namespace;
         let own = self.asker(scope, location.origin.as_ref());

@@ -20,10 +20,10 @@ pub struct ClientVerification {
     pub secret: String,
     /// `ca.crt` of the Secret: certificates in DER.
     #[serde(serialize_with = "count")]
-    pub authorities: Vec<Arc<[u8]>>,
+    pub authorities: Arc<[Arc<[u8]>]>,
     /// `ca.crl` of the Secret: revocation lists in DER. Where there is one, each certificate of a chain needs one.
     #[serde(serialize_with = "count")]
-    pub revocations: Vec<Arc<[u8]>>,
+    pub revocations: Arc<[Arc<[u8]>]>,
     /// `auth-tls-verify-client`.
     pub demand: ClientDemand,
     /// `auth-tls-verify-depth`: intermediate certificates between the client's and a root, at most.
@@ -37,7 +37,7 @@ pub struct ClientVerification {
 }
 
 /// `auth-tls-verify-client`, the strictest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum ClientDemand {
     /// No certificate is asked for.
     Off,
@@ -50,7 +50,7 @@ pub enum ClientDemand {
 }
 
 /// `auth-tls-error-page`: what a client without a good certificate is told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum ClientErrorPage {
     /// 400 and why.
     Plain,

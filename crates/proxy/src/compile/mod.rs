@@ -14,7 +14,9 @@ use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use imbl::OrdMap;
-use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Mirror, Protocol};
+use model::policy::{
+    AnswerRewrites, AuthExternal, ClientCertificate, Cors, Mirror, Policy, Protocol,
+};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, DEFAULT_BACKEND, Endpoints, Global, Location, LogFormat,
@@ -30,7 +32,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use stream::Resolver;
-use tls::{Certificates, Clients, Profiles, TlsFront, Verifier, Verifiers};
+use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use upstream::{Addresses, Alternative, Destination, Group, Rule};
 
 /// What outlives generations and is needed to make them.
@@ -50,6 +52,8 @@ pub(crate) struct Compiler {
     set_headers: Shared<[SetHeader], SetHeaders>,
     /// What authenticators are asked with, told apart.
     asked: Shared<AuthExternal, Tag>,
+    /// How TLS is spoken with the upstreams of an Ingress, which its protocol tells, too.
+    upstream_tls: Shared<Policy, Profile>,
 }
 
 impl Compiler {
@@ -291,10 +295,8 @@ impl Compiler {
         }
         let upstream_tls = match policy.protocol {
             Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
-            Protocol::Https | Protocol::AutoHttp => {
-                Some(self.profiles.profile(&policy.upstream_tls, false)?)
-            }
-            Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
+            Protocol::Https | Protocol::AutoHttp => Some(self.upstream_tls(policy, false)?),
+            Protocol::Grpcs => Some(self.upstream_tls(policy, true)?),
         };
         let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
         if let Some(id) =
@@ -310,6 +312,17 @@ impl Compiler {
                 (server.clone(), self.asked.get(policy, identity))
             })?,
         })
+    }
+
+    /// TLS towards upstreams, found once for all paths of an Ingress: a profile is known by all certificates that it
+    /// trusts.
+    fn upstream_tls(
+        &self,
+        policy: &Arc<Policy>,
+        http2: bool,
+    ) -> Result<Arc<Profile>, rustls::Error> {
+        let make = |policy: &Policy| self.profiles.profile(&policy.upstream_tls, http2);
+        self.upstream_tls.try_get(policy, make)
     }
 
     /// What the Ingress of a location asks of clients besides what the host does.

@@ -2,6 +2,7 @@
 //! asks for may be large, and it may have very many paths.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// What was compiled of what, as long as somebody has it.
@@ -25,18 +26,28 @@ impl<K: ?Sized, V> Default for Shared<K, V> {
 impl<K: ?Sized, V> Shared<K, V> {
     /// What was made of `of`, or is made now.
     pub(super) fn get(&self, of: &Arc<K>, make: impl FnOnce(&K) -> V) -> Arc<V> {
+        let Ok(made) = self.try_get(of, |of| Ok::<_, Infallible>(Arc::new(make(of))));
+        made
+    }
+
+    /// The same where it may fail; then it is tried anew the next time.
+    pub(super) fn try_get<E>(
+        &self,
+        of: &Arc<K>,
+        make: impl FnOnce(&K) -> Result<Arc<V>, E>,
+    ) -> Result<Arc<V>, E> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = Arc::as_ptr(of).cast::<()>().addr();
         if let Some(made) = known.all.get(&at).and_then(|(_, made)| made.upgrade()) {
-            return made;
+            return Ok(made);
         }
-        let made = Arc::new(make(of));
+        let made = make(of)?;
         known.all.insert(at, (Arc::downgrade(of), Arc::downgrade(&made)));
         if known.all.len() > 2 * known.kept + 64 {
             known.all.retain(|_, (_, made)| made.strong_count() > 0);
             known.kept = known.all.len();
         }
-        made
+        Ok(made)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `auth-type`, `auth-secret`, `auth-secret-type`, `auth-realm`: a name and a password are asked for.
 
 use super::Family;
-use crate::password_files::Form;
+use crate::secret_files::Form;
 use crate::settings::{AnyKey, Key, Lines, OnBad, Risk, Settings};
 use model::Severity;
 use model::policy::{AuthBasic, AuthScheme, Policy};
@@ -86,9 +86,9 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         (AuthScheme::Digest, Kind::File) => Form::Htdigest(realm.clone()),
         (AuthScheme::Digest, Kind::Map) => Form::DigestMap(realm.clone()),
     };
-    let passwords = settings.scope().passwords;
+    let files = settings.scope().files;
     let read = |secret| {
-        let read = passwords.read(secret, form);
+        let read = files.users(secret, form);
         read.map_err(|wrong| format!("Secret {reference} {wrong}"))
     };
     let file = match settings.secret(&reference).and_then(read) {

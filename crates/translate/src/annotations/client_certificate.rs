@@ -173,7 +173,11 @@ fn authorities(
         return Err(format!("{reference:?} does not name a Secret: write namespace/name"));
     }
     let secret = settings.secret(reference)?;
-    certificate::authorities(secret).map_err(|wrong| format!("Secret {reference} {wrong}"))
+    settings
+        .scope()
+        .files
+        .authorities(secret)
+        .map_err(|wrong| format!("Secret {reference} {wrong}"))
 }
 
 fn reference(text: &str) -> Result<String, String> {

@@ -74,7 +74,9 @@ static HEADER_BUFFERS: Key<(usize, usize)> =
 static PROXY_PROTOCOL: Key<bool> = Key::config_map("use-proxy-protocol", parse::boolean).says(
     "true or false",
     "false",
-    "Every connection starts with a PROXY protocol header.",
+    "Every connection starts with a PROXY protocol header. Peers in proxy-real-ip-cidr are believed what it says, and that \
+     is everybody by default: name your balancers there, or any Pod may claim to be any client, and take the places \
+     of others.",
 );
 static PROXY_PROTOCOL_TIMEOUT: Key<Duration> = Key::config_map(
     "proxy-protocol-header-timeout",

@@ -67,8 +67,8 @@ pub(super) fn asked(gateway: &Gateway, port: u16, snapshot: &Snapshot) -> Option
     } else {
         Ok(Arc::new(ClientVerification {
             secret: format!("Gateway {}/{} port {port}", key.namespace, key.name),
-            authorities: found,
-            revocations: Vec::new(),
+            authorities: found.into(),
+            revocations: Arc::default(),
             demand,
             depth: DEPTH,
             subject: None,

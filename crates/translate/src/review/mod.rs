@@ -15,8 +15,8 @@ use crate::ingress::{
     Classes, Place, find_suspicious, has_our_class, is_watched, origin, path_kind,
 };
 use crate::options::ANNOTATIONS_PREFIX;
-use crate::password_files::PasswordFiles;
 use crate::pattern_budget::not_a_pattern;
+use crate::secret_files::SecretFiles;
 use crate::settings::{ABSENT, Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
@@ -53,16 +53,16 @@ pub fn review(
     served: &Configuration,
     options: &Options,
 ) -> Review {
-    let passwords = PasswordFiles::default();
-    let reviewer = Reviewer { ingress, snapshot, served, options, passwords };
+    let files = SecretFiles::default();
+    let reviewer = Reviewer { ingress, snapshot, served, options, files };
     reviewer.review()
 }
 
 /// What an Ingress that is allowed asks for in vain: values that are none, unknown names and prefixes. ingress-nginx
 /// never said so, which is why it is no part of a review.
 pub fn in_vain(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
-    let (served, passwords) = (&Configuration::default(), PasswordFiles::default());
-    Reviewer { ingress, snapshot, served, options, passwords }.in_vain()
+    let (served, files) = (&Configuration::default(), SecretFiles::default());
+    Reviewer { ingress, snapshot, served, options, files }.in_vain()
 }
 
 struct Reviewer<'a> {
@@ -70,7 +70,7 @@ struct Reviewer<'a> {
     snapshot: &'a Snapshot,
     served: &'a Configuration,
     options: &'a Options,
-    passwords: PasswordFiles,
+    files: SecretFiles,
 }
 
 /// Whether a review of this Ingress is ours to make: it has our class and is in a namespace that is watched.
@@ -205,7 +205,7 @@ impl<'a> Reviewer<'a> {
             secrets: &self.snapshot.secrets,
             malformed: &self.snapshot.malformed,
             config_maps: &self.snapshot.config_maps,
-            passwords: &self.passwords,
+            files: &self.files,
             cross_namespace,
             raw: self.options.raw,
             snippets: None,

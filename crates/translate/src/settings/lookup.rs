@@ -3,8 +3,8 @@
 use super::{About, AnyKey, Key, OnBad};
 use crate::Options;
 use crate::ingress::Target;
-use crate::password_files::PasswordFiles;
 use crate::problems::ALL_CLOSED;
+use crate::secret_files::SecretFiles;
 use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
@@ -29,8 +29,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) malformed: &'a OrdMap<Arc<str>, Arc<Malformed>>,
     /// The ConfigMaps of the cluster.
     pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
-    /// What was read of Secrets with passwords.
-    pub(crate) passwords: &'a PasswordFiles,
+    /// What was read of Secrets, each once.
+    pub(crate) files: &'a SecretFiles,
     /// What may be named of other namespaces.
     pub(crate) cross_namespace: CrossNamespace,
     /// Whether the engine understands nginx's own words.
@@ -48,7 +48,7 @@ impl<'a> Scope<'a> {
     pub(crate) fn new(
         options: &'a Options,
         snapshot: &'a Snapshot,
-        passwords: &'a PasswordFiles,
+        files: &'a SecretFiles,
     ) -> Self {
         let config_map = options.config_map.as_ref();
         let found = config_map.and_then(|key| snapshot.config_maps.get(key));
@@ -59,7 +59,7 @@ impl<'a> Scope<'a> {
             secrets: &snapshot.secrets,
             malformed: &snapshot.malformed,
             config_maps: &snapshot.config_maps,
-            passwords,
+            files,
             cross_namespace: CrossNamespace::default(),
             raw: options.raw,
             outside: &options.outside,

@@ -112,7 +112,7 @@ impl Translator {
         let scope = Scope {
             cross_namespace: ground.permissions.cross_namespace,
             snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
-            ..Scope::new(&self.options, &self.snapshot, &self.passwords)
+            ..Scope::new(&self.options, &self.snapshot, &self.files)
         };
         let context = Context { deep_inspect: self.options.deep_inspect, scope, ground };
         let draft = Draft::read(current, context);

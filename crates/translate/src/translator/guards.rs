@@ -5,8 +5,8 @@ use super::Finder;
 use crate::Options;
 use crate::annotations::{GLOBAL_AUTH, global_auth};
 use crate::config_map;
-use crate::password_files::PasswordFiles;
 use crate::problems::Ledger;
+use crate::secret_files::SecretFiles;
 use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
 use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
 use objects::{ConfigMap, Snapshot};
@@ -29,7 +29,7 @@ impl Guards {
         &mut self,
         mut snapshot: Snapshot,
         options: &Options,
-        passwords: &PasswordFiles,
+        files: &SecretFiles,
         ledger: &mut Ledger<Finder>,
     ) -> Snapshot {
         let Some(key) = &options.config_map else { return snapshot };
@@ -43,7 +43,7 @@ impl Guards {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
                     snapshot.config_maps.insert(key.clone(), Arc::new(used.clone()));
-                    let scope = Scope::new(options, &snapshot, passwords);
+                    let scope = Scope::new(options, &snapshot, files);
                     problems.extend(self.global_auth(scope, &mut used));
                     self.instead = (!problems.is_empty()).then(|| Arc::new(used));
                     snapshot.config_maps.insert(key.clone(), Arc::clone(now));

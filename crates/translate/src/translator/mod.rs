@@ -17,8 +17,8 @@ use crate::gateway::{Gateways, Statuses};
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, names_by_annotation};
 use crate::names::{Registry, Wishes};
-use crate::password_files::PasswordFiles;
 use crate::problems::{Ledger, Problems};
+use crate::secret_files::SecretFiles;
 use crate::settings::{Scope, Settings};
 use crate::snippets::ForAll;
 use crate::{Options, annotations, config_map};
@@ -83,7 +83,7 @@ pub struct Translator {
     faults: BTreeMap<Target, String>,
     secrets: Secrets,
     guards: Guards,
-    passwords: PasswordFiles,
+    files: SecretFiles,
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
     default_backend: Backend,
@@ -153,7 +153,7 @@ impl Translator {
             faults: BTreeMap::new(),
             secrets: Secrets::default(),
             guards: Guards::default(),
-            passwords: PasswordFiles::default(),
+            files: SecretFiles::default(),
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
             default_backend: Backend::NotFound,
@@ -178,8 +178,8 @@ impl Translator {
         let before = self.configuration.clone();
         let is_first = self.ground.is_none();
         let snapshot = self.secrets.follow(snapshot, &mut self.ledger);
-        let (options, passwords) = (&self.options, &self.passwords);
-        let snapshot = &self.guards.follow(snapshot, options, passwords, &mut self.ledger);
+        let (options, files) = (&self.options, &self.files);
+        let snapshot = &self.guards.follow(snapshot, options, files, &mut self.ledger);
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let touched = Touched::between(&old, snapshot);
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
@@ -221,7 +221,7 @@ impl Translator {
         self.make_certificates(&work);
         self.list_faults(&work);
         self.ground = Some(ground);
-        self.passwords.forget();
+        self.files.forget();
         let changes = Changes::between(&before, &self.configuration);
         Translation {
             configuration: self.configuration.clone(),
@@ -241,7 +241,7 @@ impl Translator {
         if behind.is_some_and(|mut behind| !behind.any(|key| touched.contains(key))) {
             return;
         }
-        let scope = Scope::new(&self.options, &self.snapshot, &self.passwords);
+        let scope = Scope::new(&self.options, &self.snapshot, &self.files);
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);
         let mut global = config_map::global(&mut settings);

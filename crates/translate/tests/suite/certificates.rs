@@ -5,6 +5,7 @@ use model::policy::{ClientCertificate, UpstreamTls};
 use model::{CertificateId, Configuration, PathKind, ServerName, TlsVersion};
 use objects::{Ingress, IngressTls, Snapshot};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use translate::{Options, Translator, translate};
 
 fn with_tls(name: &str, host: &str, tls: Vec<IngressTls>) -> Ingress {
@@ -214,6 +215,38 @@ fn lists_and_authorities_of_clients_count_once_and_too_many_close_the_host() {
     closed(&authority, &lists.concat(), why);
     let authorities: String = (0..=1000).map(|_| certificate(&["ca.test"]).0).collect();
     closed(&authorities, &lists[0], "has 1001 authorities in ca.crt, and 1000 are the most");
+}
+
+#[test]
+fn authorities_are_read_once_for_all_ingresses_and_kept_while_the_secret_says_the_same() {
+    let (authority, _) = authority_with_lists(1);
+    let text = |lines: &str| secret("demo", "ca", &[("ca.crt", &format!("{lines}{authority}"))]);
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, text(""));
+    for name in ["a", "b"] {
+        let mut guarded = with_tls(name, &format!("{name}.test"), Vec::new());
+        annotate(&mut guarded, "auth-tls-secret", "demo/ca");
+        annotate(&mut guarded, "auth-tls-error-page", &format!("https://help.test/{name}"));
+        put_ingress(&mut snapshot, guarded);
+    }
+    let mut translator = Translator::new(Options::default());
+    let mut trusted = |snapshot: &Snapshot| {
+        let found = translator.update(snapshot).configuration;
+        ["a.test", "b.test"].map(|host| {
+            match &found.servers[&ServerName::new(host)].client_certificate {
+                Some(ClientCertificate::Verified(asked)) => asked.authorities.clone(),
+                other => panic!("{other:?}"),
+            }
+        })
+    };
+    let [a, b] = trusted(&snapshot);
+    assert!(Arc::ptr_eq(&a, &b), "once for both");
+    put_secret(&mut snapshot, text("\n"));
+    let again = trusted(&snapshot);
+    assert!(again.iter().all(|one| Arc::ptr_eq(one, &a)), "another text, and the same in it");
+    put_secret(&mut snapshot, secret("demo", "ca", &[("ca.crt", &certificate(&["ca.test"]).0)]));
+    let [other, _] = trusted(&snapshot);
+    assert_ne!(other, a);
 }
 
 #[test]

@@ -234,8 +234,8 @@ async fn a_demand_for_certificates_that_nginx_does_not_take_closes_its_host_alon
         edit(&mut next, host, |server| {
             let verification = ClientVerification {
                 secret: "b/s".to_owned(),
-                authorities,
-                revocations: Vec::new(),
+                authorities: authorities.into(),
+                revocations: Arc::default(),
                 demand: ClientDemand::Optional,
                 depth: 1,
                 subject,

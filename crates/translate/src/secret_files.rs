@@ -1,5 +1,7 @@
-//! Password files, each of which is read and kept once, however many Ingresses name its Secret.
+//! Files in Secrets: passwords, and authorities of clients. Each is read and kept once, however many Ingresses name its
+//! Secret.
 
+use crate::certificate::{self, Authorities};
 use crate::passwords::PasswordFile;
 use model::policy::Users;
 use objects::{ObjectKey, Secret};
@@ -21,7 +23,17 @@ pub(crate) enum Form {
 
 /// What was read of Secrets. It is shared by those that serve it: nothing else keeps it.
 #[derive(Debug, Default)]
-pub(crate) struct PasswordFiles(Mutex<BTreeMap<(ObjectKey, Form), Read>>);
+pub(crate) struct SecretFiles {
+    passwords: Mutex<BTreeMap<(ObjectKey, Form), Read>>,
+    authorities: Mutex<BTreeMap<ObjectKey, Trust>>,
+}
+
+/// Whom one version of a Secret trusts, or what is wrong with it.
+#[derive(Debug)]
+struct Trust {
+    secret: Arc<Secret>,
+    found: Result<Authorities, String>,
+}
 
 /// One version of a Secret, read.
 #[derive(Clone, Debug)]
@@ -37,11 +49,11 @@ pub(crate) struct Read {
     pub(crate) untold: usize,
 }
 
-impl PasswordFiles {
+impl SecretFiles {
     /// The users of a Secret in one form. The error completes a sentence that begins with the Secret.
-    pub(crate) fn read(&self, secret: &Arc<Secret>, form: Form) -> Result<Read, &'static str> {
+    pub(crate) fn users(&self, secret: &Arc<Secret>, form: Form) -> Result<Read, &'static str> {
         let key = (secret.meta.key.clone(), form);
-        if let Some(known) = self.all().get(&key)
+        if let Some(known) = locked(&self.passwords).get(&key)
             && Arc::ptr_eq(&known.secret, secret)
         {
             return Ok(known.clone());
@@ -49,18 +61,38 @@ impl PasswordFiles {
         let PasswordFile { users, wrong, odd, untold } = parse(secret, &key.1)?;
         let (wrong, odd) = (wrong.into(), odd.into());
         let read = Read { secret: secret.clone(), users: Arc::new(users), wrong, odd, untold };
-        self.all().insert(key, read.clone());
+        locked(&self.passwords).insert(key, read.clone());
         Ok(read)
+    }
+
+    /// The authorities of clients in a Secret. The error completes a sentence that begins with the Secret.
+    pub(crate) fn authorities(&self, secret: &Arc<Secret>) -> Result<Authorities, String> {
+        let mut all = locked(&self.authorities);
+        let known = all.get(&secret.meta.key);
+        if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.secret, secret)) {
+            return known.found.clone();
+        }
+        let mut found = certificate::authorities(secret);
+        if let Some(same) = known.filter(|known| known.found == found) {
+            found = same.found.clone();
+        }
+        let trust = Trust { secret: secret.clone(), found: found.clone() };
+        all.insert(secret.meta.key.clone(), trust);
+        found
     }
 
     /// Forgets what nobody uses any more.
     pub(crate) fn forget(&self) {
-        self.all().retain(|_, read| Arc::strong_count(&read.users) > 1);
+        locked(&self.passwords).retain(|_, read| Arc::strong_count(&read.users) > 1);
+        locked(&self.authorities).retain(|_, trust| match &trust.found {
+            Ok((authorities, _)) => Arc::strong_count(authorities) > 1,
+            Err(_) => Arc::strong_count(&trust.secret) > 1,
+        });
     }
+}
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<(ObjectKey, Form), Read>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
+    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn parse(secret: &Secret, form: &Form) -> Result<PasswordFile, &'static str> {
