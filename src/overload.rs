@@ -4,11 +4,17 @@ use proxy::{Native, Pressure};
 use runtime::overload::{Level, Scarce, Watched};
 use std::sync::Arc;
 
-/// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`.
-pub(crate) fn follow(engine: &Arc<Native>, memory: Option<u64>, descriptors: Option<u64>) {
+/// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`. The bound of memory in
+/// bytes, if there is one.
+pub(crate) fn follow(
+    engine: &Arc<Native>,
+    memory: Option<u64>,
+    descriptors: Option<u64>,
+) -> Option<u64> {
     let engine = engine.clone();
     let watched = Watched::of_this_process(memory, descriptors);
-    if let Some(bytes) = watched.memory_bound() {
+    let bound = watched.memory_bound();
+    if let Some(bytes) = bound {
         engine.bound_memory(bytes);
     }
     tokio::spawn(watched.watch(move |level, scarce| {
@@ -22,4 +28,5 @@ pub(crate) fn follow(engine: &Arc<Native>, memory: Option<u64>, descriptors: Opt
             Scarce::Descriptors => engine.press_for_files(pressure),
         }
     }));
+    bound
 }

@@ -9,6 +9,9 @@ use translate::Sockets;
 /// Sockets of listeners of Gateways at most, in percent of the file descriptors.
 const LISTENERS: u64 = 25;
 
+/// Below so many open files a warning says so.
+const FEW_FILES: u64 = 4096;
+
 /// Threads and file descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
@@ -27,6 +30,21 @@ impl Room {
         let fixed = threads.is_some();
         let threads = threads.unwrap_or_else(limits::worker_threads).get();
         Ok(Self { threads, fixed, files: files.now })
+    }
+
+    /// Says what there is to use; `memory` in bytes, if there is a bound.
+    pub(crate) fn tell(&self, memory: Option<u64>) {
+        let (version, threads, open_files) = (crate::version::short(), self.threads, self.files);
+        let memory_mib = memory.map(|bytes| bytes >> 20);
+        tracing::info!(%version, threads, open_files, memory_mib, "starting");
+        if let Some(open_files) = open_files.filter(|files| *files < FEW_FILES) {
+            tracing::warn!(
+                open_files,
+                "few files may be open, and every connection is one: clients and upstreams share about {} of them; \
+                 raise the limit of the container runtime (LimitNOFILE, ulimit -n)",
+                self.share(90)
+            );
+        }
     }
 
     /// So many percent of the file descriptors.

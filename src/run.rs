@@ -104,7 +104,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let room = Room::find(worker_threads)?;
     let engine = Arc::new(engines::start(&listeners, room, geoip, &options(&classes), &metrics)?);
     logs::follow(&engine, control)?;
-    follow_pressure(&engine, &listeners, memory_limit, body_files_limit, room);
+    room.tell(follow_pressure(&engine, &listeners, memory_limit, body_files_limit, room));
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
     let metrics = Metrics::new(HttpEngine::clone(&engine), identity(&classes), following.clone());
     let console = Console::new(HttpEngine::clone(&engine), who(&classes));
@@ -179,16 +179,20 @@ async fn give_way() {
 }
 
 /// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.
+/// The bound of memory in bytes, if there is one.
 fn follow_pressure(
     engine: &HttpEngine,
     listeners: &Listeners,
     memory_limit: Option<u64>,
     body_files_limit: Option<u64>,
     room: Room,
-) {
+) -> Option<u64> {
     match engine.native() {
         Some(native) => overload::follow(native, memory_limit, room.files),
-        None => http_engine::tell_without_effect(listeners, memory_limit, body_files_limit),
+        None => {
+            http_engine::tell_without_effect(listeners, memory_limit, body_files_limit);
+            None
+        }
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) async fn feed(
     let own = options.clone();
     let cluster = ClusterOptions {
         client: kubernetes::client(&client).await?,
+        server: kubernetes::server(&client).await?,
         namespace,
         namespace_selector,
         pinned: pinned(options).into_iter().chain(published).collect(),
@@ -88,6 +89,7 @@ pub(crate) async fn feed(
         }),
         patience: PATIENCE,
         once,
+        watch: kubernetes::WATCH,
         relist: sync_period,
         following,
     };
@@ -139,6 +141,7 @@ pub(crate) fn client(source: &Source) -> ClientOptions {
         kubeconfig: path(&source.kubeconfig),
         apiserver_host: source.apiserver_host.clone().filter(|host| !host.is_empty()),
         certificate_authority: path(&source.certificate_authority),
+        ..ClientOptions::default()
     }
 }
 

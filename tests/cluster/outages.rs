@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kubernetes::{ClientOptions, ClusterOptions, Following};
+use objects::Snapshot;
+use std::sync::Arc;
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
@@ -162,4 +165,36 @@ async fn still_serving(fairway: &Fairway, period: Duration) -> Result<()> {
         ensure!(unknown == 404, "it cannot know new.test, and says {unknown}");
     }
     Ok(())
+}
+
+#[test]
+fn connections_that_are_dead_without_a_word_are_given_up() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        let kubeconfig = Some(cluster.fairway_kubeconfig().await?);
+        // Fairway's own watches last for 40 s.
+        let (watch, read) = (Duration::from_secs(1), Some(Duration::from_secs(6)));
+        let client = ClientOptions { kubeconfig, read, ..ClientOptions::default() };
+        let mut feed = kubernetes::cluster(ClusterOptions {
+            client: kubernetes::client(&client).await?,
+            server: kubernetes::server(&client).await?,
+            namespace: None,
+            namespace_selector: None,
+            pinned: Vec::new(),
+            secrets_of: Arc::new(|_| Vec::new()),
+            patience: PATIENCE,
+            once: false,
+            watch,
+            relist: Duration::from_secs(1800),
+            following: Following::default(),
+        })
+        .await?;
+        cluster.wire().forget();
+        cluster.apply(&ingress("new", "new.test", "/", "a")).await?;
+        let is_there =
+            |snapshot: &Snapshot| snapshot.ingresses.keys().any(|key| &*key.name == "new");
+        let seen = tokio::time::timeout(PATIENCE, feed.snapshots.wait_for(is_there)).await;
+        seen.context("nobody asks anew")??;
+        Ok(())
+    });
 }

@@ -306,3 +306,20 @@ fn helm_has_nothing_against_the_chart_whatever_the_values() {
         assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }
+
+#[test]
+fn who_watches_one_namespace_reviews_nothing_of_others() {
+    let selectors = |options: &[&str]| {
+        let objects = render(options).expect("it renders");
+        let webhook = object(&objects, "ValidatingWebhookConfiguration", "ingress-nginx-admission");
+        let all = webhook["webhooks"].as_array().expect("a list").iter();
+        all.map(|webhook| webhook["namespaceSelector"].clone()).collect::<Vec<_>>()
+    };
+    assert!(selectors(&[]).iter().all(Value::is_null));
+    let scope = "controller.scope.enabled=true,controller.scope.namespace=apps";
+    let apps = serde_json::json!({"matchLabels": {"kubernetes.io/metadata.name": "apps"}});
+    assert!(selectors(&["--set", scope]).iter().all(|selector| *selector == apps));
+    let own = format!("{scope},controller.admissionWebhooks.namespaceSelector.matchLabels.a=b");
+    let b = serde_json::json!({"matchLabels": {"a": "b"}});
+    assert!(selectors(&["--set", &own]).iter().all(|selector| *selector == b));
+}

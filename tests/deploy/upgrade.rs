@@ -103,6 +103,28 @@ fn names_all_without_effect(said: &str) -> Result<()> {
     Ok(())
 }
 
+/// What the notes say of settings that mean something else than they seem to, or that may hurt; nothing is installed.
+async fn says_what_may_surprise(cluster: &Cluster, values: &Path) -> Result<()> {
+    let scope = "rbac.scope=true,controller.scope.enabled=true,controller.scope.namespace=apps";
+    let class =
+        "serves Ingresses in namespace apps with the annotation kubernetes.io/ingress.class: nginx";
+    let short = "controller.terminationGracePeriodSeconds=5";
+    let stuck = "controller.replicaCount=2,controller.minAvailable=2";
+    let cases = [
+        (scope, class),
+        (short, "is killed after controller.terminationGracePeriodSeconds (5)"),
+        (stuck, "no node with a Pod of it can be drained"),
+    ];
+    for (setting, said) in cases {
+        let told = run(upgrade(cluster, values, &["--dry-run=client", "--set", setting])?).await?;
+        ensure!(told.contains(said), "{setting}: {told}");
+    }
+    let told = run(upgrade(cluster, values, &["--dry-run=client"])?).await?;
+    ensure!(told.contains("serves Ingresses of class nginx."), "{told}");
+    ensure!(!cases.iter().any(|(_, said)| told.contains(said)), "{told}");
+    Ok(())
+}
+
 fn upgrade(cluster: &Cluster, values: &Path, more: &[&str]) -> Result<Command> {
     let mut command = helm(&["upgrade", "--install", NAMESPACE, "--namespace", NAMESPACE]);
     command.args(["--wait", "--timeout", "60s"]).args(more).arg("--values").arg(values);
@@ -172,6 +194,7 @@ fn helm_installs_upgrades_and_rolls_back_and_the_webhook_is_believed_all_the_tim
             ensure!(answer.status == 404, "{}", answer.status);
         }
         leads_without_being_refused(&cluster).await?;
+        says_what_may_surprise(&cluster, &values).await?;
         let more =
             "controller.replicaCount=2,controller.metrics.enabled=true,tcp.9000=default/a:80";
         let more = format!("{more},{}", WITHOUT_EFFECT.join(","));

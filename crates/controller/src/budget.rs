@@ -23,11 +23,20 @@ impl Budget {
 
     /// Takes a token, or says how long it takes until there is one.
     pub(crate) fn take(&mut self, now: Moment) -> Result<(), Duration> {
+        self.take_above(0.0, now)
+    }
+
+    /// The same where half of the burst is to be left for what weighs more.
+    pub(crate) fn take_leaving_half(&mut self, now: Moment) -> Result<(), Duration> {
+        self.take_above(self.burst / 2.0, now)
+    }
+
+    fn take_above(&mut self, least: f64, now: Moment) -> Result<(), Duration> {
         let passed = self.since.until(now).as_secs_f64();
         self.left = (self.left + passed * self.rate).min(self.burst);
         self.since = now;
-        if self.left < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - self.left) / self.rate));
+        if self.left < least + 1.0 {
+            return Err(Duration::from_secs_f64((least + 1.0 - self.left) / self.rate));
         }
         self.left -= 1.0;
         Ok(())
@@ -38,6 +47,19 @@ impl Budget {
 mod tests {
     use super::{Budget, Moment};
     use std::time::Duration;
+
+    #[test]
+    fn what_weighs_less_leaves_half_to_what_weighs_more() {
+        let start = Moment::now();
+        let mut budget = Budget::new(6, 2.0, start);
+        (0..3).for_each(|_| budget.take_leaving_half(start).expect("half of it"));
+        assert_eq!(budget.take_leaving_half(start), Err(Duration::from_millis(500)));
+        (0..3).for_each(|_| budget.take(start).expect("the other half"));
+        budget.take(start).expect_err("there were six");
+        let later = start + Duration::from_secs(2);
+        assert!(budget.take_leaving_half(start + Duration::from_secs(1)).is_err());
+        budget.take_leaving_half(later).expect("four have come");
+    }
 
     #[test]
     fn a_burst_and_then_a_steady_rate() {

@@ -1,6 +1,5 @@
 //! One call to the API server, within its time, and what came of it.
 
-use std::error::Error;
 use std::time::Duration;
 
 /// What the API server made of a call.
@@ -29,7 +28,7 @@ pub(crate) async fn ask<T>(
             let reason = format!("{} {}: {message}", status.code, status.reason);
             Called::Bad { code: Some(status.code), reason }
         }
-        Ok(Err(error)) => Called::Bad { code: None, reason: deepest(&error) },
+        Ok(Err(error)) => Called::Bad { code: None, reason: kubernetes::deepest(&error) },
         Err(_) => {
             let reason = format!("no answer within {:.1} s", patience.as_secs_f64());
             Called::Bad { code: None, reason }
@@ -37,10 +36,11 @@ pub(crate) async fn ask<T>(
     }
 }
 
-fn deepest(error: &dyn Error) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
+/// What to do about a call that failed with this status, which takes these rights; empty where it is not about rights.
+pub(crate) fn remedy(code: Option<u16>, takes: &str) -> String {
+    match code {
+        Some(401) => "; the token of the ServiceAccount does not count".to_owned(),
+        Some(403) => format!("; it takes {takes}"),
+        _ => String::new(),
     }
-    error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -122,7 +122,7 @@ impl<E: Engine> Controller<E> {
         match self.engine.apply(&known.configuration, changes).await {
             Ok(applied) => {
                 let took = began.elapsed() - translated;
-                report::served(applied.generation, changes, translated, took);
+                self.reporter.served(applied.generation, changes, translated, took);
                 let (before, after) = (&known.serving, &known.configuration);
                 self.reporter.report_lost(before, after, changes, &known.snapshot);
                 let fingerprint = self.fingerprints.follow(before, after, changes);

@@ -2,6 +2,7 @@
 //! namespace makes of it has a bound: a tenant's thousand mistakes are no reason to lose the lines of others.
 
 use crate::Known;
+use crate::budget::Budget;
 use crate::clock::Moment;
 use crate::lines::{SPAN, Shares};
 use imbl::ordmap::DiffItem;
@@ -12,6 +13,9 @@ use std::time::Duration;
 use tracing::Level;
 use translate::{Problems, is_concerned};
 
+/// Lines about changes that are being served at once; then there is one each second.
+const SERVED: u32 = 20;
+
 /// The problems that were told.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
@@ -19,6 +23,7 @@ pub(crate) struct Reporter {
     told: Shares,
     /// How many Ingresses were said not to be served, and when.
     unserved: Option<(Unserved, Moment)>,
+    served: Served,
 }
 
 /// How many Ingresses are not served.
@@ -130,7 +135,8 @@ impl Reporter {
         fate: impl Fn(&Origin) -> Fate,
     ) -> Vec<(Level, String)> {
         let untold = self.told.renew(now).unwrap_or_default().into_iter();
-        let mut lines: Vec<_> = untold.map(closing).collect();
+        let told = "were not told here in the minute before";
+        let mut lines: Vec<_> = untold.map(|untold| closing(untold, told)).collect();
         for item in self.known.by_origin().diff(problems.by_origin()) {
             let (before, now): (&[Problem], &[Problem]) = match &item {
                 DiffItem::Add(_, now) => (&[], now),
@@ -153,7 +159,8 @@ impl Reporter {
             }
         }
         // At once, for who reads now.
-        lines.extend(self.told.close().into_iter().map(closing));
+        let told = "are not told here, nor what follows within a minute";
+        lines.extend(self.told.close().into_iter().map(|untold| closing(untold, told)));
         self.known = problems.clone();
         lines
     }
@@ -171,10 +178,10 @@ fn namespace_of(id: &str, snapshot: &Snapshot) -> Arc<str> {
     known.next().map(|key| key.namespace).unwrap_or_default()
 }
 
-fn closing((namespace, left_out): (Arc<str>, usize)) -> (Level, String) {
+fn closing((namespace, left_out): (Arc<str>, usize), told: &str) -> (Level, String) {
     let line = format!(
-        "and {left_out} more of namespace {namespace:?}, which are not told here: see its Events, `fairway check`, \
-         or the metric fairway_problems"
+        "and {left_out} more of namespace {namespace:?} {told}: see its Events, `fairway check`, or the metric \
+         fairway_problems"
     );
     (Level::WARN, line)
 }
@@ -246,36 +253,73 @@ fn level(severity: Severity) -> Level {
     }
 }
 
-/// Says that changes are being served: where nothing but endpoints changed, which happens all the time, to those only
-/// who want to know more.
-pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, applied: Duration) {
-    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    macro_rules! tell {
-        ($level:ident) => {
-            tracing::$level!(
-                generation,
-                changed_hosts = changes.servers.len() + changes.routes.len(),
-                changed_upstreams = changes.upstreams.len(),
-                changed_certificates = changes.certificates.len(),
-                changed_settings = changes.global,
-                translated_us = micros(translated),
-                applied_us = micros(applied),
-                "changes are being served"
-            )
-        };
+impl Reporter {
+    /// Says that changes are being served: where nothing but endpoints changed, which happens all the time, to those
+    /// only who want to know more. Of many in a row not each has a line: the next line says how many had none.
+    pub(crate) fn served(
+        &mut self,
+        generation: u64,
+        changes: &Changes,
+        translated: Duration,
+        applied: Duration,
+    ) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        macro_rules! tell {
+            ($level:ident, $untold:expr) => {
+                tracing::$level!(
+                    generation,
+                    changed_hosts = changes.servers.len() + changes.routes.len(),
+                    changed_upstreams = changes.upstreams.len(),
+                    changed_certificates = changes.certificates.len(),
+                    changed_settings = changes.global,
+                    translated_us = micros(translated),
+                    applied_us = micros(applied),
+                    untold = $untold,
+                    "changes are being served"
+                )
+            };
+        }
+        let endpoints_only = changes.servers.is_empty()
+            && changes.routes.is_empty()
+            && changes.listeners.is_empty()
+            && changes.tls_routes.is_empty()
+            && changes.certificates.is_empty()
+            && !changes.global;
+        let untold = if endpoints_only { None } else { self.served.line(Moment::now()) };
+        match untold {
+            None => tell!(debug, None::<u64>),
+            Some(untold) => tell!(info, (untold > 0).then_some(untold)),
+        }
     }
-    let endpoints_only = changes.servers.is_empty()
-        && changes.routes.is_empty()
-        && changes.listeners.is_empty()
-        && changes.tls_routes.is_empty()
-        && changes.certificates.is_empty()
-        && !changes.global;
-    if endpoints_only { tell!(debug) } else { tell!(info) }
+}
+
+/// Lines about changes that are being served.
+#[derive(Debug)]
+struct Served {
+    lines: Budget,
+    untold: u64,
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Self { lines: Budget::new(SERVED, 1.0, Moment::now()), untold: 0 }
+    }
+}
+
+impl Served {
+    /// How many had no line since the last one, if there may be one.
+    fn line(&mut self, now: Moment) -> Option<u64> {
+        if self.lines.take(now).is_err() {
+            self.untold += 1;
+            return None;
+        }
+        Some(std::mem::take(&mut self.untold))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fate, Reporter, SPAN, Unserved, fate};
+    use super::{Fate, Reporter, SERVED, SPAN, Served, Unserved, fate};
     use crate::Known;
     use crate::clock::Moment;
     use crate::lines::LINES;
@@ -287,6 +331,16 @@ mod tests {
     use std::time::Duration;
     use tracing::Level;
     use translate::Problems;
+
+    #[test]
+    fn of_many_changes_in_a_row_one_a_second_is_told_and_how_many_were_not() {
+        let (mut served, now) = (Served::default(), Moment::now());
+        let told = (0..1000).filter(|_| served.line(now) == Some(0)).count();
+        assert_eq!(told, SERVED as usize);
+        let later = now + Duration::from_secs(1);
+        assert_eq!(served.line(later), Some(1000 - u64::from(SERVED)));
+        assert_eq!(served.line(later), None);
+    }
 
     #[test]
     fn ingresses_that_are_not_served_are_counted_once_a_minute() {
@@ -339,13 +393,13 @@ mod tests {
         assert_eq!(first.len(), LINES + 2 + 1);
         assert_eq!(first.iter().filter(|line| line.contains("good/")).count(), 2);
         let closing = first.last().expect("a line");
-        assert!(closing.starts_with("and 940 more of namespace \"bad\","), "{closing}");
+        assert!(closing.starts_with("and 940 more of namespace \"bad\" are"), "{closing}");
         let fewer = [of("bad", 500), of("good", 1)].concat();
         let second = texts(&mut reporter, &fewer, start + SPAN / 2);
         assert_eq!(second, ["solved: Ingress good/i0001: it is broken"], "it was said already");
         let third = texts(&mut reporter, &fewer, start + SPAN);
         assert_eq!(third.len(), 1, "{third:?}");
-        assert!(third[0].starts_with("and 500 more of namespace \"bad\","), "{third:?}");
+        assert!(third[0].starts_with("and 500 more of namespace \"bad\" were"), "{third:?}");
         let fourth = texts(&mut reporter, &of("bad", 501), start + SPAN + Duration::from_secs(1));
         assert_eq!(fourth.len(), 2, "a new minute: {fourth:?}");
     }

@@ -35,6 +35,8 @@ async fn from_cluster() -> Result<Feed, Box<dyn Error>> {
         }),
         patience: Duration::from_secs(20),
         once: false,
+        server: String::new(),
+        watch: kubernetes::WATCH,
         relist: Duration::from_secs(1800),
         following: Following::default(),
     };

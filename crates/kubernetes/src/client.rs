@@ -11,9 +11,11 @@ use std::time::Duration;
 const NAME: &str = concat!("fairway/", env!("CARGO_PKG_VERSION"));
 const CONNECT: Duration = Duration::from_secs(10);
 const WRITE: Duration = Duration::from_secs(30);
-/// The API server ends a quiet watch after 290 s, the watcher gives up on it after 295 s; nothing may be silent for
-/// longer.
-const READ: Duration = Duration::from_secs(300);
+/// How long a watch of a cluster lasts. A connection that is dead without a word, since a machine or a balancer has
+/// forgotten it, is given up 5 s later, and so is one that is asked for a watch then: there is no ping in HTTP/1.1.
+pub const WATCH: Duration = Duration::from_secs(40);
+/// How long a connection may be silent while something is asked over it; watches are ended by the server before.
+const READ: Duration = WATCH.saturating_add(Duration::from_secs(5));
 
 /// Where the API server is, and who we are to it. Without anything the service account of the Pod is used.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,9 @@ pub struct ClientOptions {
     pub apiserver_host: Option<String>,
     /// File with the certificates of the authorities that sign the API server's certificate.
     pub certificate_authority: Option<PathBuf>,
+    /// How long a connection may be silent while something is asked over it; 5 s longer than a [`WATCH`] if nothing is
+    /// said.
+    pub read: Option<Duration>,
 }
 
 /// A client for the API server. It does not connect yet.
@@ -31,7 +36,7 @@ pub async fn client(options: &ClientOptions) -> Result<kube::Client, Error> {
     let mut config = configuration(options, std::env::var_os("KUBECONFIG")).await?;
     config.connect_timeout = Some(CONNECT);
     config.write_timeout = Some(WRITE);
-    config.read_timeout = Some(READ);
+    config.read_timeout = options.read.or(Some(READ));
     config.reset_reader_on_write = true;
     config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
     let server = config.cluster_url.to_string();
@@ -118,12 +123,16 @@ fn readable_certificates(path: &Path) -> Result<(), Error> {
 }
 
 /// What is at the bottom of an error: `Connection refused`, not the three layers above it.
-pub(crate) fn deepest(error: &dyn StdError) -> String {
+pub fn deepest(error: &dyn StdError) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
     }
-    error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    // rustls names a page about what it says.
+    let said = line.split_once(": https://docs.rs/").map_or(line, |(said, _)| said);
+    said.trim_end_matches('.').to_owned()
 }
 
 /// What the API server answered, or why it did not.

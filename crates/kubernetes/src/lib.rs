@@ -12,7 +12,7 @@ mod pods;
 mod watch;
 mod zone;
 
-pub use client::{ClientOptions, client, server};
+pub use client::{ClientOptions, WATCH, client, deepest, server};
 pub use cluster::{ClusterOptions, Referrer, SecretsOf, cluster};
 pub use error::Error;
 pub use feed::Feed;

@@ -45,6 +45,8 @@ impl Shop {
             }),
             patience: Duration::from_secs(20),
             once: false,
+            server: String::new(),
+            watch: kubernetes::WATCH,
             relist: Duration::from_secs(1800),
             following: Following::default(),
         }
@@ -198,6 +200,8 @@ async fn a_server_that_is_not_there_is_an_error_after_some_patience() {
         secrets_of: Arc::new(|_| Vec::new()),
         patience: Duration::from_millis(500),
         once: false,
+        server: String::new(),
+        watch: kubernetes::WATCH,
         relist: Duration::from_secs(1800),
         following: Following::default(),
     });

@@ -2,6 +2,7 @@
 //! /etc/resolv.conf. Both files are read again when they have changed, as the C library does.
 
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
@@ -78,7 +79,13 @@ impl System {
             Kinds::One => &self.one_kind,
             Kinds::Both => &self.both_kinds,
         };
-        let found = resolver.lookup_ip(host).await.map_err(io::Error::other)?;
+        let found = resolver.lookup_ip(host).await.map_err(|error| match error {
+            NetError::NoConnections => io::Error::new(
+                io::ErrorKind::HostUnreachable,
+                "no name server can be reached; check /etc/resolv.conf, and the Pods of DNS",
+            ),
+            other => io::Error::other(other),
+        })?;
         Ok((found.iter().collect(), found.valid_until()))
     }
 

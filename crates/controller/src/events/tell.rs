@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Problems that last are told again that often: the API server forgets Events after an hour.
 /// Of kinds of the Gateway API.
 const GATEWAY_V1: &str = "gateway.networking.k8s.io/v1";
+/// Problems that last are told again that often: the API server forgets Events after an hour.
 const AGAIN: Duration = Duration::from_secs(1800);
 
 /// What is told.
@@ -74,7 +74,7 @@ impl Teller {
         }
     }
 
-    /// Tells what was not told yet. It may take its time: what is solved meanwhile is left out.
+    /// Tells what was not told yet, what is wrong first. It may take its time: what is solved meanwhile is left out.
     async fn tell(&mut self, known: &Arc<Known>, last: &Known) {
         if let Some(event) = reload(&self.pod, known, last) {
             self.recorder.record_all(event).await;
@@ -90,14 +90,6 @@ impl Teller {
             Some(told) => (told, false),
             None => (Arc::default(), true),
         };
-        let mut events = Vec::new();
-        config_maps(&self.options.config_maps, &told.snapshot, &known.snapshot, &mut events);
-        if !is_first {
-            taken_up(&told, known, &mut events);
-        }
-        for event in events {
-            self.recorder.record_all(event).await;
-        }
         for problem in appeared(&told, known) {
             let latest = self.known.borrow().clone();
             if latest.problems.of(&problem.origin).contains(&problem)
@@ -105,6 +97,14 @@ impl Teller {
             {
                 self.recorder.record_all(event).await;
             }
+        }
+        let mut events = Vec::new();
+        config_maps(&self.options.config_maps, &told.snapshot, &known.snapshot, &mut events);
+        if !is_first {
+            taken_up(&told, known, &mut events);
+        }
+        for event in events {
+            self.recorder.record_all(event).await;
         }
         self.told = Some(known.clone());
     }

@@ -2,7 +2,7 @@
 
 use super::{Dropped, Event, Kind, Object, Speaker};
 use crate::budget::Budget;
-use crate::call::{Called, ask};
+use crate::call::{Called, ask, remedy};
 use crate::clock::Moment;
 use crate::lease::Leadership;
 use crate::stable;
@@ -98,7 +98,12 @@ impl EventWriter {
         let of_namespace = self.namespaces.get_or_insert_mut(namespace, || {
             Budget::new(BURST_OF_NAMESPACE, RATE_OF_NAMESPACE, now)
         });
-        if of_namespace.take(now).is_err() {
+        // What goes on as it should says little to who looks for what is wrong.
+        let taken = match event.kind {
+            Kind::Normal => of_namespace.take_leaving_half(now),
+            Kind::Warning => of_namespace.take(now),
+        };
+        if taken.is_err() {
             Dropped::Namespace.count();
             return tracing::debug!(?event, "too many Events of one namespace: dropped");
         }
@@ -120,10 +125,8 @@ impl EventWriter {
                 Called::Bad { code, reason } => {
                     let forbidden = code == Some(403);
                     if !std::mem::replace(&mut self.troubled, true) {
-                        tracing::warn!(
-                            reason,
-                            "cannot write an Event; it takes create and patch of events"
-                        );
+                        let remedy = remedy(code, "create and patch of events");
+                        tracing::warn!(reason, "cannot write an Event{remedy}");
                     }
                     if forbidden {
                         return Dropped::Refused.count();

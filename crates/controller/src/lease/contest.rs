@@ -2,7 +2,7 @@
 
 use super::view::View;
 use super::{ElectionOptions, Standing};
-use crate::call::{Called, ask};
+use crate::call::{Called, ask, remedy};
 use crate::clock::Moment;
 use crate::task::Stop;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -99,7 +99,7 @@ impl Contest {
             let found = self.ask(self.leases.get_opt(&self.name)).await;
             match found {
                 Called::Good(lease) => self.view.see(lease, Moment::now()),
-                Called::Bad { reason, .. } => return self.failed(&reason),
+                Called::Bad { code, reason } => return self.failed(code, &reason),
             }
         }
         if !self.view.is_free(Moment::now()) {
@@ -121,7 +121,7 @@ impl Contest {
             Called::Bad { code: Some(404), .. } if wanted.metadata.resource_version.is_some() => {
                 Round::Overtaken
             }
-            Called::Bad { reason, .. } => self.failed(&reason),
+            Called::Bad { code, reason } => self.failed(code, &reason),
         }
     }
 
@@ -180,13 +180,11 @@ impl Contest {
         }
     }
 
-    fn failed(&mut self, reason: &str) -> Round {
+    fn failed(&mut self, code: Option<u16>, reason: &str) -> Round {
         if !std::mem::replace(&mut self.troubled, true) {
             let (namespace, lease) = (&self.namespace, &self.name);
-            tracing::warn!(
-                %namespace, %lease, reason,
-                "cannot read or write the Lease, trying again; it takes get, create and update of leases"
-            );
+            let remedy = remedy(code, "get, create and update of leases");
+            tracing::warn!(%namespace, %lease, reason, "cannot read or write the Lease, trying again{remedy}");
         }
         Round::Failed
     }

@@ -54,6 +54,8 @@ pub(super) struct Follower {
     is_everywhere: bool,
     /// IngressClasses are forbidden, and Ingresses name some: nobody knows whose these are.
     lacks_classes: bool,
+    /// The same where that is no reason to wait, which was told.
+    does_without_classes: bool,
     /// When the first of the news came that no Snapshot has yet.
     since: Option<Instant>,
 }
@@ -81,6 +83,7 @@ impl Follower {
             following: options.following.clone(),
             is_everywhere: options.namespace.is_none(),
             lacks_classes: false,
+            does_without_classes: false,
             since: None,
         }
     }
@@ -162,8 +165,19 @@ impl Follower {
         let is_forbidden = states.any(|(watched, state)| {
             watched.kind == Kind::IngressClass && matches!(state, State::Forbidden)
         });
-        let may_need = is_forbidden && self.is_everywhere && !self.once;
+        let may_need = is_forbidden && !self.once;
         let naming = if may_need { self.contents.naming_classes() } else { 0 };
+        // With rights in one namespace only, it was meant like that.
+        if !self.is_everywhere {
+            if naming > 0 && !std::mem::replace(&mut self.does_without_classes, true) {
+                tracing::warn!(
+                    ingresses = naming,
+                    "IngressClasses may not be read, and Ingresses name some in spec.ingressClassName: these are not \
+                     served, only those with the annotation kubernetes.io/ingress.class"
+                );
+            }
+            return;
+        }
         if (naming > 0) == self.lacks_classes {
             return;
         }
@@ -173,7 +187,7 @@ impl Follower {
             tracing::error!(
                 ingresses = naming,
                 "IngressClasses are forbidden, and Ingresses name some: these are not served. Let the ServiceAccount \
-                 list and watch ingressclasses of networking.k8s.io (deploy/rbac.yaml), or watch one namespace"
+                 list and watch ingressclasses of networking.k8s.io (deploy/rbac.yaml)"
             );
         }
     }
@@ -329,6 +343,7 @@ mod tests {
             following,
             is_everywhere,
             lacks_classes: false,
+            does_without_classes: false,
             since: None,
         };
         let no = News::Trouble { code: Some(403), reason: "403 Forbidden: no".to_owned() };
@@ -376,6 +391,7 @@ mod tests {
         ] {
             let (mut follower, _sender) = forbidden(is_everywhere, annotations, class).await;
             let snapshot = first(&mut follower).await.expect("it goes without");
+            assert_eq!(follower.does_without_classes, !is_everywhere, "told where it matters");
             assert!(snapshot.classes.is_none());
             assert_eq!(follower.following.kinds().get("IngressClass"), None);
         }

@@ -21,6 +21,8 @@ const GREETING: Duration = Duration::from_secs(10);
 pub struct ClusterOptions {
     /// The way to the API server.
     pub client: kube::Client,
+    /// Its URL, for messages.
+    pub server: String,
     /// The only namespace to watch; all if there is none.
     pub namespace: Option<String>,
     /// A label selector: objects in namespaces that do not match are left out.
@@ -34,6 +36,9 @@ pub struct ClusterOptions {
     pub patience: Duration,
     /// Whether a person waits for one look: then what is forbidden, and a server that does not answer for 10 s, end it.
     pub once: bool,
+    /// How long a watch lasts: the API server ends it then, and it is asked for anew. One whose connection is dead
+    /// without a word is given up 5 s later.
+    pub watch: Duration,
     /// How often everything is listed anew, should a watch have left something out.
     pub relist: Duration,
     /// Learns how the watches are.

@@ -51,7 +51,7 @@ pub(super) struct Watches {
 
 /// Waits for an answer of the API server, and finds out whether it can stream lists.
 pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result<bool, Error> {
-    let mut pauses = backoff();
+    let (mut pauses, mut told) = (backoff(), None);
     let streaming = loop {
         let asked = timeout_at(patience, options.client.apiserver_version()).await;
         let reason = match asked {
@@ -78,8 +78,13 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
             return Err(Error::Unreachable { reason });
         }
         // Who asks once is told by the error that ends it.
-        if !options.once {
-            tracing::warn!(reason, "cannot reach the API server; trying again");
+        if !options.once && told.as_ref() != Some(&reason) {
+            tracing::warn!(
+                server = options.server,
+                reason,
+                "cannot reach the API server; trying again"
+            );
+            told = Some(reason);
         }
         drop(timeout(pause, std::future::pending::<()>()).await);
     };
@@ -143,12 +148,10 @@ struct Start<'a> {
 
 impl Start<'_> {
     fn config(&self) -> Config {
+        let seconds = u32::try_from(self.options.watch.as_secs()).unwrap_or(u32::MAX);
+        let config = Config::default().timeout(seconds);
         // A list that is streamed takes the right to watch.
-        if self.streaming && !self.options.once {
-            Config::default().streaming_lists()
-        } else {
-            Config::default()
-        }
+        if self.streaming && !self.options.once { config.streaming_lists() } else { config }
     }
 
     fn client(&self) -> Client {

@@ -208,12 +208,19 @@ impl<K: Watchable> Watch<K> {
     }
 
     /// Takes an event; false if nobody listens any more.
-    async fn event(&self, event: Event<Guarded<K>>, progress: &mut Progress) -> bool {
+    async fn event(&mut self, event: Event<Guarded<K>>, progress: &mut Progress) -> bool {
         match event {
             Event::Init => {
-                // A server that ends every list before it is complete is not asked again at once.
+                // A server that ends every list before it is complete is not asked again at once; nor for all of it in
+                // one piece, should it take longer than a watch lasts.
                 if std::mem::replace(&mut progress.listing, true) {
                     self.pause(progress.backoff.next()).await;
+                    let paged = InitialListStrategy::ListWatch;
+                    if std::mem::replace(&mut self.config.initial_list_strategy, paged)
+                        == InitialListStrategy::StreamingList
+                    {
+                        return false;
+                    }
                 }
                 progress.until = None;
                 progress.fresh.clear();

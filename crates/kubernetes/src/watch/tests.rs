@@ -149,17 +149,19 @@ async fn who_looks_once_lists_and_watches_nothing() {
 
 #[tokio::test]
 async fn half_a_list_is_never_told() {
-    let (told, _) = told(vec![
-        Ok(Event::Init),
-        Ok(Event::InitApply(service("a"))),
-        Ok(Event::Init),
-        Ok(Event::InitApply(service("b"))),
-        Ok(Event::InitDone),
-        Ok(Event::Init),
-        Ok(Event::InitApply(service("c"))),
-    ])
-    .await;
-    assert_eq!(told, ["listed +b"]);
+    let (mut watch, news) = watch();
+    let begun = |name| [Ok(Event::Init), Ok(Event::InitApply(service(name)))];
+    let mut events = futures_util::stream::iter(
+        begun("a").into_iter().chain(begun("b")).chain([Ok(Event::InitDone)]).chain(begun("c")),
+    );
+    let mut progress = Progress::new();
+    watch.follow(&mut events, &mut progress).await;
+    assert_eq!(watch.config.initial_list_strategy, InitialListStrategy::ListWatch, "by pages then");
+    drop(events);
+    let pages = begun("d").into_iter().chain(begun("b")).chain([Ok(Event::InitDone)]);
+    watch.follow(&mut futures_util::stream::iter(pages.chain(begun("c"))), &mut progress).await;
+    drop(watch);
+    assert_eq!(words(news).await, ["listed +b"]);
 }
 
 #[tokio::test]

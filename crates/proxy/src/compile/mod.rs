@@ -1,22 +1,21 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 mod doors;
+mod outgoing;
 mod routes;
 mod shared;
 
 use crate::answer::Watch;
-use crate::authenticator::{Authenticator, Tag, identity};
+use crate::authenticator::Tag;
 use crate::crowds::Crowd;
-use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
+use crate::generation::{Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use imbl::OrdMap;
-use model::policy::{
-    AnswerRewrites, AuthExternal, ClientCertificate, Cors, Mirror, Policy, Protocol,
-};
+use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Policy, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, DEFAULT_BACKEND, Endpoints, Global, Location, LogFormat,
@@ -33,7 +32,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use stream::Resolver;
 use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
-use upstream::{Addresses, Alternative, Destination, Group, Rule};
+use upstream::{Addresses, Alternative, Group, Rule};
 
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]
@@ -282,49 +281,6 @@ impl Compiler {
         (site, problems)
     }
 
-    /// All of a location that needs TLS of its own, the only part that can fail.
-    fn outgoing(
-        &self,
-        server: &ServerName,
-        location: &Location,
-        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    ) -> Result<Outgoing, rustls::Error> {
-        let policy = &location.policy;
-        if matches!(location.backend, Backend::Denied(_)) {
-            return Ok(Outgoing::default());
-        }
-        let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
-            Protocol::Https | Protocol::AutoHttp => Some(self.upstream_tls(policy, false)?),
-            Protocol::Grpcs => Some(self.upstream_tls(policy, true)?),
-        };
-        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
-        if let Some(id) =
-            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
-        {
-            group(groups, id);
-        }
-        Ok(Outgoing {
-            upstream_tls,
-            guard: None,
-            mirror: mirror.transpose()?.map(Box::new),
-            authenticator: Authenticator::new(location, groups, &self.profiles, |policy| {
-                (server.clone(), self.asked.get(policy, identity))
-            })?,
-        })
-    }
-
-    /// TLS towards upstreams, found once for all paths of an Ingress: a profile is known by all certificates that it
-    /// trusts.
-    fn upstream_tls(
-        &self,
-        policy: &Arc<Policy>,
-        http2: bool,
-    ) -> Result<Arc<Profile>, rustls::Error> {
-        let make = |policy: &Policy| self.profiles.profile(&policy.upstream_tls, http2);
-        self.upstream_tls.try_get(policy, make)
-    }
-
     /// What the Ingress of a location asks of clients besides what the host does.
     fn clients_besides(&self, server: &Server, location: &Location) -> Option<Arc<Verifier>> {
         if matches!(location.backend, Backend::Denied(_)) {
@@ -404,18 +360,6 @@ impl Compiler {
             snippet: None,
             effects: None,
         }
-    }
-
-    fn copies(
-        &self,
-        mirror: &Arc<Mirror>,
-        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    ) -> Result<Copies, rustls::Error> {
-        if let Some(id) = &mirror.url.upstream {
-            group(groups, id);
-        }
-        let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
-        Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.

@@ -23,11 +23,13 @@ enum Weather {
     Silent,
 }
 
-/// Says how the relay stands; `cuts` counts the moments at which all connections had to end.
+/// Says how the relay stands; `cuts` counts the moments at which all connections had to end, `lapses` those at which
+/// all were forgotten.
 #[derive(Clone, Copy, Debug)]
 struct State {
     weather: Weather,
     cuts: u64,
+    lapses: u64,
     /// Bytes from the server that a connection may still pass after the latest cut.
     spare: usize,
 }
@@ -53,7 +55,8 @@ impl Wire {
     pub(super) async fn start(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("bind a relay")?;
         let port = listener.local_addr().context("ask for the relay's port")?.port();
-        let (state, states) = watch::channel(State { weather: Weather::Open, cuts: 0, spare: 0 });
+        let (state, states) =
+            watch::channel(State { weather: Weather::Open, cuts: 0, lapses: 0, spare: 0 });
         let seen = Arc::new(Seen::default());
         let accepting = tokio::spawn(accept(listener, server, states, Arc::clone(&seen)));
         Ok(Self { port, state, seen, accepting })
@@ -97,6 +100,12 @@ impl Wire {
     /// Makes the API server unreachable without anybody being told.
     pub fn silence(&self) {
         self.weather(Weather::Silent);
+    }
+
+    /// Forgets all connections, as a balancer does that fails over: nobody is told, they stay and nothing passes over
+    /// them ever again. New ones pass.
+    pub fn forget(&self) {
+        self.state.send_modify(|state| state.lapses += 1);
     }
 
     /// Ends [`Wire::down`] and [`Wire::silence`]; what was held back by the silence passes now.
@@ -176,9 +185,9 @@ async fn cut(mut state: watch::Receiver<State>, born: u64) {
 }
 
 async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch::Receiver<State>) {
-    let mut buffer = vec![0; 16 * 1024];
+    let (mut buffer, lapses) = (vec![0; 16 * 1024], state.borrow().lapses);
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if !passes(&mut state).await || to.write_all(&buffer[..count]).await.is_err() {
+        if !passes(&mut state, lapses).await || to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }
@@ -191,10 +200,10 @@ async fn carry_answers(
     mut state: watch::Receiver<State>,
     born: u64,
 ) -> bool {
-    let mut buffer = vec![0; 16 * 1024];
+    let (mut buffer, lapses) = (vec![0; 16 * 1024], state.borrow().lapses);
     let mut spared = 0;
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if !passes(&mut state).await {
+        if !passes(&mut state, lapses).await {
             return false;
         }
         let now = *state.borrow();
@@ -210,7 +219,9 @@ async fn carry_answers(
     false
 }
 
-/// Waits for the end of a silence; false when the relay is gone.
-async fn passes(state: &mut watch::Receiver<State>) -> bool {
-    state.wait_for(|now| now.weather != Weather::Silent).await.is_ok()
+/// Waits for the end of a silence, which has none for a connection that was forgotten since; false when the relay is
+/// gone.
+async fn passes(state: &mut watch::Receiver<State>, lapses: u64) -> bool {
+    let passes = |now: &State| now.weather != Weather::Silent && now.lapses == lapses;
+    state.wait_for(passes).await.is_ok()
 }
