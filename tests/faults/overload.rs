@@ -104,7 +104,12 @@ async fn requests_of_http2_that_wait_leave_files_to_newcomers() -> Result<()> {
     for _ in 0..40 {
         newcomers.push(connected(fairway.http).await.with_context(|| fairway.said())?);
     }
-    ensure!(fairway.said().contains("no more connections to upstreams"), "{}", fairway.said());
+    // Hundreds were refused.
+    ensure!(
+        fairway.said().matches("no more connections to upstreams").count() == 1,
+        "{}",
+        fairway.said()
+    );
     drop(sessions);
     Ok(())
 }

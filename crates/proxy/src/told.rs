@@ -21,6 +21,8 @@ pub(crate) enum About {
     Limit(&'static str),
     /// One that was turned away since the process has no more to give.
     Pressure,
+    /// One for which there was no place for a connection to its upstream.
+    Places,
     /// A TLS connection that is not ended here, and cannot be carried on: why. There are no names of namespaces for
     /// these, but of upstreams.
     Carried(&'static str),
@@ -30,7 +32,7 @@ impl About {
     fn most(self) -> u64 {
         match self {
             Self::Failure => FAILURES,
-            Self::Limit(_) | Self::Pressure | Self::Carried(_) => 1,
+            Self::Limit(_) | Self::Pressure | Self::Places | Self::Carried(_) => 1,
         }
     }
 }

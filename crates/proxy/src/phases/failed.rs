@@ -4,6 +4,8 @@ use super::Stop;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::told::{About, Line};
+use std::fmt::Display;
+use upstream::TryError;
 use wire::Response;
 
 /// The answer that ended a request early.
@@ -50,9 +52,34 @@ fn may_tell(exchange: &Exchange) -> bool {
     true
 }
 
+/// The line of the error log, once a minute for each namespace and limit: whoever is refused often could fill the log
+/// otherwise. The others are of the level of what clients do wrong (`error-log-level: info` shows them).
+pub(super) fn tell_once_a_minute(exchange: &Exchange, about: About, what: &dyn Display) {
+    let (client, host) = (exchange.client, &*exchange.host);
+    let request = String::from_utf8_lossy(exchange.received());
+    let owner = exchange.place.as_ref().and_then(Place::owner);
+    match exchange.worker.shared.told.line(owner, about) {
+        Some(line) => {
+            if let Some(place) = &exchange.place {
+                let (host, location) = (&place.site.server.name, &place.spot().location);
+                exchange.worker.shared.watched.route_failed(host, location, what);
+            }
+            let namespace = owner.map(|owner| &**owner).unwrap_or_default();
+            tracing::warn!(
+                %client, host, %request, namespace, before = line.left_out,
+                "{what} (told once a minute for each namespace; before: how many were not)"
+            );
+        }
+        None => tracing::debug!(%client, host, %request, "{what}"),
+    }
+}
+
 /// The error log's line: what went wrong for which request of whom. A namespace whose requests fail all the time has a
 /// share of the log.
 fn log_error(exchange: &Exchange, error: &Error) {
+    if matches!(error, Error::Upstream(TryError::Places)) {
+        return tell_once_a_minute(exchange, About::Places, error);
+    }
     let client = exchange.client;
     let host = &*exchange.host;
     let request = String::from_utf8_lossy(exchange.received());

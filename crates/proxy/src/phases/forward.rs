@@ -159,12 +159,16 @@ fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
     Some(whose)
 }
 
-/// Notes why a try failed, where its endpoint is to blame.
+/// Notes why a try failed, where its endpoint is to blame; one that asked nobody was none.
 #[cold]
-fn note_failure(exchange: &Exchange, journal: &Try, error: &TryError) {
-    if !matches!(error, TryError::RequestBody(_) | TryError::Loop | TryError::Places) {
-        let shared = &exchange.worker.shared;
-        shared.watched.failed(journal.address, error, &shared.addresses);
+fn note_failure(exchange: &mut Exchange, journal: &Try, error: &TryError) {
+    match error {
+        TryError::RequestBody(_) | TryError::Loop => {}
+        TryError::Places => drop(exchange.log.tries.pop()),
+        _ => {
+            let shared = &exchange.worker.shared;
+            shared.watched.failed(journal.address, error, &shared.addresses);
+        }
     }
 }
 

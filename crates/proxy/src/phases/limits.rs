@@ -2,7 +2,7 @@
 //! (ngx_http_limit_req_module, ngx_http_limit_conn_module; compat/behaviour.md section 17).
 
 use super::effects;
-use super::{Stop, program};
+use super::{Stop, failed, program};
 use crate::exchange::{Exchange, Place};
 use crate::limits::{Client, Gate};
 use crate::snippet::{Full, Judgement, Running, on_machine};
@@ -167,26 +167,9 @@ fn may_come(limits: &Limits, gate: &Gate, client: Client) -> bool {
     }
 }
 
-/// The line of the error log, once a minute for each namespace and limit: whoever is refused often could fill the log
-/// otherwise. The others are of the level of what clients do wrong (`error-log-level: info` shows them).
+/// The line of the error log about a limit.
 fn tell(exchange: &Exchange, what: &'static str) {
-    let (client, host) = (exchange.client, &*exchange.host);
-    let request = String::from_utf8_lossy(exchange.received());
-    let owner = exchange.place.as_ref().and_then(Place::owner);
-    match exchange.worker.shared.told.line(owner, About::Limit(what)) {
-        Some(line) => {
-            if let Some(place) = &exchange.place {
-                let (host, location) = (&place.site.server.name, &place.spot().location);
-                exchange.worker.shared.watched.route_failed(host, location, &what);
-            }
-            let namespace = owner.map(|owner| &**owner).unwrap_or_default();
-            tracing::warn!(
-                %client, host, %request, namespace, before = line.left_out,
-                "{what} (told once a minute for each namespace; before: how many were not)"
-            );
-        }
-        None => tracing::debug!(%client, host, %request, "{what}"),
-    }
+    failed::tell_once_a_minute(exchange, About::Limit(what), &what);
 }
 
 fn refusal(status: u16) -> Stop {
