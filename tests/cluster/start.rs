@@ -56,6 +56,8 @@ fn without_an_api_server_it_is_not_ready_and_becomes_so_when_there_is_one() {
             looks.tick().await;
             ensure!(fairway.healthy().await.is_err(), "ready without ever having seen the cluster");
         }
+        let why = fairway.healthy().await.err().context("ready")?.to_string();
+        ensure!(why.contains("the first configuration (the API server: "), "{why}");
         cluster.wire().up();
         fairway.ready().await?;
         fairway.expect("a.test", "/", 200).await?;

@@ -8,7 +8,14 @@ use tokio::time::Instant;
 
 /// Knows how the watches of a cluster are. Copies share it.
 #[derive(Clone, Debug, Default)]
-pub struct Following(Arc<Mutex<Vec<Watched>>>);
+pub struct Following(Arc<Mutex<All>>);
+
+#[derive(Debug, Default)]
+struct All {
+    /// Why the API server has not answered yet.
+    unanswered: Option<String>,
+    watches: Vec<Watched>,
+}
 
 #[derive(Debug)]
 struct Watched {
@@ -38,15 +45,20 @@ pub(crate) struct Report {
 
 impl Following {
     pub(crate) fn add(&self, kind: Kind, optional: bool) -> Report {
-        let mut all = self.all();
+        let watches = &mut self.all().watches;
         let lost = Some((Instant::now(), String::new()));
-        all.push(Watched { kind, optional, listed: false, lost, forbidden: false });
-        Report { following: self.clone(), number: all.len() - 1 }
+        watches.push(Watched { kind, optional, listed: false, lost, forbidden: false });
+        Report { following: self.clone(), number: watches.len() - 1 }
+    }
+
+    /// The API server has answered, or why not yet.
+    pub(crate) fn greeted(&self, unanswered: Option<String>) {
+        self.all().unanswered = unanswered;
     }
 
     /// Says whether a kind that need not be listed has to be for now.
     pub(crate) fn need(&self, kind: Kind, needed: bool) {
-        for one in self.all().iter_mut().filter(|one| one.kind == kind) {
+        for one in self.all().watches.iter_mut().filter(|one| one.kind == kind) {
             one.optional = !needed;
         }
     }
@@ -57,7 +69,7 @@ impl Following {
         let mut kinds = BTreeMap::new();
         let all = self.all();
         let wanted = |one: &&Watched| one.listed || !one.is_dispensed();
-        for one in all.iter().filter(wanted) {
+        for one in all.watches.iter().filter(wanted) {
             let lost = one.lost.as_ref().map(|(since, _)| since.elapsed());
             let longest = kinds.entry(one.kind.name()).or_insert(None);
             *longest = lost.max(*longest);
@@ -65,10 +77,14 @@ impl Following {
         kinds
     }
 
-    /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`.
+    /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`. Before
+    /// there are watches, why the API server does not answer.
     pub fn missing(&self) -> Option<String> {
         let all = self.all();
-        let missing = all.iter().filter(|one| !one.listed && !one.is_dispensed());
+        if let Some(reason) = &all.unanswered {
+            return Some(format!("the API server: {reason}"));
+        }
+        let missing = all.watches.iter().filter(|one| !one.listed && !one.is_dispensed());
         let mut words: Vec<String> = missing
             .map(|one| match &one.lost {
                 Some((_, why)) if !why.is_empty() => format!("{}: {why}", one.kind),
@@ -79,7 +95,7 @@ impl Following {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn all(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +129,7 @@ impl Report {
     }
 
     fn change(&self, change: impl FnOnce(&mut Watched)) {
-        change(&mut self.following.all()[self.number]);
+        change(&mut self.following.all().watches[self.number]);
     }
 }
 
@@ -126,6 +142,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_missing_and_for_how_long_is_told_with_the_reason() {
         let following = Following::default();
+        following.greeted(Some("Connection refused".to_owned()));
+        assert_eq!(following.missing().as_deref(), Some("the API server: Connection refused"));
+        following.greeted(None);
+        assert_eq!(following.missing(), None);
         let [secrets, classes, services] =
             [(Kind::Secret, false), (Kind::IngressClass, true), (Kind::Service, false)]
                 .map(|(kind, optional)| following.add(kind, optional));

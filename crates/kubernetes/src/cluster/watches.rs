@@ -84,10 +84,12 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
                 reason,
                 "cannot reach the API server; trying again"
             );
+            options.following.greeted(Some(reason.clone()));
             told = Some(reason);
         }
         drop(timeout(pause, std::future::pending::<()>()).await);
     };
+    options.following.greeted(None);
     if let Some(namespace) = &options.namespace {
         let namespaces: Api<Namespace> = Api::all(options.client.clone());
         // Only a clear no counts; asking may be forbidden.
