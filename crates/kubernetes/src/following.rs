@@ -77,8 +77,8 @@ impl Following {
         kinds
     }
 
-    /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`. Before
-    /// there are watches, why the API server does not answer.
+    /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`.
+    /// Before there are watches, why the API server does not answer.
     pub fn missing(&self) -> Option<String> {
         let all = self.all();
         if let Some(reason) = &all.unanswered {
