@@ -309,16 +309,21 @@ fn helm_has_nothing_against_the_chart_whatever_the_values() {
 
 #[test]
 fn who_watches_one_namespace_reviews_nothing_of_others() {
-    let selectors = |options: &[&str]| {
-        let objects = render(options).expect("it renders");
+    let selectors_at = |version: &str, options: &[&str]| {
+        let options = [options, &["--kube-version", version]].concat();
+        let objects = render(&options).expect("it renders");
         let webhook = object(&objects, "ValidatingWebhookConfiguration", "ingress-nginx-admission");
         let all = webhook["webhooks"].as_array().expect("a list").iter();
         all.map(|webhook| webhook["namespaceSelector"].clone()).collect::<Vec<_>>()
     };
+    let selectors = |options: &[&str]| selectors_at("1.21.0", options);
     assert!(selectors(&[]).iter().all(Value::is_null));
     let scope = "controller.scope.enabled=true,controller.scope.namespace=apps";
     let apps = serde_json::json!({"matchLabels": {"kubernetes.io/metadata.name": "apps"}});
     assert!(selectors(&["--set", scope]).iter().all(|selector| *selector == apps));
+    // Namespaces have no label with their name there.
+    let old = selectors_at("1.20.15", &["--set", scope]);
+    assert!(old.iter().all(Value::is_null));
     let own = format!("{scope},controller.admissionWebhooks.namespaceSelector.matchLabels.a=b");
     let b = serde_json::json!({"matchLabels": {"a": "b"}});
     assert!(selectors(&["--set", &own]).iter().all(|selector| *selector == b));

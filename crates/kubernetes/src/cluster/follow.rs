@@ -165,11 +165,12 @@ impl Follower {
         let is_forbidden = states.any(|(watched, state)| {
             watched.kind == Kind::IngressClass && matches!(state, State::Forbidden)
         });
-        let may_need = is_forbidden && !self.once;
+        let may_need = is_forbidden && !self.once && !self.does_without_classes;
         let naming = if may_need { self.contents.naming_classes() } else { 0 };
         // With rights in one namespace only, it was meant like that.
         if !self.is_everywhere {
-            if naming > 0 && !std::mem::replace(&mut self.does_without_classes, true) {
+            if naming > 0 {
+                self.does_without_classes = true;
                 tracing::warn!(
                     ingresses = naming,
                     "IngressClasses may not be read, and Ingresses name some in spec.ingressClassName: these are not \
