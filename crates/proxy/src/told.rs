@@ -1,15 +1,15 @@
 //! What the error log says of requests that failed or were turned away: for each namespace a share of each minute,
 //! whoever else fails. What was left out is counted, and told with the first line of the next minute.
 
+use shares::{Line, Lines};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-const SPAN: Duration = Duration::from_secs(60);
-/// Lines in a span about failed requests of one namespace. Of each way to be turned away there is one.
+/// Lines in a minute about failed requests of one namespace. Of each way to be turned away there is one.
 const FAILURES: u64 = 600;
-/// How many spans are kept; who comes later shares one with the others.
+/// How many namespaces and troubles are kept; who comes later shares one with the others.
 const KEPT: usize = 4096;
 
 /// What a line is about.
@@ -37,28 +37,12 @@ impl About {
     }
 }
 
-/// A line that may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// How many were left out since the line before.
-    pub(crate) left_out: u64,
-    /// Whether it is the last one of its span.
-    pub(crate) is_last: bool,
-}
-
 /// What was told, of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    spans: Mutex<HashMap<(Arc<str>, About), Span>>,
+    lines: Mutex<HashMap<(Arc<str>, About), Lines>>,
     /// Lines about failed requests that were left out since the start.
     failures: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Span {
-    began: Instant,
-    lines: u64,
-    left_out: u64,
 }
 
 impl Told {
@@ -73,34 +57,26 @@ impl Told {
     }
 
     fn line_at(&self, namespace: Option<&Arc<str>>, about: About, now: Instant) -> Option<Line> {
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = (namespace.cloned().unwrap_or_default(), about);
-        if !spans.contains_key(&key) && spans.len() >= KEPT {
-            spans.retain(|_, span| now < span.began + SPAN);
-            if spans.len() >= KEPT {
+        if !all.contains_key(&key) && all.len() >= KEPT {
+            all.retain(|_, lines| !lines.is_over(now));
+            if all.len() >= KEPT {
                 key.0 = Arc::default();
             }
         }
-        let span = spans.entry(key).or_insert_with(|| Span { began: now, lines: 0, left_out: 0 });
-        if now >= span.began + SPAN {
-            (span.began, span.lines) = (now, 0);
+        let line = all.entry(key).or_insert_with(|| Lines::new(now)).line(now, about.most());
+        if line.is_none() && about == About::Failure {
+            self.failures.fetch_add(1, Ordering::Relaxed);
         }
-        if span.lines >= about.most() {
-            span.left_out += 1;
-            if about == About::Failure {
-                self.failures.fetch_add(1, Ordering::Relaxed);
-            }
-            return None;
-        }
-        span.lines += 1;
-        let left_out = std::mem::take(&mut span.left_out);
-        Some(Line { left_out, is_last: span.lines == about.most() })
+        line
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{About, FAILURES, KEPT, Line, SPAN, Told};
+    use super::{About, FAILURES, KEPT, Told};
+    use shares::{Line, MINUTE};
     use std::sync::Arc;
     use std::time::Instant;
 
@@ -116,7 +92,7 @@ mod tests {
         assert_eq!(told.line_at(Some(&a), About::Failure, start), last);
         assert_eq!((count(&a, 1000, start), count(&b, 2, start)), (0, 2));
         assert_eq!(told.left_out(), 1000);
-        let next = told.line_at(Some(&a), About::Failure, start + SPAN);
+        let next = told.line_at(Some(&a), About::Failure, start + MINUTE);
         assert_eq!(next, Some(Line { left_out: 1000, is_last: false }));
     }
 
@@ -127,7 +103,7 @@ mod tests {
         let limits = [About::Limit("requests"), About::Limit("connections")];
         for about in limits.into_iter().chain([About::Pressure, About::Carried("nobody")]) {
             let line = |now| told.line_at(Some(&a), about, now).map(|line| line.left_out);
-            let then = start + SPAN;
+            let then = start + MINUTE;
             assert_eq!((line(start), line(start), line(start)), (Some(0), None, None));
             assert_eq!((line(then), line(then)), (Some(2), None));
         }
@@ -139,8 +115,8 @@ mod tests {
         let line = |name: String, now| told.line_at(Some(&name.into()), About::Pressure, now);
         let told_of = (0..KEPT * 2).filter_map(|number| line(format!("n{number}"), start)).count();
         assert_eq!(told_of, KEPT + 1, "the rest shares one");
-        assert!(told.spans.lock().expect("nobody panics").len() <= KEPT + 1);
-        line("late".to_owned(), start + SPAN);
-        assert_eq!(told.spans.lock().expect("nobody panics").len(), 1, "whose time is over goes");
+        assert!(told.lines.lock().expect("nobody panics").len() <= KEPT + 1);
+        line("late".to_owned(), start + MINUTE);
+        assert_eq!(told.lines.lock().expect("nobody panics").len(), 1, "whose time is over goes");
     }
 }

@@ -1,6 +1,7 @@
 //! How many names each namespace has followed: who has very many has each of them looked up less often, and writes no
 //! more lines of the log than others.
 
+use shares::Lines;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,9 +12,8 @@ const LEAST: Duration = Duration::from_secs(1);
 /// Lookups of all names in a second, and of those of one namespace.
 const PACE: usize = 400;
 const OF_ONE: usize = 100;
-/// Lines about the names of one namespace in each span.
-const LINES: usize = 60;
-const SPAN: Duration = Duration::from_secs(60);
+/// Lines about the names of one namespace in a minute.
+const LINES: u64 = 60;
 
 /// What is followed, by namespace; who has nothing is not in it.
 #[derive(Debug, Default)]
@@ -22,9 +22,7 @@ pub(crate) struct Followed(Mutex<HashMap<Arc<str>, Share>>);
 #[derive(Debug)]
 struct Share {
     names: usize,
-    began: Instant,
-    lines: usize,
-    left_out: usize,
+    lines: Lines,
 }
 
 /// A name that is followed, until it is dropped.
@@ -37,7 +35,7 @@ pub(crate) struct Name {
 impl Followed {
     /// A namespace has one more.
     pub(crate) fn enter(self: &Arc<Self>, namespace: &Arc<str>) -> Name {
-        let new = || Share { names: 0, began: Instant::now(), lines: 0, left_out: 0 };
+        let new = || Share { names: 0, lines: Lines::new(now()) };
         self.shares().entry(namespace.clone()).or_insert_with(new).names += 1;
         Name { followed: self.clone(), namespace: namespace.clone() }
     }
@@ -58,19 +56,16 @@ impl Name {
     }
 
     /// Whether a line may be written about it, and how many were left out before that one.
-    pub(crate) fn line(&self) -> Option<usize> {
+    pub(crate) fn line(&self) -> Option<u64> {
         let mut shares = self.followed.shares();
         let share = shares.get_mut(&self.namespace)?;
-        if share.began.elapsed() >= SPAN {
-            (share.began, share.lines) = (Instant::now(), 0);
-        }
-        if share.lines >= LINES {
-            share.left_out += 1;
-            return None;
-        }
-        share.lines += 1;
-        Some(std::mem::take(&mut share.left_out))
+        share.lines.line(now(), LINES).map(|line| line.left_out)
     }
+}
+
+/// Of tokio's clock, which tests may pause.
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
 }
 
 impl Drop for Name {
@@ -87,7 +82,8 @@ impl Drop for Name {
 
 #[cfg(test)]
 mod tests {
-    use super::{Followed, LEAST, LINES, SPAN};
+    use super::{Followed, LEAST, LINES};
+    use shares::MINUTE;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -97,9 +93,9 @@ mod tests {
         let many: Vec<_> = (0..3000).map(|_| followed.enter(&"many".into())).collect();
         let few = followed.enter(&"few".into());
         assert_eq!((many[0].least(), few.least()), (Duration::from_secs(30), LEAST));
-        assert_eq!(many.iter().filter_map(super::Name::line).count(), LINES);
+        assert_eq!(many.iter().filter_map(super::Name::line).count() as u64, LINES);
         assert_eq!(few.line(), Some(0));
-        tokio::time::advance(SPAN).await;
+        tokio::time::advance(MINUTE).await;
         assert_eq!((many[0].line(), many[0].line()), (Some(3000 - LINES), Some(0)));
         drop(many);
         let others: Vec<_> =

@@ -2,7 +2,7 @@
 //! (compat/behaviour.md section 11).
 
 use super::aliases::AliasCertificates;
-use super::long_keys::{LongKeys, namespace};
+use super::long_keys::LongKeys;
 use imbl::OrdMap;
 use model::{CertificateId, Changes, Configuration, Others, ServerName};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
@@ -160,11 +160,11 @@ impl Certificates {
         self.keys.get(id)
     }
 
-    /// The namespace of a certificate, if handshakes may get it; an empty one for that of this process.
-    pub(super) fn owner(&self, key: &Arc<CertifiedKey>) -> Option<&str> {
+    /// The Secret of a certificate, `namespace/name`, if handshakes may get it; an empty one for that of this process.
+    pub(super) fn secret(&self, key: &Arc<CertifiedKey>) -> Option<&str> {
         let own = || Arc::ptr_eq(&self.fallback, key).then_some("");
         let found = self.keys.iter().find(|(_, served)| Arc::ptr_eq(served, key));
-        found.map(|(id, _)| namespace(id)).or_else(own)
+        found.map(|(id, _)| id.as_str()).or_else(own)
     }
 
     /// The certificate that the process made for itself, in DER.

@@ -63,17 +63,16 @@ impl LongKeys {
 
     /// What the namespace of a certificate has already, so that neither more keys nor a renewed one are worth anything.
     fn of_namespace(&self, id: &CertificateId) -> Option<Arc<Budget>> {
-        let namespace = namespace(id);
+        let namespace = namespace_of(id.as_str());
         let first = CertificateId::new(format!("{namespace}/"));
         let (other, budget) = self.budgets.range(first..).next()?;
-        (self::namespace(other) == namespace).then(|| budget.clone())
+        (namespace_of(other.as_str()) == namespace).then(|| budget.clone())
     }
 }
 
-/// The namespace of a certificate's Secret.
-pub(super) fn namespace(id: &CertificateId) -> &str {
-    let id = id.as_str();
-    id.split_once('/').map_or(id, |(namespace, _)| namespace)
+/// The namespace of a Secret, `namespace/name`.
+pub(super) fn namespace_of(secret: &str) -> &str {
+    secret.split_once('/').map_or(secret, |(namespace, _)| namespace)
 }
 
 /// When the next signature would be due if they came at an even pace, in nanoseconds since `start`.

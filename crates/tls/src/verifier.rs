@@ -9,9 +9,9 @@ use model::policy::{ClientDemand, ClientErrorPage, ClientVerification};
 use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
+use shares::WeakMap;
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
@@ -284,10 +284,8 @@ pub struct Verifiers(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     /// By Secret, the newest version of it.
-    trusted: HashMap<String, Weak<Trusted>>,
-    verifiers: HashMap<Key, Weak<Verifier>>,
-    /// How many of both there were after they had last been gone through.
-    kept: usize,
+    trusted: WeakMap<String, Trusted>,
+    verifiers: WeakMap<Key, Verifier>,
 }
 
 /// What tells verifiers apart.
@@ -309,35 +307,25 @@ impl Verifiers {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let trusted = known.trusted(settings);
         let key = Key::of(settings, &trusted);
-        let found = known.verifiers.get(&key).and_then(Weak::upgrade);
+        let found = known.verifiers.get(&key);
         // Expressions may differ in more than their text.
         if let Some(found) = found.filter(|found| found.settings.subject == settings.subject) {
             return found;
         }
         let verifier = Arc::new(Verifier { settings: settings.clone(), trusted });
-        known.verifiers.insert(key, Arc::downgrade(&verifier));
-        known.forget();
+        known.verifiers.insert(key, &verifier);
         verifier
     }
 }
 
 impl Known {
     fn trusted(&mut self, settings: &ClientVerification) -> Arc<Trusted> {
-        let newest = self.trusted.get(&settings.secret).and_then(Weak::upgrade);
+        let newest = self.trusted.get(&settings.secret);
         newest.filter(|newest| newest.is_of(settings)).unwrap_or_else(|| {
             let trusted = Arc::new(Trusted::new(settings));
-            self.trusted.insert(settings.secret.clone(), Arc::downgrade(&trusted));
+            self.trusted.insert(settings.secret.clone(), &trusted);
             trusted
         })
-    }
-
-    /// Forgets what nobody has any more, once it may be worth looking for it.
-    fn forget(&mut self) {
-        if self.trusted.len() + self.verifiers.len() > 2 * self.kept + 64 {
-            self.trusted.retain(|_, trusted| trusted.strong_count() > 0);
-            self.verifiers.retain(|_, verifier| verifier.strong_count() > 0);
-            self.kept = self.trusted.len() + self.verifiers.len();
-        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Something that may not grow beyond a bound, bytes or a number: of all together, and a part of that, mostly half, for
 //! one namespace.
 
-use std::collections::HashMap;
+use shares::WeakMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number of bytes that may not grow beyond another one.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Bound {
 #[derive(Debug)]
 pub struct Room {
     total: Arc<Bound>,
-    shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
+    shares: Mutex<WeakMap<Arc<str>, Bound>>,
     /// How many quarters a namespace may have.
     quarters: u64,
     /// Whether a namespace may have that part of what others leave, rather than of all.
@@ -100,14 +100,10 @@ impl Room {
     /// loan.
     pub fn lend(&self, namespace: &Arc<str>) -> Loan {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shares.get(namespace).and_then(Weak::upgrade);
-        let share = known.unwrap_or_else(|| {
-            shares.retain(|_, share| share.strong_count() > 0);
+        let share = shares.get_or_insert_with(namespace.clone(), || {
             let most = self.total.now().1;
             let part = most / 4 * self.quarters + most % 4 * self.quarters / 4;
-            let share = Arc::new(Bound::new(part));
-            shares.insert(namespace.clone(), Arc::downgrade(&share));
-            share
+            Arc::new(Bound::new(part))
         });
         let (own, left) = (self.quarters, 4 - self.quarters);
         let of_left = self.leaves_some.then_some((own, left));
@@ -242,9 +238,7 @@ mod tests {
         assert!(lend(&a).is_some());
         drop((lent, others));
         assert_eq!(room.now().0, 0);
-        assert!(
-            room.shares.lock().expect("nobody panics").values().all(|one| one.strong_count() == 0)
-        );
+        assert!(room.shares.lock().expect("nobody panics").values().next().is_none());
     }
 
     #[test]

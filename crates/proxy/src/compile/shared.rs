@@ -1,25 +1,17 @@
 //! What is compiled of something that many places share is compiled once, and they share it as well: what an Ingress
 //! asks for may be large, and it may have very many paths.
 
-use std::collections::HashMap;
+use shares::{ByAddress, WeakMap};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was compiled of what, as long as somebody has it.
 #[derive(Debug)]
-pub(super) struct Shared<K: ?Sized, V>(Mutex<Known<K, V>>);
-
-#[derive(Debug)]
-struct Known<K: ?Sized, V> {
-    /// By the address of the source, which nobody else has while it is known here.
-    all: HashMap<usize, (Weak<K>, Weak<V>)>,
-    /// How many there were after they had last been gone through.
-    kept: usize,
-}
+pub(super) struct Shared<K: ?Sized, V>(Mutex<WeakMap<ByAddress<K>, V>>);
 
 impl<K: ?Sized, V> Default for Shared<K, V> {
     fn default() -> Self {
-        Self(Mutex::new(Known { all: HashMap::new(), kept: 0 }))
+        Self(Mutex::default())
     }
 }
 
@@ -37,16 +29,12 @@ impl<K: ?Sized, V> Shared<K, V> {
         make: impl FnOnce(&K) -> Result<Arc<V>, E>,
     ) -> Result<Arc<V>, E> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = Arc::as_ptr(of).cast::<()>().addr();
-        if let Some(made) = known.all.get(&at).and_then(|(_, made)| made.upgrade()) {
+        let key = ByAddress::of(of);
+        if let Some(made) = known.get(&key) {
             return Ok(made);
         }
         let made = make(of)?;
-        known.all.insert(at, (Arc::downgrade(of), Arc::downgrade(&made)));
-        if known.all.len() > 2 * known.kept + 64 {
-            known.all.retain(|_, (_, made)| made.strong_count() > 0);
-            known.kept = known.all.len();
-        }
+        known.insert(key, &made);
         Ok(made)
     }
 }
@@ -65,9 +53,5 @@ mod tests {
         assert!(!Arc::ptr_eq(&made, &shared.get(&other, str::len)));
         drop(made);
         assert_eq!(*shared.get(&one, |_| 7), 7, "nobody had it any more");
-        for _ in 0..1000 {
-            shared.get(&Arc::from("short"), str::len);
-        }
-        assert!(shared.0.lock().unwrap().all.len() < 200);
     }
 }

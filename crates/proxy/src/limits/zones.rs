@@ -5,10 +5,11 @@ use crate::crowds::Crowd;
 use model::policy::{LimitKey, Limits};
 use model::snippet::{GlobalScope, Template};
 use model::{Location, Origin};
+use shares::WeakMap;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// All zones of the process.
 #[derive(Debug, Default)]
@@ -139,39 +140,22 @@ impl Zones {
 
 /// What somebody still holds, by name.
 #[derive(Debug)]
-struct Registry<K, V>(Mutex<Held<K, V>>);
-
-#[derive(Debug)]
-struct Held<K, V> {
-    all: HashMap<K, Weak<V>>,
-    /// How many there were after they had last been gone through.
-    kept: usize,
-}
+struct Registry<K, V>(Mutex<WeakMap<K, V>>);
 
 impl<K, V> Default for Registry<K, V> {
     fn default() -> Self {
-        Self(Mutex::new(Held { all: HashMap::new(), kept: 0 }))
+        Self(Mutex::default())
     }
 }
 
 impl<K: Eq + Hash, V> Registry<K, V> {
     fn held(&self) -> Vec<Arc<V>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.all.values().filter_map(Weak::upgrade).collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().collect()
     }
 
     fn of(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = held.all.get(&key).and_then(Weak::upgrade) {
-            return found;
-        }
-        let new = Arc::new(make());
-        held.all.insert(key, Arc::downgrade(&new));
-        if held.all.len() > 2 * held.kept + 64 {
-            held.all.retain(|_, zone| zone.strong_count() > 0);
-            held.kept = held.all.len();
-        }
-        new
+        held.get_or_insert_with(key, || Arc::new(make()))
     }
 }
 
@@ -276,7 +260,7 @@ mod tests {
             drop(zones.gate(&location(&other.to_string(), limits(1))));
         }
         let kept = zones.gate(&location("b", limits(1)));
-        assert!(zones.buckets.0.lock().expect("not poisoned").all.len() < 100);
+        assert!(zones.buckets.0.lock().expect("not poisoned").entries() < 100);
         assert!(kept.is_some() && zones.gate(&location("c", Limits::default())).is_none());
     }
 }

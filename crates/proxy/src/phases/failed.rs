@@ -3,7 +3,8 @@
 use super::Stop;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::told::{About, Line};
+use crate::told::About;
+use shares::Line;
 use std::fmt::Display;
 use upstream::TryError;
 use wire::Response;

@@ -5,6 +5,7 @@ use super::message::{Question, question, responder_of};
 use super::shares::{BYTES, Shares};
 use super::{Staples, address, fetch};
 use crate::Certificates;
+use crate::long_keys::namespace_of;
 use arc_swap::ArcSwap;
 use model::Outside;
 use rustls::sign::CertifiedKey;
@@ -34,6 +35,8 @@ const TOLD: usize = 200;
 #[derive(Debug)]
 struct Turn {
     key: Arc<CertifiedKey>,
+    /// Where it is from, `namespace/name`.
+    secret: Arc<str>,
     whose: Whose,
     failures: u32,
     /// Whether the question on its way counts as late.
@@ -115,13 +118,13 @@ impl Turns {
         if self.all.contains_key(&id) {
             return;
         }
-        let Some(namespace) = certificates.owner(&key) else { return };
+        let Some(secret) = certificates.secret(&key).map(Arc::from) else { return };
         let responder = responder_of(&key.cert).unwrap_or_default();
         let responder = fetch::split(&responder).map(|(authority, _)| authority);
         let responder = responder.unwrap_or_default().into();
-        let whose = Whose { namespace: namespace.into(), responder };
+        let whose = Whose { namespace: namespace_of(&secret).into(), responder };
         self.order.wait(&whose, id, Instant::now());
-        self.all.insert(id, Turn { key, whose, failures: 0, is_late: false, held: 0 });
+        self.all.insert(id, Turn { key, secret, whose, failures: 0, is_late: false, held: 0 });
     }
 
     /// Asks about the next one, or forgets it if it is not served any longer.
@@ -130,7 +133,7 @@ impl Turns {
         let Some((id, is_late)) = self.order.next(now) else { return };
         let Some(turn) = self.all.get_mut(&id) else { return };
         turn.is_late = is_late;
-        if certificates.owner(&turn.key).is_none() {
+        if certificates.secret(&turn.key).is_none() {
             staples.forget(&turn.key);
             self.shares.hold(&turn.whose.namespace, &mut turn.held, 0);
             self.order.end(&turn.whose, is_late, None, now);
@@ -207,14 +210,15 @@ impl Turn {
 
     /// The line of the log, one of those that the namespace has in a minute.
     fn tell(&self, failed: Failed, why: &str, shares: &mut Shares) {
-        let namespace = &self.whose.namespace;
-        let Some(left_out) = shares.line(namespace, Instant::now()) else { return };
+        let secret = &self.secret;
+        let now = Instant::now().into_std();
+        let Some(left_out) = shares.line(&self.whose.namespace, now) else { return };
         if failed == Failed::Nobody {
-            return tracing::info!(%namespace, why, left_out, "a certificate is served without OCSP staple");
+            return tracing::info!(%secret, why, left_out, "a certificate is served without OCSP staple");
         }
         let responder: String =
             responder_of(&self.key.cert).unwrap_or_default().chars().take(TOLD).collect();
-        tracing::warn!(%namespace, responder, why, left_out, "a certificate is served without OCSP staple; asking again later");
+        tracing::warn!(%secret, responder, why, left_out, "a certificate is served without OCSP staple; asking again later");
     }
 }
 

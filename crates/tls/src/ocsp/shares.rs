@@ -1,15 +1,14 @@
 //! What the certificates of a namespace may take of the process: bytes of answers, lines of the log.
 
+use shares::Lines;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
+use std::time::Instant;
 
 /// Bytes of what is stapled for one namespace, with the chains that travel beside it.
 pub(super) const BYTES: usize = 8 << 20;
-/// Lines about the responders of one namespace in a `SPAN`.
-const LINES: usize = 60;
-const SPAN: Duration = Duration::from_secs(60);
+/// Lines about the responders of one namespace in a minute.
+const LINES: u64 = 60;
 /// Above so many it is worth looking for those that hold nothing.
 const ENOUGH: usize = 4096;
 
@@ -20,17 +19,15 @@ pub(super) struct Shares(HashMap<Arc<str>, Share>);
 #[derive(Debug)]
 struct Share {
     bytes: usize,
-    began: Instant,
-    lines: usize,
-    left_out: usize,
+    lines: Lines,
 }
 
 impl Shares {
     fn of(&mut self, namespace: &Arc<str>, now: Instant) -> &mut Share {
         if self.0.len() > ENOUGH && !self.0.contains_key(namespace) {
-            self.0.retain(|_, share| share.bytes > 0 || now < share.began + SPAN);
+            self.0.retain(|_, share| share.bytes > 0 || !share.lines.is_over(now));
         }
-        let new = || Share { bytes: 0, began: now, lines: 0, left_out: 0 };
+        let new = || Share { bytes: 0, lines: Lines::new(now) };
         self.0.entry(namespace.clone()).or_insert_with(new)
     }
 
@@ -46,25 +43,17 @@ impl Shares {
     }
 
     /// How many lines were left out before this one, if there may be one more.
-    pub(super) fn line(&mut self, namespace: &Arc<str>, now: Instant) -> Option<usize> {
-        let share = self.of(namespace, now);
-        if now >= share.began + SPAN {
-            (share.began, share.lines) = (now, 0);
-        }
-        if share.lines >= LINES {
-            share.left_out += 1;
-            return None;
-        }
-        share.lines += 1;
-        Some(std::mem::take(&mut share.left_out))
+    pub(super) fn line(&mut self, namespace: &Arc<str>, now: Instant) -> Option<u64> {
+        self.of(namespace, now).lines.line(now, LINES).map(|line| line.left_out)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, LINES, SPAN, Shares};
+    use super::{BYTES, LINES, Shares};
+    use shares::MINUTE;
     use std::sync::Arc;
-    use tokio::time::Instant;
+    use std::time::Instant;
 
     #[test]
     fn a_namespace_holds_so_many_bytes_whatever_others_hold() {
@@ -83,9 +72,9 @@ mod tests {
     fn a_namespace_has_its_lines_of_each_minute() {
         let (mut shares, start) = (Shares::default(), Instant::now());
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let told = (0..100).filter(|_| shares.line(&a, start).is_some()).count();
+        let told = (0..100).filter(|_| shares.line(&a, start).is_some()).count() as u64;
         assert_eq!((told, shares.line(&b, start)), (LINES, Some(0)));
-        let later = start + SPAN;
+        let later = start + MINUTE;
         assert_eq!((shares.line(&a, later), shares.line(&a, later)), (Some(100 - LINES), Some(0)));
     }
 }
