@@ -5,6 +5,7 @@ use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use model::UpstreamKeepAlive;
+use model::policy::Timeouts;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -151,23 +152,21 @@ pub(super) async fn send(
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = TwoWay {
         answer,
-        way_out: WayOut { stream, pending: None, trailers, budget },
+        way_out: WayOut { stream, pending: None, trailers, budget, gone: 0, due: None },
         body: request.body,
         sent: bodyless,
         taken: &mut taken,
     };
-    let response = timer.within(timeouts.read, exchange.run()).await;
-    let (response, sending) = response
-        .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
-        .map_err(|error| match error {
-            TryError::Http2(error) => {
-                let error = broken(error);
-                // What was refused and has its body back is as good as never sent.
-                let sent = !(is_refused(&error) && taken.give_back(request.body));
-                fail(error, sent, reused)
-            }
-            other => fail(other, true, reused),
-        })?;
+    let response = exchange.run(&timer, timeouts).await;
+    let (response, sending) = response.map_err(|error| match error {
+        TryError::Http2(error) => {
+            let error = broken(error);
+            // What was refused and has its body back is as good as never sent.
+            let sent = !(is_refused(&error) && taken.give_back(request.body));
+            fail(error, sent, reused)
+        }
+        other => fail(other, true, reused),
+    })?;
     journal.answered(response.status().as_u16());
     let in_flight = InFlight { _load: load, _sending: sending };
     Ok(answered(response, in_flight, timeouts.read, journal))
@@ -267,6 +266,10 @@ struct WayOut {
     pending: Option<Bytes>,
     trailers: Option<TrailerRule>,
     budget: Rc<Budget>,
+    /// Bytes that the session took.
+    gone: u64,
+    /// What it had taken when the deadline was set.
+    due: Option<u64>,
 }
 
 /// What was taken off a body, as long as it may be wanted back.
@@ -308,7 +311,12 @@ fn is_refused(error: &TryError) -> bool {
 impl TwoWay<'_> {
     /// The head of the answer, and what goes on sending the body if that is not over: both sides of a gRPC stream may
     /// speak at the same time.
-    async fn run(mut self) -> Result<(http::Response<RecvStream>, Option<Sending>), TryError> {
+    async fn run(
+        mut self,
+        timer: &Timer,
+        timeouts: Timeouts,
+    ) -> Result<(http::Response<RecvStream>, Option<Sending>), TryError> {
+        let mut waiting = false;
         let answer = poll_fn(|cx| {
             if !self.sent {
                 match self.way_out.poll_send(self.body, Some(self.taken), cx) {
@@ -322,11 +330,21 @@ impl TwoWay<'_> {
                     Poll::Pending => {}
                 }
             }
-            Pin::new(&mut self.answer).poll(cx).map_err(TryError::Http2)
+            if let Poll::Ready(answer) = Pin::new(&mut self.answer).poll(cx) {
+                return Poll::Ready(answer.map_err(TryError::Http2));
+            }
+            if !self.sent {
+                return self.way_out.poll_late(timer, timeouts.send, cx).map(Err);
+            }
+            if !std::mem::replace(&mut waiting, true) {
+                timer.reset(timeouts.read);
+            }
+            let late = timer.poll(cx);
+            late.map(|_| Err(TryError::Timeout("reading the head of the answer")))
         });
         let answer = answer.await?;
         let body = std::mem::replace(self.body, Body::empty());
-        let rest = (!self.sent).then(|| Sending::start(self.way_out, body));
+        let rest = (!self.sent).then(|| Sending::start(self.way_out, body, timeouts.send));
         Ok((answer, rest))
     }
 }
@@ -374,9 +392,14 @@ struct InFlight {
 struct Sending(JoinHandle<()>);
 
 impl Sending {
-    fn start(mut way_out: WayOut, mut body: Body) -> Self {
+    fn start(mut way_out: WayOut, mut body: Body, limit: Duration) -> Self {
         Self(tokio::task::spawn_local(lane::in_turn(async move {
-            let sent = poll_fn(|cx| way_out.poll_send(&mut body, None, cx)).await;
+            let timer = Timer::new(limit);
+            let sent = poll_fn(|cx| match way_out.poll_send(&mut body, None, cx) {
+                Poll::Ready(sent) => Poll::Ready(sent),
+                Poll::Pending => way_out.poll_late(&timer, limit, cx).map(Err),
+            });
+            let sent = sent.await;
             if sent.is_err() {
                 // What broke off on one side is not completed on the other.
                 way_out.stream.send_reset(Reason::CANCEL);
@@ -399,10 +422,13 @@ impl WayOut {
         mut taken: Option<&mut Taken>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TryError>> {
-        let Self { stream, pending, trailers, budget } = self;
+        let Self { stream, pending, trailers, budget, gone, .. } = self;
         loop {
             let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
-            ready!(poll_send_data(stream, pending, last, budget, cx)).map_err(TryError::Http2)?;
+            let before = pending.as_ref().map_or(0, Bytes::len);
+            let sent = poll_send_data(stream, pending, last, budget, cx);
+            *gone += (before - pending.as_ref().map_or(0, Bytes::len)) as u64;
+            ready!(sent).map_err(TryError::Http2)?;
             if last {
                 return Poll::Ready(Ok(()));
             }
@@ -423,6 +449,25 @@ impl WayOut {
             };
             return Poll::Ready(sent.map_err(TryError::Http2));
         }
+    }
+
+    /// Ready when the session takes nothing for longer than `limit`. While there is nothing for it to take, the
+    /// time-outs of whoever brings the body govern.
+    fn poll_late(
+        &mut self,
+        timer: &Timer,
+        limit: Duration,
+        cx: &mut Context<'_>,
+    ) -> Poll<TryError> {
+        if self.pending.is_none() {
+            self.due = None;
+            return Poll::Pending;
+        }
+        if self.due != Some(self.gone) {
+            self.due = Some(self.gone);
+            timer.reset(limit);
+        }
+        timer.poll(cx).map(|_| TryError::Timeout("sending the request"))
     }
 }
 
@@ -456,3 +501,7 @@ fn answered(
         close: false,
     }
 }
+
+#[cfg(test)]
+#[path = "http2_tests.rs"]
+mod tests;
