@@ -29,9 +29,14 @@ use kubernetes::Feed;
 use model::{Changes, Problem};
 use report::Reporter;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use translate::{Options, Translation, Translator};
+
+/// Pause before what the engine refused is tried again, and the longest one: each is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Makes an engine follow the objects of a feed.
 #[derive(Debug)]
@@ -142,12 +147,25 @@ impl<E: Engine> Controller<E> {
         }
     }
 
-    /// Follows every change until the feed ends.
+    /// Follows every change until the feed ends. What the engine refused is tried again by and by: the reason may be one
+    /// of the system, which has no thread or no memory to give at the moment.
     pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
-        while feed.snapshots.changed().await.is_ok() {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let changed = feed.snapshots.changed();
+            let came = if self.known.borrow().refused.is_some() {
+                timeout(pause, changed).await
+            } else {
+                pause = FIRST_PAUSE;
+                Ok(changed.await)
+            };
+            match came {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return FeedEnded,
+                Err(_) => pause = (2 * pause).min(LONGEST_PAUSE),
+            }
             self.follow(feed).await;
         }
-        FeedEnded
     }
 }
 
@@ -209,5 +227,24 @@ mod tests {
             put(name);
         }
         assert_eq!(served, [(false, true, 0), (true, false, 2), (true, true, 2)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_refused_is_tried_again_though_nothing_changes() {
+        let folder = TempDir::new().expect("a folder");
+        std::fs::write(folder.path().join("class.yaml"), CLASS).expect("a file");
+        let mut feed =
+            kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects");
+        let engine = Arc::new(Picky { taken: 4, asked: AtomicU64::new(0) });
+        let mut controller = Controller::new(engine.clone(), Options::default());
+        let mut known = controller.known();
+        let began = tokio::time::Instant::now();
+        controller.follow(&mut feed).await;
+        tokio::select! {
+            _ = controller.run(&mut feed) => panic!("the feed lives"),
+            it = known.wait_for(|known| known.is_serving()) => drop(it.expect("the controller lives")),
+        }
+        assert_eq!(engine.asked.load(Ordering::Relaxed), 4);
+        assert_eq!(began.elapsed().as_secs(), 1 + 2 + 4, "each pause is twice the one before");
     }
 }

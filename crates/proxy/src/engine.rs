@@ -20,7 +20,7 @@ use request_metrics::{Metrics, Settings};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use stream::{Places, Resolver};
 use tokio::sync::{Semaphore, watch};
@@ -238,9 +238,11 @@ impl Native {
         self.shared.under_way.bound(bytes);
     }
 
-    /// What requests under way hold, over HTTP/2 and of encoders: bytes in use, bytes at most, refusals.
-    pub fn under_way(&self) -> [(u64, u64, u64); 2] {
-        [self.shared.under_way.streams.now(), self.shared.under_way.encoders.now()]
+    /// What requests under way hold, over HTTP/2, of encoders and of programs of snippets: bytes in use, bytes at most,
+    /// refusals.
+    pub fn under_way(&self) -> [(u64, u64, u64); 3] {
+        let all = &self.shared.under_way;
+        [all.streams.now(), all.encoders.now(), all.programs.now()]
     }
 
     /// Somebody looks at endpoints: from now on it is counted for a minute how it goes at each.
@@ -357,7 +359,8 @@ impl Native {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the threads that have not started yet.
+    /// Starts the threads that have not started yet. Those that cannot be had are tried again with the next
+    /// generation; it fails where there is none at all.
     fn accept(&self, global: &Global) -> io::Result<()> {
         let mut threads = self.threads();
         let suggested = threads.bound.threads;
@@ -379,18 +382,47 @@ impl Native {
         let connections = (self.connections / count).clamp(1, most.max(1));
         self.shared.connections.store(connections, Ordering::Relaxed);
         self.shared.under_way.share(count);
-        let waiting = std::mem::take(&mut threads.waiting);
-        waiting.iter().try_for_each(Sockets::open)?;
-        for sockets in waiting {
-            let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
-            let log = AccessLog::new(self.access_log.clone());
-            let builder = std::thread::Builder::new().name("traffic".to_owned());
-            let pulse = Pulse::new();
-            let own = pulse.clone();
-            let handle = builder.spawn(move || thread::run(shared, sockets, log, stage, &own))?;
-            threads.running.push(Running { handle, pulse });
+        let mut waiting = std::mem::take(&mut threads.waiting).into_iter();
+        while let Some(sockets) = waiting.next() {
+            match self.start_thread(sockets) {
+                Ok(running) => threads.running.push(running),
+                Err((error, sockets)) => {
+                    threads.waiting.push(sockets);
+                    threads.waiting.extend(waiting);
+                    if threads.running.is_empty() {
+                        return Err(error);
+                    }
+                    let (running, missing) = (threads.running.len(), threads.waiting.len());
+                    tracing::error!(%error, running, missing,
+                        "fewer threads of traffic than wanted: look at the limit of processes (pids) of the container");
+                    break;
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Starts a thread, which accepts what comes in at these sockets; they are given back where it cannot be had.
+    fn start_thread(&self, sockets: Sockets) -> Result<Running, (io::Error, Sockets)> {
+        let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
+        let log = AccessLog::new(self.access_log.clone());
+        let pulse = Pulse::new();
+        let own = pulse.clone();
+        let (give, take) = mpsc::channel();
+        let builder = std::thread::Builder::new().name("traffic".to_owned());
+        let started = builder.spawn(move || {
+            if let Ok(sockets) = take.recv() {
+                thread::run(shared, sockets, log, stage, &own);
+            }
+        });
+        // Nothing comes in before somebody is there who takes it.
+        match started.and_then(|handle| sockets.open().map(|()| handle)) {
+            Ok(handle) => {
+                give.send(sockets).map_err(|back| (io::ErrorKind::BrokenPipe.into(), back.0))?;
+                Ok(Running { handle, pulse })
+            }
+            Err(error) => Err((error, sockets)),
+        }
     }
 }
 
@@ -406,13 +438,15 @@ impl Engine for Native {
         let left_out = generation.problems().cloned().collect();
         self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
+        self.follow(&next.global);
+        if let Err(error) = self.accept(&next.global) {
+            self.shared.current.store(before);
+            return Err(rejected(format!("cannot start a thread: {error}")));
+        }
         if let Some(metrics) = self.metrics() {
             drop(before);
             metrics.sweep();
         }
-        self.follow(&next.global);
-        self.accept(&next.global)
-            .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         if !changes.listeners.is_empty() {
             let threads = self.threads().running.len();
             self.shared.openings.ask(number, threads).await;

@@ -5,7 +5,7 @@ use model::Outside;
 use socket2::Socket;
 use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6, remedy};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::Arc;
 
 /// Where to listen.
@@ -149,9 +149,15 @@ fn is_free(address: SocketAddr, first: bool) -> io::Result<()> {
 }
 
 impl Sockets {
-    /// Lets connections come in; they wait until the thread accepts them.
+    /// Lets connections come in at all of them or at none; they wait until the thread accepts them.
     pub(crate) fn open(&self) -> io::Result<()> {
-        self.http.iter().chain(&self.https).try_for_each(|socket| socket.listen(BACKLOG))
+        let all = || self.http.iter().chain(&self.https);
+        let opened = all().try_for_each(|socket| socket.listen(BACKLOG));
+        if opened.is_err() {
+            // Such a socket listens no more, and may again (tcp(7) of Linux). Of one that did not, it fails.
+            all().for_each(|socket| drop(socket.shutdown(Shutdown::Read)));
+        }
+        opened
     }
 
     /// The sockets as listeners of the thread's event loop.
