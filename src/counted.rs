@@ -205,8 +205,8 @@ fn places(native: &Native, crowds: &Crowds) -> Vec<Places> {
 }
 
 /// What requests and answers hold.
-fn held(native: &Native) -> [Named; 5] {
-    let (scratch, [streams, encoders]) = (native.scratch(), native.under_way());
+fn held(native: &Native) -> [Named; 6] {
+    let (scratch, [streams, encoders, programs]) = (native.scratch(), native.under_way());
     let crowd = |(now, most, refused)| Crowd { now, most, refused };
     [
         (
@@ -232,6 +232,12 @@ fn held(native: &Native) -> [Named; 5] {
             "bytes of encoders of answers",
             crowd(encoders),
             "answers go uncompressed, half for one namespace: raise the memory limit",
+        ),
+        (
+            "snippets",
+            "bytes that programs of snippets hold of requests under way",
+            crowd(programs),
+            "503, half for one namespace: raise the memory limit",
         ),
         (
             "upstream_connections",

@@ -48,6 +48,11 @@ pub(crate) enum Error {
     /// A program or a text of a snippet exceeds its bounds.
     #[error("the snippets of host {0} take more steps, or make longer texts, than a request may")]
     SnippetTooHard(String),
+    /// What programs of snippets hold of all requests has no room for more.
+    #[error(
+        "the snippets of host {0} and others hold as much memory of requests under way as they may"
+    )]
+    SnippetsHoldAll(String),
     /// An `error_page` leads to no location, or in circles.
     #[error("the error_page {0} leads to no location, or was one too many for this request")]
     LedNowhere(String),
@@ -112,6 +117,7 @@ impl Error {
             Self::Denied(_)
             | Self::NoEndpoints(_)
             | Self::NotItsUpstream(_)
+            | Self::SnippetsHoldAll(_)
             | Self::PasswordsBusy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream(error) if error.is_shortage() => StatusCode::SERVICE_UNAVAILABLE,
             Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => {
@@ -147,6 +153,7 @@ impl Error {
             | Self::Broken(_)
             | Self::Denied(_) => Blame::Proxy,
             Self::PasswordsBusy
+            | Self::SnippetsHoldAll(_)
             | Self::TooHard(_)
             | Self::TextTooLong(_)
             | Self::SnippetTooHard(_) => Blame::Proxy,

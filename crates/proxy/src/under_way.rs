@@ -1,4 +1,5 @@
-//! What requests under way hold of memory: streams of HTTP/2 and encoders count as they come, within bounds of all, and
+//! What requests under way hold of memory: streams of HTTP/2, encoders and programs of snippets count as they come, within
+//! bounds of all, and
 //! where there is no more, whoever holds most and moves least goes first (docs/overload.md).
 
 use crate::connection::Connection;
@@ -18,6 +19,11 @@ const ENCODERS: u64 = 4;
 const MOST_ENCODERS: u64 = 256 << 20;
 /// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
 const OF_A_CONNECTION: u64 = 8;
+/// Programs of snippets may hold so many parts, beyond so much that each request has in any case; they ask for so much at
+/// a time.
+const PROGRAMS: u64 = 8;
+const FREE: usize = 16 << 10;
+const PIECE: usize = 32 << 10;
 /// What a stream holds besides its head: its tasks, its upstream's connection with what is read from it.
 const STREAM: usize = 40 << 10;
 /// What a field of a head holds besides its text.
@@ -40,6 +46,8 @@ pub(crate) struct UnderWay {
     pub(crate) streams: Bound,
     /// Of encoders.
     pub(crate) encoders: Room,
+    /// Of what programs of snippets make.
+    pub(crate) programs: Room,
 }
 
 impl Default for UnderWay {
@@ -49,6 +57,7 @@ impl Default for UnderWay {
             threads: AtomicUsize::new(1),
             streams: Bound::new(0),
             encoders: Room::new(0),
+            programs: Room::new(0),
         };
         all.bound(UNSAID);
         all
@@ -61,6 +70,7 @@ impl UnderWay {
         self.memory.store(memory, Ordering::Relaxed);
         self.streams.set(memory / STREAMS);
         self.encoders.set((memory / ENCODERS).min(MOST_ENCODERS));
+        self.programs.set(memory / PROGRAMS);
     }
 
     /// So many threads share it.
@@ -200,9 +210,51 @@ impl Drop for Encoding {
     }
 }
 
+/// What programs of snippets hold of a request, until it ends.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    connection: Rc<Connection>,
+    loan: Loan,
+}
+
+impl Programs {
+    /// Room for what programs of this namespace have made of a request, `size` bytes in all, besides what was `held`
+    /// before; whether there is some.
+    pub(crate) fn hold(
+        held: &mut Option<Self>,
+        all: &UnderWay,
+        connection: &Rc<Connection>,
+        namespace: &Arc<str>,
+        size: usize,
+    ) -> bool {
+        let has = held.as_ref().map_or(FREE as u64, |held| held.loan.size() + FREE as u64);
+        let more = (size as u64).saturating_sub(has);
+        if more == 0 {
+            return true;
+        }
+        let more = more.next_multiple_of(PIECE as u64);
+        let held = held.get_or_insert_with(|| Self {
+            connection: connection.clone(),
+            loan: all.programs.lend(namespace),
+        });
+        let fits = held.loan.grow(more).is_some();
+        if fits {
+            held.connection.control.under_way.hold(usize::try_from(more).unwrap_or(usize::MAX));
+        }
+        fits
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        let size = usize::try_from(self.loan.size()).unwrap_or(usize::MAX);
+        self.connection.control.under_way.release(size);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, STREAM, Stream, UnderWay, WORTH, heaviest};
+    use super::{Encoding, FREE, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest};
     use crate::connection::Connection;
     use std::cell::Cell;
     use std::net::{Ipv4Addr, SocketAddr};
@@ -282,6 +334,28 @@ mod tests {
         assert_eq!(more.len(), 1, "and no more than that");
         drop((held, little, more));
         assert_eq!((all.streams.now().0, greedy.control.under_way.held()), (0, 0));
+    }
+
+    #[test]
+    fn programs_of_snippets_have_a_bound_for_all_and_for_a_namespace() {
+        let all = UnderWay::default();
+        all.bound(64 * PIECE as u64);
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let one = connection();
+        let hold =
+            |held: &mut _, namespace, size| Programs::hold(held, &all, &one, namespace, size);
+        let mut little = None;
+        assert!(hold(&mut little, &a, FREE) && little.is_none(), "a little is always there");
+        let mut held = None;
+        assert!(hold(&mut held, &a, FREE + 1) && hold(&mut held, &a, FREE + PIECE));
+        assert_eq!(one.control.under_way.held(), PIECE, "one piece for both");
+        let mut others: Vec<_> = (0..9).map(|_| None).collect();
+        let count =
+            others.iter_mut().filter_map(|held| hold(held, &a, 2 * FREE).then_some(())).count();
+        assert_eq!(count, 3, "half of it for a namespace");
+        assert!(hold(&mut None, &b, 2 * FREE), "and something for others");
+        drop((held, others));
+        assert_eq!((all.programs.now().0, one.control.under_way.held()), (0, 0));
     }
 
     #[test]

@@ -48,8 +48,9 @@ pub(crate) use text::AllPlain;
 pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
-use crate::exchange::{CountedFor, Exchange};
+use crate::exchange::{CountedFor, Exchange, Place};
 use crate::forwarded::Forwarded;
+use crate::under_way::Programs;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
@@ -80,6 +81,8 @@ pub(crate) struct Running {
     pub connection_limit: &'static str,
     /// What settings have made of it.
     pub(crate) of_request: OfRequest,
+    /// What of it counts among what requests hold.
+    held: Option<Programs>,
 }
 
 /// What settings have made of one request.
@@ -168,11 +171,19 @@ pub(crate) fn with_state<T>(
     let tables = exchange.generation.tables.clone();
     let (done, mut state) = work(exchange, state, &tables);
     exchange.steps = std::mem::replace(&mut state.steps_of_patterns, Steps::new(0));
-    if let Some(running) = &mut exchange.snippet {
-        running.state = state;
-    }
+    let has_room = give_back(exchange, state);
     match done {
+        Ok(_) if !has_room => Err(Error::SnippetsHoldAll(exchange.host.to_string())),
         Ok(done) => Ok(Some(done)),
         Err(Exceeded) => Err(Error::SnippetTooHard(exchange.host.to_string())),
     }
+}
+
+/// Puts the state of a request back; whether there is room for what it holds now.
+fn give_back(exchange: &mut Exchange, state: State) -> bool {
+    let Some(running) = &mut exchange.snippet else { return true };
+    running.state = state;
+    let owner = exchange.place.as_ref().and_then(Place::owner).cloned().unwrap_or_default();
+    let (all, size) = (exchange.worker.under_way(), running.state.held());
+    Programs::hold(&mut running.held, all, &exchange.connection, &owner, size)
 }

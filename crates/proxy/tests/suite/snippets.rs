@@ -11,6 +11,8 @@ use proxy::{Native, Question, explain};
 use snippet::{Context, Names, Snippet, understand};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
+use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -419,6 +421,45 @@ async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
     assert!(get(&native, "/", &hard).await.starts_with("HTTP/1.1 500"));
     assert_eq!(told(&native, "/").await, "403 page");
     assert_eq!(told(&native, "/other").await, "200 main: GET /other");
+}
+
+#[tokio::test]
+async fn what_programs_hold_of_requests_under_way_has_a_bound_and_is_given_back() {
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = silent.local_addr().expect("bound");
+    let (coming, mut came) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = silent.accept().await {
+            let _ = coming.send(tcp);
+        }
+    });
+    let snippet = format!("set $long \"{}\";", "$http_x".repeat(8)).leak();
+    let native = start(&Host::of("", snippet).configuration(address)).await;
+    // An eighth of it for all, half of that for a namespace: four times 64k.
+    native.bound_memory(4 << 20);
+    let request = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX: {}\r\n\r\n", "x".repeat(7_500));
+    let (mut clients, mut upstreams) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        let mut tcp = bed::connect(&native).await;
+        tcp.write_all(request.as_bytes()).await.expect("written");
+        clients.push(tcp);
+        upstreams.push(came.recv().await.expect("it is sent on"));
+    }
+    let small = b"GET / HTTP/1.1\r\nHost: a.test\r\nX: x\r\nConnection: close\r\n\r\n";
+    let large = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    assert_eq!(native.under_way()[2], (256 << 10, 512 << 10, 0));
+    assert!(talk(&native, large.as_bytes()).await.starts_with("HTTP/1.1 503"));
+    drop((upstreams, clients));
+    let others = tokio::spawn(async move { while came.recv().await.is_some() {} });
+    assert!(talk(&native, small).await.starts_with("HTTP/1.1 502"), "nobody answers there");
+    assert!(
+        talk(&native, large.as_bytes()).await.starts_with("HTTP/1.1 502"),
+        "there is room again"
+    );
+    // The last request ends a moment after its answer.
+    let ended = || async { (native.under_way()[2] == (0, 512 << 10, 1)).then_some(()) };
+    eventually(Duration::from_secs(10), ended).await.expect("all is given back");
+    others.abort();
 }
 
 #[tokio::test]

@@ -113,6 +113,13 @@ impl State {
         (self.rewritten, self.requeried) = (rewritten, requeried);
     }
 
+    /// Bytes that programs have made of the request and that it holds: variables, fields, the path, the query, groups of
+    /// expressions.
+    pub fn held(&self) -> usize {
+        let groups: usize = self.captures.iter().map(String::len).sum();
+        self.bytes + self.fields + self.path.len() + self.query.len() + groups
+    }
+
     /// A variable that a program or an authenticator has set.
     pub fn own(&self, name: &str) -> Option<&str> {
         self.own.iter().find(|own| &*own.name.0 == name).map(|own| own.value.as_str())
