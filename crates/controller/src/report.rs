@@ -95,9 +95,8 @@ impl Reporter {
         before: &Configuration,
         after: &Configuration,
         changes: &Changes,
-        snapshot: &Snapshot,
     ) {
-        for line in self.lost(before, after, changes, snapshot) {
+        for line in self.lost(before, after, changes) {
             tracing::warn!("{line}");
         }
     }
@@ -107,7 +106,6 @@ impl Reporter {
         before: &Configuration,
         after: &Configuration,
         changes: &Changes,
-        snapshot: &Snapshot,
     ) -> Vec<String> {
         let is_served = |all: &Configuration, id: &UpstreamId| {
             let upstream = all.upstreams.get(id)?;
@@ -118,7 +116,8 @@ impl Reporter {
         });
         let mut lines = Vec::new();
         for id in lost {
-            if self.told.take(namespace_of(id.as_str(), snapshot)) {
+            let namespace = before.upstreams.get(id).map(|one| one.namespace.clone());
+            if self.told.take(namespace.unwrap_or_default()) {
                 let line = format!(
                     "upstream {id} has lost all its endpoints: its requests are answered 503"
                 );
@@ -164,18 +163,6 @@ impl Reporter {
         self.known = problems.clone();
         lines
     }
-}
-
-/// The namespace of the Service that an upstream is named after, `namespace-service-port`; empty where it has none.
-fn namespace_of(id: &str, snapshot: &Snapshot) -> Arc<str> {
-    let dashes: Vec<usize> = id.match_indices('-').map(|(at, _)| at).collect();
-    let pairs = dashes
-        .iter()
-        .enumerate()
-        .flat_map(|(index, first)| dashes[index + 1..].iter().map(|second| (*first, *second)));
-    let keys = pairs.map(|(first, second)| ObjectKey::new(&id[..first], &id[first + 1..second]));
-    let mut known = keys.filter(|key| snapshot.services.contains_key(key));
-    known.next().map(|key| key.namespace).unwrap_or_default()
 }
 
 fn closing((namespace, left_out): (Arc<str>, usize), told: &str) -> (Level, String) {
@@ -326,7 +313,6 @@ mod tests {
     use model::{
         Changes, Configuration, Endpoints, Kind, Origin, Problem, Severity, Upstream, UpstreamId,
     };
-    use objects::Snapshot;
     use std::sync::Arc;
     use std::time::Duration;
     use tracing::Level;
@@ -406,24 +392,28 @@ mod tests {
 
     #[test]
     fn an_upstream_that_loses_all_its_endpoints_is_told_once() {
-        let with = |endpoints: Endpoints| {
+        let with = |endpoints: Endpoints, namespace: &str| {
             let id = UpstreamId::new("shop-web-80");
             let (endpoints, external) = (Arc::new(endpoints), None);
-            let upstream = Upstream { id: id.clone(), endpoints, external, namespace: "".into() };
+            let namespace = namespace.into();
+            let upstream = Upstream { id: id.clone(), endpoints, external, namespace };
             let mut all = Configuration::default();
             all.upstreams.insert(id, Arc::new(upstream));
             all
         };
         let address = "192.0.2.1:80".parse().expect("an address");
-        let full = with(Endpoints { ready: vec![address], ..Endpoints::default() });
-        let empty = with(Endpoints::default());
+        let full = |namespace: &str| {
+            with(Endpoints { ready: vec![address], ..Endpoints::default() }, namespace)
+        };
+        let (other, full) = (full("shop-web"), full("shop"));
+        let empty = with(Endpoints::default(), "shop");
         let changes =
             Changes { upstreams: vec![UpstreamId::new("shop-web-80")], ..Changes::default() };
-        let (mut reporter, snapshot) = (Reporter::default(), Snapshot::default());
-        let mut lost =
-            |before: &_, after: &_| reporter.lost(before, after, &changes, &snapshot).len();
+        let mut reporter = Reporter::default();
+        let mut lost = |before: &_, after: &_| reporter.lost(before, after, &changes).len();
         assert_eq!((lost(&full, &empty), lost(&empty, &empty), lost(&empty, &full)), (1, 0, 0));
         assert_eq!((0..2 * LINES).map(|_| lost(&full, &empty)).sum::<usize>(), LINES - 1);
+        assert_eq!(lost(&other, &empty), 1, "the lines of whose Service it is");
     }
 
     #[test]

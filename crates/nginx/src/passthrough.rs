@@ -2,23 +2,27 @@
 //! are, all others to nginx, with a PROXY header that says who the client is (compat/behaviour.md section 19).
 
 use crate::names::Names;
-use model::{Configuration, ServerName};
+use model::{Configuration, ServerName, Upstream, UpstreamId};
 use sockets::{BACKLOG, Opening};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Places;
 use stream::client_hello::{self, Wish};
 use stream::proxy_protocol::{self, Announced};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
 const TRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a client may stay once nginx has ended its connection.
+const LINGER: Duration = Duration::from_secs(30);
 
 /// What every connection is judged by.
 #[derive(Clone, Debug)]
@@ -29,8 +33,10 @@ pub(crate) struct Common {
     pub names: Arc<Names>,
     /// Where nginx takes TLS.
     pub inner: PathBuf,
-    /// Connections at most: each takes two file descriptors.
+    /// Connections at most whose ClientHello is read or that nginx has: each takes two file descriptors.
     pub places: Arc<Semaphore>,
+    /// Connections at most that pass nginx by.
+    pub carried: Places,
 }
 
 /// Binds the port on these addresses.
@@ -47,19 +53,26 @@ impl Common {
     /// Takes connections until the process ends.
     pub(crate) async fn accept(self, listener: TcpListener) {
         loop {
-            let Ok(environment) = self.places.clone().acquire_owned().await else { return };
-            let (tcp, peer) = sockets::accept(&listener, |_| ()).await;
+            let Ok(place) = self.places.clone().acquire_owned().await else { return };
+            let (tcp, peer) = sockets::accept(&listener, |error| {
+                tracing::error!(%error, "a TLS connection cannot be accepted");
+            })
+            .await;
             let front = self.clone();
             tokio::spawn(async move {
-                if let Err(error) = front.carry(tcp, peer).await {
+                if let Err(error) = front.carry(tcp, peer, place).await {
                     tracing::debug!(%peer, %error, "a TLS connection broke off");
                 }
-                drop(environment);
             });
         }
     }
 
-    async fn carry(&self, mut tcp: TcpStream, peer: SocketAddr) -> io::Result<()> {
+    async fn carry(
+        &self,
+        mut tcp: TcpStream,
+        peer: SocketAddr,
+        place: OwnedSemaphorePermit,
+    ) -> io::Result<()> {
         tcp.set_nodelay(true)?;
         let configuration = self.serving.borrow().clone();
         let limits = &configuration.global.limits;
@@ -69,9 +82,18 @@ impl Common {
             Some(Announced { source: peer, destination: tcp.local_addr()? })
         };
         match timeout(limits.header_timeout, client_hello::peek(&tcp)).await?? {
-            Wish::Name(name) if self.passes(&configuration, &name) => {
-                let mut upstream = self.upstream(&configuration, &name).await?;
-                Box::pin(stream::pipe(&mut tcp, &mut upstream, None)).await
+            Wish::Name(name) if let Some(id) = passed_to(&configuration, &name) => {
+                let upstream = configuration.upstreams.get(id);
+                let namespace = upstream.map(|one| one.namespace.clone()).unwrap_or_default();
+                let at = tcp.local_addr()?;
+                let held = self.carried.wait(&namespace, at, peer.ip()).await;
+                let held = held.ok_or(io::ErrorKind::QuotaExceeded)?;
+                drop(place);
+                let mut upstream = self.connect(&name, upstream).await?;
+                tokio::select! {
+                    carried = Box::pin(held.pipe(tcp, &mut upstream, None)) => carried,
+                    () = held.lost() => Err(io::ErrorKind::QuotaExceeded.into()),
+                }
             }
             Wish::Name(_) | Wish::Nothing | Wish::Unknown => {
                 let mut nginx = UnixStream::connect(&self.inner).await?;
@@ -80,20 +102,12 @@ impl Common {
                     None => "PROXY UNKNOWN\r\n".to_owned(),
                 };
                 nginx.write_all(line.as_bytes()).await?;
-                Box::pin(stream::pipe(&mut tcp, &mut nginx, None)).await
+                Box::pin(stream::pipe_until_over(&mut tcp, &mut nginx, LINGER)).await
             }
         }
     }
 
-    fn passes(&self, configuration: &Configuration, name: &str) -> bool {
-        let server = configuration.servers.get(&ServerName::new(name));
-        server.is_some_and(|server| server.passthrough.is_some())
-    }
-
-    async fn upstream(&self, configuration: &Configuration, name: &str) -> io::Result<TcpStream> {
-        let server = configuration.servers.get(&ServerName::new(name));
-        let id = server.and_then(|server| server.passthrough.as_ref());
-        let upstream = id.and_then(|id| configuration.upstreams.get(id));
+    async fn connect(&self, name: &str, upstream: Option<&Arc<Upstream>>) -> io::Result<TcpStream> {
         let endpoints = upstream.map(|one| self.names.endpoints(one)).unwrap_or_default();
         let mut usable = endpoints.usable().iter().copied().cycle();
         // Whose turn it is matters little here: connections live long.
@@ -104,4 +118,9 @@ impl Common {
             tracing::warn!(host = name, %error, "nobody takes a TLS connection");
         })
     }
+}
+
+/// Where connections for a host go that passes nginx by.
+fn passed_to<'a>(configuration: &'a Configuration, host: &str) -> Option<&'a UpstreamId> {
+    configuration.servers.get(&ServerName::new(host))?.passthrough.as_ref()
 }

@@ -25,7 +25,7 @@ mod udp;
 pub use door::{addresses, open};
 pub use names::{Following, Resolver};
 pub use order::{Order, Whose};
-pub use pipe::{Patience, pipe};
+pub use pipe::{Patience, pipe, pipe_until_over};
 pub use places::{Held, Places};
 pub use reach::connect;
 pub use streams::Streams;

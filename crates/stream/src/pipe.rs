@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// How long nothing may move before a connection ends; none is forever.
@@ -34,6 +35,64 @@ pub async fn pipe(
         if last + idle <= Instant::now() {
             return Err(io::ErrorKind::TimedOut.into());
         }
+    }
+}
+
+/// Carries bytes both ways as [`pipe`] does, towards a server that ends a connection in its own time: once it has, the
+/// client has so long to take the rest and to end it, too.
+pub async fn pipe_until_over(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    server: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    linger: Duration,
+) -> io::Result<()> {
+    let over = Notify::new();
+    let mut server = Ending { inner: server, over: &over };
+    let too_late = async {
+        over.notified().await;
+        tokio::time::sleep(linger).await;
+    };
+    tokio::select! {
+        copied = copy_bidirectional(client, &mut server) => copied.map(|_| ()),
+        () = too_late => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// A connection whose end is told, as far as it is read.
+struct Ending<'a, S> {
+    inner: &'a mut S,
+    over: &'a Notify,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Ending<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut *self.inner).poll_read(cx, buffer);
+        if read.is_ready() && buffer.filled().len() == before && buffer.remaining() > 0 {
+            self.over.notify_one();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Ending<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.inner).poll_shutdown(cx)
     }
 }
 
@@ -90,7 +149,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::pipe;
+    use super::{pipe, pipe_until_over};
     use std::io::ErrorKind;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
@@ -126,6 +185,24 @@ mod tests {
         let error = piping.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(begin.elapsed() >= Duration::from_secs(18), "{:?}", begin.elapsed());
+        drop(client);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_stays_when_the_server_has_ended_is_ended_and_who_is_idle_before_is_not() {
+        let ((mut client, mut near), (mut far, mut server)) = (duplex(64), duplex(64));
+        let begin = tokio::time::Instant::now();
+        let (hour, linger) = (Duration::from_secs(3600), Duration::from_secs(30));
+        let piping =
+            tokio::spawn(async move { pipe_until_over(&mut near, &mut far, linger).await });
+        tokio::time::sleep(hour).await;
+        server.write_all(b"the end").await.unwrap();
+        drop(server);
+        let mut seen = String::new();
+        client.read_to_string(&mut seen).await.unwrap();
+        assert_eq!(seen, "the end");
+        let error = piping.await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), begin.elapsed()), (ErrorKind::TimedOut, hour + linger));
         drop(client);
     }
 }

@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use stream::Resolver;
+use stream::{Places, Resolver};
 use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
@@ -36,6 +36,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
+/// One in so many of them passes nginx by.
+const CARRIED_SHARE: usize = 4;
 /// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
 const LOOK: Duration = Duration::from_secs(1);
 /// The shortest and the longest pause before nginx is started again.
@@ -518,11 +520,13 @@ impl Inner {
         let addresses: Vec<SocketAddr> =
             addresses.into_iter().map(|ip| SocketAddr::new(ip, environment.https_port)).collect();
         let most = usize::try_from(environment.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
+        let carried = most / CARRIED_SHARE;
         let front = passthrough::Common {
             serving: self.serving.subscribe(),
             names: self.names.clone(),
             inner: environment.inner(),
-            places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
+            places: Arc::new(Semaphore::new((most - carried).clamp(1, Semaphore::MAX_PERMITS))),
+            carried: Places::new(carried),
         };
         let failed = |error| StartError::Bind(environment.https_port, error);
         for listener in passthrough::bind(&addresses).map_err(failed)? {
