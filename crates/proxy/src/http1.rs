@@ -273,12 +273,18 @@ async fn upgrade(
     written: bool,
     head_size: u64,
 ) -> Option<Rc<Client>> {
-    let (Ok(upgraded), true) = (body.into_upgraded(), written) else { return None };
     exchange.release_body();
+    let (Ok(upgraded), true) = (body.into_upgraded(), written) else {
+        phases::finish(exchange, 0);
+        return None;
+    };
     let control = client.control.clone();
     let websocket = exchange.request.headers.text("upgrade");
     let websocket = websocket.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
-    let client = Rc::into_inner(client)?;
+    let Some(client) = Rc::into_inner(client) else {
+        phases::finish(exchange, 0);
+        return None;
+    };
     let Tunnel { received, sent } = tunnel(client, upgraded, &control, websocket).await;
     exchange.log.sent = head_size + sent;
     exchange.log.body_sent = sent;

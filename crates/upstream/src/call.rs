@@ -1,6 +1,7 @@
 //! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
+use crate::retry::{is_idempotent, tries_left};
 use crate::{Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
 use http::{Method, StatusCode};
 use imbl::OrdMap;
@@ -105,9 +106,8 @@ pub async fn call(
     tries: &mut Vec<Rc<Try>>,
 ) -> Result<Response, CallError> {
     let retries = &call.policy.retries;
-    let allowed = if retries.tries == 0 { u32::MAX } else { retries.tries } as usize;
-    let most = way.group.endpoints().usable().len().clamp(1, allowed);
-    let (mut failed_tries, mut stale) = (0, 0);
+    let endpoints = way.group.endpoints().usable().len();
+    let (started, mut failed_tries, mut stale) = (wire::now(), 0, 0);
     loop {
         let nobody = || CallError::NoEndpoints(way.group.id.clone());
         let address = way.group.pick().ok_or_else(nobody)?;
@@ -133,14 +133,16 @@ pub async fn call(
             Err(failed) => failed,
         };
         journal.failed(failed.error.status());
-        let repeatable = failed.is_repeatable(call.method.is_idempotent());
+        let repeatable = failed.is_repeatable(is_idempotent(call.method, retries));
         if repeatable && failed.is_no_try(stale) {
             stale += 1;
             tries.pop();
             continue;
         }
         failed_tries += 1;
-        if failed_tries >= most || !repeatable || !failed.error.retry(retries) {
+        let more =
+            failed_tries < endpoints && tries_left(failed_tries + stale as usize, retries, started);
+        if !(more && repeatable && failed.error.retry(retries)) {
             return Err(CallError::Failed(failed.error));
         }
     }

@@ -1,49 +1,44 @@
 //! What was found right before, as keyed hashes: bounded, without locks, one for each thread.
 
-use foldhash::fast::RandomState;
+use lru::LruCache;
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::num::NonZeroUsize;
 
-/// Entries of each of the two halves.
-const HALF: usize = 4096;
+/// Entries.
+const MOST: NonZeroUsize = NonZeroUsize::new(8192).expect("it is not zero");
 
 /// A keyed hash of a stored password and one that was found to belong to it. Since the stored one is part of it, an
 /// entry is never found again once its Secret has changed.
 pub(crate) type Tag = [u8; 32];
 
-/// The last passwords that were found right: at least [`HALF`], at most twice as many.
-#[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    halves: RefCell<[HashSet<Tag, RandomState>; 2]>,
+/// The last passwords that were found right: those used longest ago are forgotten.
+#[derive(Debug)]
+pub(crate) struct Remembered(RefCell<LruCache<Tag, ()>>);
+
+impl Default for Remembered {
+    fn default() -> Self {
+        // It takes memory as it fills.
+        let mut all = LruCache::unbounded();
+        all.resize(MOST);
+        Self(RefCell::new(all))
+    }
 }
 
 impl Remembered {
     /// Whether this was found right before.
     pub(super) fn has(&self, tag: &Tag) -> bool {
-        let [young, old] = &mut *self.halves.borrow_mut();
-        if young.contains(tag) {
-            return true;
-        }
-        let found = old.remove(tag);
-        if found {
-            young.insert(*tag);
-        }
-        found
+        self.0.borrow_mut().get(tag).is_some()
     }
 
-    /// Remembers what was found right; of more than fit, those used longest ago are forgotten.
+    /// Remembers what was found right.
     pub(super) fn keep(&self, tag: Tag) {
-        let [young, old] = &mut *self.halves.borrow_mut();
-        if young.len() >= HALF {
-            *old = std::mem::take(young);
-        }
-        young.insert(tag);
+        self.0.borrow_mut().put(tag, ());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HALF, Remembered, Tag};
+    use super::{MOST, Remembered, Tag};
 
     fn tag(number: usize) -> Tag {
         let mut tag = [0; 32];
@@ -53,12 +48,15 @@ mod tests {
 
     #[test]
     fn what_is_used_stays_and_the_rest_is_forgotten() {
-        let remembered = Remembered::default();
-        for number in 0..20 * HALF {
+        let (remembered, most) = (Remembered::default(), MOST.get());
+        for number in 0..4 * most {
             remembered.keep(tag(number));
             assert!(remembered.has(&tag(0)), "{number}");
         }
-        let kept = (0..20 * HALF).filter(|number| remembered.has(&tag(*number))).count();
-        assert!((HALF..=2 * HALF + 1).contains(&kept), "{kept}");
+        // Whoever uses all of it again and again makes no more of it.
+        for _ in 0..3 {
+            let kept = (0..4 * most).filter(|number| remembered.has(&tag(*number))).count();
+            assert_eq!(kept, most);
+        }
     }
 }

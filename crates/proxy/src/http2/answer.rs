@@ -194,14 +194,21 @@ impl Turn {
     }
 
     /// Answers what is no request, or what there is no room for.
-    pub(super) async fn turn_away(self, status: StatusCode) {
+    pub(super) async fn turn_away(self, mut exchange: Exchange, status: StatusCode) {
+        let page = error_page(status);
+        exchange.log.status = status.as_u16();
         let mut answer = http::Response::new(());
         *answer.status_mut() = status;
         answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
         if let Ok(mut sending) = self.stream.answer(answer, false) {
+            let size = page.len() as u64;
             // The client may have gone already.
-            let _ = sending.send_data(self.held.piece(error_page(status)), true);
+            if sending.send_data(self.held.piece(page), true).is_ok() {
+                (exchange.log.sent, exchange.log.body_sent) = (size, size);
+            }
         }
+        phases::finish(&mut exchange, 0);
+        drop(exchange);
         self.stream.discard_rest().await;
     }
 }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 use wire::http2::{Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
-use wire::{Io, Request, Timer, lane};
+use wire::{Io, Request, Timer, Version, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -226,9 +226,6 @@ impl Streams {
         {
             self.end(session);
         }
-        let request = request.and_then(|request| {
-            if under_way.is_none() { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(request) }
-        });
         let load = self.load.clone();
         let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
         let (connection, worker) = (self.connection.clone(), self.worker.clone());
@@ -237,9 +234,18 @@ impl Streams {
             let _witness = worker.witness(connection.peer, connection.serial);
             match request {
                 Ok(request) => {
-                    turn.serve(Exchange::new(*request, connection, worker, generation)).await;
+                    let exchange = Exchange::new(*request, connection, worker, generation);
+                    if under_way.is_some() {
+                        turn.serve(exchange).await;
+                    } else {
+                        turn.turn_away(exchange, StatusCode::SERVICE_UNAVAILABLE).await;
+                    }
                 }
-                Err(status) => turn.turn_away(status).await,
+                Err(status) => {
+                    let mut exchange = Exchange::refused(b"", connection, worker, generation);
+                    exchange.request.version = Version::Http2;
+                    turn.turn_away(exchange, status).await;
+                }
             }
             drop((load, under_way));
         })));

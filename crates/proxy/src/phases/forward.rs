@@ -10,18 +10,12 @@ use crate::exchange::Exchange;
 use crate::retry_budgets::Whose;
 use crate::snippet::Level;
 use crate::variables;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use model::policy::{Condition, Policy, Protocol, Retries};
 use std::rc::Rc;
-use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use upstream::{self, Failed, Head, Outgoing, Target, Try, TryError};
+use upstream::{self, Failed, Head, Outgoing, Target, Try, TryError, is_idempotent, tries_left};
 use wire::{Body, Response, Source};
-
-/// Tries where `proxy-next-upstream-tries` is 0.
-const MANY: u32 = 32;
-/// Tries of a request, however many are asked for: one request of a stranger costs no more.
-const MOST: u32 = 101;
 
 /// Tries that cost an upstream nothing and that every route has, with or without `retry`.
 const FREE: usize = 3;
@@ -305,34 +299,8 @@ struct Attempt<'a> {
     journal: &'a Rc<Try>,
 }
 
-fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
-    let allowed = if retries.tries == 0 { MANY } else { retries.tries.min(MOST) };
-    let in_time = retries.timeout == Duration::ZERO || wire::since(started) < retries.timeout;
-    !retries.conditions.is_empty() && in_time && made < allowed as usize
-}
-
 /// Whether the status of an answer counts as a failed try.
 fn asks_for_another(exchange: &Exchange, response: &Response, retries: &Retries) -> bool {
     retries.conditions.contains(&Condition::Status(response.status.as_u16()))
         && is_idempotent(&exchange.request.method, retries)
-}
-
-/// POST, LOCK and PATCH are not sent twice unless that was asked for.
-fn is_idempotent(method: &Method, retries: &Retries) -> bool {
-    retries.conditions.contains(&Condition::NonIdempotent)
-        || !(*method == Method::POST || *method == Method::PATCH || method.as_str() == "LOCK")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{MOST, Retries, tries_left};
-
-    #[test]
-    fn a_request_has_a_bounded_number_of_tries_whatever_is_asked_for() {
-        let retries = |tries| Retries { tries, ..Retries::default() };
-        let last = |tries| {
-            (1..1000).take_while(|made| tries_left(*made, &retries(tries), wire::now())).last()
-        };
-        assert_eq!([last(0), last(3), last(100_000)], [Some(31), Some(2), Some(MOST as usize - 1)]);
-    }
 }

@@ -3,11 +3,12 @@
 use crate::bed::{MAIN, answering, configuration, connect, read_to_end, start, talk, with_global};
 use crate::serve::{INTERIM, NOTHING, in_two_steps};
 use bytes::Bytes;
+use engine::Engine;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
 use http::{HeaderMap, Method, Request, StatusCode};
 use model::policy::{Policy, Protocol};
-use model::{Global, KeepAlive};
+use model::{Global, KeepAlive, LogFormat, LogTarget, Logs, Template};
 use proxy::{Native, Pressure};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -110,6 +111,30 @@ async fn what_nobody_understands_is_refused_as_over_http1() {
     assert_eq!(status(trace).await, StatusCode::METHOD_NOT_ALLOWED);
     let (plain, _) = send(&mut client, Method::GET, &[], true);
     assert_eq!(status(plain).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_is_turned_away_is_logged_as_over_http1() {
+    let (address, _seen) = answering(NOTHING).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("access.log");
+    let logs = Logs {
+        access: LogTarget::File(file.to_str().expect("it is text").to_owned()),
+        ..Logs::default()
+    };
+    let template = Template::parse("$status $server_protocol").expect("known variables");
+    let log_format = LogFormat { template, ..LogFormat::default() };
+    let native =
+        start(&with_global(address, Global { logs, log_format, ..Global::default() })).await;
+    let mut client = client(&native).await;
+    let (odd, _) = send(&mut client, Method::GET, &[("host", "b.test/")], true);
+    assert_eq!(status(odd).await, StatusCode::BAD_REQUEST);
+    native.bound_memory(0);
+    let (no_room, _) = send(&mut client, Method::GET, &[], true);
+    assert_eq!(status(no_room).await, StatusCode::SERVICE_UNAVAILABLE);
+    native.drain(Duration::from_secs(5)).await;
+    let log = std::fs::read_to_string(file).expect("the log is a file");
+    assert_eq!(log, "400 HTTP/2.0\n503 HTTP/2.0\n");
 }
 
 /// A gRPC service that says which trailers it got.

@@ -439,6 +439,24 @@ async fn what_no_two_readers_agree_about_is_refused_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
+async fn a_request_has_four_empty_lines_before_it_at_most_however_they_come() {
+    let (address, _) = answering(OK).await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    for (lines, status) in [(4, "200"), (9, "400")] {
+        let mut tcp = connect(&native).await;
+        tcp.set_nodelay(true).expect("it is connected");
+        for _ in 0..lines {
+            // Whatever was refused meanwhile is read below.
+            let _ = tcp.write_all(b"\r\n").await;
+            tokio::task::yield_now().await;
+        }
+        let _ = tcp.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+        let answer = read_until(&mut tcp, "\r\n\r\n").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{lines}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_comes_over_http_2_goes_on_while_its_answer_flows() {
     let (address, _) = echo(CHUNKED).await;
     let native = start(&configuration(vec![address], streaming())).await;

@@ -494,7 +494,7 @@ async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
 /// Asks until somebody listens, or until nobody does.
 async fn until_open(port: u16, open: bool) {
     let look = || async { (get_at(port, "x", "/").await.is_some() == open).then_some(()) };
-    testkit::eventually(bed::PATIENCE, look).await.expect("the port follows");
+    eventually(bed::PATIENCE, look).await.expect("the port follows");
 }
 
 #[tokio::test]

@@ -95,14 +95,14 @@ impl Client {
         sizes: (usize, usize),
     ) -> impl Future<Output = Result<Bytes, NoHead>> {
         self.debt.begin(&self.control.owed);
-        let mut scanned = 0;
+        let (mut scanned, mut empty_lines) = (0, EMPTY_LINES);
         let mut started = !self.buffer.borrow().is_empty();
         self.timer.reset(if started { limit } else { idle });
         let (mut turn, mut looked) = (None, false);
         // Not an async function, which would hold its arguments twice: it is what an idle connection consists of.
         poll_fn(move |cx| {
             loop {
-                if let Some(found) = self.take_head(&mut scanned, sizes) {
+                if let Some(found) = self.take_head(&mut scanned, &mut empty_lines, sizes) {
                     return Poll::Ready(found);
                 }
                 match self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut()) {
@@ -134,15 +134,17 @@ impl Client {
     fn take_head(
         &self,
         scanned: &mut usize,
+        empty_lines: &mut usize,
         (line, total): (usize, usize),
     ) -> Option<Result<Bytes, NoHead>> {
         let mut buffer = self.buffer.borrow_mut();
         if *scanned == 0 {
             let empty = buffer
                 .chunks_exact(2)
-                .take(EMPTY_LINES)
+                .take(*empty_lines)
                 .take_while(|pair| *pair == b"\r\n")
                 .count();
+            *empty_lines -= empty;
             buffer.advance(2 * empty);
         }
         match head_end(&buffer, *scanned) {
