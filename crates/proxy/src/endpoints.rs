@@ -1,6 +1,7 @@
 //! How it goes at each endpoint, and why requests of a route failed last: failures are always noted, all else is
 //! counted only while somebody looks.
 
+use crate::brief::brief;
 use model::{Location, PathKind, ServerName};
 use std::collections::HashMap;
 use std::fmt;
@@ -135,7 +136,7 @@ impl Watched {
                 return;
             }
         }
-        let failure = Failure { at: SystemTime::now(), noted: now, why: why.to_string() };
+        let failure = Failure { at: SystemTime::now(), noted: now, why: brief(why) };
         failures.each.insert(address, failure);
     }
 
@@ -152,7 +153,7 @@ impl Watched {
         if routes.len() >= MOST && !routes.contains_key(&key) {
             routes.clear();
         }
-        routes.insert(key, (SystemTime::now(), why.to_string()));
+        routes.insert(key, (SystemTime::now(), brief(why)));
     }
 
     /// Why a request of a route failed last.

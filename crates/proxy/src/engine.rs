@@ -322,8 +322,12 @@ impl Native {
 
     /// Lets logs and whoever waits for it follow the settings of the process.
     fn follow(&self, global: &Arc<Global>) {
-        self.access_log.follow(&global.logs.access);
-        self.error_log.follow(&global.logs.error);
+        let is_shadow = self.shared.listening.shadow().is_some();
+        // What only thinks through copies of requests sends nothing to anybody.
+        let stays = |target: &LogTarget| !(is_shadow && matches!(target, LogTarget::Syslog(_)));
+        let target = |asked: &LogTarget, own| if stays(asked) { asked.clone() } else { own };
+        self.access_log.follow(&target(&global.logs.access, LogTarget::Stdout));
+        self.error_log.follow(&target(&global.logs.error, LogTarget::Stderr));
         self.global.send_if_modified(|current| {
             let changed = *current != *global;
             current.clone_from(global);

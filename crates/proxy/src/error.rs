@@ -43,7 +43,9 @@ pub(crate) enum Error {
     #[error("the regular expressions of {0} take more steps than a request may")]
     TooHard(String),
     /// A text of an Ingress is too long with the values of its variables.
-    #[error("a text of {0} is longer than 64k with the values of its variables")]
+    #[error(
+        "a text of {0} is longer than 64k with the values of its variables, or all of them take more than a request may"
+    )]
     TextTooLong(String),
     /// A program or a text of a snippet exceeds its bounds.
     #[error("the snippets of host {0} take more steps, or make longer texts, than a request may")]

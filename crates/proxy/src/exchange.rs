@@ -8,12 +8,12 @@ use crate::limits::Slot;
 use crate::snippet::Running;
 use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
+use crate::variables::Texts;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
 use model::Steps;
 use model::policy::Protocol;
-use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -70,8 +70,8 @@ pub(crate) struct Exchange {
     pub interims: Option<Rc<Interims>>,
     /// What the regular expressions that it meets may take yet.
     pub steps: Steps,
-    /// Whether a text of it would have been longer than it may be.
-    pub overlong: Cell<bool>,
+    /// What texts of Ingresses with its variables have taken.
+    pub texts: Texts,
     /// What snippets know of it; none where none counts for its host.
     pub snippet: Option<Box<Running>>,
     /// What is noted for logs and metrics.
@@ -222,7 +222,7 @@ impl Exchange {
             _working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             interims: None,
             steps: Steps::default(),
-            overlong: Cell::new(false),
+            texts: Texts::default(),
             snippet: None,
             log: Log::default(),
             request,

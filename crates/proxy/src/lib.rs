@@ -8,6 +8,7 @@
 mod address;
 mod answer;
 mod authenticator;
+mod brief;
 mod compile;
 mod connection;
 mod credentials;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Lines in a minute about failed requests of one namespace. Of each way to be turned away there is one.
+/// Lines in a minute about failed requests of one namespace, and about rewritten paths. Of each way to be turned away there is one.
 const FAILURES: u64 = 600;
 /// How many namespaces and troubles are kept; who comes later shares one with the others.
 const KEPT: usize = 4096;
@@ -17,6 +17,8 @@ const KEPT: usize = 4096;
 pub(crate) enum About {
     /// A request that failed.
     Failure,
+    /// What became of its path, where `enable-rewrite-log` asks for it.
+    Rewrites,
     /// One that a limit of its namespace turned away, said so.
     Limit(&'static str),
     /// One that was turned away since the process has no more to give.
@@ -31,7 +33,7 @@ pub(crate) enum About {
 impl About {
     fn most(self) -> u64 {
         match self {
-            Self::Failure => FAILURES,
+            Self::Failure | Self::Rewrites => FAILURES,
             Self::Limit(_) | Self::Pressure | Self::Places | Self::Carried(_) => 1,
         }
     }
@@ -92,6 +94,10 @@ mod tests {
         assert_eq!(told.line_at(Some(&a), About::Failure, start), last);
         assert_eq!((count(&a, 1000, start), count(&b, 2, start)), (0, 2));
         assert_eq!(told.left_out(), 1000);
+        let rewrites = (0..2 * FAILURES)
+            .filter_map(|_| told.line_at(Some(&a), About::Rewrites, start))
+            .count();
+        assert_eq!(rewrites, FAILURES as usize, "they are no failures");
         let next = told.line_at(Some(&a), About::Failure, start + MINUTE);
         assert_eq!(next, Some(Line { left_out: 1000, is_last: false }));
     }

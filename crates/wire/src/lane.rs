@@ -20,6 +20,8 @@ use tokio::time::Instant;
 const FEW: usize = 4;
 /// A thread that has served one host alone for as long has nobody wait.
 const LATELY: Duration = Duration::from_secs(1);
+/// A turn in which tasks compute for longer has them wait all the same: whoever comes meanwhile is not seen.
+const LONG: Duration = Duration::from_millis(20);
 
 /// Whose hosts they are: owners take turns, and the hosts of each take its turns. Whoever has many hosts gets no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +81,9 @@ struct Road {
     /// The host that had a task last, and when that became another one.
     host: Cell<Lane>,
     changed: Cell<Option<Instant>>,
+    /// When this turn began, and whether it is a long one.
+    began: Cell<Option<Instant>>,
+    is_long: Cell<bool>,
     lanes: RefCell<Lanes>,
 }
 
@@ -180,7 +185,16 @@ impl Road {
         if went < FEW {
             self.went.set(went + 1);
         }
-        went < FEW || (self.is_one_host_s() && self.lanes.borrow().waiting == 0)
+        went < FEW
+            || (self.is_one_host_s() && !self.takes_long() && self.lanes.borrow().waiting == 0)
+    }
+
+    /// Whether tasks have had this turn for long.
+    fn takes_long(&self) -> bool {
+        let began = self.began.get().unwrap_or_else(Instant::now);
+        self.began.set(Some(began));
+        self.is_long.set(self.is_long.get() || began.elapsed() >= LONG);
+        self.is_long.get()
     }
 
     fn is_one_host_s(&self) -> bool {
@@ -207,6 +221,8 @@ impl Road {
     /// Begins a turn.
     fn begin(&self) {
         self.went.set(0);
+        self.began.set(Some(crate::now()));
+        self.is_long.set(false);
         let mut lanes = self.lanes.borrow_mut();
         let Lanes { all, empty, .. } = &mut *lanes;
         // Those of whom somebody waits are not looked at: they may be as many as there are namespaces.
@@ -219,8 +235,9 @@ impl Road {
 
     /// Begins a turn with those who wait.
     fn call(&self) -> Vec<Rc<Waiting>> {
+        let most = if self.is_one_host_s() && !self.takes_long() { usize::MAX } else { FEW };
+        crate::time_passes();
         self.begin();
-        let most = if self.is_one_host_s() { usize::MAX } else { FEW };
         let mut lanes = self.lanes.borrow_mut();
         let called: Vec<_> = std::iter::from_fn(|| lanes.next()).take(most).collect();
         self.went.set(called.len().min(FEW));
@@ -306,6 +323,8 @@ mod tests {
         begun: Rc<Cell<usize>>,
         went: Rc<RefCell<Vec<usize>>>,
         all: Vec<(Rc<Notify>, JoinHandle<()>)>,
+        /// What a task computes each time.
+        work: Duration,
     }
 
     impl Bed {
@@ -315,7 +334,7 @@ mod tests {
 
         fn add_in(&mut self, lane: Lane, host: usize, count: usize) {
             for _ in 0..count {
-                let (begun, went) = (self.begun.clone(), self.went.clone());
+                let (begun, went, work) = (self.begun.clone(), self.went.clone(), self.work);
                 let asked = Rc::new(Notify::new());
                 let comes = asked.clone();
                 let task = spawn_local(in_turn(async move {
@@ -323,6 +342,8 @@ mod tests {
                     begun.set(begun.get() + 1);
                     loop {
                         comes.notified().await;
+                        let since = std::time::Instant::now();
+                        while since.elapsed() < work {}
                         went.borrow_mut().push(host);
                     }
                 }));
@@ -450,6 +471,24 @@ mod tests {
                 let lanes = road.lanes.borrow();
                 assert!(lanes.all.is_empty() && lanes.empty.is_empty() && lanes.waiting == 0);
             });
+        });
+    }
+
+    #[test]
+    fn tasks_of_one_host_that_compute_for_long_wait_all_the_same() {
+        let builder = &mut Builder::new_current_thread();
+        let runtime = builder.enable_all().build_local(LocalOptions::default());
+        runtime.expect("it starts").block_on(async {
+            let mut bed = Bed { work: Duration::from_millis(10), ..Bed::default() };
+            bed.add(FLOODED, MANY);
+            bed.ask().await;
+            bed.until_went(MANY).await;
+            // As if it had been a while.
+            ROAD.with(|road| road.changed.set(None));
+            bed.ask().await;
+            yield_now().await;
+            let went = bed.went.borrow().len() - MANY;
+            assert!(went <= 2 * FEW, "{went} went before others could be seen");
         });
     }
 

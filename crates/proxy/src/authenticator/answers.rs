@@ -2,15 +2,19 @@
 
 use super::Said;
 use crate::crowds::Crowd;
-use foldhash::fast::RandomState;
+use lru::LruCache;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 /// Parts with a lock each.
 const PARTS: usize = 16;
-/// Bytes of half a part: 32 MiB in all.
-const HALF: usize = 1 << 20;
+/// Bytes of a part: 32 MiB in all. A namespace has half of it.
+const PART: usize = 2 << 20;
+/// What is forgotten at once where all is taken: who has most is looked for among all.
+const PIECE: usize = 64 << 10;
+/// Bytes of one answer.
+const LONGEST: usize = 64 << 10;
 
 /// A hash of who said it about what.
 pub(crate) type Tag = [u8; 32];
@@ -21,18 +25,26 @@ pub(crate) struct Answers {
     parts: [Mutex<Part>; PARTS],
 }
 
-/// The answers used last, and those before them.
 #[derive(Debug, Default)]
 struct Part {
-    young: Known,
-    old: Known,
+    of: HashMap<Arc<str>, Share>,
     size: usize,
-    old_size: usize,
     /// Answers that made room for others.
     forgotten: u64,
 }
 
-type Known = HashMap<Tag, Answer, RandomState>;
+/// The answers of a namespace.
+#[derive(Debug)]
+struct Share {
+    known: LruCache<Tag, Answer>,
+    size: usize,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { known: LruCache::unbounded(), size: 0 }
+    }
+}
 
 #[derive(Debug)]
 struct Answer {
@@ -42,30 +54,41 @@ struct Answer {
 
 impl Answers {
     /// What was said, unless it is too old.
-    pub(crate) fn get(&self, tag: &Tag) -> Option<Arc<Said>> {
+    pub(crate) fn get(&self, namespace: &Arc<str>, tag: &Tag) -> Option<Arc<Said>> {
         let mut part = self.part(tag);
-        if !part.young.contains_key(tag) {
-            let answer = part.old.remove(tag)?;
-            part.old_size -= answer.said.size();
-            part.insert(*tag, answer);
-        }
-        let answer = part.young.get(tag)?;
+        let answer = part.of.get_mut(namespace)?.known.get(tag)?;
         (answer.until > Instant::now()).then(|| answer.said.clone())
     }
 
-    /// Remembers what was said; of more than fits, what was used longest ago is forgotten.
-    pub(crate) fn put(&self, tag: Tag, said: Arc<Said>, until: Instant) {
-        if said.size() <= HALF / 16 {
-            self.part(&tag).insert(tag, Answer { said, until });
+    /// Remembers what was said; of more than fits, what was used longest ago is forgotten: of its namespace, if that has
+    /// its share, else of whoever has most.
+    pub(crate) fn put(&self, namespace: &Arc<str>, tag: Tag, said: Arc<Said>, until: Instant) {
+        if said.size() > LONGEST {
+            return;
+        }
+        let mut part = self.part(&tag);
+        let part = &mut *part;
+        let share = part.of.entry(namespace.clone()).or_default();
+        let before = share.size;
+        share.size += said.size();
+        if let Some(old) = share.known.put(tag, Answer { said, until }) {
+            share.size -= old.said.size();
+        }
+        while share.size > PART / 2 {
+            part.forgotten += u64::from(share.forget_one());
+        }
+        part.size = part.size + share.size - before;
+        while part.size > PART {
+            part.make_room();
         }
     }
 
     /// The bytes that they take, and how many were forgotten for others.
     pub(crate) fn crowd(&self) -> Crowd {
-        let mut crowd = Crowd { most: (2 * HALF * PARTS) as u64, ..Crowd::default() };
+        let mut crowd = Crowd { most: (PART * PARTS) as u64, ..Crowd::default() };
         for part in &self.parts {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            crowd.now += (part.size + part.old_size) as u64;
+            crowd.now += part.size as u64;
             crowd.refused += part.forgotten;
         }
         crowd
@@ -78,23 +101,34 @@ impl Answers {
 }
 
 impl Part {
-    fn insert(&mut self, tag: Tag, answer: Answer) {
-        let size = answer.said.size();
-        if self.size + size > HALF {
-            self.forgotten += self.old.len() as u64;
-            self.old = std::mem::take(&mut self.young);
-            self.old_size = std::mem::take(&mut self.size);
+    /// Forgets a piece of what whoever has most used longest ago.
+    fn make_room(&mut self) {
+        let most = self.of.iter_mut().max_by_key(|(_, share)| share.size);
+        let Some((namespace, share)) = most else { return };
+        let before = share.size;
+        while before - share.size < PIECE && share.forget_one() {
+            self.forgotten += 1;
         }
-        match self.young.insert(tag, answer) {
-            Some(before) => self.size = self.size + size - before.said.size(),
-            None => self.size += size,
+        self.size -= before - share.size;
+        if share.known.is_empty() {
+            let namespace = namespace.clone();
+            self.of.remove(&namespace);
         }
+    }
+}
+
+impl Share {
+    /// Forgets what was used longest ago; whether there was something.
+    fn forget_one(&mut self) -> bool {
+        let oldest = self.known.pop_lru();
+        self.size -= oldest.as_ref().map_or(0, |(_, answer)| answer.said.size());
+        oldest.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Answers, HALF, PARTS, Said, Tag};
+    use super::{Answers, LONGEST, PART, PARTS, Said, Tag};
     use http::StatusCode;
     use std::sync::Arc;
     use std::time::Duration;
@@ -114,27 +148,45 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_remembered_for_its_time() {
-        let answers = Answers::default();
-        answers.put(tag(1), said(1), Instant::now() + Duration::from_secs(5));
-        assert!(answers.get(&tag(1)).is_some() && answers.get(&tag(2)).is_none());
+        let (answers, a) = (Answers::default(), "a".into());
+        answers.put(&a, tag(1), said(1), Instant::now() + Duration::from_secs(5));
+        assert!(answers.get(&a, &tag(1)).is_some() && answers.get(&a, &tag(2)).is_none());
+        assert!(answers.get(&"b".into(), &tag(1)).is_none(), "it is another namespace's");
         tokio::time::advance(Duration::from_secs(5)).await;
-        assert!(answers.get(&tag(1)).is_none());
+        assert!(answers.get(&a, &tag(1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_namespace_has_half_of_it_and_what_others_have_stays() {
+        let answers = Answers::default();
+        let later = Instant::now() + Duration::from_secs(60);
+        let (few, many): (Arc<str>, Arc<str>) = ("few".into(), "many".into());
+        for number in 0..1000 {
+            answers.put(&few, tag(number), said(1000), later);
+        }
+        for number in 1000..100_000 {
+            answers.put(&many, tag(number), said(1000), later);
+        }
+        let has = |of: &Arc<str>, number: &usize| answers.get(of, &tag(*number)).is_some();
+        assert_eq!((0..1000).filter(|number| has(&few, number)).count(), 1000);
+        let kept = (0..100_000).filter(|number| has(&many, number)).count();
+        assert!(kept * 1256 > PART * PARTS * 2 / 5 && kept * 1256 <= PART * PARTS / 2, "{kept}");
     }
 
     #[tokio::test]
     async fn the_bytes_that_are_remembered_have_a_bound() {
         let answers = Answers::default();
         let later = Instant::now() + Duration::from_secs(60);
+        let namespaces: Vec<Arc<str>> = (0..50).map(|one| one.to_string().into()).collect();
         for number in 0..100_000 {
-            answers.put(tag(number), said(1000), later);
-            assert!(number == 0 || answers.get(&tag(0)).is_some() || number % 16 != 0);
+            answers.put(&namespaces[number % 50], tag(number), said(1000), later);
         }
-        let kept = (0..100_000).filter(|number| answers.get(&tag(*number)).is_some()).count();
-        assert!(kept * 1256 <= 2 * HALF * PARTS, "{kept}");
+        let has = |number: &usize| answers.get(&namespaces[number % 50], &tag(*number)).is_some();
+        let kept = (0..100_000).filter(has).count();
         let crowd = answers.crowd();
         assert!(crowd.now <= crowd.most && crowd.refused > 0, "{crowd:?}");
         assert_eq!(crowd.now, kept as u64 * said(1000).size() as u64);
-        answers.put(tag(7), said(HALF), later);
-        assert!(answers.get(&tag(7)).is_none_or(|said| said.size() < HALF));
+        answers.put(&namespaces[0], tag(7), said(LONGEST), later);
+        assert!(answers.get(&namespaces[0], &tag(7)).is_none(), "it is too long");
     }
 }

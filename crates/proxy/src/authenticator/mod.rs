@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use imbl::OrdMap;
 use model::policy::{AuthExternal, Policy};
-use model::{Location, ServerName, UpstreamId, revealed};
+use model::{Location, Secret, ServerName, Template, UpstreamId, revealed};
 use std::sync::Arc;
 use tls::Profiles;
 use upstream::{Destination, Group};
@@ -29,10 +29,31 @@ pub struct Authenticator {
     pub towards: Policy,
     /// What tells its answers from those of others besides the path: the host, and everything that it is asked with.
     pub id: (ServerName, Arc<Tag>),
+    /// Which fields `auth-proxy-set-headers` gives.
+    pub(crate) given: Given,
     /// What `auth-snippet` tells it.
     pub(crate) told: Towards,
     /// Whether it gets the client's header section.
     pub passes_headers: bool,
+}
+
+/// Names of fields, to be found among many.
+#[derive(Debug)]
+pub(crate) struct Given(Vec<Box<[u8]>>);
+
+impl Given {
+    fn new(fields: &[(String, Secret<Template>)]) -> Self {
+        let names = fields.iter().map(|(name, _)| name.to_ascii_lowercase().into_bytes().into());
+        let mut names: Vec<Box<[u8]>> = names.collect();
+        names.sort_unstable();
+        Self(names)
+    }
+
+    /// Whether a field is among them.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        let lower = || name.iter().map(u8::to_ascii_lowercase);
+        self.0.binary_search_by(|known| known.iter().copied().cmp(lower())).is_ok()
+    }
 }
 
 /// What counts of an answer.
@@ -74,6 +95,7 @@ impl Authenticator {
             passes_headers: settings
                 .and_then(|settings| settings.proxy.pass_request_headers)
                 .unwrap_or(true),
+            given: Given::new(&policy.request_headers),
             policy: policy.clone(),
         })))
     }

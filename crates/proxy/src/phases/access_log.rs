@@ -1,7 +1,9 @@
 //! The access log: one line for each request, when its last byte is gone (ngx_http_log_module).
 
-use crate::exchange::Exchange;
+use crate::brief::brief;
+use crate::exchange::{Exchange, Place};
 use crate::log::{Escape, Format, Piece};
+use crate::told::About;
 use crate::variables::{self, logged};
 use model::{Backend, Global, Pattern, Variable};
 
@@ -63,14 +65,16 @@ pub(super) fn note_rewrite(exchange: &Exchange) {
     if !exchange.spot().location.policy.logging.rewrite {
         return;
     }
-    let path = String::from_utf8_lossy(&exchange.path);
-    let (client, host) = (exchange.client, &*exchange.host);
+    let owner = exchange.place.as_ref().and_then(Place::owner);
+    let Some(line) = exchange.worker.shared.told.line(owner, About::Rewrites) else { return };
+    let (client, host, left_out) = (exchange.client, &*exchange.host, line.left_out);
+    let path = brief(&String::from_utf8_lossy(&exchange.path));
     match &exchange.visit.rewritten {
         Some(target) => {
-            let target = String::from_utf8_lossy(target);
-            tracing::info!(%client, host, "{path:?} is rewritten to {target:?}");
+            let target = brief(&String::from_utf8_lossy(target));
+            tracing::info!(%client, host, left_out, "{path:?} is rewritten to {target:?}");
         }
-        None => tracing::info!(%client, host, "{path:?} is not rewritten"),
+        None => tracing::info!(%client, host, left_out, "{path:?} is not rewritten"),
     }
 }
 

@@ -107,7 +107,7 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
         Source::Upstream => intercepts(exchange, settings),
     };
     // The controller's own stand before those of a snippet.
-    if !may_be || errors::pages(exchange.spot(), response).is_some() {
+    if !may_be || errors::pages(exchange, exchange.spot(), response).is_some() {
         return None;
     }
     let page = answers.error_pages.iter().find(|page| page.statuses.contains(&status)).cloned();

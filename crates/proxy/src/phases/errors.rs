@@ -29,15 +29,18 @@ const ABOUT: [&str; 7] = [
 /// Further ones that an error backend gets from the proxy.
 const OWN: [&str; 2] = ["x-original-uri", "x-forwarded-for"];
 
+/// A request that has come back to this process more often has no error page: it could come back as well.
+const PAGED: u8 = 1;
+
 /// Whether an answer is to be replaced.
 pub(super) fn has_page(exchange: &Exchange, response: &Response) -> bool {
-    exchange.place.as_ref().is_some_and(|place| pages(place.spot(), response).is_some())
+    exchange.place.as_ref().is_some_and(|place| pages(exchange, place.spot(), response).is_some())
 }
 
 /// The answer of the error backend, where this one is to be replaced.
 pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     let spot = exchange.place.as_ref().map(Place::spot);
-    let Some(pages) = spot.and_then(|spot| pages(spot, response)) else { return };
+    let Some(pages) = spot.and_then(|spot| pages(exchange, spot, response)) else { return };
     if exchange.is_dry() {
         return;
     }
@@ -61,8 +64,16 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
 }
 
 /// The error pages for an answer, if it is to be replaced.
-pub(super) fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
+pub(super) fn pages<'a>(
+    exchange: &Exchange,
+    spot: &'a Spot,
+    response: &Response,
+) -> Option<&'a ErrorPages> {
     let pages = spot.errors.as_deref()?;
+    // Each time that a request comes back it could be two.
+    if exchange.connection.turns() > PAGED {
+        return None;
+    }
     // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
     let http =
         !matches!(spot.location.policy.protocol, Protocol::Grpc | Protocol::Grpcs | Protocol::Fcgi);

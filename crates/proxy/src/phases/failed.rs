@@ -1,6 +1,7 @@
 //! What a request gets that failed, and the line of the error log about it.
 
 use super::Stop;
+use crate::brief::brief;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::told::About;
@@ -96,6 +97,8 @@ fn log_error(exchange: &Exchange, error: &Error) {
             exchange.worker.shared.watched.route_failed(host, location, error);
         }
     }
+    // Upstreams have their say in some.
+    let error = brief(error);
     match level {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
         tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),

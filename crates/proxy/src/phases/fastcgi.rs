@@ -6,8 +6,10 @@ use crate::exchange::Exchange;
 use crate::variables;
 use crate::variables::fastcgi::{DOCUMENT_ROOT, NGINX_VERSION, script_name, target};
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use model::Variable;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use upstream::Params;
 use wire::{Field, Headers, Length};
 
@@ -69,9 +71,7 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     if !request.authority.is_empty() {
         params.push(b"HTTP_HOST", &request.authority);
     }
-    let mut seen: Vec<Field<'_>> = Vec::new();
-    for field in request.headers.iter() {
-        let again = seen.iter().any(|other| other.name.eq_ignore_ascii_case(field.name));
+    for (field, values) in by_name(&request.headers) {
         let policy = &exchange.spot().location.policy;
         // Who asks for a password keeps it from the application.
         let password = policy.auth_basic.is_some() && field.is("authorization");
@@ -79,11 +79,10 @@ fn fields(exchange: &Exchange, params: &mut Params) {
         // It would become the variable that names a proxy (httpoxy).
         let proxy = field.is("proxy");
         let traced = exchange.span.as_ref().is_some_and(|span| span.replaces(field.name));
-        if again || traced || password || said || proxy || client_fields::is_proof(field.name) {
+        if traced || password || said || proxy || client_fields::is_proof(field.name) {
             continue;
         }
-        seen.push(field);
-        params.push(&named(field.name), &joined(&request.headers, &field));
+        params.push(&named(field.name), &joined(&field, &values));
     }
     if let Some(span) = &exchange.span {
         span.inject(span.attempt, |name, value| params.push(&named(name.as_bytes()), value));
@@ -107,9 +106,21 @@ fn named(field: &[u8]) -> Vec<u8> {
     b"HTTP_".iter().copied().chain(upper).collect()
 }
 
-fn joined<'a>(headers: &Headers, first: &Field<'a>) -> Cow<'a, [u8]> {
-    let same = headers.iter().filter(|field| field.name.eq_ignore_ascii_case(first.name));
-    let values: Vec<&[u8]> = same.map(|field| field.value).collect();
+/// The fields of each name: the first one, and the values of all.
+fn by_name(headers: &Headers) -> Vec<(Field<'_>, Vec<&[u8]>)> {
+    let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
+    let mut all: Vec<(Field<'_>, Vec<&[u8]>)> = Vec::new();
+    for field in headers.iter() {
+        let at = *places.entry(field.name.to_ascii_lowercase()).or_insert(all.len());
+        match all.get_mut(at) {
+            Some((_, values)) => values.push(field.value),
+            None => all.push((field, vec![field.value])),
+        }
+    }
+    all
+}
+
+fn joined<'a>(first: &Field<'a>, values: &[&'a [u8]]) -> Cow<'a, [u8]> {
     if values.len() == 1 {
         return Cow::Borrowed(first.value);
     }

@@ -61,7 +61,7 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     if let Err(error) = variables::fit(exchange) {
-        exchange.overlong.set(false);
+        exchange.texts.begin_again();
         response = response_of(exchange, error.into());
     }
     if exchange.snippet.is_some() {

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use model::{
     Backend, DEFAULT_BACKEND, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable,
 };
+use std::cell::Cell;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -124,11 +125,51 @@ fn user(exchange: &Exchange, out: &mut String) {
 
 /// Bytes that a text of an Ingress may have with the values of its variables, as those of snippets.
 pub(crate) const TEXT: usize = 64 << 10;
+/// Bytes of all such texts of a request, and of what is looked through for the values in them.
+const TEXTS: usize = 512 << 10;
+const LOOKED: usize = 4 << 20;
+/// What a certificate counts that is read for a value.
+const CERTIFICATE: usize = 8 << 10;
 
-/// Fails where a text was longer than that: it is not what was asked for, and the request ends.
+/// What texts of Ingresses with the values of variables have taken of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    made: Cell<usize>,
+    looked: Cell<usize>,
+    /// One was longer than it may be, or all of them were.
+    overlong: Cell<bool>,
+}
+
+impl Texts {
+    /// What was too much is answered; texts of the answer may be made.
+    pub(crate) fn begin_again(&self) {
+        (self.made.take(), self.looked.take(), self.overlong.take());
+    }
+
+    fn note(counter: &Cell<usize>, count: usize, most: usize) -> bool {
+        counter.set(counter.get() + count);
+        counter.get() <= most
+    }
+
+    /// Whether there may be a text of so many bytes.
+    fn may_have(&self, bytes: usize) -> bool {
+        let fits = bytes <= TEXT && Self::note(&self.made, bytes, TEXTS);
+        self.overlong.set(self.overlong.get() || !fits);
+        fits
+    }
+
+    /// Whether so many bytes may be looked through for a value.
+    fn may_look(&self, bytes: usize) -> bool {
+        let may = Self::note(&self.looked, bytes, LOOKED);
+        self.overlong.set(self.overlong.get() || !may);
+        may
+    }
+}
+
+/// Fails where texts were longer than they may be: they are not what was asked for, and the request ends.
 pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
     match &exchange.place {
-        Some(place) if exchange.overlong.get() => {
+        Some(place) if exchange.texts.overlong.get() => {
             Err(Error::text_too_long(&exchange.host, &place.spot().location))
         }
         _ => Ok(()),
@@ -136,24 +177,48 @@ pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
 }
 
 /// A template with the values of its variables, and the groups of the pattern that belongs to it; empty where it would
-/// be too long, see [`fit`].
+/// be too long, or they took too much already, see [`fit`].
 pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&[u8]>]) -> String {
     let mut out = String::new();
+    let texts = &exchange.texts;
     for part in template.parts() {
         match part {
             Part::Text(literal) => out.push_str(literal),
-            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Variable(variable) => {
+                if texts.overlong.get() || !texts.may_look(looked_through(variable, exchange)) {
+                    return String::new();
+                }
+                push(variable, exchange, &mut out);
+            }
             Part::Capture(group) => {
                 let group = groups.get(*group).copied().flatten().unwrap_or_default();
                 out.push_str(&route::path::text(group));
             }
         }
         if out.len() > TEXT {
-            exchange.overlong.set(true);
-            return String::new();
+            break;
         }
     }
-    out
+    if texts.may_have(out.len()) { out } else { String::new() }
+}
+
+/// About how many bytes are looked through for the value of a variable.
+fn looked_through(variable: &Variable, exchange: &Exchange) -> usize {
+    use Variable as V;
+    match variable {
+        V::RequestHeader(_) | V::Cookie(_) | V::Argument(_) => exchange.request.head_size,
+        V::SslClientSubject
+        | V::SslClientIssuer
+        | V::SslClientSerial
+        | V::SslClientFingerprint
+        | V::SslClientEscapedCert
+        | V::SslClientCert
+        | V::SslClientRawCert
+        | V::SslClientStart
+        | V::SslClientEnd
+        | V::SslClientRemain => CERTIFICATE,
+        _ => 0,
+    }
 }
 
 fn text(bytes: &[u8], out: &mut String) {

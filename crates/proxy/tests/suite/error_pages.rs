@@ -1,9 +1,13 @@
 //! Error backends and stand-ins behind the engine, over real sockets.
 
-use crate::bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
-use model::UpstreamId;
+use crate::bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
+use engine::Engine;
 use model::policy::{Access, Body, Errors, Policy};
+use model::{LogFormat, LogTarget, Logs, Template, UpstreamId};
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
 
 const PAGES: &str = "custom-default-backend-demo-pages";
 
@@ -129,4 +133,26 @@ async fn a_stand_in_gets_the_path_and_is_told_why() {
     let seen = text(seen.recv().await.expect("one request"));
     assert!(seen.starts_with("GET /a HTTP/1.1\r\n") && seen.contains("X-Code: 503\r\n"), "{seen}");
     assert!(!seen.contains("X-Code: 1\r\n"), "{seen}");
+}
+
+#[tokio::test]
+async fn where_everything_leads_back_here_one_request_is_not_two_each_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("access.log");
+    let nobody = configuration(&[], errors(&[500, 502, 503, 504, 508]));
+    let native = start(&nobody).await;
+    let own = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().http_port));
+    let upstreams = [(MAIN, vec![own]), (PAGES, vec![own])];
+    let mut circle = configuration(&upstreams, errors(&[500, 502, 503, 504, 508]));
+    let global = Arc::make_mut(&mut circle.global);
+    let access = LogTarget::File(file.to_str().expect("it is text").to_owned());
+    global.logs = Logs { access, ..Logs::default() };
+    let template = Template::parse("$status").expect("known variables");
+    global.log_format = LogFormat { template, ..LogFormat::default() };
+    apply(&native, &nobody, &circle).await;
+    let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 508"), "{got}");
+    native.drain(Duration::from_secs(5)).await;
+    let requests = std::fs::read_to_string(file).expect("the log is a file").lines().count();
+    assert!((6..=20).contains(&requests), "{requests} of one");
 }

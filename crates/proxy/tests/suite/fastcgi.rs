@@ -98,6 +98,45 @@ async fn parameters_of_the_configuration_are_filled_in() {
 }
 
 #[tokio::test]
+async fn values_of_all_parameters_have_a_bound_and_many_fields_are_read_once() {
+    let (address, mut seen) = upstream(whole(b"\r\nok"), ended).await;
+    let long = |number: usize| {
+        let template = Template::parse(&"$http_x".repeat(8)).expect("a known variable");
+        (format!("P{number}"), template.into())
+    };
+    let fastcgi = FastCgi { params: (0..20).map(long).collect(), ..FastCgi::default() };
+    let policy = Policy { fastcgi, ..policy() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let fields: String = (0..900).map(|number| format!("h{number}: 1\r\n")).collect();
+    let request = |length: usize| {
+        let x = "x".repeat(length);
+        format!("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nX: {x}\r\n{fields}\r\n")
+    };
+    assert!(talk(&native, request(7_900).as_bytes()).await.starts_with("HTTP/1.1 500"));
+    assert!(talk(&native, request(8).as_bytes()).await.starts_with("HTTP/1.1 200"));
+    let seen = seen.recv().await.expect("one request");
+    assert!(parameter(&seen, "P19", &"x".repeat(64)) && parameter(&seen, "HTTP_H899", "1"));
+}
+
+#[tokio::test]
+async fn what_is_looked_through_for_values_has_a_bound() {
+    let (address, _seen) = upstream(whole(b"\r\nok"), ended).await;
+    let many: String = (0..250).map(|number| format!("$cookie_{number}")).collect();
+    let many = Template::parse(&many).expect("known variables");
+    let fastcgi =
+        FastCgi { params: [("MANY".to_owned(), many.into())].into(), ..FastCgi::default() };
+    let policy = Policy { fastcgi, ..policy() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    for (fields, status) in [(1, "200"), (3, "500")] {
+        let cookies = format!("Cookie: {}\r\n", "a=b; ".repeat(1_500)).repeat(fields);
+        let request =
+            format!("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{cookies}\r\n");
+        let answer = talk(&native, request.as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_chunked_body_arrives_with_its_length() {
     let request = "POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
                    5\r\nhello\r\n0\r\n\r\n";

@@ -1,7 +1,7 @@
 //! `fastcgi-index` and `fastcgi-params-configmap`: what a FastCGI responder is told.
 
 use super::Family;
-use crate::settings::{Key, Lines, OnBad, Risk, Settings, fields};
+use crate::settings::{ENTRIES, Key, Lines, OnBad, Risk, Settings, fields};
 use crate::tenancy::Item;
 use model::policy::{FastCgi, Policy};
 use model::{Secret, Severity, Template};
@@ -41,6 +41,11 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         }
         Err(reason) => return settings.deny(PARAMS.about.name, &reason),
     };
+    if data.len() > ENTRIES {
+        let wrong =
+            format!("ConfigMap {reference} has {} entries, more than {ENTRIES}", data.len());
+        return settings.deny(PARAMS.about.name, &wrong);
+    }
     if let Some(wrong) = odd(data) {
         return settings.reject(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}"));
     }

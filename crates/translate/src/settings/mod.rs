@@ -13,7 +13,7 @@ pub use documentation::{
 pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
 pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, Written, normalise, quote};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
-pub(crate) use references::{ABSENT, no_secret};
+pub(crate) use references::{ABSENT, ENTRIES, no_secret};
 
 /// Where a key may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,6 +100,9 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// Entries at most of a ConfigMap whose values each request fills in.
+pub(crate) const ENTRIES: usize = 256;
+
 /// What is said of an object that somebody names and nobody made.
 pub(crate) const ABSENT: &str = "does not exist: create it";
 

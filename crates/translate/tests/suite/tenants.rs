@@ -884,6 +884,32 @@ fn an_exact_root_takes_no_default_backend_on_a_host_of_regular_expressions() {
 }
 
 #[test]
+fn a_config_map_whose_values_each_request_fills_in_has_few_entries() {
+    let told = |number: usize| {
+        let names: Vec<String> = (0..number).map(|entry| format!("X-{entry}")).collect();
+        let data: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "$host")).collect();
+        let mut snapshot = cluster();
+        put_config_map(&mut snapshot, config_map("a", "many", &data));
+        put_service(&mut snapshot, service("a", "s", 80));
+        let mut asks = simple("a", "asks", "asks.test", "/", "s");
+        annotate(&mut asks, "auth-url", "http://s.a.svc/");
+        annotate(&mut asks, "auth-proxy-set-headers", "a/many");
+        let mut script = simple("a", "script", "script.test", "/", "s");
+        annotate(&mut script, "backend-protocol", "FCGI");
+        annotate(&mut script, "fastcgi-params-configmap", "a/many");
+        put_ingress(&mut snapshot, asks);
+        put_ingress(&mut snapshot, script);
+        let found = translate(&snapshot, &options());
+        let of = |host| location(&found.configuration, host, "/", PathKind::Prefix);
+        let is_closed =
+            |host| of(host).is_none_or(|location| matches!(location.backend, Backend::Denied(_)));
+        let told = found.problems.to_string().matches("entries, more than 256").count();
+        (is_closed("asks.test"), is_closed("script.test"), told)
+    };
+    assert_eq!((told(256), told(257)), ((false, false, 0), (true, true, 2)));
+}
+
+#[test]
 fn what_annotations_name_counts_for_each_ingress_that_names_it() {
     let options =
         Options { namespace_budget: "named-bytes=250".parse().expect("a budget"), ..options() };

@@ -4,6 +4,7 @@
 use super::transport::Client;
 use super::websocket::{Frames, GOING_AWAY, GOING_AWAY_MASKED};
 use crate::io::Io;
+use crate::turn;
 use crate::{Control, Timer, Upgraded};
 use bytes::{Buf, BytesMut};
 use std::future::poll_fn;
@@ -132,9 +133,14 @@ impl Direction {
                 }
                 continue;
             }
-            match from.poll_read_head(cx, &mut self.held) {
+            let read = match turn::poll_room(cx) {
+                Poll::Ready(()) => from.poll_read_head(cx, &mut self.held),
+                Poll::Pending => Poll::Pending,
+            };
+            match read {
                 Poll::Ready(Ok(0)) => self.eof = true,
                 Poll::Ready(Ok(count)) => {
+                    turn::moved(count);
                     step = Step::Moved;
                     let fresh = &self.held[self.held.len() - count..];
                     self.frames.iter_mut().for_each(|frames| frames.pass(fresh));

@@ -3,6 +3,7 @@
 //! that a client asks for and does not want (docs/limits.md).
 
 use crate::io::Io;
+use crate::turn;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
@@ -25,6 +26,8 @@ const SENT: i64 = 8;
 /// Answers that a client may break off at once, and each second; one that it takes whole gives one back.
 const RESETS: i64 = 200;
 const RESETS_PER_SECOND: i64 = 5;
+/// Bytes of a body that a frame of an upstream counts as, in a turn of the thread: to read one is work.
+const FRAME_WORK: usize = 64;
 const PREFACE: usize = 24;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
@@ -154,7 +157,9 @@ impl Budget {
 }
 
 impl Scanner {
-    fn scan(&mut self, mut bytes: &[u8], budget: &Budget) {
+    /// Books the frames that begin in these bytes; how many.
+    fn scan(&mut self, mut bytes: &[u8], budget: &Budget) -> usize {
+        let mut frames = 0;
         // A frame without payload ends with its header.
         while !bytes.is_empty() || (self.skip == 0 && self.ends_head) {
             let skipped = self.skip.min(bytes.len());
@@ -173,8 +178,10 @@ impl Scanner {
             if self.have == FRAME_HEADER {
                 self.have = 0;
                 self.skip = self.frame(budget);
+                frames += 1;
             }
         }
+        frames
     }
 
     /// Books a frame by its header (RFC 9113 section 4.1); the length of its payload.
@@ -213,9 +220,17 @@ impl AsyncRead for Guarded {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        let is_upstream = this.state.peer == Peer::Upstream;
+        if is_upstream {
+            ready!(turn::poll_room(cx));
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
-        this.scanner.borrow_mut().scan(&buffer.filled()[before..], &this.state);
+        let came = &buffer.filled()[before..];
+        let frames = this.scanner.borrow_mut().scan(came, &this.state);
+        if is_upstream {
+            turn::moved(came.len() + FRAME_WORK * frames);
+        }
         if this.state.peer == Peer::Upstream && this.state.is_spent() {
             return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
         }
@@ -261,8 +276,15 @@ impl AsyncWrite for Guarded {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Peer, RESETS, RESETS_PER_SECOND, Scanner};
+    use super::{Budget, Guarded, Peer, RESETS, RESETS_PER_SECOND, Scanner};
+    use crate::Io;
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+    use std::pin::Pin;
+    use std::task::Poll;
     use std::time::Duration;
+    use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+    use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test(start_paused = true)]
     async fn answers_that_are_broken_off_are_bounded_at_any_pace() {
@@ -288,6 +310,29 @@ mod tests {
         assert!(paced <= 20, "{paced}");
     }
 
+    #[tokio::test]
+    async fn a_frame_counts_in_a_turn_as_work_whatever_its_length() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (own, peer) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (own, (mut peer, _)) = (own.expect("connected"), peer.expect("accepted"));
+        let frame = [0, 0, 1, 0, 0, 0, 0, 0, 1, b'x'];
+        peer.write_all(&frame.repeat(6_000)).await.expect("the system holds it");
+        own.readable().await.expect("it is there");
+        let (mut guarded, _) = Guarded::upstream(Io::Plain(own));
+        let (mut read, mut room) = (0, [0; 8 << 10]);
+        poll_fn(|cx| {
+            let mut buffer = ReadBuf::new(&mut room);
+            while Pin::new(&mut guarded).poll_read(cx, &mut buffer).is_ready() {
+                read += buffer.filled().len();
+                buffer.clear();
+            }
+            Poll::Ready(())
+        })
+        .await;
+        assert!((8 << 10..=24 << 10).contains(&read), "{read} bytes in one turn");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn acknowledgements_that_nobody_asked_for_are_paid_for() {
         let budget = Budget::new(Peer::Client);
@@ -311,14 +356,16 @@ mod tests {
             for _ in 0..100_000 {
                 // As gRPC does for each small message.
                 budget.sent();
-                [window, window, ping].iter().for_each(|frame| scanner.scan(frame, &budget));
+                [window, window, ping].iter().for_each(|frame| {
+                    scanner.scan(frame, &budget);
+                });
             }
             assert!(!budget.is_spent(), "{peer:?}");
         }
         for of_nobody in [window, ping, interim] {
             let (budget, mut scanner) = (Budget::new(Peer::Upstream), Scanner::default());
             let frames = std::iter::repeat_with(|| scanner.scan(of_nobody, &budget));
-            let frames = frames.take_while(|()| !budget.is_spent()).count();
+            let frames = frames.take_while(|_| !budget.is_spent()).count();
             assert!((200..=1_000).contains(&frames), "{frames}");
         }
         let budget = Budget::new(Peer::Upstream);

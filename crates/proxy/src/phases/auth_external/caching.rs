@@ -33,7 +33,8 @@ pub(super) fn remembered(
     context.update(variables::text_of(&cache.key, exchange).as_bytes());
     let mut tag = Tag::default();
     tag.copy_from_slice(context.finish().as_ref());
-    exchange.worker.answers().get(&tag).ok_or(Some(tag))
+    let namespace = exchange.spot().location.namespace();
+    exchange.worker.answers().get(&namespace, &tag).ok_or(Some(tag))
 }
 
 fn is_whole(exchange: &Exchange) -> bool {
@@ -62,7 +63,8 @@ pub(super) fn remember(
         Asked::Nothing => usual.map(|duration| duration.time).unwrap_or_default(),
     };
     if let Some(until) = Instant::now().checked_add(time).filter(|_| !time.is_zero()) {
-        exchange.worker.answers().put(key, said.clone(), until);
+        let namespace = exchange.spot().location.namespace();
+        exchange.worker.answers().put(&namespace, key, said.clone(), until);
     }
 }
 

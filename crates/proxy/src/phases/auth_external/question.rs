@@ -42,12 +42,9 @@ pub(super) fn head(
     out.put_slice(b" HTTP/1.1\r\n");
     let given = &authenticator.policy.request_headers;
     let is_given = |name: &[u8]| {
-        let is_it = |(known, _): &(String, _)| known.as_bytes().eq_ignore_ascii_case(name);
-        if name.eq_ignore_ascii_case(b"host") {
-            given.iter().any(is_it) || told.host().is_some()
-        } else {
-            given.iter().any(is_it) || told.has(name)
-        }
+        let is_told =
+            if name.eq_ignore_ascii_case(b"host") { told.host().is_some() } else { told.has(name) };
+        is_told || authenticator.given.has(name)
     };
     let mut put = |name: &[u8], value: &[u8]| {
         if !is_given(name) {

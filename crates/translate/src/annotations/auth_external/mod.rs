@@ -8,7 +8,7 @@ pub(crate) use keys::GLOBAL_AUTH;
 pub use values::durations as cache_durations;
 
 use super::{Family, raw};
-use crate::settings::{self, AnyKey, Lines, Settings, fields, parse, words};
+use crate::settings::{self, AnyKey, ENTRIES, Lines, Settings, fields, parse, words};
 use model::policy::{AuthCache, AuthExternal, CacheDuration, Policy};
 use model::{Secret, Severity, Template};
 use std::sync::Arc;
@@ -136,6 +136,10 @@ fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Secret<Te
         return Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"));
     }
     let config_map = settings.config_map(&reference)?;
+    if config_map.data.len() > ENTRIES {
+        let number = config_map.data.len();
+        return Err(format!("ConfigMap {reference} has {number} entries, more than {ENTRIES}"));
+    }
     let header = |(name, value): (&String, &String)| {
         parse::header_name(name)
             .map_err(|wrong| format!("ConfigMap {reference}: the key {name:?} {wrong}"))?;
