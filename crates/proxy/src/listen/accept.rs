@@ -29,6 +29,8 @@ use wire::{Io, Timer};
 
 /// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Connections accepted at once: where a turn of the event loop is long, who knocks behind others waits for as few turns.
+const AT_ONCE: usize = 8;
 
 /// What connections to a socket find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +99,7 @@ async fn accept_on(
     worker: Rc<Worker>,
     mut stopped: watch::Receiver<bool>,
 ) {
+    let mut taken = 0;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -105,9 +108,13 @@ async fn accept_on(
         match accepted {
             Ok((tcp, peer)) => {
                 begin(tcp, peer, entrance, &worker);
-                // Whoever is connected already goes first, and what came for them meanwhile is heard: however many
-                // knock at once, others wait for one of them.
-                tokio::task::yield_now().await;
+                taken += 1;
+                if taken == AT_ONCE {
+                    taken = 0;
+                    // Whoever is connected already goes first, and what came for them meanwhile is heard: however many
+                    // knock at once, others wait for few of them.
+                    tokio::task::yield_now().await;
+                }
             }
             Err(error) => {
                 worker.accept_failed(&error);
