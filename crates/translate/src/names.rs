@@ -2,7 +2,7 @@
 //! without `www.` that is redirected to it (compat/behaviour.md section 4).
 
 use crate::host::{heard, not_heard, owner, unheard};
-use crate::ingress::{Age, Draft, Rank, Standing, origin};
+use crate::ingress::{Age, Draft, Drafts, Standing, origin};
 use crate::reach::Reach;
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::{Alias, Problem, Server, ServerName, Severity, Template};
@@ -10,8 +10,6 @@ use objects::ObjectKey;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-type Drafts = BTreeMap<Rank, Arc<Draft>>;
 
 /// Who asks for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 
 use super::Surroundings;
 use crate::annotations::CanaryAsked;
-use crate::ingress::{Draft, Rank, Route, origin};
+use crate::ingress::{Draft, Drafts, Route, origin};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::policy::{Balance, Canary, Policy};
 use model::{Backend, Location, Problem, ServerName, Severity};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Annotations that close the paths of an Ingress. Those of a canary count for nothing, since it has no paths.
@@ -23,7 +22,7 @@ const GUARDS: [&str; 6] = [
 /// The locations with their canaries, the first of each path; the others are problems.
 pub(super) fn attach(
     name: &ServerName,
-    drafts: &BTreeMap<Rank, Arc<Draft>>,
+    drafts: &Drafts,
     mut locations: Vec<Arc<Location>>,
     allowed: CrossNamespace,
     surroundings: &impl Surroundings,
@@ -55,10 +54,7 @@ pub(super) fn attach(
 }
 
 /// The problems of canaries of a host that no other Ingress has.
-pub(crate) fn beside_nobody(
-    name: &ServerName,
-    drafts: &BTreeMap<Rank, Arc<Draft>>,
-) -> Vec<Problem> {
+pub(crate) fn beside_nobody(name: &ServerName, drafts: &Drafts) -> Vec<Problem> {
     routes(name, drafts)
         .map(|(draft, _, route)| without_effect(draft, nobody(name, route)))
         .collect()
@@ -66,11 +62,12 @@ pub(crate) fn beside_nobody(
 
 fn routes<'a>(
     name: &'a ServerName,
-    drafts: &'a BTreeMap<Rank, Arc<Draft>>,
+    drafts: &'a Drafts,
 ) -> impl Iterator<Item = (&'a Draft, &'a CanaryAsked, &'a Route)> {
     drafts.values().flat_map(move |draft| {
         let canary = draft.canary.iter();
-        canary.flat_map(move |(asked, hosts)| {
+        canary.flat_map(move |canary| {
+            let (asked, hosts) = &**canary;
             let routes = hosts.get(name).into_iter().flatten();
             routes.map(move |route| (&**draft, asked, route))
         })

@@ -13,7 +13,7 @@ use objects::{Ingress, ObjectKey};
 use owners::{Owners, is_foreign};
 
 use crate::certificate::costly;
-use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
+use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
 use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
@@ -21,7 +21,7 @@ use model::{
     Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,
     ServerName, Severity, UpstreamId,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a server needs to know of the rest of the cluster.
@@ -35,7 +35,7 @@ pub(crate) trait Surroundings {
 /// The server of a host.
 pub(crate) fn server(
     name: &ServerName,
-    drafts: &BTreeMap<Rank, Arc<Draft>>,
+    drafts: &Drafts,
     ground: &Ground,
     default: &Backend,
     surroundings: &mut impl Surroundings,
@@ -100,11 +100,7 @@ impl Host<'_> {
 
     /// Who has which path, in the order of age: of the Ingresses of its owner the first that is taken. `/` of the
     /// catch-all server belongs to the first of them that is nothing but a default backend.
-    fn won<'a>(
-        &mut self,
-        owners: &Owners<'_>,
-        drafts: &'a BTreeMap<Rank, Arc<Draft>>,
-    ) -> Vec<Won<'a>> {
+    fn won<'a>(&mut self, owners: &Owners<'_>, drafts: &'a Drafts) -> Vec<Won<'a>> {
         let is_catch_all = *self.name == ServerName::catch_all();
         let all = |standing| {
             let drafts =
@@ -179,13 +175,13 @@ impl Host<'_> {
     }
 
     /// The first Ingress of the owner.
-    fn first<'a>(&self, drafts: &'a BTreeMap<Rank, Arc<Draft>>) -> Option<&'a Arc<Draft>> {
+    fn first<'a>(&self, drafts: &'a Drafts) -> Option<&'a Arc<Draft>> {
         let mut heard = drafts.values().filter(|draft| self.is_heard(draft, Item::Paths));
         heard.find(|draft| draft.standing != Standing::Canary)
     }
 
     /// The Ingress whose policy the implicit `/` has.
-    fn creator<'a>(&self, drafts: &'a BTreeMap<Rank, Arc<Draft>>) -> Option<&'a Arc<Draft>> {
+    fn creator<'a>(&self, drafts: &'a Drafts) -> Option<&'a Arc<Draft>> {
         let is_catch_all = *self.name == ServerName::catch_all();
         let first = self.first(drafts).filter(|_| !is_catch_all);
         first.filter(|draft| draft.standing == Standing::Taken)
@@ -199,12 +195,7 @@ impl Host<'_> {
     }
 
     /// The implicit `/`: it has all policy of the Ingress that created the host.
-    fn root(
-        &mut self,
-        drafts: &BTreeMap<Rank, Arc<Draft>>,
-        default: &Backend,
-        surroundings: &impl Surroundings,
-    ) {
+    fn root(&mut self, drafts: &Drafts, default: &Backend, surroundings: &impl Surroundings) {
         let is_root =
             |location: &Arc<Location>| location.path == "/" && location.kind == PathKind::Prefix;
         if self.locations.iter().any(is_root) {
@@ -365,7 +356,7 @@ impl Host<'_> {
     }
 
     /// What one Ingress asks for and all paths of its namespace get.
-    fn of_the_host(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+    fn of_the_host(&mut self, drafts: &Drafts) {
         if self.ground.permissions.upstream_tls_by_location {
             return;
         }
@@ -414,7 +405,7 @@ impl Host<'_> {
     /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11).
     fn certificate(
         &mut self,
-        drafts: &BTreeMap<Rank, Arc<Draft>>,
+        drafts: &Drafts,
         surroundings: &mut impl Surroundings,
     ) -> Option<CertificateId> {
         if *self.name == ServerName::catch_all() {

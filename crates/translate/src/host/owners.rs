@@ -2,13 +2,12 @@
 //! that nobody loses a path by a mistake or a restart (docs/tenancy.md).
 
 use super::{Host, Won};
-use crate::ingress::{Draft, Rank, Standing};
+use crate::ingress::{Draft, Drafts, Standing};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::{PathKind, ServerName, Severity, may_have_alternatives};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-type Drafts = BTreeMap<Rank, Arc<Draft>>;
 /// A path as its owner has it.
 type Claim = (PathKind, String);
 
@@ -130,7 +129,7 @@ impl<'a> Owners<'a> {
         let host = owner(name, drafts);
         let is_catch_all = *name == ServerName::catch_all();
         for draft in claiming() {
-            let catch_all = draft.catch_all.iter().filter(|_| is_catch_all);
+            let catch_all = draft.catch_all.as_deref().into_iter().filter(|_| is_catch_all);
             for route in draft.hosts.get(name).into_iter().flatten().chain(catch_all) {
                 let (kind, text) = (route.location.kind, route.location.path.as_str());
                 owners.paths.push(Path { draft, kind, text, regex: route.regex });

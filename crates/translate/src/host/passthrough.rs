@@ -2,10 +2,9 @@
 
 use super::Host;
 use super::owners::is_foreign;
-use crate::ingress::{Draft, Rank, Standing, origin};
+use crate::ingress::{Draft, Drafts, Standing, origin};
 use crate::tenancy::{Item, remedy};
 use model::{Backend, Location, Origin, PathKind, Severity, UpstreamId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The annotation.
@@ -15,10 +14,7 @@ impl Host<'_> {
     /// Of which kind the path `/` is to whose Service they go: that which an Ingress wrote, if that Ingress asks for
     /// it. A host whose connections are not looked into has no paths of others: older ones of another namespace
     /// forbid it, younger ones are left out, which is why this is asked before the host gets its implicit `/`.
-    pub(super) fn passed_through(
-        &mut self,
-        drafts: &BTreeMap<Rank, Arc<Draft>>,
-    ) -> Option<PathKind> {
+    pub(super) fn passed_through(&mut self, drafts: &Drafts) -> Option<PathKind> {
         let asks = |draft: &&Arc<Draft>| draft.passthrough && draft.standing == Standing::Taken;
         let anybody = self.ground.permissions.cross_namespace.allows(Item::Passthrough);
         let kinds = [PathKind::Prefix, PathKind::Exact].into_iter();
@@ -83,7 +79,7 @@ impl Host<'_> {
         self.locations.iter().find(|location| location.path == "/" && location.kind == kind)
     }
 
-    fn leave_out_strangers(&mut self, asker: &Draft, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+    fn leave_out_strangers(&mut self, asker: &Draft, drafts: &Drafts) {
         let strangers = drafts.values().filter(|draft| draft.claims(self.name));
         let strangers: Vec<_> = strangers.filter(|draft| is_foreign(draft, asker)).collect();
         let own = &asker.ingress.meta.key.namespace;

@@ -1,7 +1,7 @@
 //! Snippets of a host: whose counts for the server, and where locations may stand within those of Ingresses.
 
 use super::{Host, Surroundings, heard, not_heard, unheard};
-use crate::ingress::{Draft, Rank, Role, Target, origin};
+use crate::ingress::{Draft, Drafts, Role, Target, origin};
 use crate::tenancy::Item;
 use model::policy::Policy;
 use model::snippet::{
@@ -11,12 +11,12 @@ use model::snippet::{
 use model::{Backend, Location, PathKind, Severity, UpstreamId};
 use objects::ObjectKey;
 use snippet::Needed;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Host<'_> {
     /// `server-snippet` is the host's, so only its owner has one.
-    pub(super) fn server_snippets(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+    pub(super) fn server_snippets(&mut self, drafts: &Drafts) {
         let allowed = self.ground.permissions.cross_namespace;
         let asks = |draft: &&Arc<Draft>| {
             let raw = draft.root.0.raw.as_ref();
@@ -39,7 +39,7 @@ impl Host<'_> {
     /// What the first Ingress with a `server-snippet` says, and then the ConfigMap.
     pub(super) fn snippet(
         &mut self,
-        drafts: &BTreeMap<Rank, Arc<Draft>>,
+        drafts: &Drafts,
         surroundings: &impl Surroundings,
     ) -> Option<Arc<Scope>> {
         let allowed = self.ground.permissions.cross_namespace;
@@ -184,7 +184,7 @@ impl Host<'_> {
     }
 
     /// A location in a `configuration-snippet` stands in each of the Ingress's: where it may not, those are closed.
-    pub(super) fn locations_within(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+    pub(super) fn locations_within(&mut self, drafts: &Drafts) {
         for draft in drafts.values().filter(|draft| !draft.snippets.within.is_empty()) {
             let ingress = &draft.ingress.meta.key;
             let origin = Some(origin(ingress));

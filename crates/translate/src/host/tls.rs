@@ -2,17 +2,14 @@
 //! first cipher suites (compat/decisions.md).
 
 use super::{Host, heard, not_heard, unheard};
-use crate::ingress::{Draft, Rank};
+use crate::ingress::{Draft, Drafts};
 use crate::tenancy::Item;
 use model::Backend;
 use model::policy::{Ciphers, ClientCertificate, ClientDemand};
 use objects::ObjectKey;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const SECRET: &str = "auth-tls-secret";
-
-type Drafts = BTreeMap<Rank, Arc<Draft>>;
 
 impl Host<'_> {
     /// The strictest demand of the host's owner, the oldest among equals. A path whose Ingress asks for another one

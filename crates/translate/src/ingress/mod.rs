@@ -20,6 +20,7 @@ use crate::config_map::Permissions;
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::settings::{Scope, Settings};
 use crate::snippets::{ForAll, OfIngress};
+use litemap::LiteMap;
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Global, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS, ServerName,
@@ -87,6 +88,12 @@ pub(crate) struct Route {
     pub(crate) pattern: Option<Pattern>,
 }
 
+/// Hosts with what is of them in the order written. Most Ingresses have one, of which a tree keeps room for eleven.
+pub(crate) type Hosts = LiteMap<ServerName, Vec<Route>>;
+
+/// What Ingresses ask for, the strongest first: of most hosts one.
+pub(crate) type Drafts = LiteMap<Rank, Arc<Draft>>;
+
 /// What one Ingress asks for.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -95,13 +102,13 @@ pub(crate) struct Draft {
     /// What becomes of it.
     pub(crate) standing: Standing,
     /// Its hosts with their paths, in the order written.
-    pub(crate) hosts: BTreeMap<ServerName, Vec<Route>>,
+    pub(crate) hosts: Hosts,
     /// `spec.defaultBackend`, for the implicit `/` of its hosts.
     pub(crate) default: Option<Target>,
     /// `spec.defaultBackend` of an Ingress without rules: `/` of the catch-all server.
-    pub(crate) catch_all: Option<Route>,
+    pub(crate) catch_all: Option<Box<Route>>,
     /// That it is a canary, and of which hosts' paths.
-    pub(crate) canary: Option<(CanaryAsked, BTreeMap<ServerName, Vec<Route>>)>,
+    pub(crate) canary: Option<Box<(CanaryAsked, Hosts)>>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
     /// Where requests for exactly `/` of its hosts are redirected to.
@@ -117,11 +124,17 @@ pub(crate) struct Draft {
     /// Why its locations answer 503.
     pub(crate) denied: Option<String>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
-    pub(crate) upstream_tls: Option<UpstreamTls>,
+    pub(crate) upstream_tls: Option<Box<UpstreamTls>>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
     pub(crate) refused: bool,
     /// What is wrong with it.
     pub(crate) problems: Vec<Problem>,
+}
+
+/// The routes of a host, to which none is added.
+fn whole((host, mut routes): (ServerName, Vec<Route>)) -> (ServerName, Vec<Route>) {
+    routes.shrink_to_fit();
+    (host, routes)
 }
 
 /// What an Ingress is read with.
@@ -220,8 +233,8 @@ impl Draft {
 
     /// Every backend that it refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
-        let beside = self.canary.iter().flat_map(|(_, hosts)| hosts.values().flatten());
-        let routes = self.hosts.values().flatten().chain(&self.catch_all).chain(beside);
+        let beside = self.canary.iter().flat_map(|asked| asked.1.values().flatten());
+        let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
         routes.map(|route| &route.target).chain(&self.default).chain(&self.extra)
     }
 
@@ -229,16 +242,16 @@ impl Draft {
     fn stand_beside(&mut self, canary: Option<CanaryAsked>) {
         let mut hosts = std::mem::take(&mut self.hosts);
         if let Some(route) = self.catch_all.take() {
-            hosts.entry(ServerName::catch_all()).or_default().push(route);
+            hosts.entry(ServerName::catch_all()).or_insert_with(Vec::new).push(*route);
         }
         self.default = None;
-        self.canary = canary.map(|asked| (asked, hosts));
+        self.canary = canary.map(|asked| Box::new((asked, hosts)));
     }
 
     /// Every server that it has a word in.
     pub(crate) fn servers(&self) -> impl Iterator<Item = ServerName> {
         let catch_all = self.catch_all.as_ref().map(|_| ServerName::catch_all());
-        let beside = self.canary.iter().flat_map(|(_, hosts)| hosts.keys());
+        let beside = self.canary.iter().flat_map(|asked| asked.1.keys());
         self.hosts.keys().chain(beside).cloned().chain(catch_all)
     }
 }
@@ -290,14 +303,15 @@ impl Reader<'_> {
             _ => Arc::clone(own),
         };
         let authorities = &self.policy.upstream_tls.authorities;
-        let upstream_tls = (!authorities.is_empty()).then(|| self.policy.upstream_tls.clone());
+        let upstream_tls =
+            (!authorities.is_empty()).then(|| Box::new(self.policy.upstream_tls.clone()));
         Draft {
             passthrough: false,
             ingress: Arc::clone(ingress),
             standing,
-            hosts,
+            hosts: hosts.into_iter().map(whole).collect(),
             default,
-            catch_all,
+            catch_all: catch_all.map(Box::new),
             canary: None,
             root: (policy, root.regex),
             app_root: None,

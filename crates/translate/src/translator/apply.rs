@@ -4,7 +4,9 @@ use super::{Cluster, Finder, Translator, Work};
 use crate::budget::{Budget, Versions};
 use crate::endpoint_budget::too_many;
 use crate::host;
-use crate::ingress::{Age, Context, Draft, Ground, Standing, Target, is_ours, origin, references};
+use crate::ingress::{
+    Age, Context, Draft, Drafts, Ground, Standing, Target, is_ours, origin, references,
+};
 use crate::kinds::kind_of;
 use crate::settings::Scope;
 use crate::upstream::{self, Behind};
@@ -291,7 +293,7 @@ impl Translator {
 
     /// Makes the touched servers.
     pub(super) fn make_servers(&mut self, ground: &Ground, work: &mut Work) {
-        let nobody = std::collections::BTreeMap::new();
+        let nobody = Drafts::new();
         for name in std::mem::take(&mut work.hosts) {
             let drafts = self.hosts.get(&name);
             // A canary alone makes no server.

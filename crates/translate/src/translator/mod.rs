@@ -15,7 +15,7 @@ use crate::budget::Budgets;
 use crate::endpoint_budget::Lists;
 use crate::gateway::{Gateways, Statuses};
 use crate::host::Surroundings;
-use crate::ingress::{Classes, Draft, Ground, Rank, Target, names_by_annotation};
+use crate::ingress::{Classes, Draft, Drafts, Ground, Target, names_by_annotation};
 use crate::names::{Registry, Wishes};
 use crate::problems::{Ledger, Problems};
 use crate::secret_files::SecretFiles;
@@ -72,7 +72,7 @@ pub struct Translator {
     /// Those that are served in an earlier version.
     kept: OrdMap<ObjectKey, Arc<Ingress>>,
     last_valid: BTreeMap<ObjectKey, Arc<Ingress>>,
-    hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
+    hosts: BTreeMap<ServerName, Drafts>,
     /// Which host has which other names.
     names_of_hosts: Registry,
     references: ReverseIndex,
