@@ -27,14 +27,13 @@ pub use selector::Selector;
 pub use sets::RawListenerSet;
 pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
+pub use crate::kind::GROUP;
+
 use crate::{Meta, ObjectKey};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The group of all these kinds.
-pub const GROUP: &str = "gateway.networking.k8s.io";
 
 /// GatewayClass.
 #[derive(Clone, Debug, PartialEq, Eq)]
