@@ -29,7 +29,8 @@ pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 pub use crate::kind::GROUP;
 
-use crate::{Meta, ObjectKey};
+use crate::{Meta, Namespace, ObjectKey};
+use imbl::OrdMap;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -155,6 +156,26 @@ pub enum FromNamespaces {
     None,
     /// From those with such labels.
     Selector(Selector),
+}
+
+impl FromNamespaces {
+    /// Whether what says so, and is in the namespace `own` itself, takes something from that one.
+    pub fn take(
+        &self,
+        own: &str,
+        namespace: &Arc<str>,
+        all: &OrdMap<ObjectKey, Arc<Namespace>>,
+    ) -> bool {
+        match self {
+            Self::All => true,
+            Self::Same => *own == **namespace,
+            Self::None => false,
+            Self::Selector(selector) => {
+                let found = all.get(&ObjectKey::new("", namespace.clone()));
+                found.is_some_and(|found| selector.matches(&found.labels))
+            }
+        }
+    }
 }
 
 /// ReferenceGrant.
