@@ -170,16 +170,10 @@ fn taken_up(before: &Known, now: &Known, events: &mut Vec<Event>) {
 
 /// Problems that are there now and were not before.
 fn appeared(before: &Known, now: &Known) -> Vec<Problem> {
-    let mut new = Vec::new();
-    for item in before.problems.by_origin().diff(now.problems.by_origin()) {
-        let (before, now): (&[Problem], &[Problem]) = match &item {
-            DiffItem::Add(_, now) => (&[], now),
-            DiffItem::Remove(..) => continue,
-            DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
-        };
-        new.extend(now.iter().filter(|problem| !before.contains(problem)).cloned());
-    }
-    new
+    let differences = before.problems.differences(&now.problems);
+    let new = differences
+        .flat_map(|(before, now)| now.iter().filter(|problem| !before.contains(problem)));
+    new.cloned().collect()
 }
 
 /// The Event of a problem; none for what is no object.
