@@ -1,7 +1,6 @@
 //! Which objects of the Gateway API are told what becomes of them, and where the API server has them.
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
@@ -58,9 +57,5 @@ pub(super) fn differing<K: Ord + Clone, V: PartialEq>(
     old: &OrdMap<K, Arc<V>>,
     new: &OrdMap<K, Arc<V>>,
 ) -> Vec<K> {
-    let keys = old.diff(new).filter_map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
-        DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),
-    });
-    keys.cloned().collect()
+    objects::differing(old, new, |_, _| false).cloned().collect()
 }
