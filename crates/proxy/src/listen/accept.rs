@@ -15,7 +15,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use stream::proxy_protocol::{self, Announced};
 use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,9 +25,6 @@ use wire::http1::Client;
 use wire::http2::starts_http2;
 use wire::lane::{self, Lane, Owner};
 use wire::{Io, Timer};
-
-/// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// What connections to a socket find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,26 +94,14 @@ async fn accept_on(
     mut stopped: watch::Receiver<bool>,
 ) {
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (tcp, peer) = tokio::select! {
+            accepted = sockets::accept(&listener, |error| worker.accept_failed(error)) => accepted,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
-        match accepted {
-            Ok((tcp, peer)) => {
-                begin(tcp, peer, entrance, &worker);
-                // Whoever is connected already goes first, and what came for them meanwhile is heard: however many
-                // knock at once, others wait for one of them.
-                tokio::task::yield_now().await;
-            }
-            Err(error) => {
-                worker.accept_failed(&error);
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "nothing tells when descriptors are free again"
-                )]
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+        begin(tcp, peer, entrance, &worker);
+        // Whoever is connected already goes first, and what came for them meanwhile is heard: however many knock at
+        // once, others wait for one of them.
+        tokio::task::yield_now().await;
     }
     // The event loop may not have heard yet of connections that stand already: the system is asked itself.
     let Ok(listener) = listener.into_std() else { return };
