@@ -102,7 +102,7 @@ pub(crate) struct Port {
     pub(crate) plan: watch::Receiver<Plan>,
     pub(crate) reach: Reach,
     /// Counts what came in, for who has shares.
-    pub(crate) turn: AtomicU64,
+    pub(crate) next: AtomicU64,
     pub(crate) room: Arc<Room>,
     pub(crate) turns: Arc<Turns>,
     /// What may be said of it.
@@ -306,7 +306,7 @@ impl Streams {
             port,
             plan: follow,
             reach: Reach::default(),
-            turn: AtomicU64::new(0),
+            next: AtomicU64::new(0),
             room,
             turns: self.turns.clone(),
             lines: Lines::default(),
