@@ -5,7 +5,7 @@ use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
 use crate::room::Place;
-use crate::shares::Whose;
+use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::traffic::Counted;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
     loop {
         let (tcp, peer) = sockets::accept(&listener, failed).await;
         let namespace = port.plan.borrow().stream.namespace.clone();
-        let (whose, port) = (Whose::new(&namespace, port.port, peer.ip()), port.clone());
+        let (whose, port) = (Holder::new(&namespace, port.port, peer.ip()), port.clone());
         tokio::spawn(async move {
             let Some(mut place) = port.room.wait(&whose).await else {
                 port.tell_full(&namespace);

@@ -3,7 +3,7 @@
 
 use crate::own::{self, Own};
 use crate::room::Place;
-use crate::shares::Whose;
+use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::turns::{FEW, Turn};
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ impl Listener {
     fn begin(&self, client: SocketAddr, datagram: &[u8], turn: Arc<Turn>) {
         let port = self.port.clone();
         let namespace = port.plan.borrow().stream.namespace.clone();
-        let Some(place) = port.room.now(&Whose::new(&namespace, port.port, client.ip())) else {
+        let Some(place) = port.room.now(&Holder::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
             return;
         };
