@@ -7,7 +7,9 @@ use exposition::{
 };
 use model::PathKind;
 use nginx::Nginx;
-use proxy::{Crowd, Crowds, Decision, End, Native, Pressure, Sample, Shadowed, Shed, Spans};
+use proxy::{
+    Crowd, Crowds, Decision, End, MOST_GROUPS, Native, Pressure, Sample, Shadowed, Shed, Spans,
+};
 use request_metrics::Metrics;
 use runtime::Usage;
 use std::pin::Pin;
@@ -106,7 +108,8 @@ fn copies(all: Shadowed) -> Copies {
         example: count.example,
         times: (seconds(count.first), seconds(count.last)),
     });
-    Copies { sums, groups: groups.collect(), beyond, without_client }
+    let most_groups = MOST_GROUPS as u64;
+    Copies { sums, groups: groups.collect(), most_groups, beyond, without_client }
 }
 
 /// What ended a request, in the words of `explain`.

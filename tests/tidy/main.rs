@@ -74,6 +74,11 @@ fn every_file_opens_with_a_sentence_about_itself() {
 }
 
 #[test]
+fn folders_of_tests_are_in_architecture_md() {
+    expect_none(&text::folders_of_tests(&Tree::open()));
+}
+
+#[test]
 fn names_say_what_a_file_is_about() {
     expect_none(&text::names(&Tree::open()));
 }

@@ -54,6 +54,14 @@ pub(crate) fn machine_paths(tree: &Tree) -> Vec<String> {
     complaints
 }
 
+/// Folders of tests that ARCHITECTURE.md does not say a word of.
+pub(crate) fn folders_of_tests(tree: &Tree) -> Vec<String> {
+    let page = tree.text("ARCHITECTURE.md").unwrap_or_default();
+    let folders = tree.below("tests").into_iter().map(|folder| format!("tests/{folder}"));
+    let untold = folders.filter(|folder| !page.contains(&format!("`{folder}`")));
+    untold.map(|folder| format!("{folder}: ARCHITECTURE.md does not say what it is")).collect()
+}
+
 /// Links between Markdown pages that lead nowhere.
 pub(crate) fn links(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();

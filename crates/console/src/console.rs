@@ -3,10 +3,10 @@
 use crate::clock::seconds;
 use crate::endpoints::{self, ENDPOINTS};
 use crate::explained::Explain;
-use crate::gate::Gate;
 use crate::history::History;
 use crate::lock::lock;
 use crate::now::{Identity, Now};
+use crate::pace::Pace;
 use crate::query::{Query, Refusal};
 use crate::replicas::{self, AskReplicas, Beside};
 use crate::sample::{Sample, Samples, Sessions, Taken};
@@ -41,7 +41,7 @@ pub struct Console {
     news: watch::Sender<u64>,
     samples: tokio::sync::Mutex<Samples>,
     served: Arc<Kept>,
-    gate: Gate,
+    pace: Pace,
     turns: Semaphore,
     looked: Mutex<Option<SystemTime>>,
     looked_at_endpoints: Mutex<Option<SystemTime>>,
@@ -72,7 +72,7 @@ impl Console {
             news: watch::Sender::new(0),
             samples: tokio::sync::Mutex::default(),
             served: Arc::default(),
-            gate: Gate::default(),
+            pace: Pace::default(),
             turns: Semaphore::new(AT_A_TIME),
             looked: Mutex::default(),
             looked_at_endpoints: Mutex::default(),
@@ -157,7 +157,7 @@ impl Console {
         endpoint: &'static endpoints::Endpoint,
         query: &str,
     ) -> Result<String, Refusal> {
-        if let Err(refusal) = self.gate.pass() {
+        if let Err(refusal) = self.pace.pass() {
             self.turned_away.fetch_add(1, Ordering::Relaxed);
             return Err(refusal);
         }

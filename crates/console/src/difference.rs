@@ -3,7 +3,9 @@
 use crate::query::{shown, told};
 use crate::served::backend;
 use imbl::OrdMap;
-use model::{Certificate, Changes, Configuration, Endpoints, Location, PathKind, Server, Upstream};
+use model::{
+    Certificate, Changes, Configuration, Endpoints, Location, PathKind, Server, Upstream, beginning,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Borrow;
@@ -321,10 +323,7 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// Not longer than a person reads.
 pub(crate) fn short(text: String) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    }
+    beginning(&text, LONGEST).into_owned()
 }
 
 impl Difference {

@@ -2,7 +2,6 @@
 
 use crate::difference::{Difference, differences};
 use controller::Known;
-use imbl::ordmap::DiffItem;
 use model::{Changes, Problem};
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -75,12 +74,7 @@ impl History {
     }
 
     fn note_problems(&mut self, before: &Known, now: &Known, at: f64) {
-        for item in before.problems.by_origin().diff(now.problems.by_origin()) {
-            let (old, new): (&[Problem], &[Problem]) = match &item {
-                DiffItem::Add(_, now) => (&[], now),
-                DiffItem::Remove(_, before) => (before, &[]),
-                DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
-            };
+        for (old, new) in before.problems.differences(&now.problems) {
             for gone in old.iter().filter(|problem| !new.contains(problem)) {
                 self.since.remove(&hash(gone));
             }

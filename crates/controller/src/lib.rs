@@ -147,8 +147,8 @@ impl<E: Engine> Controller<E> {
         }
     }
 
-    /// Follows every change until the feed ends. What the engine refused is tried again by and by: the reason may be one
-    /// of the system, which has no thread or no memory to give at the moment.
+    /// Follows every change until the feed ends. What the engine refused is tried again by and by: the reason may be
+    /// one of the system, which has no thread or no memory to give at the moment.
     pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
         let mut pause = FIRST_PAUSE;
         loop {

@@ -5,7 +5,6 @@ use crate::Known;
 use crate::budget::Budget;
 use crate::clock::Moment;
 use crate::lines::{SPAN, Shares};
-use imbl::ordmap::DiffItem;
 use model::{Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId};
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
@@ -136,12 +135,7 @@ impl Reporter {
         let untold = self.told.renew(now).unwrap_or_default().into_iter();
         let told = "were not told here in the minute before";
         let mut lines: Vec<_> = untold.map(|untold| closing(untold, told)).collect();
-        for item in self.known.by_origin().diff(problems.by_origin()) {
-            let (before, now): (&[Problem], &[Problem]) = match &item {
-                DiffItem::Add(_, now) => (&[], now),
-                DiffItem::Remove(_, before) => (before, &[]),
-                DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
-            };
+        for (before, now) in self.known.differences(problems) {
             for appeared in now.iter().filter(|problem| !before.contains(problem)) {
                 if self.told.take(appeared.origin.namespace.clone()) {
                     lines.push((level(appeared.severity), appeared.to_string()));

@@ -102,7 +102,9 @@ pub struct Copies {
     pub sums: [(&'static str, u64); 4],
     /// In groups, the most frequent first.
     pub groups: Vec<Copied>,
-    /// Copies of groups that are not kept apart.
+    /// How many groups are kept apart.
+    pub most_groups: u64,
+    /// Copies of others.
     pub beyond: u64,
     /// Copies that did not say whose request they are of.
     pub without_client: u64,

@@ -74,6 +74,16 @@ impl Default for Logs {
 }
 
 impl Syslog {
+    /// The names of facilities by their numbers.
+    pub const FACILITIES: [&str; 24] = [
+        "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock",
+        "authpriv", "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3",
+        "local4", "local5", "local6", "local7",
+    ];
+    /// The names of severities by their numbers.
+    pub const SEVERITIES: [&str; 8] =
+        ["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
+
     /// A server with what nginx assumes for everything else.
     pub fn new(server: String, port: u16) -> Self {
         Self { server, port, facility: 23, severity: 6, tag: "nginx".to_owned(), nohostname: false }

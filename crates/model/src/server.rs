@@ -70,6 +70,16 @@ impl Server {
         let www = self.www.clone().map(Alias::Name);
         self.aliases.iter().cloned().chain(www).collect()
     }
+
+    /// Those of them that have the certificate of the server if it covers them (compat/behaviour.md section 11).
+    pub fn certified_names(&self) -> impl Iterator<Item = ServerName> {
+        let aliases = self.aliases.iter().filter_map(|alias| match alias {
+            Alias::Name(name) => Some(name.clone()),
+            Alias::Below(parent) => Some(ServerName::new(format!("*.{parent}"))),
+            Alias::Beginning(_) | Alias::Pattern(_) => None,
+        });
+        aliases.chain(self.www.clone())
+    }
 }
 
 /// The upstream of `--default-backend-service`, which answers where no path of an Ingress does.

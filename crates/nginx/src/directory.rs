@@ -54,7 +54,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Takes the folder of a place.
+    /// Takes the folder of an environment.
     pub(crate) fn take(environment: &Environment) -> Result<Self, DirectoryError> {
         let path = &environment.directory;
         if environment.control().as_os_str().len() > LONGEST {

@@ -27,7 +27,7 @@ pub struct Worker {
     pub is_leaving: bool,
 }
 
-/// Starts nginx on the configuration of a place, in the foreground of a process group of its own.
+/// Starts nginx on the configuration of an environment, in the foreground of a process group of its own.
 pub(crate) fn spawn(program: &Path, environment: &Environment) -> io::Result<Child> {
     Command::new(program)
         .args(["-p".as_ref(), environment.directory.as_os_str()])
@@ -109,7 +109,7 @@ pub(crate) fn end_group(pid: i32) {
     }
 }
 
-/// Ends the nginx that an earlier process of this place left behind, if there is one and it is ours.
+/// Ends the nginx that an earlier process with this environment left behind, if there is one and it is ours.
 pub(crate) async fn end_left_behind(environment: &Environment) {
     let Some(pid) = left_behind(environment) else { return };
     tracing::warn!(pid, "an nginx that was left behind by an earlier process is ended");

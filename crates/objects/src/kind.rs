@@ -3,6 +3,9 @@
 use crate::ObjectKey;
 use std::fmt;
 
+/// The group of the Gateway API.
+pub const GROUP: &str = "gateway.networking.k8s.io";
+
 /// The kinds that Fairway reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -64,46 +67,66 @@ impl Kind {
         Self::ReferenceGrant,
     ];
 
-    /// `kind`.
-    pub fn name(self) -> &'static str {
+    /// `kind`, what paths of the API call its objects, and `apiVersion`.
+    const fn called(self) -> (&'static str, &'static str, &'static str) {
+        const V1: &str = "gateway.networking.k8s.io/v1";
         match self {
-            Self::Ingress => "Ingress",
-            Self::IngressClass => "IngressClass",
-            Self::Service => "Service",
-            Self::EndpointSlice => "EndpointSlice",
-            Self::Secret => "Secret",
-            Self::ConfigMap => "ConfigMap",
-            Self::Namespace => "Namespace",
-            Self::GatewayClass => "GatewayClass",
-            Self::Gateway => "Gateway",
-            Self::ListenerSet => "ListenerSet",
-            Self::HttpRoute => "HTTPRoute",
-            Self::GrpcRoute => "GRPCRoute",
-            Self::TcpRoute => "TCPRoute",
-            Self::UdpRoute => "UDPRoute",
-            Self::TlsRoute => "TLSRoute",
-            Self::BackendTlsPolicy => "BackendTLSPolicy",
-            Self::ReferenceGrant => "ReferenceGrant",
+            Self::Ingress => ("Ingress", "ingresses", "networking.k8s.io/v1"),
+            Self::IngressClass => ("IngressClass", "ingressclasses", "networking.k8s.io/v1"),
+            Self::Service => ("Service", "services", "v1"),
+            Self::EndpointSlice => ("EndpointSlice", "endpointslices", "discovery.k8s.io/v1"),
+            Self::Secret => ("Secret", "secrets", "v1"),
+            Self::ConfigMap => ("ConfigMap", "configmaps", "v1"),
+            Self::Namespace => ("Namespace", "namespaces", "v1"),
+            Self::GatewayClass => ("GatewayClass", "gatewayclasses", V1),
+            Self::Gateway => ("Gateway", "gateways", V1),
+            Self::ListenerSet => ("ListenerSet", "listenersets", V1),
+            Self::HttpRoute => ("HTTPRoute", "httproutes", V1),
+            Self::GrpcRoute => ("GRPCRoute", "grpcroutes", V1),
+            Self::TcpRoute => ("TCPRoute", "tcproutes", V1),
+            Self::UdpRoute => ("UDPRoute", "udproutes", V1),
+            Self::TlsRoute => ("TLSRoute", "tlsroutes", V1),
+            Self::BackendTlsPolicy => ("BackendTLSPolicy", "backendtlspolicies", V1),
+            // In the version that all bundles of definitions serve.
+            Self::ReferenceGrant => {
+                ("ReferenceGrant", "referencegrants", "gateway.networking.k8s.io/v1beta1")
+            }
         }
     }
 
+    /// `kind`.
+    pub const fn name(self) -> &'static str {
+        self.called().0
+    }
+
+    /// What paths of the API call its objects.
+    pub const fn plural(self) -> &'static str {
+        self.called().1
+    }
+
     /// `apiVersion`.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Self::Ingress | Self::IngressClass => "networking.k8s.io/v1",
-            Self::EndpointSlice => "discovery.k8s.io/v1",
-            Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "v1",
-            Self::GatewayClass
-            | Self::Gateway
-            | Self::ListenerSet
-            | Self::HttpRoute
-            | Self::GrpcRoute
-            | Self::TcpRoute
-            | Self::UdpRoute
-            | Self::TlsRoute
-            | Self::BackendTlsPolicy => "gateway.networking.k8s.io/v1",
-            Self::ReferenceGrant => "gateway.networking.k8s.io/v1beta1",
+    pub const fn api_version(self) -> &'static str {
+        self.called().2
+    }
+
+    /// `apiVersion` without the group.
+    pub const fn version(self) -> &'static str {
+        let all = self.api_version();
+        let mut at = all.len();
+        while at > 0 && all.as_bytes()[at - 1] != b'/' {
+            at -= 1;
         }
+        all.split_at(at).1
+    }
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether it is of the Gateway API, which a cluster need not have.
+    pub fn is_of_gateways(self) -> bool {
+        self.api_version().starts_with(GROUP)
     }
 
     /// Whether an object of this kind is read in that version; ReferenceGrants have the same fields in both of theirs.

@@ -25,7 +25,7 @@ pub use kinds::{
     ServicePort, SliceEndpoint, SlicePort,
 };
 pub use manifests::snapshot_of;
-pub use same::Asks;
+pub use same::{Asks, differing};
 pub use snapshot::{Malformed, Snapshot};
 pub use store::{Object, Store};
 pub use trim::{MANAGED_BY, MANAGER, Trim, made_for, parse_ingress, parse_secret, parse_service};

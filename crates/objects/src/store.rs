@@ -2,7 +2,7 @@
 
 use crate::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
-    IngressClass, Issuer, Kind, ListenerSet, Malformed, Namespace, ObjectKey, ReferenceGrant,
+    IngressClass, Issuer, Kind, ListenerSet, Malformed, Meta, Namespace, ObjectKey, ReferenceGrant,
     Secret, Service, Snapshot, StreamRoute,
 };
 use imbl::OrdMap;
@@ -45,7 +45,12 @@ pub enum Object {
 impl Object {
     /// Namespace and name.
     pub fn key(&self) -> &ObjectKey {
-        let meta = match self {
+        &self.meta().key
+    }
+
+    /// What all kinds have.
+    pub fn meta(&self) -> &Meta {
+        match self {
             Self::Ingress(object) => &object.meta,
             Self::IngressClass(object) => &object.meta,
             Self::Service(object) => &object.meta,
@@ -60,8 +65,7 @@ impl Object {
             Self::StreamRoute(object) => &object.meta,
             Self::BackendTlsPolicy(object) => &object.meta,
             Self::ReferenceGrant(object) => &object.meta,
-        };
-        &meta.key
+        }
     }
 
     /// Its kind.
@@ -81,6 +85,37 @@ impl Object {
             Self::StreamRoute(object) => object.kind,
             Self::BackendTlsPolicy(_) => Kind::BackendTlsPolicy,
             Self::ReferenceGrant(_) => Kind::ReferenceGrant,
+        }
+    }
+}
+
+impl Snapshot {
+    /// The object of that kind and name; EndpointSlices are found by their Service alone.
+    pub fn object(&self, kind: Kind, key: &ObjectKey) -> Option<Object> {
+        let route = || (kind, key.clone());
+        match kind {
+            Kind::Ingress => self.ingresses.get(key).cloned().map(Object::Ingress),
+            Kind::IngressClass => {
+                self.classes.as_ref()?.get(key).cloned().map(Object::IngressClass)
+            }
+            Kind::Service => self.services.get(key).cloned().map(Object::Service),
+            Kind::EndpointSlice => None,
+            Kind::Secret => self.secrets.get(key).cloned().map(Object::Secret),
+            Kind::ConfigMap => self.config_maps.get(key).cloned().map(Object::ConfigMap),
+            Kind::Namespace => self.namespaces.get(key).cloned().map(Object::Namespace),
+            Kind::GatewayClass => self.gateway_classes.get(key).cloned().map(Object::GatewayClass),
+            Kind::Gateway => self.gateways.get(key).cloned().map(Object::Gateway),
+            Kind::ListenerSet => self.listener_sets.get(key).cloned().map(Object::ListenerSet),
+            Kind::HttpRoute | Kind::GrpcRoute => {
+                self.http_routes.get(&route()).cloned().map(Object::HttpRoute)
+            }
+            Kind::TcpRoute | Kind::UdpRoute | Kind::TlsRoute => {
+                self.stream_routes.get(&route()).cloned().map(Object::StreamRoute)
+            }
+            Kind::BackendTlsPolicy => {
+                self.backend_tls.get(key).cloned().map(Object::BackendTlsPolicy)
+            }
+            Kind::ReferenceGrant => self.grants.get(key).cloned().map(Object::ReferenceGrant),
         }
     }
 }
@@ -140,31 +175,14 @@ impl Store {
     /// Whether exactly this is there already: then it keeps its place in memory, and nothing downstream takes it for
     /// changed. A list that is taken again after an interruption says mostly what is known.
     fn is_known(&self, object: &Object) -> bool {
-        let key = object.key();
-        let all = &self.snapshot;
+        let (key, all) = (object.key(), &self.snapshot);
         match object {
-            Object::Ingress(new) => all.ingresses.get(key) == Some(new),
-            Object::IngressClass(new) => {
-                all.classes.as_ref().and_then(|classes| classes.get(key)) == Some(new)
-            }
-            Object::Service(new) => all.services.get(key) == Some(new),
             Object::EndpointSlice(new) => {
                 let service = self.slice_services.get(key);
                 let slices = service.and_then(|service| all.slices.get(service));
                 slices.and_then(|slices| slices.get(key)) == Some(new)
             }
-            Object::Secret(new) => all.secrets.get(key) == Some(new),
-            Object::ConfigMap(new) => all.config_maps.get(key) == Some(new),
-            Object::Namespace(new) => all.namespaces.get(key) == Some(new),
-            Object::GatewayClass(new) => all.gateway_classes.get(key) == Some(new),
-            Object::Gateway(new) => all.gateways.get(key) == Some(new),
-            Object::ListenerSet(new) => all.listener_sets.get(key) == Some(new),
-            Object::HttpRoute(new) => all.http_routes.get(&(new.kind, key.clone())) == Some(new),
-            Object::StreamRoute(new) => {
-                all.stream_routes.get(&(new.kind, key.clone())) == Some(new)
-            }
-            Object::BackendTlsPolicy(new) => all.backend_tls.get(key) == Some(new),
-            Object::ReferenceGrant(new) => all.grants.get(key) == Some(new),
+            _ => all.object(object.kind(), key).as_ref() == Some(object),
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stream::own::{self, Turns};
+use stream::own::{self, Hops};
 use stream::proxy_protocol::Announced;
 use tls::TlsSession;
 use tokio::time::Instant;
@@ -51,7 +51,7 @@ pub(crate) struct Connection {
     pub control: Rc<Control>,
     /// The port it came to as the system has it, if it may come from this machine.
     hairpin: Option<u16>,
-    turns: OnceCell<Option<Turns>>,
+    turns: OnceCell<Option<Hops>>,
     /// The lane of the host that its last request was for.
     pub(crate) lane: Cell<Lane>,
     /// The authority of its last request, and the host in it.
@@ -165,7 +165,7 @@ impl Connection {
         let Some(port) = self.hairpin else { return 0 };
         let mut local = self.local;
         local.set_port(port);
-        let turns = self.turns.get_or_init(|| own::turns_of(self.peer, local));
+        let turns = self.turns.get_or_init(|| own::hops_of(self.peer, local));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 

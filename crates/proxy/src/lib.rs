@@ -58,7 +58,7 @@ pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
 pub use load::{Pressure, Shed};
-pub use shadow::{Count, Decided, Said, Shadowed};
+pub use shadow::{Count, Decided, MOST_GROUPS, Said, Shadowed};
 pub use telemetry::{OtlpEnvironment, Spans};
 pub use trace::{Decision, Sample};
 

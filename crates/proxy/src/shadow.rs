@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Groups that are kept apart; copies beyond them are only counted.
-const MOST_GROUPS: usize = 1000;
+pub const MOST_GROUPS: usize = 1000;
 
 /// What became of copies, by group.
 #[derive(Debug, Default)]

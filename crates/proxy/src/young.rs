@@ -2,7 +2,7 @@
 //! all others, but nobody holds many of them, nor for long where places are scarce.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -13,33 +13,16 @@ const HURRIED: Duration = Duration::from_secs(3);
 const SHARE: usize = 4;
 const FEW: usize = 8;
 
-/// Whom an address belongs to: nobody has fewer than 2^64 of the new ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Network(IpAddr);
-
-impl Network {
-    /// That of an address.
-    pub(crate) fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let bits = u128::from(address) & !u128::from(u64::MAX);
-                Self(Ipv6Addr::from(bits).into())
-            }
-            old => Self(old),
-        }
-    }
-}
-
 /// The connections of a thread that do not speak HTTP yet, by their numbers, which rise.
 #[derive(Debug, Default)]
 pub(crate) struct Youth {
     all: BTreeMap<u64, One>,
-    networks: HashMap<Network, usize>,
+    networks: HashMap<IpAddr, usize>,
 }
 
 #[derive(Debug)]
 struct One {
-    network: Option<Network>,
+    network: Option<IpAddr>,
     since: Instant,
     task: Option<AbortHandle>,
 }
@@ -53,7 +36,7 @@ impl Youth {
     /// Takes one in, unless its network has as many of `places` as it may. Who says at once what it speaks comes from
     /// nowhere.
     pub(crate) fn admit(&mut self, serial: u64, from: Option<IpAddr>, places: usize) -> bool {
-        let network = from.map(Network::of);
+        let network = from.map(sockets::party);
         let admitted = network.is_none_or(|network| self.take(network, places));
         if admitted {
             self.all.insert(serial, One { network, since: Instant::now(), task: None });
@@ -63,7 +46,7 @@ impl Youth {
 
     /// It came from there in truth, which its PROXY header says; whether it may stay.
     pub(crate) fn comes_from(&mut self, serial: u64, address: IpAddr, places: usize) -> bool {
-        let network = Network::of(address);
+        let network = sockets::party(address);
         if !self.take(network, places) {
             return false;
         }
@@ -91,14 +74,14 @@ impl Youth {
         late.filter_map(|one| one.task.as_ref()).for_each(AbortHandle::abort);
     }
 
-    fn take(&mut self, network: Network, places: usize) -> bool {
+    fn take(&mut self, network: IpAddr, places: usize) -> bool {
         let taken = self.networks.entry(network).or_default();
         let admitted = *taken < (places / SHARE).max(FEW);
         *taken += usize::from(admitted);
         admitted
     }
 
-    fn leave(&mut self, network: Network) {
+    fn leave(&mut self, network: IpAddr) {
         if let Some(taken) = self.networks.get_mut(&network) {
             *taken -= 1;
             if *taken == 0 {

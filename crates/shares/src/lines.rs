@@ -1,5 +1,5 @@
-//! Lines of the log about one sharer, a namespace or a kind of trouble: so many in each minute, whoever else writes. What is
-//! left out is counted, and told with the first line of the next minute.
+//! Lines of the log about one sharer, a namespace or a kind of trouble: so many in each minute, whoever else writes.
+//! What is left out is counted, and told with the first line of the next minute.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Values by key as long as somebody holds them: whoever asks for the same gets the same, and what nobody holds any more is
-//! forgotten once there may be as much of it as of what is held.
+//! Values by key as long as somebody holds them: whoever asks for the same gets the same, and what nobody holds any
+//! more is forgotten once there may be as much of it as of what is held.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

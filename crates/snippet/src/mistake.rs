@@ -46,10 +46,7 @@ impl fmt::Display for Mistake {
 /// Text shortened for a message.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 60;
-    match text.chars().count() > MOST {
-        true => format!("{}…", text.chars().take(MOST).collect::<String>()),
-        false => text.to_owned(),
-    }
+    model::beginning(text, MOST).into_owned()
 }
 
 /// `, did you mean "…"?` for the closest of `known`, if one is close.

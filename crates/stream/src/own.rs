@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 pub(crate) const MOST: u8 = 5;
 
 /// How often what comes over a connection has come back, as whoever sent it says.
-pub type Turns = Arc<AtomicU8>;
+pub type Hops = Arc<AtomicU8>;
 
 /// Both ends of a connection: a port that leads to one address may lead to another one from elsewhere at the same time.
 /// Of UDP the near end alone, which no other socket has.
 type Ends = (SocketAddr, Option<SocketAddr>);
 
-type Known = HashMap<Ends, Turns>;
+type Known = HashMap<Ends, Hops>;
 
 /// Of the process as a whole: a connection leaves on one thread and comes in on another.
 static OWN: Mutex<Option<Known>> = Mutex::new(None);
@@ -30,7 +30,7 @@ static ELSEWHERE: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 pub struct Own {
     ends: Ends,
-    turns: Turns,
+    hops: Hops,
 }
 
 impl Own {
@@ -40,10 +40,10 @@ impl Own {
     }
 
     /// The same of what has come back so often with it.
-    fn after(turns: u8, tcp: &TcpStream) -> Option<Self> {
+    fn after(hops: u8, tcp: &TcpStream) -> Option<Self> {
         let (from, to) = (tcp.local_addr().ok()?, tcp.peer_addr().ok()?);
         may_be_one_machine(from, to)
-            .then(|| Self::noted((canonical(from), Some(canonical(to))), turns))
+            .then(|| Self::noted((canonical(from), Some(canonical(to))), hops))
     }
 
     /// The same of a socket of UDP, by its own address and the one that it leads to.
@@ -51,17 +51,17 @@ impl Own {
         may_be_one_machine(from, to).then(|| Self::noted((canonical(from), None), 1))
     }
 
-    fn noted(ends: Ends, turns: u8) -> Self {
-        let turns = Turns::new(AtomicU8::new(turns));
-        all().get_or_insert_default().insert(ends, turns.clone());
-        Self { ends, turns }
+    fn noted(ends: Ends, hops: u8) -> Self {
+        let hops = Hops::new(AtomicU8::new(hops));
+        all().get_or_insert_default().insert(ends, hops.clone());
+        Self { ends, hops }
     }
 
-    /// Whether what has come back so often may go over it; then the other end knows of one turn more.
-    pub fn carries(&self, turns: u8) -> bool {
-        let carries = turns < MOST;
+    /// Whether what has come back so often may go over it; then the other end knows of one hop more.
+    pub fn carries(&self, hops: u8) -> bool {
+        let carries = hops < MOST;
         if carries {
-            self.turns.store(turns + 1, Ordering::Relaxed);
+            self.hops.store(hops + 1, Ordering::Relaxed);
         }
         carries
     }
@@ -77,16 +77,16 @@ impl Drop for Own {
 
 /// How often what comes over a connection from `peer` to `local` has come back, if this process made it. It is in the
 /// books before it sends.
-pub fn turns_of(peer: SocketAddr, local: SocketAddr) -> Option<Turns> {
+pub fn hops_of(peer: SocketAddr, local: SocketAddr) -> Option<Hops> {
     known((canonical(peer), Some(canonical(local))))
 }
 
 /// The same of datagrams from a client.
-pub fn turns_of_datagrams(client: SocketAddr) -> Option<Turns> {
+pub fn hops_of_datagrams(client: SocketAddr) -> Option<Hops> {
     known((canonical(client), None))
 }
 
-fn known(ends: Ends) -> Option<Turns> {
+fn known(ends: Ends) -> Option<Hops> {
     all().as_ref().and_then(|all| all.get(&ends).cloned())
 }
 
@@ -103,24 +103,24 @@ static UNDER_WAY: Mutex<BTreeMap<u64, (SocketAddr, u8)>> = Mutex::new(BTreeMap::
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     number: u64,
-    turns: u8,
+    hops: u8,
 }
 
 impl UnderWay {
     /// One for what has come back so often.
-    pub(crate) fn new(turns: u8) -> Self {
+    pub(crate) fn new(hops: u8) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), turns }
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), hops }
     }
 
     /// Where it is tried next.
     pub(crate) fn leads_to(&self, to: SocketAddr) {
-        under_way().insert(self.number, (canonical(to), self.turns.saturating_add(1)));
+        under_way().insert(self.number, (canonical(to), self.hops.saturating_add(1)));
     }
 
     /// It stands: whoever it has reached finds the same number in the books as before.
     pub(crate) fn stands(self, tcp: &TcpStream) -> Option<Own> {
-        Own::after(self.turns.saturating_add(1), tcp)
+        Own::after(self.hops.saturating_add(1), tcp)
     }
 }
 
@@ -131,18 +131,15 @@ impl Drop for UnderWay {
 }
 
 /// How often what a client sends has come back, asked as soon as it is connected.
-pub(crate) fn turns_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
+pub(crate) fn hops_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
     if !may_be_one_machine(peer, local) {
         return 0;
     }
     // Before the books: whoever was under way until now is in them.
-    let coming = under_way()
-        .values()
-        .filter(|(to, _)| *to == canonical(local))
-        .map(|(_, turns)| *turns)
-        .max();
-    let known = turns_of(peer, local);
-    known.map(|turns| turns.load(Ordering::Relaxed)).or(coming).unwrap_or(0)
+    let coming =
+        under_way().values().filter(|(to, _)| *to == canonical(local)).map(|(_, hops)| *hops).max();
+    let known = hops_of(peer, local);
+    known.map(|hops| hops.load(Ordering::Relaxed)).or(coming).unwrap_or(0)
 }
 
 fn under_way() -> MutexGuard<'static, BTreeMap<u64, (SocketAddr, u8)>> {
@@ -171,13 +168,13 @@ mod tests {
         let address = |port| SocketAddr::from(([127, 0, 0, 9], port));
         let (port, backend, service) = (address(40_000), address(9_000), address(8_080));
         let own = Own::noted((port, Some(backend)), 1);
-        assert!(turns_of(port, service).is_none(), "somebody else, by the same port");
-        assert_eq!(turns_at_once(port, service), 0);
-        assert!(turns_of(port, backend).is_some(), "this process");
+        assert!(hops_of(port, service).is_none(), "somebody else, by the same port");
+        assert_eq!(hops_at_once(port, service), 0);
+        assert!(hops_of(port, backend).is_some(), "this process");
         assert!(own.carries(2));
-        assert_eq!(turns_at_once(port, backend), 3);
+        assert_eq!(hops_at_once(port, backend), 3);
         drop(own);
-        assert!(turns_of(port, backend).is_none());
+        assert!(hops_of(port, backend).is_none());
     }
     #[tokio::test]
     async fn a_connection_that_stands_has_come_back_as_often_as_while_it_was_made() {
@@ -187,9 +184,9 @@ mod tests {
         under_way.leads_to(to);
         let tcp = TcpStream::connect(to).await.expect("it listens");
         let from = tcp.local_addr().expect("its address");
-        assert_eq!(turns_at_once(from, to), 4);
+        assert_eq!(hops_at_once(from, to), 4);
         let own = under_way.stands(&tcp);
-        assert_eq!(turns_at_once(from, to), 4, "nobody has asked yet whether it carries");
+        assert_eq!(hops_at_once(from, to), 4, "nobody has asked yet whether it carries");
         assert!(own.is_some_and(|own| own.carries(3)));
     }
 }

@@ -49,6 +49,7 @@ pub async fn pipe_until_over(
     let mut server = Ending { inner: server, over: &over };
     let too_late = async {
         over.notified().await;
+        #[expect(clippy::disallowed_methods, reason = "the time that is left is the matter")]
         tokio::time::sleep(linger).await;
     };
     tokio::select! {

@@ -3,7 +3,7 @@
 
 use crate::pipe::{Patience, pipe};
 use crate::room::{Place, Room};
-use crate::shares::Whose;
+use crate::shares::Holder;
 use crate::traffic::Counted;
 use model::{StreamPort, Transport};
 use std::io;
@@ -30,7 +30,7 @@ impl Places {
     pub async fn wait(&self, namespace: &Arc<str>, at: SocketAddr, client: IpAddr) -> Option<Held> {
         let address = Some(at.ip()).filter(|ip| !ip.is_unspecified());
         let port = StreamPort { transport: Transport::Tcp, number: at.port(), address };
-        let place = self.0.wait(&Whose::new(namespace, port, client)).await?;
+        let place = self.0.wait(&Holder::new(namespace, port, client)).await?;
         // It has said hello.
         place.heard();
         Some(Held(place))

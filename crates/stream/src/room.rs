@@ -1,7 +1,7 @@
 //! Places for connections and sessions: bounded for the process, and half of them at most for one namespace. Where all
 //! are taken a newcomer gets the place of somebody who holds more, or of one that is quiet.
 
-use crate::shares::{Seat, Shares, Whose};
+use crate::shares::{Holder, Seat, Shares};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub(crate) struct Room {
 #[derive(Debug)]
 pub(crate) struct Place {
     room: Arc<Room>,
-    whose: Whose,
+    whose: Holder,
     seat: Arc<Seat>,
 }
 
@@ -50,12 +50,12 @@ impl Room {
     }
 
     /// A place for somebody, at once: a free one or somebody else's. For a datagram it is worth no waiting.
-    pub(crate) fn now(self: &Arc<Self>, whose: &Whose) -> Option<Place> {
+    pub(crate) fn now(self: &Arc<Self>, whose: &Holder) -> Option<Place> {
         self.noted(self.take(whose, Duration::ZERO))
     }
 
     /// The same, but nobody who holds no more and has just moved gives way; none if that is so for a while.
-    pub(crate) async fn wait(self: &Arc<Self>, whose: &Whose) -> Option<Place> {
+    pub(crate) async fn wait(self: &Arc<Self>, whose: &Holder) -> Option<Place> {
         let at_once = self.take(whose, PATIENCE);
         if at_once.is_some() {
             return at_once;
@@ -81,7 +81,7 @@ impl Room {
         place
     }
 
-    fn take(self: &Arc<Self>, whose: &Whose, spared: Duration) -> Option<Place> {
+    fn take(self: &Arc<Self>, whose: &Holder, spared: Duration) -> Option<Place> {
         let mut shares = self.shares();
         let half = (self.most / 2).max(1);
         if shares.taken() >= self.most || shares.of(&whose.namespace) >= half {
@@ -166,23 +166,23 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::{PATIENCE, Place, Room, WAITING};
-    use crate::shares::Whose;
+    use crate::shares::Holder;
     use model::{StreamPort, Transport};
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;
     use std::time::Duration;
     use tokio::time::{Instant, advance, interval, timeout};
 
-    fn of(namespace: &str, number: u16, client: u8) -> Whose {
+    fn of(namespace: &str, number: u16, client: u8) -> Holder {
         let port = StreamPort { transport: Transport::Tcp, number, address: None };
-        Whose::new(&namespace.into(), port, IpAddr::V4(Ipv4Addr::new(192, 0, 2, client)))
+        Holder::new(&namespace.into(), port, IpAddr::V4(Ipv4Addr::new(192, 0, 2, client)))
     }
 
-    fn places<const N: usize>(room: &Arc<Room>, whose: &Whose) -> [Place; N] {
+    fn places<const N: usize>(room: &Arc<Room>, whose: &Holder) -> [Place; N] {
         [(); N].map(|()| heard(room, whose))
     }
 
-    fn heard(room: &Arc<Room>, whose: &Whose) -> Place {
+    fn heard(room: &Arc<Room>, whose: &Holder) -> Place {
         let place = room.now(whose).expect("somebody gives way");
         place.heard();
         place
@@ -251,7 +251,7 @@ mod tests {
         let room = Room::new(8);
         let from = |client: &str| {
             let client: IpAddr = client.parse().expect("an address");
-            Whose::new(&"one".into(), of("one", 1, 1).port, client)
+            Holder::new(&"one".into(), of("one", 1, 1).port, client)
         };
         let alone = heard(&room, &from("2001:db8:0:2::1"));
         advance(Duration::from_secs(1)).await;

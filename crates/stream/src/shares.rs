@@ -15,13 +15,13 @@ const SAID: u64 = 60_000;
 
 /// Whose a place is.
 #[derive(Clone, Debug)]
-pub(crate) struct Whose {
+pub(crate) struct Holder {
     pub(crate) namespace: Arc<str>,
     pub(crate) port: StreamPort,
     pub(crate) client: IpAddr,
 }
 
-impl Whose {
+impl Holder {
     /// That of a client of a port.
     pub(crate) fn new(namespace: &Arc<str>, port: StreamPort, client: IpAddr) -> Self {
         Self { namespace: namespace.clone(), port, client: sockets::party(client) }
@@ -70,7 +70,7 @@ impl Seat {
 /// Who has to give way to a newcomer.
 #[derive(Debug)]
 pub(crate) struct Loser {
-    pub(crate) whose: Whose,
+    pub(crate) whose: Holder,
     pub(crate) seat: Arc<Seat>,
     /// The newcomer will hold as much as whoever loses one.
     pub(crate) equal: bool,
@@ -118,7 +118,7 @@ impl Shares {
     }
 
     /// Notes one more.
-    pub(crate) fn enter(&mut self, whose: &Whose, seat: Arc<Seat>) {
+    pub(crate) fn enter(&mut self, whose: &Holder, seat: Arc<Seat>) {
         let share = self.namespaces.entry(whose.namespace.clone()).or_default();
         let clients = share.ports.entry(whose.port).or_default();
         clients.change(whose.client, |seats| list(seats, seat));
@@ -127,7 +127,7 @@ impl Shares {
     }
 
     /// Takes one out; whether it was still there.
-    pub(crate) fn leave(&mut self, whose: &Whose, seat: &Seat) -> bool {
+    pub(crate) fn leave(&mut self, whose: &Holder, seat: &Seat) -> bool {
         let Some(share) = self.namespaces.get_mut(&whose.namespace) else { return false };
         let Some(clients) = share.ports.get_mut(&whose.port) else { return false };
         let stamp = (seat.listed.load(Ordering::Relaxed), seat.number);
@@ -147,7 +147,7 @@ impl Shares {
     }
 
     /// Who goes for a newcomer, which counts among its own: they lose a place before others who hold as much.
-    pub(crate) fn loser(&mut self, newcomer: &Whose) -> Option<Loser> {
+    pub(crate) fn loser(&mut self, newcomer: &Holder) -> Option<Loser> {
         let all = self.namespaces.iter().map(|(namespace, share)| (namespace, share.taken));
         let (namespace, equal) = most(all, Some(&newcomer.namespace))?;
         let namespace = namespace.clone();
@@ -157,7 +157,7 @@ impl Shares {
         let port = *port;
         let clients = share.ports.get_mut(&port)?;
         let (client, seat, moved, equal) = clients.quietest(equal.then_some(newcomer.client))?;
-        Some(Loser { whose: Whose { namespace, port, client }, seat, equal, moved })
+        Some(Loser { whose: Holder { namespace, port, client }, seat, equal, moved })
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) struct Port {
     pub(crate) plan: watch::Receiver<Plan>,
     pub(crate) reach: Reach,
     /// Counts what came in, for who has shares.
-    pub(crate) turn: AtomicU64,
+    pub(crate) next: AtomicU64,
     pub(crate) room: Arc<Room>,
     pub(crate) turns: Arc<Turns>,
     /// What may be said of it.
@@ -146,24 +146,15 @@ impl Port {
 
 /// A line that is written once a minute.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<Option<(Instant, u64)>>);
+pub(crate) struct Seldom(Mutex<Option<::shares::Lines>>);
 
 impl Seldom {
     /// How often there was reason for the line since it was written last, this time included; none if it is too soon.
     pub(crate) fn due(&self) -> Option<u64> {
-        const PAUSE: Duration = Duration::from_secs(60);
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match last.as_mut() {
-            Some((said, more)) if said.elapsed() < PAUSE => {
-                *more += 1;
-                None
-            }
-            _ => {
-                let times = last.map_or(1, |(_, more)| more + 1);
-                *last = Some((Instant::now(), 0));
-                Some(times)
-            }
-        }
+        let now = Instant::now().into_std();
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = lines.get_or_insert_with(|| ::shares::Lines::new(now)).line(now, 1)?;
+        Some(line.left_out + 1)
     }
 }
 
@@ -315,7 +306,7 @@ impl Streams {
             port,
             plan: follow,
             reach: Reach::default(),
-            turn: AtomicU64::new(0),
+            next: AtomicU64::new(0),
             room,
             turns: self.turns.clone(),
             lines: Lines::default(),

@@ -5,7 +5,7 @@ use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
 use crate::room::Place;
-use crate::shares::Whose;
+use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::traffic::Counted;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
     loop {
         let (tcp, peer) = sockets::accept(&listener, failed).await;
         let namespace = port.plan.borrow().stream.namespace.clone();
-        let (whose, port) = (Whose::new(&namespace, port.port, peer.ip()), port.clone());
+        let (whose, port) = (Holder::new(&namespace, port.port, peer.ip()), port.clone());
         tokio::spawn(async move {
             let Some(mut place) = port.room.wait(&whose).await else {
                 port.tell_full(&namespace);
@@ -51,7 +51,7 @@ async fn serve(
 ) -> io::Result<()> {
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let session = counts.begin();
-    let turns = own::turns_at_once(peer, client.local_addr()?);
+    let hops = own::hops_at_once(peer, client.local_addr()?);
     client.set_nodelay(true)?;
     let announced = if stream.takes_proxy {
         let taking = proxy_protocol::take(&mut client);
@@ -65,13 +65,13 @@ async fn serve(
         place.is_of(source.ip());
     }
     // Who asks only once it is connected has come back once more.
-    if turns >= own::MOST {
+    if hops >= own::MOST {
         port.tell_circle(&stream.service);
         return Ok(());
     }
     let tries = Tries::of(&global.streams);
-    let under_way = UnderWay::new(turns);
-    let endpoints = endpoints(&stream, named, &port.turn);
+    let under_way = UnderWay::new(hops);
+    let endpoints = endpoints(&stream, named, &port.next);
     let connecting = port.reach.connect(endpoints, tries, &under_way);
     let mut upstream = connecting.await.inspect_err(|error| {
         if let Some(times) = port.lines.untaken.due() {
@@ -80,7 +80,7 @@ async fn serve(
         }
     })?;
     let own = under_way.stands(&upstream);
-    if own.as_ref().is_some_and(|own| !own.carries(turns)) {
+    if own.as_ref().is_some_and(|own| !own.carries(hops)) {
         port.tell_circle(&stream.service);
         return Ok(());
     }

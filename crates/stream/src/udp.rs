@@ -3,7 +3,7 @@
 
 use crate::own::{self, Own};
 use crate::room::Place;
-use crate::shares::Whose;
+use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::turns::{FEW, Turn};
 use std::collections::HashMap;
@@ -108,20 +108,20 @@ impl Listener {
     fn begin(&self, client: SocketAddr, datagram: &[u8], turn: Arc<Turn>) {
         let port = self.port.clone();
         let namespace = port.plan.borrow().stream.namespace.clone();
-        let Some(place) = port.room.now(&Whose::new(&namespace, port.port, client.ip())) else {
+        let Some(place) = port.room.now(&Holder::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
             return;
         };
         place.heard();
-        let turns = own::turns_of_datagrams(client);
-        let turns = turns.map_or(0, |turns| turns.load(Ordering::Relaxed));
+        let hops = own::hops_of_datagrams(client);
+        let hops = hops.map_or(0, |hops| hops.load(Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel(WAITING);
         if sender.try_send(datagram.to_vec()).is_ok() {
             held(&self.sessions).insert(client, sender);
         }
         let (socket, listed) = (self.socket.clone(), Arc::downgrade(&self.sessions));
         tokio::spawn(async move {
-            let serving = session(&socket, (client, turns), receiver, &port, &place, turn);
+            let serving = session(&socket, (client, hops), receiver, &port, &place, turn);
             tokio::select! {
                 // Who has lost its place before it has begun needs no socket.
                 biased;
@@ -151,7 +151,7 @@ fn held(sessions: &Sessions) -> MutexGuard<'_, HashMap<SocketAddr, mpsc::Sender<
 /// One session. It ends when the port or the listener's list of sessions drops the sender.
 async fn session(
     listener: &UdpSocket,
-    (client, turns): (SocketAddr, u8),
+    (client, hops): (SocketAddr, u8),
     mut datagrams: mpsc::Receiver<Vec<u8>>,
     port: &Port,
     place: &Place,
@@ -162,9 +162,9 @@ async fn session(
     let (idle, responses) = (global.streams.idle, u64::from(global.streams.responses));
     // The turn in which it came lasts until it has begun, or waits for a name.
     let turn = Some(turn).filter(|_| named.is_none());
-    let endpoint = port.reach.next(&*endpoints(&stream, named, &port.turn).await)?;
+    let endpoint = port.reach.next(&*endpoints(&stream, named, &port.next).await)?;
     let (upstream, own) = connected(endpoint).await?;
-    if own.as_ref().is_some_and(|own| !own.carries(turns)) {
+    if own.as_ref().is_some_and(|own| !own.carries(hops)) {
         port.tell_circle(&stream.service);
         return Ok(());
     }
@@ -299,7 +299,7 @@ mod tests {
             port: StreamPort { transport: Transport::Udp, number, address: None },
             plan,
             reach: Reach::default(),
-            turn: AtomicU64::new(0),
+            next: AtomicU64::new(0),
             room: room.clone(),
             turns: turns.clone(),
             lines: Lines::default(),

@@ -2,7 +2,7 @@
 //! else they count as without one (compat/behaviour.md section 11).
 
 use imbl::OrdMap;
-use model::{Alias, Certificate, CertificateId, Changes, Configuration, Server, ServerName};
+use model::{Certificate, CertificateId, Changes, Configuration, Server, ServerName};
 use std::sync::Arc;
 
 /// Certificates of names that lead to a server besides its own.
@@ -19,13 +19,13 @@ impl AliasCertificates {
     pub(super) fn follow(&mut self, configuration: &Configuration, changes: &Changes) {
         // A name may move from one server to another: first all that was goes.
         for server in changes.servers.iter().filter_map(|name| self.servers.get(name)) {
-            for name in names(server) {
+            for name in server.certified_names() {
                 self.by_name.remove(&name);
             }
         }
         for server in changes.servers.iter().filter_map(|name| configuration.servers.get(name)) {
             let Some(id) = &server.certificate else { continue };
-            self.by_name.extend(names(server).map(|name| (name, id.clone())));
+            self.by_name.extend(server.certified_names().map(|name| (name, id.clone())));
         }
         self.servers.clone_from(&configuration.servers);
         self.certificates.clone_from(&configuration.certificates);
@@ -47,13 +47,4 @@ impl AliasCertificates {
         let certificate = self.certificates.get(id).or_else(of_default)?;
         certificate.covers(name).then_some(id)
     }
-}
-
-fn names(server: &Server) -> impl Iterator<Item = ServerName> {
-    let aliases = server.aliases.iter().filter_map(|alias| match alias {
-        Alias::Name(name) => Some(name.clone()),
-        Alias::Below(parent) => Some(ServerName::new(format!("*.{parent}"))),
-        Alias::Beginning(_) | Alias::Pattern(_) => None,
-    });
-    aliases.chain(server.www.clone())
 }

@@ -1,6 +1,7 @@
 //! The list of problems, kept by object so that it costs nothing when nothing changed.
 
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use model::{Kind, Origin, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,6 +31,20 @@ impl Problems {
     /// The problems by object.
     pub fn by_origin(&self) -> &OrdMap<Origin, Arc<[Problem]>> {
         &self.0
+    }
+
+    /// Of each object with which it is not the same: those before, and those now.
+    pub fn differences<'a>(
+        &'a self,
+        now: &'a Self,
+    ) -> impl Iterator<Item = (&'a [Problem], &'a [Problem])> {
+        self.0.diff(&now.0).map(|item| -> (&[Problem], &[Problem]) {
+            match item {
+                DiffItem::Add(_, now) => (&[], now),
+                DiffItem::Remove(_, before) => (before, &[]),
+                DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
+            }
+        })
     }
 
     /// These, and what an engine found besides.

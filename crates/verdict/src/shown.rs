@@ -1,16 +1,13 @@
 //! Texts of strangers as reports show them.
 
-use model::Printable;
+use model::{Printable, beginning};
 
 /// How much of a text of a log is shown.
 pub(crate) const SHOWN: usize = 200;
 
 /// As much of a text as is shown, as one line in which nothing moves a cursor.
 pub(crate) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", Printable(&text[..end])),
-        None => Printable(text).to_string(),
-    }
+    Printable(&beginning(text, most)).to_string()
 }
 
 /// Text for a cell of a table in Markdown, where none of it means anything: no link, no image, no other cell.

@@ -4,6 +4,7 @@ use super::json;
 use super::overview::pressure_text;
 use crate::events;
 use crate::now::Now;
+use crate::pace;
 use crate::query::{Query, Refusal};
 use crate::sample::Sample;
 use exposition::Places;
@@ -76,7 +77,8 @@ fn rooms(now: &Now, sample: &Sample) -> Vec<Room> {
     rooms.extend(places(sample).map(|one| room(one.what, one.now, Some(one.most), one.beyond)));
     if let Some(copies) = &now.copies {
         let beyond = "further copies are only counted";
-        rooms.push(room("groups of copies", copies.groups.len() as u64, Some(1000), beyond));
+        let groups = copies.groups.len() as u64;
+        rooms.push(room("groups of copies", groups, Some(copies.most_groups), beyond));
     }
     let (open, most) = (events::open() as u64, events::STREAMS as u64);
     rooms.push(room("pages that follow changes", open, Some(most), "503 for the page"));
@@ -94,7 +96,7 @@ fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
         .map(|one| Shed { what: one.what, why: one.beyond, count: one.refused })
         .collect();
     let mut add = |what, why, count| all.push(Shed { what, why, count });
-    add("requests to this API refused", "429: more than 30 a second", now.turned_away);
+    add("requests to this API refused", pace::BEYOND, now.turned_away);
     add("pages that could not follow changes", "as many look as may", events::refused());
     if let Some(copies) = &now.copies {
         add("copies that were only counted", "of too many groups", copies.beyond);

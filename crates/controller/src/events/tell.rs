@@ -13,8 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Of kinds of the Gateway API.
-const GATEWAY_V1: &str = "gateway.networking.k8s.io/v1";
 /// Problems that last are told again that often: the API server forgets Events after an hour.
 const AGAIN: Duration = Duration::from_secs(1800);
 
@@ -172,16 +170,10 @@ fn taken_up(before: &Known, now: &Known, events: &mut Vec<Event>) {
 
 /// Problems that are there now and were not before.
 fn appeared(before: &Known, now: &Known) -> Vec<Problem> {
-    let mut new = Vec::new();
-    for item in before.problems.by_origin().diff(now.problems.by_origin()) {
-        let (before, now): (&[Problem], &[Problem]) = match &item {
-            DiffItem::Add(_, now) => (&[], now),
-            DiffItem::Remove(..) => continue,
-            DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
-        };
-        new.extend(now.iter().filter(|problem| !before.contains(problem)).cloned());
-    }
-    new
+    let differences = before.problems.differences(&now.problems);
+    let new = differences
+        .flat_map(|(before, now)| now.iter().filter(|problem| !before.contains(problem)));
+    new.cloned().collect()
 }
 
 /// The Event of a problem; none for what is no object.
@@ -208,69 +200,10 @@ fn of_problem(problem: &Problem, snapshot: &Snapshot) -> Option<Event> {
 /// The object that a problem is about. One that cannot be read may have no last good version to know it by.
 fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
     let key = ObjectKey { namespace: origin.namespace.clone(), name: origin.name.clone() };
-    let uid = |meta: Option<&Meta>| meta.map(|meta| meta.uid.clone()).unwrap_or_default();
-    let (api_version, kind, uid) = match origin.kind {
-        model::Kind::Ingress => {
-            let found = snapshot.ingresses.get(&key).map(|found| &found.meta);
-            ("networking.k8s.io/v1", "Ingress", uid(found))
-        }
-        model::Kind::IngressClass => {
-            let found = snapshot.classes.as_ref().and_then(|classes| classes.get(&key));
-            ("networking.k8s.io/v1", "IngressClass", uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::Service => {
-            ("v1", "Service", uid(snapshot.services.get(&key).map(|found| &found.meta)))
-        }
-        model::Kind::Secret => {
-            ("v1", "Secret", uid(snapshot.secrets.get(&key).map(|found| &found.meta)))
-        }
-        model::Kind::ConfigMap => {
-            ("v1", "ConfigMap", uid(snapshot.config_maps.get(&key).map(|found| &found.meta)))
-        }
-        model::Kind::Namespace => {
-            ("v1", "Namespace", uid(snapshot.namespaces.get(&key).map(|found| &found.meta)))
-        }
-        model::Kind::GatewayClass => {
-            let found = snapshot.gateway_classes.get(&key);
-            (GATEWAY_V1, "GatewayClass", uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::Gateway => {
-            (GATEWAY_V1, "Gateway", uid(snapshot.gateways.get(&key).map(|found| &found.meta)))
-        }
-        model::Kind::ListenerSet => {
-            let found = snapshot.listener_sets.get(&key);
-            (GATEWAY_V1, "ListenerSet", uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::HttpRoute | model::Kind::GrpcRoute => {
-            let kind = match origin.kind {
-                model::Kind::HttpRoute => objects::Kind::HttpRoute,
-                _ => objects::Kind::GrpcRoute,
-            };
-            let found = snapshot.http_routes.get(&(kind, key.clone()));
-            (GATEWAY_V1, kind.name(), uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::TcpRoute | model::Kind::UdpRoute | model::Kind::TlsRoute => {
-            let kind = match origin.kind {
-                model::Kind::TcpRoute => objects::Kind::TcpRoute,
-                model::Kind::UdpRoute => objects::Kind::UdpRoute,
-                _ => objects::Kind::TlsRoute,
-            };
-            let found = snapshot.stream_routes.get(&(kind, key.clone()));
-            (GATEWAY_V1, kind.name(), uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::BackendTlsPolicy => {
-            let found = snapshot.backend_tls.get(&key);
-            (GATEWAY_V1, "BackendTLSPolicy", uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::ReferenceGrant => {
-            let found = snapshot.grants.get(&key);
-            let version = "gateway.networking.k8s.io/v1beta1";
-            (version, "ReferenceGrant", uid(found.map(|found| &found.meta)))
-        }
-        model::Kind::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", Arc::default()),
-        model::Kind::File => return None,
-    };
-    Some(Object { api_version, kind, key, uid })
+    let kind = objects::Kind::named(origin.kind.name())?;
+    let found = snapshot.object(kind, &key);
+    let uid = found.map(|found| found.meta().uid.clone()).unwrap_or_default();
+    Some(Object { api_version: kind.api_version(), kind: kind.name(), key, uid })
 }
 
 fn object(api_version: &'static str, kind: &'static str, meta: &Meta) -> Object {

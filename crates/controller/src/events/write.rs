@@ -253,11 +253,7 @@ fn type_of(kind: Kind) -> &'static str {
 
 /// As much of a message as is taken.
 fn shortened(message: &str) -> &str {
-    let mut end = message.len().min(MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    &message[..end]
+    &message[..message.floor_char_boundary(MESSAGE)]
 }
 
 #[cfg(test)]

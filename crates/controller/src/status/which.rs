@@ -1,14 +1,13 @@
 //! Which objects of the Gateway API are told what becomes of them, and where the API server has them.
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use objects::{Kind, ObjectKey};
 use std::sync::Arc;
 
-/// Which kind of object.
+/// Which kind of object. Replicas compare what they show by numbers that these names are part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Which {
     Class,
@@ -28,26 +27,28 @@ pub(super) enum Which {
 /// One object.
 pub(super) type Id = (Which, ObjectKey);
 
-/// Untyped, so that nothing is lost of what others have written.
+impl Which {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Class => Kind::GatewayClass,
+            Self::Gateway => Kind::Gateway,
+            Self::Set => Kind::ListenerSet,
+            Self::Route(kind) | Self::Stream(kind) => kind,
+            Self::Policy => Kind::BackendTlsPolicy,
+            Self::Service => Kind::Service,
+        }
+    }
+}
+
+/// Where an object of the Gateway API is. Untyped, so that nothing is lost of what others have written.
 pub(super) fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
-    let (kind, plural) = match which {
-        Which::Class => ("GatewayClass", "gatewayclasses"),
-        Which::Gateway => ("Gateway", "gateways"),
-        Which::Set => ("ListenerSet", "listenersets"),
-        Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
-        Which::Route(_) => ("HTTPRoute", "httproutes"),
-        Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
-        Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
-        Which::Stream(_) => ("TLSRoute", "tlsroutes"),
-        Which::Policy => ("BackendTLSPolicy", "backendtlspolicies"),
-        // Never read as one of these.
-        Which::Service => ("Gateway", "gateways"),
-    };
-    let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
-    match which {
-        Which::Class => Api::all_with(client, &resource),
-        _ => Api::namespaced_with(client, &key.namespace, &resource),
+    let kind = which.kind();
+    let named = GroupVersionKind::gvk(objects::gateway::GROUP, kind.version(), kind.name());
+    let resource = ApiResource::from_gvk_with_plural(&named, kind.plural());
+    if kind.is_namespaced() {
+        Api::namespaced_with(client, &key.namespace, &resource)
+    } else {
+        Api::all_with(client, &resource)
     }
 }
 
@@ -56,9 +57,5 @@ pub(super) fn differing<K: Ord + Clone, V: PartialEq>(
     old: &OrdMap<K, Arc<V>>,
     new: &OrdMap<K, Arc<V>>,
 ) -> Vec<K> {
-    let keys = old.diff(new).filter_map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
-        DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),
-    });
-    keys.cloned().collect()
+    objects::differing(old, new, |_, _| false).cloned().collect()
 }

@@ -3,6 +3,7 @@
 use crate::client::reason;
 use crate::watch::backoff;
 use kube::Client;
+use objects::Kind;
 use objects::gateway::GROUP;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,16 +32,16 @@ pub(super) struct Present {
 /// Asks from now on. Until the first answer nobody knows, and a first Snapshot waits for it.
 pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
     let kinds = [
-        "gatewayclasses",
-        "gateways",
-        "listenersets",
-        "httproutes",
-        "grpcroutes",
-        "tcproutes",
-        "udproutes",
-        "tlsroutes",
-        "backendtlspolicies",
-        "referencegrants",
+        Kind::GatewayClass,
+        Kind::Gateway,
+        Kind::ListenerSet,
+        Kind::HttpRoute,
+        Kind::GrpcRoute,
+        Kind::TcpRoute,
+        Kind::UdpRoute,
+        Kind::TlsRoute,
+        Kind::BackendTlsPolicy,
+        Kind::ReferenceGrant,
     ];
     let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
     let [classes, gateways, sets, routes, grpc, tcp, udp, tls, policies, grants] =
@@ -52,10 +53,10 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
                 Ok(served) => {
                     pauses = backoff();
                     // Before anybody goes on: who looks once hears of it, too.
-                    unserved.follow(&client, &kinds.map(version_of)).await;
+                    unserved.follow(&client, &kinds).await;
                     for (kind, sender) in &senders {
-                        let (version, kind) = version_of(kind);
-                        let is_there = served.contains(&(version, kind.to_owned()));
+                        let called = (kind.api_version(), kind.plural().to_owned());
+                        let is_there = served.contains(&called);
                         sender.send_if_modified(|known| known.replace(is_there) != Some(is_there));
                     }
                     #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
@@ -76,11 +77,6 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
     Present { classes, gateways, sets, routes, grpc, streams: [tcp, udp, tls], policies, grants }
 }
 
-/// In which version a kind is watched: ReferenceGrants in the one that all bundles have.
-fn version_of(kind: &'static str) -> (&'static str, &'static str) {
-    (VERSIONS[usize::from(kind == "referencegrants")], kind)
-}
-
 /// Kinds of the Gateway API that are defined in the cluster, and whose objects nobody here looks at.
 #[derive(Default)]
 struct Unserved {
@@ -95,7 +91,7 @@ struct Defined {
 
 impl Unserved {
     /// Says which they are, as often as there are others. That it cannot be asked is no reason for a word.
-    async fn follow(&mut self, client: &Client, wanted: &[(&str, &str)]) {
+    async fn follow(&mut self, client: &Client, wanted: &[Kind]) {
         let Ok(groups) = client.list_api_groups().await else { return };
         let mut groups = groups.groups.into_iter();
         let group = groups.find(|group| group.name == GROUP);
@@ -119,13 +115,13 @@ impl Unserved {
     fn news(
         &mut self,
         defined: &BTreeMap<String, Defined>,
-        wanted: &[(&str, &str)],
+        wanted: &[Kind],
     ) -> Vec<(bool, String)> {
         let mut lines = Vec::new();
         let mut told = BTreeSet::new();
         for (name, Defined { kind, versions }) in defined {
-            let needed = wanted.iter().find(|(_, wanted)| wanted == name);
-            let needed = needed.map(|(version, _)| version.rsplit('/').next().unwrap_or_default());
+            let needed = wanted.iter().find(|wanted| wanted.plural() == name);
+            let needed = needed.map(|wanted| wanted.version());
             let there = versions.join(", ");
             let line = match needed {
                 Some(needed) if versions.iter().any(|version| version == needed) => continue,
@@ -165,7 +161,8 @@ async fn served(client: &Client) -> kube::Result<BTreeSet<(&'static str, String)
 
 #[cfg(test)]
 mod tests {
-    use super::{Defined, Unserved, version_of};
+    use super::{Defined, Unserved};
+    use objects::Kind;
     use std::collections::BTreeMap;
 
     #[test]
@@ -183,7 +180,7 @@ mod tests {
             });
             BTreeMap::from(defined)
         };
-        let wanted = ["gateways", "referencegrants", "tcproutes"].map(version_of);
+        let wanted = [Kind::Gateway, Kind::ReferenceGrant, Kind::TcpRoute];
         let mut unserved = Unserved::default();
         let lines = unserved.news(&defined(&["v1alpha2"]), &wanted);
         let [(true, tcp), (false, mesh)] = &lines[..] else { panic!("{lines:?}") };

@@ -310,7 +310,7 @@ impl<K: Watchable> Watch<K> {
             tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
         } else {
             self.report.lost(code, &reason);
-            if code == Some(404) && is_optional(K::KIND) {
+            if code == Some(404) && K::KIND.is_of_gateways() {
                 // Its definition is not there, or not yet: whoever asks for that finds out in a moment.
                 tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
             } else if !progress.told.contains(&code) {
@@ -347,20 +347,6 @@ impl<K: Watchable> Watch<K> {
     async fn tell(&self, news: News) -> bool {
         self.sender.send((self.id, news)).await.is_ok()
     }
-}
-
-/// Whether a cluster need not have the kind: those of the Gateway API.
-fn is_optional(kind: Kind) -> bool {
-    !matches!(
-        kind,
-        Kind::Ingress
-            | Kind::IngressClass
-            | Kind::Service
-            | Kind::EndpointSlice
-            | Kind::Secret
-            | Kind::ConfigMap
-            | Kind::Namespace
-    )
 }
 
 /// Waits until it is so; false if nobody will ever say.

@@ -3,7 +3,7 @@
 use crate::conf::fingerprint;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use model::{Alias, Certificate, CertificateId, Configuration, Server, ServerName};
+use model::{Certificate, CertificateId, Configuration, ServerName};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn of(configuration: &Configuration, fallback: &Arc<Certificate>) -> 
         let Some(id) = &server.certificate else { continue };
         let uid = uids.named(id);
         let certificate = configuration.certificates.get(id).unwrap_or(default);
-        for name in other_names(server).filter(|name| certificate.covers(name.as_str())) {
+        for name in server.certified_names().filter(|name| certificate.covers(name.as_str())) {
             // A host of its own goes before a name that merely leads to another one.
             let own = configuration.servers.get(&name).and_then(|own| own.certificate.as_ref());
             if own.is_none() {
@@ -53,16 +53,6 @@ pub(super) fn of(configuration: &Configuration, fallback: &Arc<Certificate>) -> 
         }
     }
     uids.servers
-}
-
-/// Names that have the server's certificate if that covers them (compat/behaviour.md section 11).
-fn other_names(server: &Server) -> impl Iterator<Item = ServerName> {
-    let aliases = server.aliases.iter().filter_map(|alias| match alias {
-        Alias::Name(name) => Some(name.clone()),
-        Alias::Below(parent) => Some(ServerName::new(format!("*.{parent}"))),
-        Alias::Beginning(_) | Alias::Pattern(_) => None,
-    });
-    aliases.chain(server.www.clone())
 }
 
 struct Uids<'a> {

@@ -1,7 +1,7 @@
 //! From the JSON of BackendTLSPolicies to what is kept of them.
 
 use super::GROUP;
-use super::parse::RawRef;
+use super::parse::{InNamespaces, RawRef, resource};
 use super::tls::{BackendTlsPolicy, PolicyTarget};
 use crate::trim::{Annotations, meta};
 use crate::{Kind, Object, Trim};
@@ -20,26 +20,7 @@ pub struct RawBackendTlsPolicy {
     status: PolicyTold,
 }
 
-impl k8s_openapi::Resource for RawBackendTlsPolicy {
-    const API_VERSION: &'static str = "gateway.networking.k8s.io/v1";
-    const GROUP: &'static str = GROUP;
-    const KIND: &'static str = "BackendTLSPolicy";
-    const VERSION: &'static str = "v1";
-    const URL_PATH_SEGMENT: &'static str = "backendtlspolicies";
-    type Scope = k8s_openapi::NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for RawBackendTlsPolicy {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource! { RawBackendTlsPolicy, BackendTlsPolicy, InNamespaces }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

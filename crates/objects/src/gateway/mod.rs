@@ -27,14 +27,14 @@ pub use selector::Selector;
 pub use sets::RawListenerSet;
 pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
-use crate::{Meta, ObjectKey};
+pub use crate::kind::GROUP;
+
+use crate::{Meta, Namespace, ObjectKey};
+use imbl::OrdMap;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The group of all these kinds.
-pub const GROUP: &str = "gateway.networking.k8s.io";
 
 /// GatewayClass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +156,26 @@ pub enum FromNamespaces {
     None,
     /// From those with such labels.
     Selector(Selector),
+}
+
+impl FromNamespaces {
+    /// Whether what says so, and is in the namespace `own` itself, takes something from that one.
+    pub fn take(
+        &self,
+        own: &str,
+        namespace: &Arc<str>,
+        all: &OrdMap<ObjectKey, Arc<Namespace>>,
+    ) -> bool {
+        match self {
+            Self::All => true,
+            Self::Same => *own == **namespace,
+            Self::None => false,
+            Self::Selector(selector) => {
+                let found = all.get(&ObjectKey::new("", namespace.clone()));
+                found.is_some_and(|found| selector.matches(&found.labels))
+            }
+        }
+    }
 }
 
 /// ReferenceGrant.

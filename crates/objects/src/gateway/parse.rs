@@ -19,24 +19,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-macro_rules! raw {
-    ($(#[$doc:meta])* $name:ident, $spec:ty, $(status $status:ty,)? $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, Deserialize)]
-        pub struct $name {
-            metadata: ObjectMeta,
-            #[serde(default)]
-            spec: $spec,
-            $(#[serde(default)]
-            status: $status,)?
-        }
-
+/// What the API server calls a kind, and where its objects have their metadata.
+macro_rules! resource {
+    ($name:ident, $kind:ident, $scope:ty) => {
         impl k8s_openapi::Resource for $name {
-            const API_VERSION: &'static str = concat!("gateway.networking.k8s.io/", $version);
+            const API_VERSION: &'static str = Kind::$kind.api_version();
             const GROUP: &'static str = GROUP;
-            const KIND: &'static str = $kind;
-            const VERSION: &'static str = $version;
-            const URL_PATH_SEGMENT: &'static str = $plural;
+            const KIND: &'static str = Kind::$kind.name();
+            const VERSION: &'static str = Kind::$kind.version();
+            const URL_PATH_SEGMENT: &'static str = Kind::$kind.plural();
             type Scope = $scope;
         }
 
@@ -53,41 +44,58 @@ macro_rules! raw {
         }
     };
 }
+pub(super) use resource;
+
+macro_rules! raw {
+    ($(#[$doc:meta])* $name:ident, $kind:ident, $scope:ty, $spec:ty $(, status $status:ty)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Deserialize)]
+        pub struct $name {
+            metadata: ObjectMeta,
+            #[serde(default)]
+            spec: $spec,
+            $(#[serde(default)]
+            status: $status,)?
+        }
+
+        resource! { $name, $kind, $scope }
+    };
+}
 
 type Everywhere = k8s_openapi::ClusterResourceScope;
-type InNamespaces = k8s_openapi::NamespaceResourceScope;
+pub(super) type InNamespaces = k8s_openapi::NamespaceResourceScope;
 
 raw! {
     /// A GatewayClass as the API server has it.
-    RawGatewayClass, ClassSpec, "GatewayClass", "gatewayclasses", "v1", Everywhere
+    RawGatewayClass, GatewayClass, Everywhere, ClassSpec
 }
 raw! {
     /// A Gateway as the API server has it.
-    RawGateway, GatewaySpec, status GatewayTold, "Gateway", "gateways", "v1", InNamespaces
+    RawGateway, Gateway, InNamespaces, GatewaySpec, status GatewayTold
 }
 raw! {
     /// An HTTPRoute as the API server has it.
-    RawHttpRoute, RouteSpec, status RouteTold, "HTTPRoute", "httproutes", "v1", InNamespaces
+    RawHttpRoute, HttpRoute, InNamespaces, RouteSpec, status RouteTold
 }
 raw! {
     /// A GRPCRoute as the API server has it.
-    RawGrpcRoute, GrpcSpec, status RouteTold, "GRPCRoute", "grpcroutes", "v1", InNamespaces
+    RawGrpcRoute, GrpcRoute, InNamespaces, GrpcSpec, status RouteTold
 }
 raw! {
     /// A TCPRoute as the API server has it.
-    RawTcpRoute, StreamSpec, status RouteTold, "TCPRoute", "tcproutes", "v1", InNamespaces
+    RawTcpRoute, TcpRoute, InNamespaces, StreamSpec, status RouteTold
 }
 raw! {
     /// A UDPRoute as the API server has it.
-    RawUdpRoute, StreamSpec, status RouteTold, "UDPRoute", "udproutes", "v1", InNamespaces
+    RawUdpRoute, UdpRoute, InNamespaces, StreamSpec, status RouteTold
 }
 raw! {
     /// A TLSRoute as the API server has it.
-    RawTlsRoute, StreamSpec, status RouteTold, "TLSRoute", "tlsroutes", "v1", InNamespaces
+    RawTlsRoute, TlsRoute, InNamespaces, StreamSpec, status RouteTold
 }
 raw! {
     /// A ReferenceGrant as the API server has it: in the version that all bundles of CRDs serve.
-    RawReferenceGrant, GrantSpec, "ReferenceGrant", "referencegrants", "v1beta1", InNamespaces
+    RawReferenceGrant, ReferenceGrant, InNamespaces, GrantSpec
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

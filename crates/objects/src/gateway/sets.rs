@@ -1,6 +1,6 @@
 //! From the JSON of ListenerSets to what is kept of them: listeners that somebody adds to a Gateway.
 
-use super::parse::{RawListener, RawRef};
+use super::parse::{InNamespaces, RawListener, RawRef, resource};
 use super::{GROUP, ListenerSet};
 use crate::trim::{Annotations, meta};
 use crate::{Kind, Object, Trim};
@@ -16,26 +16,7 @@ pub struct RawListenerSet {
     spec: SetSpec,
 }
 
-impl k8s_openapi::Resource for RawListenerSet {
-    const API_VERSION: &'static str = "gateway.networking.k8s.io/v1";
-    const GROUP: &'static str = GROUP;
-    const KIND: &'static str = "ListenerSet";
-    const VERSION: &'static str = "v1";
-    const URL_PATH_SEGMENT: &'static str = "listenersets";
-    type Scope = k8s_openapi::NamespaceResourceScope;
-}
-
-impl k8s_openapi::Metadata for RawListenerSet {
-    type Ty = ObjectMeta;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn metadata_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+resource! { RawListenerSet, ListenerSet, InNamespaces }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

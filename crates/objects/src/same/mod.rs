@@ -7,7 +7,22 @@ use crate::{
     Service, StreamRoute,
 };
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use std::sync::Arc;
+
+/// The keys of what is in one of two maps only, or is another value in which `is_same` sees a difference.
+pub fn differing<'a, K: Ord + Clone, V: PartialEq>(
+    old: &'a OrdMap<K, Arc<V>>,
+    new: &'a OrdMap<K, Arc<V>>,
+    is_same: impl Fn(&V, &V) -> bool,
+) -> impl Iterator<Item = &'a K> {
+    old.diff(new).filter_map(move |item| match item {
+        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
+        DiffItem::Update { old: (_, a), new: (key, b) } => {
+            (!Arc::ptr_eq(a, b) && !is_same(a, b)).then_some(key)
+        }
+    })
+}
 
 /// What is kept of a kind of object.
 pub trait Asks: PartialEq {

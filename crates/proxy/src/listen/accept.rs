@@ -15,7 +15,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 use stream::proxy_protocol::{self, Announced};
 use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
@@ -27,8 +26,6 @@ use wire::http2::starts_http2;
 use wire::lane::{self, Lane, Owner};
 use wire::{Io, Timer};
 
-/// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
-const PAUSE: Duration = Duration::from_millis(50);
 /// Connections accepted at once: where a turn of the event loop is long, who knocks behind others waits for as few turns.
 const AT_ONCE: usize = 8;
 
@@ -101,29 +98,17 @@ async fn accept_on(
 ) {
     let mut taken = 0;
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (tcp, peer) = tokio::select! {
+            accepted = sockets::accept(&listener, |error| worker.accept_failed(error)) => accepted,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
-        match accepted {
-            Ok((tcp, peer)) => {
-                begin(tcp, peer, entrance, &worker);
-                taken += 1;
-                if taken == AT_ONCE {
-                    taken = 0;
-                    // Whoever is connected already goes first, and what came for them meanwhile is heard: however many
-                    // knock at once, others wait for few of them.
-                    tokio::task::yield_now().await;
-                }
-            }
-            Err(error) => {
-                worker.accept_failed(&error);
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "nothing tells when descriptors are free again"
-                )]
-                tokio::time::sleep(PAUSE).await;
-            }
+        begin(tcp, peer, entrance, &worker);
+        taken += 1;
+        if taken == AT_ONCE {
+            taken = 0;
+            // Whoever is connected already goes first, and what came for them meanwhile is heard: however many knock at
+            // once, others wait for few of them.
+            tokio::task::yield_now().await;
         }
     }
     // The event loop may not have heard yet of connections that stand already: the system is asked itself.

@@ -7,7 +7,7 @@ use crate::dry::Outcome;
 use crate::exchange::Exchange;
 use crate::shadow::{Decided, Said, Shadow};
 use http::StatusCode;
-use model::{Printable, ServerName};
+use model::{Printable, ServerName, beginning};
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -115,10 +115,7 @@ fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
 fn example(exchange: &Exchange) -> String {
     let path = String::from_utf8_lossy(exchange.request.raw_path());
     let place = format!("{}{path}", exchange.host);
-    let place = match place.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &place[..end]),
-        None => place,
-    };
+    let place = beginning(&place, SHOWN);
     Printable(&format!("{} {place}", exchange.request.method)).to_string()
 }
 

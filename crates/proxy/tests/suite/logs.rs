@@ -184,14 +184,10 @@ async fn a_file_that_was_moved_away_is_opened_again() {
 
 /// Waits until a file holds this text; the writer needs no more than a moment.
 async fn until_there(path: &Path, text: &str) {
-    let mut ticks = tokio::time::interval(Duration::from_millis(10));
-    for _ in 0..1000 {
-        ticks.tick().await;
-        if std::fs::read_to_string(path).is_ok_and(|held| held == text) {
-            return;
-        }
-    }
-    panic!("{} never held {text:?}", path.display());
+    let holds = || std::fs::read_to_string(path).is_ok_and(|held| held == text);
+    let look = || std::future::ready(holds().then_some(()));
+    let waited = testkit::eventually(bed::PATIENCE, look).await;
+    assert!(waited.is_some(), "{} never held {text:?}", path.display());
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where control groups are mounted.
-const MOUNT: &str = "/sys/fs/cgroup";
+pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 /// Version 1 writes no bound as a number near the largest one.
-const UNBOUNDED: u64 = 1 << 60;
+pub(crate) const UNBOUNDED: u64 = 1 << 60;
 
 /// What the control groups of a process grant; none is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,18 +20,15 @@ pub struct Cgroup {
 impl Cgroup {
     /// The quotas of this process; no bounds where they cannot be read.
     pub fn of_this_process() -> Self {
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        Self::read(Path::new(MOUNT), &groups)
+        Self::read(Path::new(MOUNT), &of_this_process())
     }
 
-    /// The quotas below `mount` for `groups`, the text of /proc/<pid>/cgroup: lines of `id:controllers:path`.
+    /// The quotas below `mount` for `groups`, the text of /proc/<pid>/cgroup.
     fn read(mount: &Path, groups: &str) -> Self {
         let mut quotas = Self::default();
-        for line in groups.lines() {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        for (controllers, folders) in groups_in(mount, groups) {
             let has = |name| controllers.split(',').any(|controller| controller == name);
-            for folder in folders(&mount.join(controllers), path) {
+            for folder in folders {
                 if has("cpu") {
                     quotas.bound_processors(processors_v1(&folder));
                 }
@@ -57,11 +54,25 @@ impl Cgroup {
     }
 }
 
-/// The folders of a group and of all groups around it: each may set a bound. In a container the path is often that of
-/// the host and does not exist; the last folder, the mount itself, then is the container's own group.
-fn folders(mount: &Path, path: &str) -> Vec<PathBuf> {
-    let path = Path::new(path.trim_start_matches('/'));
-    path.ancestors().map(|part| mount.join(part)).collect()
+/// The text of /proc/<pid>/cgroup of this process.
+pub(crate) fn of_this_process() -> String {
+    fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
+}
+
+/// From such a text, lines of `id:controllers:path`: the controllers of each group, none in version 2, with the folders
+/// of the group and of all groups around it: each may set a bound. In a container the path is often that of the host
+/// and does not exist; the last folder, the mount itself, then is the container's own group.
+pub(crate) fn groups_in<'a>(
+    mount: &'a Path,
+    text: &'a str,
+) -> impl Iterator<Item = (&'a str, impl Iterator<Item = PathBuf>)> {
+    text.lines().filter_map(move |line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let base = mount.join(controllers);
+        let path = Path::new(path.trim_start_matches('/'));
+        Some((controllers, path.ancestors().map(move |part| base.join(part))))
+    })
 }
 
 /// `<quota> <period>` in microseconds, or `max <period>`.
@@ -80,7 +91,8 @@ fn ratio(quota: u64, period: u64) -> Option<f64> {
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }
 
-fn number(file: &Path) -> Option<u64> {
+/// The number in a file.
+pub(crate) fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 

@@ -1,6 +1,6 @@
 //! What the system grants: open files, processors, memory.
 
-mod cgroup;
+pub(crate) mod cgroup;
 
 pub use cgroup::Cgroup;
 

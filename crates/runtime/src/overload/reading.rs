@@ -1,12 +1,8 @@
 //! How much of its memory and of its file descriptors the process uses.
 
+use crate::limits::cgroup::{self, MOUNT, UNBOUNDED, groups_in, number};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Where control groups are mounted.
-const MOUNT: &str = "/sys/fs/cgroup";
-/// Version 1 writes no bound as a number near the largest one.
-const UNBOUNDED: u64 = 1 << 60;
 
 /// Memory with a bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,25 +45,18 @@ impl Memory {
 
     /// The control groups of this process; none if they have no bound.
     pub fn of_control_group() -> Option<Self> {
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        Self::read(Path::new(MOUNT), &groups)
+        Self::read(Path::new(MOUNT), &cgroup::of_this_process())
     }
 
-    /// As above, below `mount`, for the text of /proc/<pid>/cgroup: lines of `id:controllers:path`.
+    /// As above, below `mount`, for the text of /proc/<pid>/cgroup.
     fn read(mount: &Path, text: &str) -> Option<Self> {
         let mut groups = Vec::new();
-        for line in text.lines() {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        for (controllers, folders) in groups_in(mount, text) {
             let files = match controllers {
                 "" => &VERSION_2,
                 _ if controllers.split(',').any(|name| name == "memory") => &VERSION_1,
                 _ => continue,
             };
-            // Each group around may set a bound; in a container the last folder, the mount, is its own group.
-            let base = mount.join(controllers);
-            let path = Path::new(path.trim_start_matches('/'));
-            let folders = path.ancestors().map(|part| base.join(part));
             groups.extend(folders.map(|folder| Group { folder, files }));
         }
         groups.retain(|group| group.bound().is_some());
@@ -136,10 +125,6 @@ impl Descriptors {
         };
         Some(count as f64 / self.bound as f64)
     }
-}
-
-fn number(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

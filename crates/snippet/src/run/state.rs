@@ -113,8 +113,8 @@ impl State {
         (self.rewritten, self.requeried) = (rewritten, requeried);
     }
 
-    /// Bytes that programs have made of the request and that it holds: variables, fields, the path, the query, groups of
-    /// expressions.
+    /// Bytes that programs have made of the request and that it holds: variables, fields, the path, the query, groups
+    /// of expressions.
     pub fn held(&self) -> usize {
         let groups: usize = self.captures.iter().map(String::len).sum();
         self.bytes + self.fields + self.path.len() + self.query.len() + groups

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::{Engine, Options};
@@ -157,8 +157,7 @@ impl Bed {
                 return Ok(());
             }
             if begin.elapsed() > self.options.patience {
-                eprintln!("a change has not shown within {:?}", self.options.patience);
-                return Ok(());
+                bail!("a change has not shown within {:?}", self.options.patience);
             }
             #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(PAUSE).await;

@@ -7,7 +7,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use tokio::sync::{
     mpsc::{Receiver, Sender, channel},
     watch,
@@ -125,10 +125,15 @@ async fn run_batch(bed: &mut Bed, cases: &[Case]) -> Result<Vec<Vec<Outcome>>> {
     for object in cases.iter().flat_map(|case| &case.objects) {
         bed.manifests.apply(object)?;
     }
-    bed.settle().await?;
+    let settled = bed.settle().await;
     let mut all = Vec::new();
     for case in cases {
-        all.push(match steps::run(bed, case).await {
+        let outcomes = match &settled {
+            Ok(()) => steps::run(bed, case).await,
+            // It would run against what was there before.
+            Err(error) => Err(anyhow!("{error:#}")),
+        };
+        all.push(match outcomes {
             Ok(outcomes) => outcomes,
             Err(error) => case.steps.iter().map(|_| failed(&error)).collect(),
         });

@@ -40,8 +40,11 @@ static SYSLOG: Key<bool> = Key::config_map("enable-syslog", parse::boolean).says
 );
 static HOST: Key<String> =
     Key::config_map("syslog-host", host).says("address or name", "none", "The syslog server.");
-static PORT: Key<u16> =
-    Key::config_map("syslog-port", port).says("port", "514", "The UDP port of the syslog server.");
+static PORT: Key<u16> = Key::config_map("syslog-port", parse::port).says(
+    "port",
+    "514",
+    "The UDP port of the syslog server.",
+);
 static AUTH: Key<bool> = Key::config_map("enable-auth-access-log", parse::boolean).says(
     "true or false",
     "false",
@@ -109,10 +112,10 @@ fn syslog(parameters: &str) -> Result<Syslog, String> {
                 (syslog.server, syslog.port) = address(server).ok_or_else(wrong)?;
             }
             Some(("facility", name)) => {
-                syslog.facility = number_of(&FACILITIES, name).ok_or_else(wrong)?;
+                syslog.facility = number_of(&Syslog::FACILITIES, name).ok_or_else(wrong)?;
             }
             Some(("severity", name)) => {
-                syslog.severity = number_of(&SEVERITIES, name).ok_or_else(wrong)?;
+                syslog.severity = number_of(&Syslog::SEVERITIES, name).ok_or_else(wrong)?;
             }
             Some(("tag", tag)) if is_tag(tag) => syslog.tag = tag.to_owned(),
             None if parameter == "nohostname" => syslog.nohostname = true,
@@ -125,14 +128,6 @@ fn syslog(parameters: &str) -> Result<Syslog, String> {
         Ok(syslog)
     }
 }
-
-const FACILITIES: [&str; 24] = [
-    "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock", "authpriv",
-    "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3", "local4",
-    "local5", "local6", "local7",
-];
-const SEVERITIES: [&str; 8] =
-    ["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
 
 fn number_of(names: &[&str], name: &str) -> Option<u8> {
     u8::try_from(names.iter().position(|known| *known == name)?).ok()
@@ -152,26 +147,15 @@ fn address(text: &str) -> Option<(String, u16)> {
         return Some((address.ip().to_string(), address.port()));
     }
     match text.rsplit_once(':') {
-        Some((name, digits)) if !name.contains(':') => Some((host(name).ok()?, port(digits).ok()?)),
+        Some((name, digits)) if !name.contains(':') => {
+            Some((host(name).ok()?, parse::port(digits).ok()?))
+        }
         _ => Some((host(text).ok()?, 514)),
     }
 }
 
 fn host(text: &str) -> Result<String, String> {
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_name = !bare.is_empty() && bare.len() <= 253 && bare.bytes().all(named);
-    if is_name || bare.parse::<std::net::IpAddr>().is_ok() {
-        return Ok(bare.to_owned());
-    }
-    Err("is neither an address nor a name: write one such as syslog.logging.svc".to_owned())
-}
-
-fn port(text: &str) -> Result<u16, String> {
-    match text.parse() {
-        Ok(port @ 1..) => Ok(port),
-        _ => Err("is no port: write a number from 1 to 65535".to_owned()),
-    }
+    parse::host(text, "syslog.logging.svc")
 }
 
 fn level(text: &str) -> Result<ErrorLevel, String> {

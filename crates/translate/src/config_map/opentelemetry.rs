@@ -33,7 +33,7 @@ static HOST: Key<(String, bool)> = Key::config_map("otlp-collector-host", host).
     "Who takes spans: an OpenTelemetry Collector, or whatever else speaks OTLP. The container's variable counts before \
      it, as in ingress-nginx.",
 );
-static PORT: Key<u16> = Key::config_map("otlp-collector-port", port).says(
+static PORT: Key<u16> = Key::config_map("otlp-collector-port", parse::port).says(
     "port",
     "4317, with otlp-protocol http/protobuf 4318",
     "The port of otlp-collector-host.",
@@ -176,22 +176,8 @@ fn host(text: &str) -> Result<(String, bool), String> {
         (_, Some(rest)) => (rest, false),
         _ => (text, false),
     };
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_name = !bare.is_empty() && bare.len() <= 253 && bare.bytes().all(named);
-    if is_name || bare.parse::<std::net::IpAddr>().is_ok() {
-        return Ok((bare.to_owned(), secure));
-    }
-    Err("is neither an address nor a name: write one such as otel-collector.otel.svc, and its port in \
-         otlp-collector-port"
-        .to_owned())
-}
-
-fn port(text: &str) -> Result<u16, String> {
-    match text.parse() {
-        Ok(port @ 1..) => Ok(port),
-        _ => Err("is no port: write a number from 1 to 65535".to_owned()),
-    }
+    let host = parse::host(text, "otel-collector.otel.svc, and its port in otlp-collector-port")?;
+    Ok((host, secure))
 }
 
 fn protocol(text: &str) -> Result<OtlpProtocol, String> {

@@ -2,7 +2,7 @@
 
 use super::backend_tls::Policies;
 use super::few::Few;
-use super::listeners::{State, takes_from};
+use super::listeners::State;
 use super::names::covers;
 use super::parents::{Ours, ours};
 use super::rules::Draft;
@@ -220,7 +220,11 @@ pub(super) fn listeners(
     }
     let allowed = named.into_iter().filter(|(_, (listener, read))| {
         read.takes.contains(&wish.kind)
-            && takes_from(listener, &state.owner(read).1.namespace, wish.namespace, snapshot)
+            && listener.namespaces.take(
+                &state.owner(read).1.namespace,
+                wish.namespace,
+                &snapshot.namespaces,
+            )
     });
     let allowed: Vec<_> = allowed.collect();
     if allowed.is_empty() {

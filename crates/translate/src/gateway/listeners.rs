@@ -12,7 +12,7 @@ use model::policy::Identity;
 use model::{
     CertificateId, Kind, Others, Problem, Scheme, Severity, Speaks, StreamPort, Transport,
 };
-use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
+use objects::gateway::{GROUP, Gateway, Listener, ObjectRef};
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
 
@@ -528,23 +528,5 @@ fn certificate(
             Ok((key, warning))
         }
         Err(why) => Err(wrong(&format!("Secret {}/{} {why}", key.namespace, key.name))),
-    }
-}
-
-/// Whether a listener that an object of the namespace `own` has takes routes of a namespace.
-pub(super) fn takes_from(
-    listener: &Listener,
-    own: &Arc<str>,
-    namespace: &Arc<str>,
-    snapshot: &Snapshot,
-) -> bool {
-    match &listener.namespaces {
-        FromNamespaces::All => true,
-        FromNamespaces::Same => own == namespace,
-        FromNamespaces::None => false,
-        FromNamespaces::Selector(selector) => {
-            let found = snapshot.namespaces.get(&ObjectKey::new("", namespace.clone()));
-            found.is_some_and(|found| selector.matches(&found.labels))
-        }
     }
 }

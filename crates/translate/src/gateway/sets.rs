@@ -9,23 +9,10 @@ use super::status::{Condition, ListenerStatus, SetStatus};
 use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems};
 use crate::budget;
 use model::Kind;
+use objects::Snapshot;
 use objects::gateway::{FromNamespaces, Gateway, ListenerSet};
-use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Whether a Gateway takes listeners from a namespace.
-fn allows(gateway: &Gateway, namespace: &Arc<str>, snapshot: &Snapshot) -> bool {
-    match &gateway.allowed_sets {
-        FromNamespaces::All => true,
-        FromNamespaces::Same => gateway.meta.key.namespace == *namespace,
-        FromNamespaces::None => false,
-        FromNamespaces::Selector(selector) => {
-            let found = snapshot.namespaces.get(&ObjectKey::new("", namespace.clone()));
-            found.is_some_and(|found| selector.matches(&found.labels))
-        }
-    }
-}
 
 impl Gateways {
     /// Follows ListenerSets: what they name, or named, is touched.
@@ -97,7 +84,9 @@ impl Gateways {
         let mut first = gateway.listeners.len();
         let read = sets.into_iter().map(|set| {
             let key = &set.meta.key;
-            let refused = if !allows(gateway, &key.namespace, snapshot) {
+            let own = &gateway.meta.key.namespace;
+            let is_taken = gateway.allowed_sets.take(own, &key.namespace, &snapshot.namespaces);
+            let refused = if !is_taken {
                 let message = "the Gateway takes no listeners of this namespace; see its spec.allowedListeners";
                 Some(("NotAllowed", message.to_owned()))
             } else if self.waiting_sets.contains(key) {

@@ -165,6 +165,25 @@ pub(crate) fn integer(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| "is no whole number: write digits only, such as 10".to_owned())
 }
 
+/// An address or a name, with what to write instead of something else.
+pub(crate) fn host(text: &str, such_as: &str) -> Result<String, String> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let named = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_name = !bare.is_empty() && bare.len() <= 253 && bare.bytes().all(named);
+    if is_name || bare.parse::<std::net::IpAddr>().is_ok() {
+        return Ok(bare.to_owned());
+    }
+    Err(format!("is neither an address nor a name: write one such as {such_as}"))
+}
+
+/// A port.
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port @ 1..) => Ok(port),
+        _ => Err("is no port: write a number from 1 to 65535".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -128,11 +128,7 @@ fn shown(name: &str, values: Option<&Vec<String>>) -> String {
     }
     let text = values.iter().map(|value| value.split('?').next().unwrap_or(value));
     let text = text.collect::<Vec<_>>().join(" | ");
-    let text = match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    };
-    format!("{text:?}")
+    format!("{:?}", model::beginning(&text, SHOWN))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Who gives way where all places of a thread are taken by connections that are busy: whoever lets requests hang, and
 //! holds most of the places by that, keeps nobody else out.
 
-use crate::young::Network;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -17,8 +16,8 @@ const LESS: usize = 4;
 /// The network that holds more than half of all connections, and a good part of the places.
 #[derive(Debug)]
 pub(crate) struct Holder {
-    network: Network,
-    holds: HashMap<Network, usize>,
+    network: IpAddr,
+    holds: HashMap<IpAddr, usize>,
     /// Numbers of its connections, the oldest first.
     oldest: VecDeque<u64>,
 }
@@ -29,8 +28,9 @@ impl Holder {
         connections: impl Iterator<Item = (u64, IpAddr)>,
         places: usize,
     ) -> Option<Self> {
-        let all: Vec<_> = connections.map(|(serial, from)| (serial, Network::of(from))).collect();
-        let mut holds: HashMap<Network, usize> = HashMap::new();
+        let all: Vec<_> =
+            connections.map(|(serial, from)| (serial, sockets::party(from))).collect();
+        let mut holds: HashMap<IpAddr, usize> = HashMap::new();
         for (_, network) in &all {
             *holds.entry(*network).or_default() += 1;
         }
@@ -46,7 +46,7 @@ impl Holder {
     /// The connection that ends for a newcomer; none if the newcomer is no better, or enough have ended.
     pub(crate) fn gives_way(&mut self, newcomer: IpAddr) -> Option<u64> {
         let most = self.holds.get(&self.network).copied().unwrap_or_default();
-        let own = self.holds.entry(Network::of(newcomer)).or_default();
+        let own = self.holds.entry(sockets::party(newcomer)).or_default();
         if *own >= most / LESS {
             return None;
         }

@@ -1,7 +1,6 @@
 //! From the difference of two Snapshots to what has to be looked at again.
 
 use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use objects::{Asks, Kind, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,12 +42,7 @@ pub(crate) fn differing<'a, K: Ord + Clone, V: Asks>(
     old: &'a OrdMap<K, Arc<V>>,
     new: &'a OrdMap<K, Arc<V>>,
 ) -> impl Iterator<Item = &'a K> {
-    old.diff(new).filter_map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
-        DiffItem::Update { old: (_, a), new: (key, b) } => {
-            (!Arc::ptr_eq(a, b) && !a.asks_the_same_as(b)).then_some(key)
-        }
-    })
+    objects::differing(old, new, V::asks_the_same_as)
 }
 
 #[cfg(test)]

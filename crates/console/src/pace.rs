@@ -8,18 +8,20 @@ use std::time::Instant;
 /// Requests at once, and in each second after that.
 const AT_ONCE: f64 = 120.0;
 const A_SECOND: f64 = 30.0;
+/// Why others are refused.
+pub(crate) const BEYOND: &str = "429: more than 30 a second";
 
 /// A bucket of requests.
 #[derive(Debug)]
-pub(crate) struct Gate(Mutex<(Instant, f64)>);
+pub(crate) struct Pace(Mutex<(Instant, f64)>);
 
-impl Default for Gate {
+impl Default for Pace {
     fn default() -> Self {
         Self(Mutex::new((Instant::now(), AT_ONCE)))
     }
 }
 
-impl Gate {
+impl Pace {
     /// Takes one out, if there is one.
     pub(crate) fn pass(&self) -> Result<(), Refusal> {
         self.pass_at(Instant::now())
@@ -37,13 +39,13 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use super::{A_SECOND, AT_ONCE, Gate};
+    use super::{A_SECOND, AT_ONCE, Pace};
     use std::time::{Duration, Instant};
 
     #[test]
     fn a_burst_passes_and_then_so_many_a_second() {
-        let (gate, start) = (Gate::default(), Instant::now() + Duration::from_secs(1));
-        let passed = |at| (0..1000).filter(|_| gate.pass_at(at).is_ok()).count();
+        let (pace, start) = (Pace::default(), Instant::now() + Duration::from_secs(1));
+        let passed = |at| (0..1000).filter(|_| pace.pass_at(at).is_ok()).count();
         assert_eq!(passed(start), AT_ONCE as usize);
         assert_eq!(passed(start), 0);
         assert_eq!(passed(start + Duration::from_secs(2)), 2 * A_SECOND as usize);
