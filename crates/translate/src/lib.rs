@@ -38,7 +38,7 @@ pub use check::{
     Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, name_issuers,
     not_heard_of_host, others_of_host,
 };
-pub use in_force::{Asked, InForce, Setting};
+pub use in_force::{Asked, InForce, Setting, redirecting};
 pub use ingress::references;
 pub use options::{
     ANNOTATIONS_PREFIX, GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options, Sockets,
