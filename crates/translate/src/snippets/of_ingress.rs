@@ -1,5 +1,6 @@
 //! The snippets of one Ingress.
 
+use super::databases::without_databases;
 use super::for_all::ForAll;
 use super::position::as_written;
 use super::targets::{self, Whose};
@@ -51,9 +52,8 @@ pub(crate) fn read(
     let mut parsed = BTreeMap::new();
     for name in ANNOTATIONS {
         let text = reader.settings.raw(name).filter(|_| counts(reader.settings, name));
-        if let Some(message) =
-            text.as_deref().and_then(|text| without_databases(reader.settings, text))
-        {
+        let data = reader.settings.scope().config_map.map(|(_, data)| data);
+        if let Some(message) = text.as_deref().and_then(|text| without_databases(data, text)) {
             reader.settings.note(name, Severity::Warning, message);
         }
         reader.has_server |= name == "server-snippet" && text.is_some();
@@ -79,27 +79,6 @@ pub(crate) fn read(
     }
     let Reader { has_server, within, .. } = reader;
     OfIngress { has_server, server: server.map(Arc::new), within }
-}
-
-/// What is said of a text with variables of databases that nobody has switched on.
-pub(super) fn without_databases(settings: &Settings<'_>, text: &str) -> Option<String> {
-    const BEGIN: &str = "geoip2_";
-    let data = settings.scope().config_map.map(|(_, data)| data);
-    let switch = data.and_then(|data| data.get("use-geoip2"));
-    if switch.is_some_and(|text| crate::settings::parse::boolean(text.trim()) == Ok(true)) {
-        return None;
-    }
-    let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with('#'));
-    let mut variables = lines.flat_map(|line| line.split('$').skip(1)).filter_map(|rest| {
-        let rest = rest.strip_prefix('{').unwrap_or(rest);
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        rest.starts_with(BEGIN).then_some(&rest[..end])
-    });
-    let variable = variables.next()?;
-    Some(format!(
-        "${variable} is always empty, since use-geoip2 of the ConfigMap is not true: switch it on, or what hangs on the \
-         variable is the same for everybody"
-    ))
 }
 
 /// A scope behind that of everybody.
