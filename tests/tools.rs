@@ -425,6 +425,26 @@ fn what_ends_a_request_is_named_with_its_annotation() {
 }
 
 #[test]
+fn a_pipe_is_read_and_files_beside_it_are_not_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let (path, shop) = (pipe.to_str().expect("a path"), root().join("tools/shop.yaml"));
+    let writer = std::thread::spawn({
+        let (pipe, shop) = (pipe.clone(), fs::read(&shop).expect("the objects"));
+        move || fs::write(pipe, shop)
+    });
+    let output = fairway(&["check", path]);
+    writer.join().expect("it ends").expect("it is read");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("2  served identically"), "{}", text(&output.stdout));
+    let both = fairway(&["check", path, shop.to_str().expect("a path")]);
+    let said = text(&both.stderr);
+    assert!(!both.status.success() && said.contains("shop.yaml would not be read"), "{said}");
+}
+
+#[test]
 fn a_request_of_a_gateway_is_explained_by_the_rules_of_its_routes() {
     let read = |name: &str| fs::read_to_string(root().join("gateway").join(name)).expect("a file");
     let objects = [read("ground.yaml"), read("matches.yaml")].join("\n---\n");
