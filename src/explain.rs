@@ -7,13 +7,16 @@ use crate::say::note;
 use anyhow::{Context, Result, bail, ensure};
 use console::{Asked, Explained, Line};
 use controller::Known;
-use model::{Changes, Configuration};
+use model::{Changes, Configuration, Kind, Origin, Printable};
 use objects::Snapshot;
 use proxy::{Decision, Explainer, Question};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use translate::{Options, Problems, Translation};
+use translate::{InForce, Options, Problems, Translation};
+
+/// What stands between the annotation and the Ingress that asks for a decision.
+const OF_INGRESS: &str = " of Ingress ";
 
 /// Prints the decisions.
 pub(crate) fn run(flags: Flags) -> Result<()> {
@@ -39,6 +42,8 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
     }
     let mut decisions = decide(&translation.configuration, question)?;
     name_faults(&mut decisions, &snapshot, &options, &translation.problems);
+    let ingresses = InForce { snapshot: &snapshot, options: &options, kept: &translation.kept };
+    name_annotations(&mut decisions, &ingresses, &translation.problems);
     let class = |outcome| Decision { step: "IngressClass", outcome, by: None, nobody: None };
     decisions.extend(assumed.map(class));
     match format {
@@ -88,6 +93,9 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         None => Handle::current().block_on(with.explainer.explain(&known.serving, question))?,
     };
     name_faults(&mut decisions, &known.snapshot, &with.options, &known.problems);
+    let ingresses =
+        InForce { snapshot: &known.snapshot, options: &with.options, kept: &known.kept };
+    name_annotations(&mut decisions, &ingresses, &known.problems);
     let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
@@ -111,6 +119,53 @@ fn name_faults(
             outcome.push_str("; ");
             outcome.push_str(&fault);
         }
+    }
+}
+
+/// Names what only the annotations of an Ingress tell: which of two redirects it has, and why nobody is behind its
+/// authenticator.
+fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>, problems: &Problems) {
+    for Decision { outcome, by, .. } in decisions {
+        let Some((key, origin)) = by.as_deref().and_then(|by| by.split_once(OF_INGRESS)) else {
+            continue;
+        };
+        let Some((namespace, name)) = origin.split_once('/') else { continue };
+        let origin = Origin::new(Kind::Ingress, namespace, name);
+        match (key, ingresses.ingress(&origin)) {
+            (proxy::CONFIGURED_REDIRECTS, Some(ingress)) => {
+                let prefix = &ingresses.options.annotations_prefix;
+                let key = translate::redirecting(ingress, prefix);
+                *by = Some(format!("{key}{OF_INGRESS}{namespace}/{name}"));
+            }
+            ("ssl-redirect" | "force-ssl-redirect", Some(ingress)) => {
+                let own = format!("{}/{key}", ingresses.options.annotations_prefix);
+                if !ingress.meta.annotations.contains_key(&own) {
+                    *by = Some(for_all(key, ingresses));
+                }
+            }
+            ("auth-url", _) if outcome.contains("; ") => {
+                let mut labels = outcome.split(['.', '/', ':', ' ']);
+                let (service, of) = (labels.next(), labels.next());
+                let begins =
+                    format!("Service {}/{} ", of.unwrap_or_default(), service.unwrap_or_default());
+                let mut all = problems.of(&origin).iter();
+                if let Some(why) = all.find(|problem| problem.message.starts_with(&begins)) {
+                    *outcome = format!("{outcome}; {}", Printable(&why.message));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Who asks for a setting of all Ingresses.
+fn for_all(key: &str, ingresses: &InForce<'_>) -> String {
+    let InForce { snapshot, options, .. } = ingresses;
+    let map = options.config_map.as_ref().and_then(|name| snapshot.config_maps.get(name));
+    if map.is_some_and(|map| map.data.contains_key(key)) {
+        format!("{key} of the ConfigMap")
+    } else {
+        format!("{key}, by default")
     }
 }
 
@@ -139,7 +194,11 @@ fn notes(
     let vain = vain.into_iter().map(|(ingress, problem)| {
         format!("near miss: Ingress {ingress} names {host}, but {problem}")
     });
-    others.chain(vain).collect()
+    let left_out = translate::left_out_of_host(host, snapshot, translation);
+    let left_out = left_out
+        .into_iter()
+        .map(|(object, problem)| format!("near miss: {object} names {host}, but {problem}"));
+    others.chain(vain).chain(left_out).collect()
 }
 
 fn passed_on(question: &Question, configuration: &Configuration) -> Option<Vec<Decision>> {
@@ -206,8 +265,8 @@ struct Url {
 impl Url {
     fn parse(text: &str) -> Result<Self> {
         let (secure, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
             _ => bail!("{text:?} is no URL: write one such as https://shop.example/cart"),
         };
         let rest = rest.split('#').next().unwrap_or_default();
@@ -218,6 +277,14 @@ impl Url {
         ensure!(
             !authority.contains('@'),
             "the URL has a name or a password before its host: leave them out, and say -H 'Authorization: …' instead"
+        );
+        ensure!(
+            !text.contains(|c: char| c.is_whitespace() || c.is_control()),
+            "{text:?} has a space, and no client sends one there: write %20"
+        );
+        ensure!(
+            authority.is_ascii(),
+            "{authority:?} has other letters than those of a host: write what clients send for it, which begins with xn--"
         );
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let (host, port) = match authority.rsplit_once(':') {

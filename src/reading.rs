@@ -8,6 +8,7 @@ use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use translate::{Options, config_map_rows};
@@ -63,6 +64,37 @@ fn passed_over(folder: &Path, depth: usize) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a path is standard input, or a pipe as `<(kubectl …)` makes one: it is read once, and cannot be followed.
+fn is_pipe(path: &Path) -> bool {
+    path == Path::new(STDIN) || fs::metadata(path).is_ok_and(|file| file.file_type().is_fifo())
+}
+
+/// The objects of pipes, and of nothing else.
+fn piped(paths: &[PathBuf]) -> Result<Snapshot> {
+    if let Some(file) = paths.iter().find(|path| !is_pipe(path)) {
+        bail!(
+            "{} would not be read beside a pipe: give files and folders alone, or cat them into it",
+            file.display()
+        );
+    }
+    let mut texts = Vec::new();
+    for path in paths {
+        let (mut bytes, is_stdin) = (Vec::new(), path == Path::new(STDIN));
+        let name = if is_stdin { PathBuf::from("standard input") } else { path.clone() };
+        let read = if is_stdin {
+            io::stdin().read_to_end(&mut bytes)
+        } else {
+            fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+        };
+        read.with_context(|| format!("cannot read {}", name.display()))?;
+        let text = objects::manifests::text_of(bytes)
+            .map_err(|what| anyhow!("cannot read {}: {what}", name.display()))?;
+        texts.push((name, text));
+    }
+    let texts = texts.iter().map(|(name, text)| (name.as_path(), text.as_str()));
+    Ok(objects::snapshot_of(texts))
+}
+
 /// What was read.
 pub(crate) struct Objects {
     pub(crate) snapshot: Snapshot,
@@ -79,12 +111,8 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     let is_folder = !source.manifests.is_empty();
     let passed_over: Vec<_> =
         source.manifests.iter().flat_map(|path| passed_over(path, 0)).collect();
-    let mut snapshot = if source.manifests.iter().any(|path| path == Path::new(STDIN)) {
-        let mut bytes = Vec::new();
-        io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-        let text = objects::manifests::text_of(bytes)
-            .map_err(|what| anyhow!("cannot read standard input: {what}"))?;
-        objects::snapshot_of([(Path::new("standard input"), text.as_str())])
+    let mut snapshot = if source.manifests.iter().any(|path| is_pipe(path)) {
+        piped(&source.manifests)?
     } else {
         sources::first_snapshot(source, &options)?
     };

@@ -43,7 +43,7 @@ const OTHERWISE: &[(&str, &[usize], &str)] = &[
     ),
     ("mirror/what-is-refused-is-not-mirrored", &[6], "mirror-target"),
     ("redirect/ssl-redirect-when-tls-is-set", &[4], "ssl-redirect"),
-    ("redirect/temporal-redirect", &[2], "permanent-redirect"),
+    ("redirect/temporal-redirect", &[2], "temporal-redirect"),
     ("rewrite/a-target-that-is-an-address-redirects", &[6], "rewrite-target"),
     ("rewrite/app-root", &[2], "app-root"),
     ("rewrite/rewrite-with-groups", &[4], "rewrite-target"),

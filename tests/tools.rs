@@ -417,11 +417,104 @@ fn what_ends_a_request_is_named_with_its_annotation() {
     );
     says(&refused, "answer", "403 Forbidden made by Fairway");
     let redirected = explained(&["http://shop.test/api/x"]);
+    says(&redirected, "redirect", "308 to https://shop.test/api/x  [ssl-redirect, by default]");
+}
+
+/// What `explain` says of a request to these objects.
+fn story_of(objects: &str, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), objects).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    let output = fairway(&[&["explain"], arguments, &["--manifests", path]].concat());
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn an_authenticator_that_nobody_is_behind_is_told_with_the_answer() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let ask = ["https://shop.test/api/x", "--client", "10.1.2.3"];
+    assert!(!story_of(&shop, &ask).contains("500"));
+    let gone = shop.replace("{name: auth, namespace", "{name: other, namespace");
+    let gone = gone.replace("service-name: auth", "service-name: other");
+    let why = "the answer is 500 until one is; Service demo/auth does not exist: create it";
+    says(&story_of(&gone, &ask), "access", why);
+}
+
+#[test]
+fn a_redirect_is_named_by_the_one_annotation_that_asks_for_it() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let with = |annotations: &str, url: &str| {
+        let own = "{name: plain, namespace: demo";
+        story_of(&shop.replace(own, &format!("{own}, annotations: {{{annotations}}}")), &[url])
+    };
+    let key = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: '{value}'");
+    let url = "http://plain.test/foo";
+    let both =
+        [key("permanent-redirect", "https://a.test"), key("temporal-redirect", "https://b.test")];
+    says(&with(&both[0], url), "redirect", "[permanent-redirect of Ingress demo/plain]");
     says(
-        &redirected,
+        &with(&both.join(", "), url),
         "redirect",
-        "308 to https://shop.test/api/x  [ssl-redirect or force-ssl-redirect",
+        "302 to https://b.test  [temporal-redirect of Ingress",
     );
+    says(
+        &with(&key("force-ssl-redirect", "true"), url),
+        "redirect",
+        "[force-ssl-redirect of Ingress",
+    );
+    let rewritten = with(&key("rewrite-target", "https://c.test/"), url);
+    says(&rewritten, "redirect", "302 to https://c.test/  [rewrite-target of Ingress demo/plain]");
+    let www = with(&key("from-to-www-redirect", "true"), "http://www.plain.test/");
+    says(&www, "location", "none: every request of this name is redirected");
+    assert!(!www.contains("RFC 3986"), "{www}");
+}
+
+/// A Gateway with routes of one host.
+fn routes(rules: &str) -> String {
+    format!(
+        "{{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {{name: fairway}}, spec: \
+         {{controllerName: fairway/gateway-controller}}}}\n---\n{{apiVersion: gateway.networking.k8s.io/v1, kind: \
+         Gateway, metadata: {{name: gw, namespace: demo}}, spec: {{gatewayClassName: fairway, listeners: [{{name: http, \
+         port: 80, protocol: HTTP}}]}}}}\n---\n{{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: \
+         {{name: r, namespace: demo}}, spec: {{parentRefs: [{{name: gw}}], hostnames: [r.test], rules: [{rules}]}}}}\n---\n\
+         {{apiVersion: v1, kind: Service, metadata: {{name: s, namespace: demo}}, spec: {{ports: [{{port: 80}}]}}}}\n"
+    )
+}
+
+#[test]
+fn redirects_and_expressions_of_routes_are_called_what_they_are() {
+    let redirect = "{matches: [{path: {value: /x}}], filters: [{type: RequestRedirect, requestRedirect: {hostname: new.test}}]}";
+    let story = story_of(&routes(redirect), &["http://r.test/x"]);
+    says(&story, "location", "/x is at Prefix /x of HTTPRoute demo/r");
+    says(&story, "backend", "none: the rule redirects");
+    says(&story, "redirect", "302 to http://new.test/x  [RequestRedirect of HTTPRoute demo/r]");
+    let expression = "{matches: [{path: {type: RegularExpression, value: '/a[0-9]+'}}], filters: [{type: URLRewrite, \
+                      urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /b}}}], backendRefs: [{name: s, port: 80}]}";
+    let story = story_of(&routes(expression), &["http://r.test/a1"]);
+    says(&story, "location", "/a1 is at RegularExpression /a[0-9]+ of HTTPRoute demo/r");
+    let refused = routes("{backendRefs: [{name: gone, port: 80}]}");
+    let story = story_of(&refused, &["http://r.test/"]);
+    says(&story, "near miss: HTTPRoute demo/r", "Service demo/gone does not exist");
+}
+
+#[test]
+fn a_pipe_is_read_and_files_beside_it_are_not_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let (path, shop) = (pipe.to_str().expect("a path"), root().join("tools/shop.yaml"));
+    let writer = std::thread::spawn({
+        let (pipe, shop) = (pipe.clone(), fs::read(&shop).expect("the objects"));
+        move || fs::write(pipe, shop)
+    });
+    let output = fairway(&["check", path]);
+    writer.join().expect("it ends").expect("it is read");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("2  served identically"), "{}", text(&output.stdout));
+    let both = fairway(&["check", path, shop.to_str().expect("a path")]);
+    let said = text(&both.stderr);
+    assert!(!both.status.success() && said.contains("shop.yaml would not be read"), "{said}");
 }
 
 #[test]
@@ -636,6 +729,14 @@ fn decisions_come_as_json_and_bad_urls_as_one_line() {
     let output = fairway(&["explain", "http://user:hidden@a.test/", "--manifests", "."]);
     let said = text(&output.stderr);
     assert!(said.contains("-H 'Authorization") && !said.contains("hidden"), "{said}");
+    for (url, why) in [
+        ("http://a.test/a b", "no client sends one there: write %20"),
+        ("http://b\u{fc}cher.test/", "begins with xn--"),
+    ] {
+        let said = text(&fairway(&["explain", url, "--manifests", "."]).stderr);
+        assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+    }
+    assert!(explained(&["HTTP://plain.test/foo"]).contains("plain.test"));
     let output = fairway(&["explain", "http://a.test/", "--sni=b.test", "--manifests", "."]);
     assert!(text(&output.stderr).contains("--sni is about the TLS handshake"));
 }

@@ -21,6 +21,10 @@ use verdict::{
     Asked, Decision, End, Finding, Known, Oracle, Standing, Tally, Verdict, judge, text,
 };
 
+/// What is said of logs that nothing could be read of.
+const NO_REQUEST: &str = "no request was found in the logs, so that nothing was compared; if they have a format of their \
+    own, --log-format names it (log-format-upstream of the ConfigMap)";
+
 /// How often progress is told.
 const PULSE: Duration = Duration::from_millis(500);
 /// The ports as clients see them.
@@ -68,7 +72,7 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
     let Judging { mut tally, progress, .. } = judging;
     progress.end();
     tally.finish(&known);
-    ensure!(tally.requests > 0, "no request was found in the logs: nothing was compared");
+    ensure!(tally.requests > 0, NO_REQUEST);
     match output {
         Output::Json => say::json(&serde_json::to_string_pretty(&tally)?)?,
         Output::Table => say::text(text(&tally, all))?,

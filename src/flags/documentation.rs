@@ -74,10 +74,19 @@ fn works(page: &mut String) {
             flag.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
         let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy());
         let default = defaults.collect::<Vec<_>>().join(",");
-        let default = if default.is_empty() { "none" } else { &default };
         let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let (help, said) = without_default(&help);
+        let default = if default.is_empty() { said.unwrap_or("none") } else { &default };
         let doc = format!("{}.{own}", help.trim_end_matches('.'));
         line(page, &format!("`--{long}`{short}"), &kind.join(" ").to_lowercase(), default, &doc);
+    }
+}
+
+/// A help without the default that it ends with, where the presence of the flag alone means something.
+fn without_default(help: &str) -> (&str, Option<&str>) {
+    match help.trim_end_matches('.').rsplit_once(" [default: ") {
+        Some((help, default)) => (help, Some(default.trim_end_matches(']'))),
+        None => (help, None),
     }
 }
 

@@ -6,8 +6,11 @@ use clap::error::{ContextKind, ErrorKind};
 /// What is wrong and what to write instead. Nothing for what is no mistake: `--help`.
 pub(super) fn line(error: &Error) -> Option<String> {
     let context = |kind| error.get(kind).map(ToString::to_string);
+    let flag = context(ContextKind::InvalidArg).unwrap_or_default();
     let near = |kind| {
-        let near = context(kind).map(|near| format!("; did you mean {near}?"));
+        let near = context(kind).map(|near| near.replace('_', "-"));
+        let near = near.filter(|near| kind != ContextKind::SuggestedArg || is_near(&flag, near));
+        let near = near.map(|near| format!("; did you mean {near}?"));
         let list = match kind {
             ContextKind::SuggestedSubcommand => "fairway help".to_owned(),
             _ => format!("fairway {} --help", command(context(ContextKind::Usage))),
@@ -19,7 +22,6 @@ pub(super) fn line(error: &Error) -> Option<String> {
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
         ErrorKind::UnknownArgument => {
-            let flag = context(ContextKind::InvalidArg).unwrap_or_default();
             let what =
                 if flag.starts_with('-') { "there is no flag" } else { "there is no place for" };
             format!("{what} {flag}{}", near(ContextKind::SuggestedArg))
@@ -40,6 +42,11 @@ pub(super) fn line(error: &Error) -> Option<String> {
         }
         _ => first_paragraph(&error.render().to_string()),
     })
+}
+
+/// Whether one flag may have been meant by the other; clap suggests those that only begin alike, too.
+fn is_near(flag: &str, near: &str) -> bool {
+    flag.len().abs_diff(near.len()) <= flag.len().max(near.len()) / 3
 }
 
 /// The command at hand, by the usage that clap would print: `Usage: fairway check …`.

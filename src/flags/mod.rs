@@ -128,7 +128,7 @@ pub(crate) struct Run {
     /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
     #[arg(long, value_name = "SIZE", value_parser = memory, help_heading = "Process")]
     pub(crate) memory_limit: Option<u64>,
-    /// Bytes of temporary files that hold request bodies, by default 1Gi; those of one namespace may have half of them.
+    /// Bytes of temporary files that hold request bodies; those of one namespace may have half of them [default: 1Gi].
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
     pub(crate) body_files_limit: Option<u64>,
     /// How much to log: 0 is normal, 2 shows what changes in nginx.conf, 3 tells about each change of endpoints, each
@@ -158,6 +158,9 @@ pub(crate) struct WaitShutdown {
     /// How long to wait, in seconds or as a duration such as 5m.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub(crate) timeout: Duration,
+    /// The process, where several controllers run outside of containers.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) pid: Option<i32>,
 }
 
 /// Flags of `translate`.

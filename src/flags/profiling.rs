@@ -10,7 +10,7 @@ const PORT: u16 = 10245;
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Process")]
 pub(crate) struct Profiling {
-    /// Answer /debug/pprof/profile and /debug/pprof/heap on the admin port, to this machine alone; on unless false.
+    /// Answer /debug/pprof/profile and /debug/pprof/heap on the admin port, to this machine alone [default: true].
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     profiling: Option<bool>,
     /// Answer them on this port, too; asked for by naming it, --profiler-address or --profiling [ingress-nginx: 10245].

@@ -186,6 +186,8 @@ fn mistakes_are_one_line_with_what_to_write_instead() {
             "there is no place for more; `fairway explain --help` lists what there is",
         ),
         (&["translate", "--worker-threads=1"], "`fairway translate --help`"),
+        (&["explain", "--data", "x", "http://a.test/"], "no flag --data; `fairway explain --help`"),
+        (&["explain", "--default_backend_servise=a/b"], "did you mean --default-backend-service?"),
         (&["run", "--worker-threads=-1"], "expected a number from 1 to 1024"),
         (
             &["compare", "--old=http://a", "--new=http://b"],

@@ -167,7 +167,7 @@ fn over_tls_and_http2(old: &Side, new: &Side, folder: &Path) {
         "{refused:#}"
     );
     let why = refused["outcomes"][0]["not-compared"].as_str().unwrap_or_default();
-    assert!(why.contains("TLS: "), "{why}");
+    assert!(why.contains("TLS: ") && why.contains("--insecure takes any certificate"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -135,7 +135,7 @@ fn what_cannot_be_used_is_said_in_one_line_with_the_remedy() {
         (&["check", "-", "--log", "-"], "standard input is either"),
         (&["check", SHOP, "--format", "markdown", "--log", "-"], "choose table, json or lines"),
         (&["check", SHOP, "--format", "lines"], "needs --log"),
-        (&["check", SHOP, "--log", "/dev/null"], "no request was found"),
+        (&["check", SHOP, "--log", "/dev/null"], "--log-format names it"),
     ] {
         let output = fairway(arguments, b"");
         let said = text(&output.stderr);

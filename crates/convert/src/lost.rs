@@ -64,6 +64,12 @@ pub(crate) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
+    /// The annotation by which an Ingress redirects every request.
+    pub(crate) fn redirecting(&self, of: &ObjectKey) -> &'static str {
+        let ingress = self.snapshot.ingresses.get(of);
+        ingress.map_or("permanent-redirect", |ingress| translate::redirecting(ingress, self.prefix))
+    }
+
     pub(crate) fn new(snapshot: &'a Snapshot, options: &'a Options) -> Self {
         let mut ledger = Self {
             snapshot,

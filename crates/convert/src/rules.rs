@@ -57,7 +57,8 @@ pub(crate) fn said(
     let policy = &*location.policy;
     let mut redirect = policy.redirect.as_ref().and_then(|redirect| {
         let told = redirects::to(&redirect.target, redirect.status);
-        told.map_err(|why| lost(room, of, "permanent-redirect", Weight::Closed, why)).ok()
+        let key = room.ledger.redirecting(of);
+        told.map_err(|why| lost(room, of, key, Weight::Closed, why)).ok()
     });
     let mut draft = Draft {
         path: Path::of(server, location),
@@ -216,7 +217,8 @@ fn spelled_otherwise(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) {
     if policy.redirect.as_ref().is_some_and(|redirect| !keeps(redirect)) {
         let reason =
             "the new address keeps the query of the request, and has a slash where it has no path";
-        room.ledger.add(Some(of), "permanent-redirect", Weight::Note, reason, NO_ACTION);
+        let key = room.ledger.redirecting(of);
+        room.ledger.add(Some(of), key, Weight::Note, reason, NO_ACTION);
     }
 }
 

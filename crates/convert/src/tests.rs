@@ -339,3 +339,14 @@ fn expressions_that_go_before_many_paths_are_told_once_for_each() {
     let told = made.losses.iter().filter(|loss| loss.reason.contains("goes before")).count();
     assert_eq!(told, prefixes.len(), "{:?}", made.losses.first());
 }
+
+#[test]
+fn a_redirect_is_called_by_the_annotation_that_asks_for_it() {
+    for (key, other) in
+        [("temporal-redirect", "permanent-redirect"), ("permanent-redirect", "temporal-redirect")]
+    {
+        let made = converted(&[ingress("a", "a.test", &[(key, "https://new.test/x")], &["/"])]);
+        assert!(has(&made, key, Weight::Note), "{:?}", made.losses);
+        assert!(!has(&made, other, Weight::Note), "{:?}", made.losses);
+    }
+}

@@ -20,10 +20,10 @@ use request_metrics::{Metrics, Settings};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stream::{Places, Resolver};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::Instant;
 use wire::Scratch;
 
@@ -412,17 +412,17 @@ impl Native {
         let log = AccessLog::new(self.access_log.clone());
         let pulse = Pulse::new();
         let own = pulse.clone();
-        let (give, take) = mpsc::channel();
+        let (give, take) = oneshot::channel();
         let builder = std::thread::Builder::new().name("traffic".to_owned());
         let started = builder.spawn(move || {
-            if let Ok(sockets) = take.recv() {
+            if let Ok(sockets) = take.blocking_recv() {
                 thread::run(shared, sockets, log, stage, &own);
             }
         });
         // Nothing comes in before somebody is there who takes it.
         match started.and_then(|handle| sockets.open().map(|()| handle)) {
             Ok(handle) => {
-                give.send(sockets).map_err(|back| (io::ErrorKind::BrokenPipe.into(), back.0))?;
+                give.send(sockets).map_err(|back| (io::ErrorKind::BrokenPipe.into(), back))?;
                 Ok(Running { handle, pulse })
             }
             Err(error) => Err((error, sockets)),

@@ -196,7 +196,8 @@ mod tests {
         let (hour, linger) = (Duration::from_secs(3600), Duration::from_secs(30));
         let piping =
             tokio::spawn(async move { pipe_until_over(&mut near, &mut far, linger).await });
-        tokio::time::sleep(hour).await;
+        tokio::task::yield_now().await;
+        tokio::time::advance(hour).await;
         server.write_all(b"the end").await.unwrap();
         drop(server);
         let mut seen = String::new();

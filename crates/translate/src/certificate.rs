@@ -109,6 +109,22 @@ pub(crate) fn costly(certificate: &Certificate) -> Option<String> {
     })
 }
 
+/// What is said of a certificate whose names stand where clients no longer look; completes the sentence "Secret x …".
+pub(crate) fn nameless(certificate: &Certificate) -> Option<&'static str> {
+    let leaf = read(certificate.chain.first()?, "tls.crt").ok()?;
+    let has_names = leaf.subject_alternative_name().ok().flatten().is_some();
+    (!has_names).then_some(
+        "has a certificate with a common name (CN) and no subjectAltName, and clients look at nothing else: renew it with \
+         its hosts there",
+    )
+}
+
+/// The second from which a certificate counts.
+pub(crate) fn not_before(certificate: &Certificate) -> Option<i64> {
+    let leaf = read(certificate.chain.first()?, "tls.crt").ok()?;
+    Some(leaf.validity().not_before.timestamp())
+}
+
 /// The revocation lists of a PEM text, each once.
 fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let wrong = |why: &str| {
@@ -150,7 +166,13 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
         ));
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
-        format!("has no private key in tls.key ({error}): put one in PEM there")
+        if is_locked(key) {
+            "has a private key in tls.key that a passphrase locks, and nobody is there to type it: put the open one there \
+             (openssl pkey -in tls.key -out open.key)"
+                .to_owned()
+        } else {
+            format!("has no private key in tls.key ({error}): put one in PEM there")
+        }
     })?;
     let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
     let leaf = read(leaf, "tls.crt")?;
@@ -169,6 +191,13 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
             .to_owned());
     }
     Ok((chain, PrivateKey(key.secret_der().to_vec())))
+}
+
+/// Whether a private key in PEM is encrypted, as PKCS #8 has it or OpenSSL had it before.
+fn is_locked(pem: &[u8]) -> bool {
+    const MARKS: [&str; 2] = ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"];
+    let text = String::from_utf8_lossy(pem);
+    MARKS.iter().any(|mark| text.contains(mark))
 }
 
 fn read<'a>(der: &'a [u8], field: &str) -> Result<X509Certificate<'a>, String> {

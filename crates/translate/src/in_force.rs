@@ -54,6 +54,13 @@ pub struct InForce<'a> {
     pub kept: &'a OrdMap<ObjectKey, Arc<Ingress>>,
 }
 
+/// The annotation, without prefix, by which an Ingress redirects every request.
+pub fn redirecting(ingress: &Ingress, prefix: &str) -> &'static str {
+    let first = annotations::redirecting(Some("http://"));
+    let key = format!("{prefix}/{first}");
+    annotations::redirecting(ingress.meta.annotations.get(&key).map(|text| text.trim()))
+}
+
 /// An object with what it asks for.
 struct Asker<'a> {
     settings: Settings<'a>,

@@ -35,10 +35,10 @@ mod upstream;
 pub use annotations::cache_durations;
 pub use budget::Budget;
 pub use check::{
-    Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, name_issuers,
-    not_heard_of_host, others_of_host,
+    Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, left_out_of_host,
+    name_issuers, not_heard_of_host, others_of_host,
 };
-pub use in_force::{Asked, InForce, Setting};
+pub use in_force::{Asked, InForce, Setting, redirecting};
 pub use ingress::references;
 pub use options::{
     ANNOTATIONS_PREFIX, GATEWAY_CONTROLLER, GATEWAY_TARGET_PORTS, GatewayServices, Options, Sockets,

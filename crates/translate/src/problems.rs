@@ -74,7 +74,7 @@ impl fmt::Display for Problems {
 }
 
 /// Problems of one object at most, as each finder has them and as they are published.
-const OF_ONE: usize = 100;
+pub(crate) const OF_ONE: usize = 100;
 /// Bytes of a message or key at most.
 const LONGEST: usize = 2048;
 

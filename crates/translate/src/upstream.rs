@@ -52,11 +52,12 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, options: &Options) ->
     let Some(port) = port_of(target, service) else {
         let known: Vec<String> = service.ports.iter().map(describe).collect();
         return Behind::nobody(format!(
-            "Service {}/{} has no port {}: it has {}",
+            "Service {}/{} has no port {}: it has {}{}",
             key.namespace,
             key.name,
             wanted(target),
-            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+            number_for_name(target, service)
         ));
     };
     if let Some(address) = cluster_ip(target, service, port) {
@@ -178,6 +179,17 @@ fn port_of<'a>(target: &Target, service: &'a Service) -> Option<&'a ServicePort>
             port.name.as_deref() == Some(name) || by_target
         }
     })
+}
+
+/// The remedy where a number that the Service has stands in quotes as the name of a port.
+fn number_for_name(target: &Target, service: &Service) -> String {
+    let Target::Service { port: Some(PortRef::Name(name)), .. } = target else {
+        return String::new();
+    };
+    let number = name.parse::<u16>().ok();
+    let number = number.filter(|number| service.ports.iter().any(|port| port.port == *number));
+    number
+        .map_or_else(String::new, |number| format!("; write port.number: {number}, not port.name"))
 }
 
 /// The number that a Service port means where no slice says otherwise; a port without target is its own target.

@@ -63,6 +63,12 @@ impl Destination {
         Ok(Self { url: url.clone(), group, tls })
     }
 
+    /// Whether it is known that nobody is there: endpoints of a Service, of which none is ready.
+    pub fn has_nobody(&self) -> bool {
+        let group = self.group.as_ref();
+        group.is_some_and(|group| group.is_empty() && group.followed().is_none())
+    }
+
     /// Where it leads with this authority.
     pub async fn way_to(&self, authority: &str, names: &Names, whose: &Arc<str>) -> Option<Way> {
         if let Some(group) = &self.group {

@@ -5,6 +5,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_saphyr::{Options, Spanned};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What the reader of YAML says of a line of a quoted text that is not further to the right than its key.
@@ -115,18 +116,50 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Where the items of a list are. JSON is YAML enough for that.
+    /// Where the items of a list are, or those of an array. JSON is YAML enough for that.
     pub(super) fn item_places(&self) -> Vec<Place> {
+        type Items = Vec<Spanned<IgnoredAny>>;
         #[derive(Deserialize)]
         struct List {
-            items: Vec<Spanned<IgnoredAny>>,
+            items: Items,
         }
         let list = serde_saphyr::from_str_with_options::<List>(&self.text, options());
-        let items = list.map_or_else(|_| Vec::new(), |list| list.items);
-        let places = items.iter().map(|item| item.referenced);
-        places
-            .map(|at| self.place(Place { line: at.line() as usize, column: at.column() as usize }))
-            .collect()
+        let items = match list {
+            Ok(List { items }) => Ok(items),
+            Err(_) => serde_saphyr::from_str_with_options::<Items>(&self.text, options()),
+        };
+        items.unwrap_or_default().iter().map(|item| self.at(item)).collect()
+    }
+
+    /// Where the value of a key is, in the map that a path leads to.
+    pub(super) fn place_of_value(&self, map: &[&str], key: &str) -> Option<Place> {
+        type Values = BTreeMap<String, Spanned<IgnoredAny>>;
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Texts {
+            data: Values,
+            string_data: Values,
+            metadata: Metadata,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Metadata {
+            annotations: Values,
+            labels: Values,
+        }
+        let texts: Texts = serde_saphyr::from_str_with_options(&self.text, options()).ok()?;
+        let values = match *map.last()? {
+            "data" => texts.data,
+            "stringData" => texts.string_data,
+            "annotations" => texts.metadata.annotations,
+            _ => texts.metadata.labels,
+        };
+        values.get(key).map(|value| self.at(value))
+    }
+
+    fn at(&self, found: &Spanned<IgnoredAny>) -> Place {
+        let at = found.referenced;
+        self.place(Place { line: at.line() as usize, column: at.column() as usize })
     }
 }
 

@@ -15,6 +15,7 @@ mod towards_upstream;
 pub use kept::Decision;
 pub(crate) use kept::{Phase, Trace};
 pub(crate) use live::{begin, end};
+pub use routing::CONFIGURED as CONFIGURED_REDIRECTS;
 pub use sampled::Sample;
 pub(crate) use sampled::Sampled;
 

@@ -25,7 +25,7 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<Str
         let why = if site.server.regex {
             missed_pattern(location, &exchange.path, &steps)?
         } else {
-            missed_prefix(location, &path)?
+            missed_prefix(location, own, &path)?
         };
         let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
         Some(format!("{:?} {}{}: {why}", location.kind, location.path, owner.unwrap_or_default()))
@@ -37,6 +37,13 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<Str
 pub(super) fn routed<'a>(exchange: &'a Exchange, site: &Arc<Site>) -> Option<&'a Routed> {
     let mut hosts = exchange.generation.routes.find(&exchange.host);
     hosts.find(|routed| Arc::ptr_eq(&routed.site, site)).map(|routed| &**routed)
+}
+
+/// Whether a location is that of a rule whose path is a regular expression.
+pub(super) fn is_expression(exchange: &Exchange, site: &Arc<Site>, index: usize) -> bool {
+    let mut rules = routed(exchange, site).into_iter().flat_map(|routed| &routed.host.rules);
+    let is_its = |rule: &&Rule| rule.shares.iter().any(|share| share.location == index);
+    rules.find(is_its).is_some_and(|rule| rule.matches.pattern.is_some())
 }
 
 /// Rules of hosts of Gateways that nearly answered, each with what of them the request is not. `chosen` is the one that
@@ -72,7 +79,11 @@ pub(super) fn rules(exchange: &Exchange, chosen: Option<(&Routed, usize)>) -> Ve
         };
         let location = routed.host.locations.get(rule.shares.first()?.location)?;
         let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
-        Some(format!("{kind:?} {written}{}: {why}", owner.unwrap_or_default()))
+        let kind = match matches.pattern {
+            Some(_) => "RegularExpression".to_owned(),
+            None => format!("{kind:?}"),
+        };
+        Some(format!("{kind} {written}{}: {why}", owner.unwrap_or_default()))
     };
     let near = &near;
     let hosts = exchange.generation.routes.find(&exchange.host);
@@ -108,12 +119,20 @@ fn missed_pattern(location: &Arc<Location>, path: &[u8], steps: &Steps) -> Optio
     matches.then_some("it matches, too, but a longer pattern is tried first")
 }
 
-fn missed_prefix(location: &Arc<Location>, path: &str) -> Option<&'static str> {
+/// `chosen` is the location that has the request.
+fn missed_prefix(location: &Arc<Location>, chosen: &Location, path: &str) -> Option<&'static str> {
     let own = location.path.as_str();
     match location.kind {
         PathKind::Exact if own == path => None,
         PathKind::Prefix if covers(PathKind::Prefix, own, path) => {
-            Some("it matches, too, but a longer path does, or an Exact one")
+            if chosen.kind == PathKind::Exact {
+                Some("it matches, too, but an Exact path does")
+            } else if chosen.path.len() > own.len() {
+                Some("it matches, too, but a longer path does")
+            } else {
+                // It would have added a slash to a path that another one has as it is.
+                None
+            }
         }
         kind => missed(kind, own, path),
     }

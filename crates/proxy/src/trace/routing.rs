@@ -3,8 +3,12 @@
 use super::{Phase, Story, near_misses, shown};
 use crate::snippet::Running;
 use ::snippet::run::Owner;
+use model::policy::{Policy, Rewrite};
 use model::{Backend, PathKind, Steps};
 use wire::Response;
+
+/// What asks for a redirect of an Ingress; whoever has its annotations knows which one.
+pub const CONFIGURED: &str = "permanent-redirect or temporal-redirect";
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     listener(story);
@@ -90,18 +94,14 @@ fn location(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let path = String::from_utf8_lossy(&exchange.path).into_owned();
     let Some(place) = &exchange.place else {
-        let outcome = if path.is_empty() {
-            "none: the path is not one (RFC 3986)".to_owned()
-        } else {
-            format!("none for {path}")
-        };
-        return story.say("location", outcome);
+        return story.say("location", without_place(story, &path));
     };
     if place.site.snippet.as_ref().is_some_and(|snippet| snippet.server == place.index) {
         return story.say("location", "none: the host's snippet comes before");
     }
     let location = &place.spot().location;
     let kind = match location.kind {
+        _ if near_misses::is_expression(exchange, &place.site, place.index) => "RegularExpression",
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
     };
@@ -115,7 +115,9 @@ fn location(story: &mut Story<'_>) {
         None => " (of the host itself: no Ingress has it)".to_owned(),
     };
     let outcome = match location.backend {
-        Backend::NotFound if !own => format!("none: no path of the host covers {path}"),
+        Backend::NotFound if !own && !redirects_itself(&location.policy) => {
+            format!("none: no path of the host covers {path}")
+        }
         _ if location.path.starts_with('@') => format!("{}{by}", location.path),
         _ => format!("{path} is at {kind} {}{by}", location.path),
     };
@@ -134,10 +136,33 @@ fn location(story: &mut Story<'_>) {
     near.into_iter().for_each(|near| story.say("near miss", near));
     match &location.backend {
         Backend::Upstream(id) => story.say("backend", id.as_str()),
+        Backend::NotFound if redirects_itself(&location.policy) => {
+            story.say("backend", "none: the rule redirects");
+        }
         Backend::NotFound => story.say("backend", "none: 404"),
         Backend::Broken(reason) => story.say("backend", format!("broken, 500: {reason}")),
         Backend::Denied(reason) => story.say("backend", format!("denied, 503: {reason}")),
     }
+}
+
+/// Why a request has no location.
+fn without_place(story: &Story<'_>, path: &str) -> String {
+    let exchange = story.exchange;
+    let found = exchange.generation.sites.find(&exchange.host, &Steps::default()).ok().flatten();
+    if found.is_some_and(|site| site.server.redirects(&exchange.host)) {
+        "none: every request of this name is redirected".to_owned()
+    } else if route::path::canonical(exchange.request.raw_path()).is_err() {
+        "none: the path is not one (RFC 3986)".to_owned()
+    } else if path.is_empty() {
+        "none: no host has the request".to_owned()
+    } else {
+        format!("none for {path}")
+    }
+}
+
+/// Whether the location is one of a route that redirects, and needs no backend.
+fn redirects_itself(policy: &Policy) -> bool {
+    policy.route.as_ref().is_some_and(|filters| filters.redirect.is_some())
 }
 
 /// What programs of snippets did: the server's, then those of its locations.
@@ -195,23 +220,36 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         story.say_by("preflight", response.status.to_string(), "enable-cors");
     }
     if story.ended(Phase::Redirect) {
-        story.say_by("redirect", to(response), "permanent-redirect or temporal-redirect");
+        let is_of_route = redirects_itself(&story.exchange.spot().location.policy);
+        let by = if is_of_route { "RequestRedirect" } else { CONFIGURED };
+        story.say_by("redirect", to(response), by);
     }
     if story.reached(Phase::Rewrite)
         && let Some(rewritten) = &story.exchange.visit.rewritten
     {
         let path = shown::address(exchange, &String::from_utf8_lossy(rewritten));
         let by_snippet = |running: &Running| running.state.rewritten || running.state.requeried;
-        if story.exchange.spot().location.policy.rewrite.is_some() {
+        let policy = &story.exchange.spot().location.policy;
+        if policy.rewrite.is_some() {
             story.say_by("rewrite", path, "rewrite-target")
+        } else if policy.route.as_ref().is_some_and(|filters| filters.path.is_some()) {
+            story.say_by("rewrite", path, "URLRewrite")
         } else if story.exchange.snippet.as_deref().is_some_and(by_snippet) {
             story.say("rewrite", format!("{path}: as a snippet says"))
         } else {
             story.say("rewrite", format!("{path}: dot segments are resolved"))
         }
     }
+    if story.ended(Phase::Rewrite) && response.headers.has("location") {
+        let rewrite = story.exchange.spot().location.policy.rewrite.as_ref();
+        if rewrite.is_some_and(Rewrite::is_redirect) && story.exchange.snippet.is_none() {
+            story.say_by("redirect", to(response), "rewrite-target");
+        }
+    }
     if story.ended(Phase::HttpsRedirect) && response.headers.has("location") {
-        story.say_by("redirect", to(response), "ssl-redirect or force-ssl-redirect");
+        let always = story.exchange.spot().location.policy.tls_redirect.always;
+        let by = if always { "force-ssl-redirect" } else { "ssl-redirect" };
+        story.say_by("redirect", to(response), by);
     }
     if story.ended(Phase::Endpoints) {
         story.say("endpoints", none_is_ready(story, response));

@@ -143,7 +143,9 @@ pub(crate) struct Texts {
 impl Texts {
     /// What was too much is answered; texts of the answer may be made.
     pub(crate) fn begin_again(&self) {
-        (self.made.take(), self.looked.take(), self.overlong.take());
+        self.made.set(0);
+        self.looked.set(0);
+        self.overlong.set(false);
     }
 
     fn note(counter: &Cell<usize>, count: usize, most: usize) -> bool {

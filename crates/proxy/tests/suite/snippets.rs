@@ -427,10 +427,10 @@ async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
 async fn what_programs_hold_of_requests_under_way_has_a_bound_and_is_given_back() {
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = silent.local_addr().expect("bound");
-    let (coming, mut came) = tokio::sync::mpsc::unbounded_channel();
+    let (coming, mut came) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
         while let Ok((tcp, _)) = silent.accept().await {
-            let _ = coming.send(tcp);
+            let _ = coming.send(tcp).await;
         }
     });
     let snippet = format!("set $long \"{}\";", "$http_x".repeat(8)).leak();

@@ -91,11 +91,6 @@ static CHANGE_ON_FAILURE: Key<bool> =
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     if settings.get(&AFFINITY).is_none() {
-        let (named, asked) = (settings.raw(NAME.about.name), settings.raw(AFFINITY.about.name));
-        if asked.is_none() && named.is_some_and(|text| !text.is_empty()) {
-            let message = "has no effect without affinity: write cookie there".to_owned();
-            settings.note(NAME.about.name, Severity::Warning, message);
-        }
         return;
     }
     let same_site = settings.get(&SAME_SITE).flatten();

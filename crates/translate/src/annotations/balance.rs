@@ -56,6 +56,10 @@ static SERVICE_UPSTREAM: Key<bool> = Key::both("service-upstream", parse::boolea
 );
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    if settings.is_of_config_map() {
+        // Ingresses read it with their backends.
+        settings.get(&SERVICE_UPSTREAM);
+    }
     policy.balance = Balance { algorithm: chosen(settings), affinity: None };
 }
 

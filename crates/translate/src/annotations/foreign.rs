@@ -61,7 +61,10 @@ pub(super) fn check(settings: &mut Settings<'_>, suggestions: &mut usize) {
     let ours = settings.scope().prefix;
     let foreign: Vec<&str> = settings.foreign().collect();
     for full in foreign {
-        let Some((prefix, name)) = full.split_once('/') else { continue };
+        let Some((prefix, name)) = full.split_once('/') else {
+            without_slash(settings, full, ours);
+            continue;
+        };
         if !is_misspelt(prefix, ours) && !is_of_nobody_else(prefix, name) {
             continue;
         }
@@ -70,6 +73,20 @@ pub(super) fn check(settings: &mut Settings<'_>, suggestions: &mut usize) {
             "unknown prefix of an annotation, it has no effect; did you mean {ours}/{}?",
             name.unwrap_or("...")
         );
+        settings.note_of(full, Severity::Warning, message);
+    }
+}
+
+/// The prefix was forgotten, or a dot stands between it and the name. Names of one word may be anybody's.
+fn without_slash(settings: &mut Settings<'_>, full: &str, ours: &str) {
+    let behind = full.strip_prefix(ours).and_then(|rest| rest.strip_prefix('.'));
+    let (what, name) = match behind {
+        Some(name) => ("has a dot instead of the slash", name),
+        None if full.contains('-') => ("has no prefix", full),
+        None => return,
+    };
+    if is_known(name) {
+        let message = format!("{what}, so that it has no effect; did you mean {ours}/{name}?");
         settings.note_of(full, Severity::Warning, message);
     }
 }

@@ -1,7 +1,7 @@
 //! ModSecurity: a guard that only nginx has. Whoever asks for it is denied rather than served without it.
 
 use crate::problems::ALL_CLOSED;
-use crate::settings::{Settings, parse};
+use crate::settings::{Settings, parse, quote};
 use model::Severity;
 
 /// The switch, as annotation and in the ConfigMap.
@@ -19,16 +19,29 @@ pub(super) fn check(settings: &mut Settings<'_>) {
     if settings.scope().raw {
         return;
     }
-    if settings.raw(NAME).is_some_and(|text| parse::boolean(&text) == Ok(true)) {
-        settings.deny(NAME, &format!("{REASON}: remove the annotation, or use that engine"));
+    let Some(text) = settings.raw(NAME).filter(|text| !text.is_empty()) else { return };
+    match parse::boolean(&text) {
+        Ok(true) => {
+            settings.deny(NAME, &format!("{REASON}: remove the annotation, or use that engine"));
+        }
+        Ok(false) => {}
+        Err(wrong) => {
+            let message = format!("{} {wrong}; it is ignored", quote(&text));
+            settings.note(NAME, Severity::Notice, message);
+        }
     }
 }
 
 /// Why the ConfigMap denies every location, and why those that are not exempt from global authentication.
 pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>, Option<String>) {
     let text = settings.scope().config_map.and_then(|(_, data)| data.get(NAME));
-    let asked = text.is_some_and(|text| parse::boolean(text.trim()) == Ok(true));
-    let asked = asked && !settings.scope().raw;
+    let text = text.map(|text| text.trim()).filter(|text| !text.is_empty());
+    let asked = text.map_or(Ok(false), parse::boolean);
+    if let (Some(text), Err(wrong)) = (text, &asked) {
+        let message = format!("{} {wrong}; it is ignored", quote(text));
+        settings.note(NAME, Severity::Notice, message);
+    }
+    let asked = asked == Ok(true) && !settings.scope().raw;
     let denied = asked.then(|| {
         let message = format!("{REASON}: {ALL_CLOSED} until the key is removed");
         settings.note(NAME, Severity::Error, message);

@@ -1,6 +1,7 @@
 //! Annotations that no family reads: not built yet, too risky, or misspelt.
 
 use super::{Limits, families, guards, idle, raw};
+use crate::config_map;
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
 use crate::snippets;
 use model::Severity;
@@ -97,7 +98,7 @@ pub(super) fn snippet_counts(settings: &Settings<'_>, name: &str, limits: &Limit
 }
 
 /// Whether an annotation is called so.
-pub(super) fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     key_risk(name).is_some() || ANNOTATIONS.get(name).is_some()
 }
 
@@ -108,6 +109,10 @@ pub(super) fn meant(name: &str, suggestions: &mut usize) -> Option<&'static str>
 }
 
 fn misspelt(settings: &mut Settings<'_>, name: &str, suggestions: &mut usize) {
+    if config_map::is_key(name) {
+        let message = "is a key of the ConfigMap and has no effect here: write it there";
+        return settings.note(name, Severity::Warning, message.to_owned());
+    }
     let message = match meant(name, suggestions) {
         Some(meant) => format!(
             "unknown annotation, it has no effect; did you mean {}?",

@@ -1,6 +1,7 @@
 //! `mirror-target`, `mirror-host` and `mirror-request-body`: copies of requests.
 
 use super::Family;
+use crate::problems::TOOK_IT;
 use crate::settings::{self, Key, Lines, Risk, Settings, on_off, parse};
 use model::policy::{Mirror, Policy};
 use model::{Severity, Template};
@@ -50,7 +51,9 @@ pub(super) fn show(mirror: Option<&Mirror>, lines: &mut Lines) {
 }
 
 fn unusable(settings: &mut Settings<'_>, name: &str, wrong: &str) {
-    settings.note(name, Severity::Error, format!("{wrong}; nothing is mirrored"));
+    let message =
+        format!("{wrong}; nothing is mirrored ({TOOK_IT}, and copies went to the host itself)");
+    settings.note(name, Severity::Warning, message);
 }
 
 fn characters(text: &str) -> Result<String, String> {

@@ -11,6 +11,7 @@ mod body;
 mod canary;
 mod ciphers;
 mod client_certificate;
+mod companions;
 mod connection_header;
 mod cors;
 mod custom_headers;
@@ -46,8 +47,10 @@ pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use families::{FAMILIES, lines, lines_of_canary, policy};
 pub(crate) use guards::{deny_by_config_map, is_guard};
+pub(crate) use known::is_known as is_annotation;
 pub(crate) use passthrough::is_passed_through;
 pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
+pub(crate) use redirects::redirecting;
 pub(crate) use rewrite::{Rewriting, RewritingOfPath};
 pub(crate) use server_alias::{Names, refuse_wildcard, with_aliases};
 
@@ -80,6 +83,7 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits, &mut suggestions);
     foreign::check(settings, &mut suggestions);
     guards::check(settings);
+    companions::check(settings);
     let mut policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
     let counts =
         |settings: &Settings<'_>, name: &str| known::snippet_counts(settings, name, limits);

@@ -139,6 +139,13 @@ fn read(settings: &mut Settings<'_>, sort: &Sort) -> Option<Redirect> {
         settings.note(name, Severity::Warning, message);
         return None;
     }
+    if name == PERMANENT.about.name && !names_its_place(&text) {
+        let message = format!(
+            "{text:?} has no scheme, so that clients take it for a path beside the one that they asked for; write \
+             https://{text}, or a path that begins with a slash"
+        );
+        settings.note(name, Severity::Warning, message);
+    }
     match Template::parse(&text) {
         Ok(target) => Some(Redirect { status: status?, target: target.into() }),
         Err(unknown) => {
@@ -165,6 +172,17 @@ fn status(settings: &mut Settings<'_>, sort: &Sort) -> Option<u16> {
         settings.note(name, Severity::Warning, message);
     }
     Some(known.unwrap_or(default))
+}
+
+/// Whether it is a URL or a path from the root; a variable in front may be either.
+fn names_its_place(text: &str) -> bool {
+    text.contains("://") || text.starts_with(['/', '$', '?', '#'])
+}
+
+/// The annotation that says where requests are redirected to, where both are there: `text` is that of the first one.
+pub(crate) fn redirecting(text: Option<&str>) -> &'static str {
+    let sort = if text.is_some_and(is_http) { TEMPORALLY } else { PERMANENTLY };
+    sort.target.about.name
 }
 
 fn is_http(text: &str) -> bool {

@@ -1,9 +1,10 @@
 //! Objects of the Gateway API: how many are ours, and what is wrong with them.
 
+use super::left_out::{of_route, parentless};
 use super::remark::Remark;
 use crate::Translation;
-use model::Severity;
-use objects::{Kind, Snapshot};
+use model::{Origin, Severity};
+use objects::{Kind, ObjectKey, Snapshot};
 use serde::Serialize;
 
 /// What was found about the objects of the Gateway API.
@@ -36,6 +37,16 @@ pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayAp
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
         kind.is_some_and(|kind| kind.api_version().starts_with("gateway.networking.k8s.io/"))
     };
+    let remark =
+        |origin: Origin, message: String| Remark { key: Some(origin.to_string()), message };
+    let routes = snapshot.http_routes.iter();
+    let routes = routes.map(|(id, route)| (id, &route.parents, route.unread.as_ref()));
+    let streams = snapshot.stream_routes.iter();
+    let streams = streams.map(|(id, route)| (id, &route.parents, route.unread.as_ref()));
+    found.notes.extend(routes.chain(streams).filter_map(|((kind, key), parents, unread)| {
+        Some(remark(of_route(*kind, key), parentless(parents, unread)?.to_owned()))
+    }));
+    found.notes.extend(of_policies(snapshot));
     for problem in translation.problems.iter() {
         // What was not read is told as such.
         if !is_of_it(problem.origin.kind.name()) || problem.key.is_none() {
@@ -52,4 +63,24 @@ pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayAp
         }
     }
     found
+}
+
+/// Services that policies name and that are not there.
+fn of_policies(snapshot: &Snapshot) -> impl Iterator<Item = Remark> {
+    snapshot.backend_tls.iter().flat_map(|(policy, spec)| {
+        let services = spec.targets.iter().map(|target| &target.object);
+        let services = services.filter(|object| object.group.is_empty() && object.kind == "Service");
+        services.filter_map(|object| {
+            let ObjectKey { namespace, name } = policy;
+            let service = ObjectKey::new(namespace.clone(), object.name.as_str());
+            let is_missing = !snapshot.services.contains_key(&service);
+            is_missing.then(|| Remark {
+                key: Some(format!("BackendTLSPolicy {namespace}/{name} spec.targetRefs")),
+                message: format!(
+                    "Service {namespace}/{} does not exist, so that the policy is for nobody: create it, or name another",
+                    object.name
+                ),
+            })
+        })
+    })
 }

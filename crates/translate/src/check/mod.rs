@@ -6,20 +6,22 @@ mod closed;
 mod differences;
 mod finding;
 mod gateway;
+mod left_out;
 mod refusals;
 mod remark;
 mod surprises;
 mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
-use crate::problems::TOOK_IT;
+use crate::problems::{OF_ONE, TOOK_IT};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NOT_TAKEN, NameFate, Names, parse};
-use crate::{Options, Translation, snippets, translate};
+use crate::{Options, Translation, certificate, snippets, translate};
 pub use challenges::name_issuers;
 use closed::Closed;
 use differences::Shared;
 pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
+pub use left_out::left_out_of_host;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 pub use refusals::RefusedBy;
@@ -189,6 +191,11 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
                 )
             }
             days if days < SOON => format!("its certificate ends in {days} days; renew it"),
+            _ if certificate::not_before(certificate).is_some_and(|begins| begins > now) => {
+                "its certificate does not count yet, clients refuse it until then; see its notBefore and the clock of \
+                 whoever signed it"
+                    .to_owned()
+            }
             _ => return None,
         };
         Some(Remark { key: Some(format!("Secret {}", certificate.id)), message })
@@ -276,6 +283,12 @@ impl Checker<'_> {
                     reasons.push(remark);
                 }
             }
+        }
+        if problems.len() >= OF_ONE {
+            let message = format!(
+                "{OF_ONE} problems of one object are told, and there may be more: mend these first"
+            );
+            notes.push(Remark { key: None, message });
         }
         notes.extend(self.understood(ingress, problems));
         notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));

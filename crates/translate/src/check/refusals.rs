@@ -29,9 +29,6 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("limit-connections", ""),
     ("limit-rps", ""),
     ("limit-rpm", ""),
-    // Copies went to the host itself.
-    ("mirror-target", ""),
-    ("mirror-host", ""),
     // Bounds of our own.
     ("auth-tls-secret", " revocation lists in ca.crl: leave "),
     ("auth-tls-secret", " authorities in ca.crt, and "),

@@ -35,10 +35,38 @@ fn about(server: &Server, location: &Arc<Location>) -> Option<String> {
              what begins with these very characters"
         ));
     }
+    if server.regex {
+        return None;
+    }
+    if let Some((what, instead)) = unheard_of(path) {
+        return Some(format!(
+            "path {path} of host {host} {what}, which no request has when paths are compared: write {instead}"
+        ));
+    }
     let slash = location.kind == PathKind::Prefix && path.len() > 1 && path.ends_with('/');
-    (slash && !server.regex).then(|| {
-        format!("{} of host {host} is redirected to {path} (301)", path.trim_end_matches('/'))
-    })
+    let bare = path.trim_end_matches('/');
+    (slash && server.locations.iter().all(|other| other.path != bare))
+        .then(|| format!("{bare} of host {host} is redirected to {path} (301)"))
+}
+
+/// What a path has that the canonical path of a request never has, and what to write instead.
+fn unheard_of(path: &str) -> Option<(&'static str, &'static str)> {
+    let is_escape = |at: usize| {
+        path.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+    };
+    if path.contains("//") {
+        return Some(("has two slashes in a row", "one"));
+    }
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Some(("has a dot segment", "the path that it leads to"));
+    }
+    if path.contains('?') {
+        return Some(("has a question mark", "the path alone, the query is no part of it"));
+    }
+    if path.match_indices('%').any(|(at, _)| is_escape(at)) {
+        return Some(("has an escape (%)", "the character that it stands for"));
+    }
+    None
 }
 
 /// A rewrite that sends everything to one place.
@@ -55,7 +83,7 @@ fn rewritten(location: &Location) -> Option<String> {
         };
         return Some(format!(
             "rewrite-target {target} takes a group of path {path}, which has none: it is empty, so that every request \
-             goes to the same path; write one such as {such}"
+             goes to the same path; write one such as {such}, with pathType: ImplementationSpecific"
         ));
     }
     (target.literal().is_some() && location.kind == PathKind::Prefix && path != "/").then(|| {

@@ -23,7 +23,7 @@ pub(crate) use opentelemetry::{NO_SPANS, OPERATION_NAME};
 pub(crate) use permissions::Permissions;
 pub(crate) use tuning::read as tuning;
 
-use crate::annotations::{FAMILIES, is_guard, is_raw_key, raw_global};
+use crate::annotations::{FAMILIES, is_annotation, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
 use crate::snippets::{STREAM, is_key as is_snippet};
 use area::Area;
@@ -73,6 +73,12 @@ pub(crate) fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)
     all.filter(|(_, key)| key.about().in_config_map().is_some())
 }
 
+/// Whether a key of the ConfigMap is called so.
+pub(crate) fn is_key(name: &str) -> bool {
+    keys().any(|(_, key)| key.about().in_config_map() == Some(name))
+        || CONFIG_MAP.get(name).is_some()
+}
+
 const SNIPPET: &str = "raw configuration is for the nginx engine only: what it guards is open, remove it or guard otherwise";
 
 /// Notes every key that has no effect.
@@ -108,6 +114,9 @@ fn without_key(known: &Name) -> String {
 }
 
 fn misspelt(name: &str) -> String {
+    if is_annotation(name) {
+        return "is an annotation and has no effect here: write it at Ingresses".to_owned();
+    }
     let read = keys().filter_map(|(_, key)| key.about().in_config_map());
     match nearest(name, read.chain(CONFIG_MAP.iter().map(|row| row.name))) {
         Some(meant) => format!("unknown key, it has no effect; did you mean {meant}?"),

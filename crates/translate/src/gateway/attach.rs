@@ -7,6 +7,7 @@ use super::names::covers;
 use super::parents::{Ours, ours};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
+use crate::settings::quote;
 use model::{Others, RouteKey, Scheme, ServerName};
 use objects::gateway::{HttpRoute, ParentRef};
 use objects::{ObjectKey, Snapshot};
@@ -194,6 +195,13 @@ fn wish(route: &HttpRoute) -> Wish<'_> {
     Wish { kind: kind.name(), namespace: &meta.key.namespace, hostnames }
 }
 
+/// What a route says of the listener that it wants.
+fn asked(parent: &ParentRef) -> String {
+    let section = parent.section.as_deref().map(|name| format!(" named {}", quote(name)));
+    let port = parent.port.map(|port| format!(" on port {port}"));
+    section.into_iter().chain(port).collect()
+}
+
 /// The listeners of a Gateway, or of one of its ListenerSets, that take a route which names it so; or why none does.
 pub(super) fn listeners(
     wish: &Wish<'_>,
@@ -209,14 +217,17 @@ pub(super) fn listeners(
     let named: Vec<_> = named.collect();
     if named.is_empty() {
         let is_refused = set.is_some_and(|set| state.sets[set].refused.is_some());
+        let asked = asked(parent);
         let message = match set {
             Some(_) if is_refused => {
-                "the Gateway takes no listeners of the ListenerSet; see its status"
+                "the Gateway takes no listeners of the ListenerSet; see its status".to_owned()
             }
-            Some(_) => "the ListenerSet has no such listener; check sectionName and port",
-            None => "the Gateway has no such listener; check sectionName and port",
+            Some(_) => {
+                format!("the ListenerSet has no listener{asked}; check sectionName and port")
+            }
+            None => format!("the Gateway has no listener{asked}; check sectionName and port"),
         };
-        return Err(("NoMatchingParent", message.to_owned()));
+        return Err(("NoMatchingParent", message));
     }
     let allowed = named.into_iter().filter(|(_, (listener, read))| {
         read.takes.contains(&wish.kind)

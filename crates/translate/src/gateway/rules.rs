@@ -36,9 +36,9 @@ pub(super) type Port = (ObjectKey, u16);
 pub(super) struct Draft {
     /// Its rules, one for each match.
     pub(super) rules: Vec<DraftRule>,
-    /// Why it is not taken: reason and message.
+    /// Why it is not taken: the reason that was found first, and all that there is to say.
     pub(super) refused: Option<(&'static str, String)>,
-    /// The first reference that leads nowhere.
+    /// The references that lead nowhere: the reason of the first one, and all that there is to say.
     pub(super) unresolved: Option<(&'static str, String)>,
     /// The Service ports that it leads to.
     pub(super) ports: Few<Port>,
@@ -125,6 +125,19 @@ impl Draft {
             }
             None => status::Condition::holds("ResolvedRefs", "ResolvedRefs"),
         }
+    }
+}
+
+/// Adds what is wrong to what was found before; a condition has one reason, and no more text than people read.
+fn add(found: &mut Option<(&'static str, String)>, reason: &'static str, message: &str) {
+    const MOST: usize = 1000;
+    let Some((_, said)) = found else {
+        *found = Some((reason, message.to_owned()));
+        return;
+    };
+    if said.len() + message.len() <= MOST && !said.split("; and ").any(|one| one == message) {
+        said.push_str("; and ");
+        said.push_str(message);
     }
 }
 
@@ -282,7 +295,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn refuse(&mut self, reason: &'static str, message: String) {
-        self.draft.refused.get_or_insert((reason, message));
+        add(&mut self.draft.refused, reason, &message);
     }
 
     fn rule(&mut self, index: usize, rule: &RouteRule) {
@@ -353,7 +366,7 @@ impl Reader<'_> {
                 Backend::Upstream(id)
             }
             Err((reason, message)) => {
-                self.draft.unresolved.get_or_insert((reason, message.clone()));
+                add(&mut self.draft.unresolved, reason, &message);
                 Backend::Broken(message)
             }
         }
@@ -389,7 +402,7 @@ impl Reader<'_> {
         if policy.protocol != Protocol::Http {
             let message =
                 "copies are sent in clear: mirror to a Service port without a BackendTLSPolicy";
-            self.draft.unresolved.get_or_insert(("UnsupportedProtocol", message.to_owned()));
+            add(&mut self.draft.unresolved, "UnsupportedProtocol", message);
             return None;
         }
         let RequestMirror { numerator, denominator, backend: _ } = *mirror;

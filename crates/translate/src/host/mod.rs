@@ -12,7 +12,7 @@ pub(crate) use owners::{heard, not_heard, owner, unheard};
 use objects::{Ingress, ObjectKey};
 use owners::{Owners, is_foreign};
 
-use crate::certificate::costly;
+use crate::certificate::{costly, nameless};
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
@@ -422,17 +422,14 @@ impl Host<'_> {
         }
         let ingress = &ours?.ingress;
         let Some(secret) = secret_for(self.name.as_str(), ingress, surroundings) else {
-            let message = format!(
-                "no Secret of the TLS sections is for host {}, which has the default certificate; list it beside its Secret",
-                self.name
-            );
-            self.problem(&ingress.meta.key, "spec.tls", Severity::Notice, message);
+            self.tell_without_secret(ingress, surroundings);
             return Some(CertificateId::of_default());
         };
         let wrong = match surroundings.certificate(&secret) {
             Ok(certificate) if certificate.covers(self.name.as_str()) => {
-                if let Some(costly) = costly(&certificate) {
-                    let message = format!("Secret {}/{} {costly}", secret.namespace, secret.name);
+                let said = costly(&certificate).into_iter();
+                for said in said.chain(nameless(&certificate).map(str::to_owned)) {
+                    let message = format!("Secret {}/{} {said}", secret.namespace, secret.name);
                     self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
                 }
                 return Some(certificate.id.clone());
@@ -448,6 +445,20 @@ impl Host<'_> {
         );
         self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
         Some(CertificateId::of_default())
+    }
+
+    /// Says why no Secret is for the host.
+    fn tell_without_secret(&mut self, ingress: &Ingress, surroundings: &mut impl Surroundings) {
+        let name = self.name;
+        let unusable = unusable(name.as_str(), ingress, surroundings);
+        let severity = if unusable.is_some() { Severity::Warning } else { Severity::Notice };
+        let message = match unusable {
+            Some(wrong) => format!("{wrong}; host {name} has the default certificate"),
+            None => format!(
+                "no Secret of the TLS sections is for host {name}, which has the default certificate; list it beside its Secret"
+            ),
+        };
+        self.problem(&ingress.meta.key, "spec.tls", severity, message);
     }
 }
 
@@ -480,6 +491,29 @@ fn secret_for(
     let mut covering = secrets
         .filter(|secret| surroundings.certificate(secret).is_ok_and(|found| found.covers(host)));
     covering.next()
+}
+
+/// What is wrong with the Secret of a section that stands for the host without listing it: by a wildcard, or as one
+/// without hosts.
+fn unusable(host: &str, ingress: &Ingress, surroundings: &mut impl Surroundings) -> Option<String> {
+    let parent = host.split_once('.').map_or("", |(_, parent)| parent);
+    let stands_for_it = |listed: &String| {
+        listed.strip_prefix("*.").is_some_and(|rest| rest.eq_ignore_ascii_case(parent))
+    };
+    let mut sections = ingress.tls.iter();
+    if sections.clone().any(|section| section.hosts.iter().any(|it| it.eq_ignore_ascii_case(host)))
+    {
+        return None;
+    }
+    sections.find_map(|section| {
+        if !section.hosts.is_empty() && !section.hosts.iter().any(stands_for_it) {
+            return None;
+        }
+        let name = section.secret.as_deref().filter(|name| !name.is_empty())?;
+        let secret = ObjectKey::new(Arc::clone(&ingress.meta.key.namespace), name);
+        let wrong = surroundings.certificate(&secret).err()?;
+        Some(format!("Secret {}/{} {wrong}", secret.namespace, secret.name))
+    })
 }
 
 /// The location of a route, with the names that its upstreams have in this cluster.

@@ -242,7 +242,7 @@ impl Draft {
     fn stand_beside(&mut self, canary: Option<CanaryAsked>) {
         let mut hosts = std::mem::take(&mut self.hosts);
         if let Some(route) = self.catch_all.take() {
-            hosts.entry(ServerName::catch_all()).or_insert_with(Vec::new).push(*route);
+            hosts.entry(ServerName::catch_all()).or_default().push(*route);
         }
         self.default = None;
         self.canary = canary.map(|asked| Box::new((asked, hosts)));

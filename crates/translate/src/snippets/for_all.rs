@@ -1,6 +1,7 @@
 //! The snippets of the ConfigMap, which are for everybody: a text that cannot be understood leaves the last good one
 //! in force.
 
+use super::databases::without_databases;
 use super::targets::{self, Whose};
 use super::{meaning, parse, said};
 use crate::ingress::Target;
@@ -91,6 +92,11 @@ impl ForAll {
         let now = now.said_by(settings.own_origin());
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());
+        }
+        for (name, text) in &now.texts {
+            if let Some(message) = without_databases(data.map(|(_, data)| data), text) {
+                settings.note(name, Severity::Warning, message);
+            }
         }
         for target in &now.targets {
             settings.lead_to(Some(target.clone()));

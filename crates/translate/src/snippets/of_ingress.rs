@@ -1,5 +1,6 @@
 //! The snippets of one Ingress.
 
+use super::databases::without_databases;
 use super::for_all::ForAll;
 use super::position::as_written;
 use super::targets::{self, Whose};
@@ -51,6 +52,10 @@ pub(crate) fn read(
     let mut parsed = BTreeMap::new();
     for name in ANNOTATIONS {
         let text = reader.settings.raw(name).filter(|_| counts(reader.settings, name));
+        let data = reader.settings.scope().config_map.map(|(_, data)| data);
+        if let Some(message) = text.as_deref().and_then(|text| without_databases(data, text)) {
+            reader.settings.note(name, Severity::Warning, message);
+        }
         reader.has_server |= name == "server-snippet" && text.is_some();
         if let Some(snippet) = text.and_then(|text| reader.parse(name, &text)) {
             snippet.declare(&mut reader.names);

@@ -74,6 +74,8 @@ fn annotations_of_a_misspelt_prefix_are_told_of_and_those_of_others_are_not() {
         ("nginx.kubernetes.io/auth-url", "auth-url"),
         ("kubernetes.io/auth-url", "auth-url"),
         ("ingress.kubernetes.io/canary-weight", "canary-weight"),
+        ("nginx.ingress.kubernetes.io.rewrite-target", "rewrite-target"),
+        ("auth-url", "auth-url"),
     ] {
         let problems = told(&[name]);
         let wanted = format!("did you mean nginx.ingress.kubernetes.io/{meant}?");
@@ -91,7 +93,8 @@ fn annotations_of_a_misspelt_prefix_are_told_of_and_those_of_others_are_not() {
         "nginx.org/proxy-read-timeout",
         "nginx2.ingress.kubernetes.io/auth-url",
         "cert-manager.io/cluster-issuer",
-        "auth-url",
+        "canary",
+        "team-name",
     ];
     let problems = told(&others);
     assert!(!problems.contains("prefix"), "{problems}");

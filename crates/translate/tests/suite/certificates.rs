@@ -475,3 +475,36 @@ fn a_key_that_is_dear_to_sign_with_is_served_and_told() {
     assert!(told.contains("Secret demo/long has an RSA key of 4608 bits"), "{told}");
     assert!(told.contains("renew it with one of P-256"), "{told}");
 }
+
+#[test]
+fn a_locked_key_and_a_certificate_without_names_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a file");
+    openssl(
+        folder.path(),
+        "req -x509 -nodes -subj /CN=a.test -newkey ed25519 -keyout a.key -out a.crt",
+    );
+    openssl(folder.path(), "pkcs8 -topk8 -passout pass:x -in a.key -out locked.key");
+    openssl(folder.path(), "ecparam -name prime256v1 -genkey -noout -out ec.key");
+    openssl(folder.path(), "ec -in ec.key -aes128 -passout pass:x -out old.key");
+    let said = |key: &str| {
+        let mut snapshot = cluster();
+        let (certificate, key) = (read("a.crt"), read(key));
+        put_secret(
+            &mut snapshot,
+            secret("demo", "pair", &[("tls.crt", &certificate), ("tls.key", &key)]),
+        );
+        put_ingress(&mut snapshot, with_tls("a", "a.test", vec![tls(&["a.test"], Some("pair"))]));
+        translate(&snapshot, &Options::default()).problems.to_string()
+    };
+    let open = said("a.key");
+    assert!(open.contains("no subjectAltName") && !open.contains("passphrase"), "{open}");
+    for locked in ["locked.key", "old.key"] {
+        let said = said(locked);
+        assert!(said.contains("passphrase locks") && said.contains("openssl pkey"), "{said}");
+    }
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, pair("pair", &["a.test"]));
+    put_ingress(&mut snapshot, with_tls("a", "a.test", vec![tls(&["a.test"], Some("pair"))]));
+    assert!(!translate(&snapshot, &Options::default()).problems.to_string().contains("Secret"));
+}

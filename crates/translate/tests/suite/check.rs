@@ -347,13 +347,49 @@ fn classic_mistakes_are_noted() {
         of(&found, name).notes.iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ")
     };
     assert!(notes("group").contains("takes a group of path /app, which has none"), "{found:?}");
-    assert!(notes("whole").ends_with("write one such as /(.*) and $1"), "{found:?}");
+    assert!(
+        notes("whole").contains("write one such as /(.*) and $1, with pathType: Imp"),
+        "{found:?}"
+    );
     assert!(notes("root").contains("what follows /app is lost"), "{found:?}");
     assert!(notes("pattern").contains("none without use-regex"), "{found:?}");
     assert!(notes("rules").contains("it serves nothing"), "{found:?}");
     assert!(!notes("good").contains("group") && !notes("good").contains("lost"), "{found:?}");
     let undated = found.objects.iter().any(|remark| remark.message.contains("d.test"));
     assert!(undated, "{:?}", found.objects);
+}
+
+#[test]
+fn paths_that_no_request_has_are_noted_and_a_redirect_only_where_there_is_one() {
+    let odd = ["/a//b", "/a/../b", "/a%20b", "/a?b=c"];
+    let odd = odd.iter().enumerate().map(|(number, path)| {
+        ingress(&format!("odd-{number}"), "", &format!("odd-{number}.test"), path)
+    });
+    let rest = [
+        ingress("fine", "", "fine.test", "/a.b/c%zz/..d"),
+        ingress("slash", "", "both.test", "/foo/"),
+        ingress("bare", "", "both.test", "/foo").replace("Prefix", "Exact"),
+    ];
+    let found = checked(&odd.chain(rest).collect::<Vec<_>>());
+    let notes = |name: &str| {
+        of(&found, name).notes.iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ")
+    };
+    for (number, wanted) in
+        ["two slashes", "dot segment", "escape", "question mark"].iter().enumerate()
+    {
+        let said = notes(&format!("odd-{number}"));
+        assert!(said.contains(wanted) && said.contains("no request has"), "{said}");
+    }
+    assert_eq!(notes("fine"), "");
+    assert!(!notes("slash").contains("redirected"), "{}", notes("slash"));
+}
+
+#[test]
+fn copies_that_go_nowhere_are_a_difference_and_requests_are_served() {
+    let target = "nginx.ingress.kubernetes.io/mirror-target: 'nowhere'";
+    let found = checked(&[ingress("mirror", target, "m.test", "/")]);
+    let found = of(&found, "mirror");
+    assert_eq!((found.standing, found.refused_by), (Standing::Differs, None), "{found:?}");
 }
 
 #[test]
@@ -381,6 +417,8 @@ fn certificates_that_end_are_named_in_time() {
     const DAY: i64 = 86_400;
     let end = params.not_after.unix_timestamp();
     assert_eq!(said(end - 20 * DAY), "");
+    let early = said(params.not_before.unix_timestamp() - DAY);
+    assert!(early.starts_with("its certificate does not count yet"), "{early}");
     assert_eq!(said(end - 3 * DAY - 1), "its certificate ends in 3 days; renew it");
     assert!(
         said(end + 2 * DAY).starts_with("its certificate ended 2 days ago"),
@@ -524,4 +562,57 @@ fn an_issuer_whose_challenges_others_serve_is_named() {
     }
     let overridden = of_challenges(&format!("{of_cluster}, {name}: other"), "class: nginx");
     assert!(overridden.is_some_and(|said| said.contains("of class other")));
+}
+
+#[test]
+fn what_names_a_host_and_is_not_served_there_is_told_by_whoever_asks_about_the_host() {
+    let gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: alone, namespace: demo}\nspec: \
+                   {hostnames: [a.test], rules: []}\n---\napiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\n\
+                   metadata: {name: tls, namespace: demo}\nspec: {targetRefs: [{group: '', kind: Service, name: gone}], \
+                   validation: {hostname: a, wellKnownCACertificates: System}}\n";
+    let text = [
+        REST.to_owned(),
+        ingress("path", "", "a.test", "shop"),
+        ingress("host", "", "'a.test:8080'", "/"),
+        ingress("fine", "", "a.test", "/fine"),
+        gateway.to_owned(),
+    ]
+    .concat();
+    let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let options = Options::default();
+    let translation = translate::translate(&snapshot, &options);
+    let found = translate::left_out_of_host("a.test", &snapshot, &translation);
+    let told: Vec<String> = found.iter().map(|(who, why)| format!("{who}: {why}")).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("demo/host") && told[0].contains("is no host name"), "{told:?}");
+    assert!(told[1].contains("demo/path") && told[1].contains("a path starts with /"), "{told:?}");
+    assert!(
+        told[2].contains("HTTPRoute demo/alone: spec.parentRefs: names no Gateway"),
+        "{told:?}"
+    );
+    assert!(translate::left_out_of_host("b.test", &snapshot, &translation).is_empty());
+    let notes = check(&snapshot, &options, NOW).gateway.notes;
+    let has = |who: &str, why: &str| {
+        notes.iter().any(|note| note.key.as_deref() == Some(who) && note.message.contains(why))
+    };
+    assert!(has("HTTPRoute demo/alone", "names no Gateway"), "{notes:?}");
+    assert!(
+        has("BackendTLSPolicy demo/tls spec.targetRefs", "Service demo/gone does not"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn an_object_with_more_problems_than_are_told_says_so() {
+    let paths: Vec<String> = (0..120)
+        .map(|number| format!("{{path: x{number}, pathType: Prefix, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}"))
+        .collect();
+    let one =
+        "{path: \"/\", pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}";
+    let many = ingress("many", "", "many.test", "/").replace(one, &paths.join("\n      - "));
+    let found = checked(&[many, ingress("few", "", "few.test", "/")]);
+    let says = |name: &str| {
+        of(&found, name).notes.iter().any(|note| note.message.contains("there may be more"))
+    };
+    assert!(says("many") && !says("few"), "{found:?}");
 }

@@ -102,6 +102,12 @@ pub struct Client {
     http2: bool,
 }
 
+/// What is said of a handshake that failed, with the flag that looks at no certificate where that is why.
+fn untrusted(said: String) -> String {
+    let is_certificate = said.contains("invalid peer certificate");
+    if is_certificate { format!("{said}; --insecure takes any certificate") } else { said }
+}
+
 impl Client {
     /// A client that believes the authorities of this machine; or anybody, where certificates are not looked at. With
     /// `http2` it speaks nothing else: over TLS by ALPN, in clear with prior knowledge.
@@ -157,7 +163,7 @@ impl Client {
         }
         let name = server_name(&send.host)?;
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
-        let stream = stream.map_err(|error| format!("TLS: {error}"))?;
+        let stream = stream.map_err(|error| untrusted(format!("TLS: {error}")))?;
         if self.http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err("TLS: it does not agree to HTTP/2".to_owned());
         }

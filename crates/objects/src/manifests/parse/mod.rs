@@ -1,5 +1,6 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
+mod plainly;
 mod strict;
 
 use super::document::{Document, Place, Source, documents};
@@ -12,6 +13,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::networking::v1 as networking;
+use plainly::{NoText, no_texts, plain};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -67,17 +69,12 @@ impl Parsed {
                 self.faults.push(Fault { place: document.start(), object: None, message });
             }
             Head::Object(kind) => {
-                let key = settle_namespace(kind, &mut value);
-                let no_base64 = no_base64(kind, &value);
-                let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
-                let object = typed(kind, Source::Value(value, &mut unknown));
-                let object = object.map_err(|(_, message)| {
-                    // The reader of the text knows the place, that of the value the field.
-                    let place = misfit(kind, document).unwrap_or(document.start());
-                    (place, no_base64.unwrap_or(message))
-                });
-                let odd = strict::odd(kind, path_types, unknown);
-                self.take((kind, key), document.start(), object, odd);
+                let place_of = |no_text: &NoText| {
+                    document.place_of_value(no_text.map, &no_text.key).unwrap_or(document.start())
+                };
+                // The reader of the text knows the place, that of the value the field.
+                let misfit = || misfit(kind, document).unwrap_or(document.start());
+                self.object(kind, value, document.start(), misfit, place_of);
             }
             Head::List { items, api_version, item_kind } => {
                 let places = document.item_places();
@@ -102,33 +99,43 @@ impl Parsed {
                 self.faults.push(Fault { place, object: None, message });
             }
             Head::Wrong(message) => self.faults.push(Fault { place, object: None, message }),
-            Head::Object(kind) => {
-                let key = settle_namespace(kind, &mut value);
-                let no_base64 = no_base64(kind, &value);
-                let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
-                let object = typed(kind, Source::Value(value, &mut unknown))
-                    .map_err(|(_, why)| (place, no_base64.unwrap_or(why)));
-                self.take((kind, key), place, object, strict::odd(kind, path_types, unknown));
-            }
+            Head::Object(kind) => self.object(kind, value, place, || place, |_| place),
         }
     }
 
-    fn take(
+    /// An object that begins at `start`: where it does not fit its kind, and where its values are, is asked if need be.
+    fn object(
         &mut self,
-        (kind, key): (Kind, Option<ObjectKey>),
+        kind: Kind,
+        mut value: Value,
         start: Place,
-        object: Result<Object, (Place, String)>,
-        odd: Vec<String>,
+        misfit: impl FnOnce() -> Place,
+        place_of: impl Fn(&NoText) -> Place,
     ) {
+        let key = settle_namespace(kind, &mut value);
+        let no_base64 = no_base64(kind, &value);
+        let no_texts = no_texts(&value);
+        let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
+        let object = typed(kind, Source::Value(value, &mut unknown));
+        let named = key.map(|key| (kind, key));
         match object {
             Ok(object) => {
                 let named = Some((kind, object.key().clone()));
                 let fault = |message| Fault { place: start, object: named.clone(), message };
-                self.faults.extend(odd.into_iter().map(fault));
+                self.faults.extend(strict::odd(kind, path_types, unknown).into_iter().map(fault));
                 self.objects.push((start, object));
             }
-            Err((place, message)) => {
-                self.faults.push(Fault { place, object: key.map(|key| (kind, key)), message });
+            Err(_) if !no_texts.is_empty() => {
+                let fault = |found: NoText| Fault {
+                    place: place_of(&found),
+                    object: named.clone(),
+                    message: found.message,
+                };
+                self.faults.extend(no_texts.into_iter().map(fault));
+            }
+            Err((_, message)) => {
+                let message = no_base64.unwrap_or_else(|| plain(message));
+                self.faults.push(Fault { place: misfit(), object: named, message });
             }
         }
     }
@@ -153,12 +160,21 @@ fn misfit(kind: Kind, document: &Document<'_>) -> Option<Place> {
 fn head(value: &mut Value) -> Head {
     let fields = match value {
         Value::Object(fields) => fields,
-        // Folders hold more than manifests; a list was never meant as one.
+        // What `jq .items` leaves of a list. Folders hold other arrays, which were never meant as one.
+        Value::Array(items) if items.iter().any(is_an_object) => {
+            let (api_version, item_kind) = (String::new(), String::new());
+            return Head::List { items: std::mem::take(items), api_version, item_kind };
+        }
         Value::Array(_) => return Head::Foreign,
         _ => return Head::Wrong("is no object; write apiVersion, kind and metadata".to_owned()),
     };
     let api_version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let kind = match (fields.get("kind"), api_version) {
+        // Folders hold more than manifests; what has a name and a content was meant as one.
+        (None, "") if is_nearly_one(fields) => {
+            let message = "has neither apiVersion nor kind; write both, or nobody knows what it is";
+            return Head::Wrong(message.to_owned());
+        }
         (None, "") => return Head::Foreign,
         (None, _) => return Head::Wrong("kind is missing; name the kind of the object".to_owned()),
         (Some(kind), _) => kind.as_str().unwrap_or_default(),
@@ -186,6 +202,18 @@ fn head(value: &mut Value) -> Head {
         None | Some(Value::Null) => Head::Foreign,
         Some(_) => Head::Wrong("items is not a list; write one object per item".to_owned()),
     }
+}
+
+/// Whether a value says which object it is.
+fn is_an_object(value: &Value) -> bool {
+    ["apiVersion", "kind"].iter().all(|name| value.get(name).is_some_and(Value::is_string))
+}
+
+/// Whether fields are those of an object that lacks its head.
+fn is_nearly_one(fields: &serde_json::Map<String, Value>) -> bool {
+    let has_name = fields.get("metadata").and_then(|metadata| metadata.get("name")).is_some();
+    has_name
+        && ["spec", "data", "stringData", "rules"].iter().any(|name| fields.contains_key(*name))
 }
 
 /// A kind that is none of ours: another controller's, a misspelt one, or one of the Gateway API that is not served.

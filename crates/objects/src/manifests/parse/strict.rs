@@ -57,6 +57,136 @@ const FIELDS: [&str; 46] = [
     "zone",
 ];
 
+/// The fields of the Gateway API that people write.
+const GATEWAY_FIELDS: [&str; 112] = [
+    "absoluteTimeout",
+    "add",
+    "addresses",
+    "allowCredentials",
+    "allowedHeaders",
+    "allowedListeners",
+    "allowedResponseHeaders",
+    "allowedRoutes",
+    "allowHeaders",
+    "allowMethods",
+    "allowOrigins",
+    "annotations",
+    "apiVersion",
+    "attempts",
+    "backend",
+    "backendRef",
+    "backendRefs",
+    "backendRequest",
+    "backoff",
+    "caCertificateRefs",
+    "certificateRefs",
+    "clientCertificateRef",
+    "codes",
+    "controllerName",
+    "cookie",
+    "cookieConfig",
+    "cors",
+    "default",
+    "denominator",
+    "description",
+    "exposeHeaders",
+    "extensionRef",
+    "externalAuth",
+    "filters",
+    "forwardBody",
+    "fraction",
+    "from",
+    "frontend",
+    "frontendValidation",
+    "gatewayClassName",
+    "group",
+    "grpc",
+    "header",
+    "headers",
+    "hostname",
+    "hostnames",
+    "http",
+    "idleTimeout",
+    "infrastructure",
+    "kind",
+    "kinds",
+    "labels",
+    "lifetimeType",
+    "listeners",
+    "matches",
+    "maxAge",
+    "maxSize",
+    "metadata",
+    "method",
+    "mode",
+    "name",
+    "namespace",
+    "namespaces",
+    "numerator",
+    "options",
+    "parametersRef",
+    "parentRef",
+    "parentRefs",
+    "path",
+    "percent",
+    "perPort",
+    "port",
+    "protocol",
+    "queryParams",
+    "remove",
+    "replaceFullPath",
+    "replacePrefixMatch",
+    "request",
+    "requestHeaderModifier",
+    "requestMirror",
+    "requestRedirect",
+    "responseHeaderModifier",
+    "retry",
+    "rules",
+    "scheme",
+    "sectionName",
+    "selector",
+    "service",
+    "sessionName",
+    "sessionPersistence",
+    "set",
+    "spec",
+    "status",
+    "statusCode",
+    "subjectAltNames",
+    "targetRefs",
+    "timeouts",
+    "tls",
+    "to",
+    "type",
+    "uri",
+    "urlRewrite",
+    "useDefaultGateways",
+    "validation",
+    "value",
+    "weight",
+    "wellKnownCACertificates",
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+];
+
+/// The fields that there are and that nobody reads, or reads in all places.
+const PASSED_OVER: [&str; 10] = [
+    "apiVersion",
+    "backendTLS",
+    "defaultScope",
+    "description",
+    "extensionRef",
+    "kind",
+    "name",
+    "options",
+    "supportedFeatures",
+    "type",
+];
+
 /// The types of paths.
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
@@ -68,9 +198,15 @@ pub(super) fn odd(kind: Kind, mut path_types: Vec<String>, unknown: Vec<String>)
 
 /// What to say of fields of an object that do not exist.
 fn of_fields(kind: Kind, mut fields: Vec<String>) -> Vec<String> {
-    // Types of the Gateway API are read in part, and what else they have is not a mistake.
-    if kind.api_version().starts_with(super::GATEWAY_GROUP) {
-        return Vec::new();
+    let is_gateway = kind.api_version().starts_with(super::GATEWAY_GROUP);
+    let known: &[&'static str] = if is_gateway { &GATEWAY_FIELDS } else { &FIELDS };
+    if is_gateway {
+        // These types are read in part, and what else they have is not a mistake; a status is nobody's to write.
+        let is_there = |path: &String| {
+            let name = path.rsplit('.').next().unwrap_or(path);
+            path.starts_with("status") || PASSED_OVER.contains(&name)
+        };
+        fields.retain(|path| !is_there(path));
     }
     fields.truncate(MOST);
     let said = fields.iter().map(|path| {
@@ -81,7 +217,7 @@ fn of_fields(kind: Kind, mut fields: Vec<String>) -> Vec<String> {
                 "it is one of v1beta1: write backend.service.name and backend.service.port.number"
                     .to_owned()
             }
-            _ => match meant(name) {
+            _ => match meant(name, known) {
                 Some(field) => format!("did you mean {field}?"),
                 None => "remove it, or write it as the API has it".to_owned(),
             },
@@ -92,11 +228,11 @@ fn of_fields(kind: Kind, mut fields: Vec<String>) -> Vec<String> {
 }
 
 /// The field whose name is nearest, if one is near. One that there is elsewhere may stand in the wrong place.
-fn meant(name: &str) -> Option<&'static str> {
-    let most = if FIELDS.contains(&name) { 1 } else { 2 };
+fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    let most = if known.contains(&name) { 1 } else { 2 };
     let lower = name.to_lowercase();
     let distance = |field: &str| strsim::osa_distance(&field.to_lowercase(), &lower);
-    let others = FIELDS.iter().filter(|field| **field != name);
+    let others = known.iter().filter(|field| **field != name);
     others.min_by_key(|field| distance(field)).filter(|field| distance(field) <= most).copied()
 }
 
@@ -142,7 +278,7 @@ fn written(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{meant, written};
+    use super::{FIELDS, GATEWAY_FIELDS, meant, written};
 
     #[test]
     fn a_path_is_written_as_people_do() {
@@ -160,7 +296,12 @@ mod tests {
             ("hosts", Some("host")),
             ("colour", None),
         ] {
-            assert_eq!(meant(name), field, "{name}");
+            assert_eq!(meant(name, &FIELDS), field, "{name}");
+        }
+        for (name, field) in
+            [("match", "matches"), ("backendRef", "backendRefs"), ("hostName", "hostname")]
+        {
+            assert_eq!(meant(name, &GATEWAY_FIELDS), Some(field), "{name}");
         }
     }
 }

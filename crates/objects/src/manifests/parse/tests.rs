@@ -214,5 +214,61 @@ fn what_has_the_wrong_type_is_named_by_its_field() {
     let text =
         "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: '80'}]}\n";
     let parsed = parse(Path::new("in.yaml"), text);
-    assert!(parsed.faults[0].message.starts_with("spec.ports[0].port: invalid type: string"));
+    let wanted = "spec.ports[0].port is \"80\", and has to be a number: take the quotes away";
+    assert_eq!(parsed.faults[0].message, wanted);
+}
+
+#[test]
+fn every_value_that_is_no_text_is_told_in_its_line() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  use-gzip: \"true\"\n  size: 8\n  \
+                hsts: false\n";
+    let parsed = yaml(text);
+    assert_eq!(
+        faults(&parsed),
+        [
+            (7, 9, "data.hsts is no text: put it in quotes, \"false\""),
+            (6, 9, "data.size is no text: put it in quotes, \"8\""),
+        ]
+    );
+    assert!(parsed.faults.iter().all(|fault| fault.object.is_some()));
+}
+
+#[test]
+fn an_array_of_objects_is_a_list_and_any_other_one_is_left_alone() {
+    let objects = "[{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\"}},\n \
+                   {\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"b\"}, \"spec\": {\"ports\": 7}}]";
+    for path in ["a.json", "a.yaml"] {
+        let parsed = parse(Path::new(path), objects);
+        assert_eq!(names(&parsed), ["ConfigMap default/a"], "{path}");
+        assert_eq!(faults(&parsed), [(2, 2, "spec.ports is 7, and has to be a list")], "{path}");
+    }
+    let patch = parse(Path::new("a.json"), "[{\"op\": \"remove\", \"path\": \"/spec\"}]");
+    assert!(patch.objects.is_empty() && patch.faults.is_empty(), "{patch:?}");
+}
+
+#[test]
+fn what_has_a_name_and_a_content_and_no_head_is_told() {
+    let parsed =
+        yaml("metadata: {name: a}\nspec: {rules: []}\n---\nmetadata: {name: chart}\nreplicas: 3\n");
+    let [(1, _, message)] = faults(&parsed)[..] else { panic!("{parsed:?}") };
+    assert!(message.starts_with("has neither apiVersion nor kind"), "{message}");
+}
+
+#[test]
+fn fields_of_the_gateway_api_that_do_not_exist_are_told_and_those_that_nobody_reads_are_not() {
+    let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: a}\nspec:\n  parentRefs: \
+                 [{name: g}]\n  rules:\n  - name: one\n    match: [{path: {value: /x}}]\n    backendRef: [{name: s}]\n    \
+                 filters: [{type: ExtensionRef, extensionRef: {group: g, kind: k, name: n}}]\nstatus: {parents: \
+                 [{parentRef: {name: g}, controllerName: c, conditions: []}]}\n";
+    let gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: g}\nspec:\n  \
+                   gatewayClassName: c\n  listeners: [{name: h, port: 80, protocol: HTTP, tls: {options: {a: b}}}]\n\
+                   status: {conditions: [], listeners: []}\n";
+    let parsed = yaml(&format!("{route}{gateway}"));
+    assert_eq!(parsed.objects.len(), 2, "{parsed:?}");
+    let told: Vec<&str> = parsed.faults.iter().map(|fault| fault.message.as_str()).collect();
+    let wanted = [
+        "spec.rules[0].backendRef is no field of HTTPRoute and was not read: did you mean backendRefs?",
+        "spec.rules[0].match is no field of HTTPRoute and was not read: did you mean matches?",
+    ];
+    assert_eq!(told, wanted);
 }

@@ -67,10 +67,13 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     if let Some(trace) = &exchange.trace {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
         let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
-        trace
-            .asked
-            .borrow_mut()
-            .push(format!("{} is asked", hide_in_url(&format!("{authority}{target}"))));
+        let whom = hide_in_url(&format!("{authority}{target}"));
+        let nobody = if authenticator.destination.has_nobody() {
+            "; no endpoint of it is ready: the answer is 500 until one is"
+        } else {
+            ""
+        };
+        trace.asked.borrow_mut().push(format!("{whom} is asked{nobody}"));
         if trace.dry {
             return Ok(Verdict::Pass);
         }

@@ -16,7 +16,12 @@ use std::sync::Arc;
 pub(super) const FAMILY: Family = Family { name: "auth_external", keys: keys::ALL, apply };
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
-    let is_asked = settings.raw("auth-url").is_some_and(|text| !text.is_empty());
+    let text = settings.raw("auth-url");
+    let is_asked = text.as_ref().is_some_and(|text| !text.is_empty());
+    if text.is_some() && !is_asked {
+        let message = "is empty, so that this Ingress has no authenticator of its own: write its address, or remove it";
+        settings.note("auth-url", Severity::Warning, message.to_owned());
+    }
     policy.auth_external = match settings.get(&keys::URL) {
         Some(url) => own(settings, &url),
         None if is_asked => {
@@ -195,7 +200,12 @@ fn global_durations(settings: &mut Settings<'_>) -> Vec<CacheDuration> {
 
 /// Reads `global-auth-*` for what is wrong with it: why every location is denied that asks for it.
 pub(crate) fn global_fault(settings: &mut Settings<'_>) -> Option<String> {
-    let reason = global(settings).err()?;
+    let read = global(settings);
+    if matches!(read, Ok(None)) {
+        // Nobody is asked; what cannot be read is told all the same.
+        settings.get(&keys::GLOBAL_ALWAYS_COOKIE);
+    }
+    let reason = read.err()?;
     let message = format!(
         "{reason}; the paths of every Ingress without an authenticator of its own answer 503 until it is mended"
     );

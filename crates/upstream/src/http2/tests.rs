@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, spawn_local};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 use wire::http2::Guarded;
 use wire::{Body, BodyError, BodySource, Frame, Io, Length, Timer};
 
@@ -31,7 +31,12 @@ struct Drip {
 
 impl Drip {
     fn body(pieces: u32, size: usize, pause: Duration) -> Body {
-        Body::from_source(Self { pieces, size, pause, next: Box::pin(sleep(pause)) })
+        Body::from_source(Self {
+            pieces,
+            size,
+            pause,
+            next: Box::pin(sleep_until(Instant::now() + pause)),
+        })
     }
 }
 

@@ -503,5 +503,4 @@ fn answered(
 }
 
 #[cfg(test)]
-#[path = "http2_tests.rs"]
 mod tests;

@@ -1,0 +1,98 @@
+//! Values of the wrong type, in the words of whoever writes the file.
+
+use serde_json::Value;
+
+/// Maps whose values are texts, as a path.
+const OF_TEXTS: [&[&str]; 4] =
+    [&["data"], &["stringData"], &["metadata", "annotations"], &["metadata", "labels"]];
+/// Values of one object that are told.
+const MOST: usize = 20;
+
+/// A value that has to be text and is none.
+pub(super) struct NoText {
+    /// The path of its map.
+    pub(super) map: &'static [&'static str],
+    /// Its key.
+    pub(super) key: String,
+    /// What to say of it.
+    pub(super) message: String,
+}
+
+/// The values of an object that have to be texts and are none.
+pub(super) fn no_texts(value: &Value) -> Vec<NoText> {
+    let mut found = Vec::new();
+    for map in OF_TEXTS {
+        let fields = map.iter().try_fold(value, |value, name| value.get(name));
+        for (key, value) in fields.and_then(Value::as_object).into_iter().flatten() {
+            let is = match value {
+                Value::String(_) => continue,
+                Value::Array(_) => "is a list, and has to be text".to_owned(),
+                Value::Object(_) => "is an object, and has to be text".to_owned(),
+                Value::Null => "has no value, and has to be text: write \"\"".to_owned(),
+                plain => format!("is no text: put it in quotes, \"{plain}\""),
+            };
+            let message = format!("{}.{key} {is}", map.join("."));
+            found.push(NoText { map, key: key.clone(), message });
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// What a reader of types says of a value of the wrong one.
+pub(super) fn plain(message: String) -> String {
+    let said = message.split_once("invalid type: ");
+    let parts = said.and_then(|(at, rest)| Some((at, rest.rsplit_once(", expected ")?)));
+    let Some((at, (found, wanted))) = parts else { return message };
+    let text = found.strip_prefix("string ");
+    let is_number = text.is_some_and(|text| text.trim_matches('"').parse::<i64>().is_ok());
+    let shown = match found {
+        "sequence" => "a list",
+        "map" => "an object",
+        "null" | "unit value" => "nothing",
+        _ => found.split_once([' ']).map_or(found, |(_, value)| value.trim_matches('`')),
+    };
+    let wanted = match wanted {
+        "a string" => "text: put it in quotes",
+        "a boolean" => "true or false, without quotes",
+        "a sequence" => "a list",
+        "int or string" => "a number, or text",
+        "i32" | "i64" | "u16" | "u32" | "u64" if is_number => "a number: take the quotes away",
+        "i32" | "i64" | "u16" | "u32" | "u64" => "a number",
+        _ => "an object (keys with values)",
+    };
+    match at.strip_suffix(": ") {
+        Some(field) => format!("{field} is {shown}, and has to be {wanted}"),
+        None => format!("{at}it is {shown}, and has to be {wanted}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_wrong_type_is_told_without_the_names_of_types() {
+        for (said, wanted) in [
+            (
+                "spec.ports[0].port: invalid type: string \"80\", expected i32",
+                "spec.ports[0].port is \"80\", and has to be a number: take the quotes away",
+            ),
+            (
+                "spec.rules[0].host: invalid type: integer `17`, expected a string",
+                "spec.rules[0].host is 17, and has to be text: put it in quotes",
+            ),
+            (
+                "spec.rules: invalid type: map, expected a sequence",
+                "spec.rules is an object, and has to be a list",
+            ),
+            (
+                "metadata: invalid type: string \"a b\", expected ObjectMeta",
+                "metadata is \"a b\", and has to be an object (keys with values)",
+            ),
+            ("missing field `metadata`", "missing field `metadata`"),
+        ] {
+            assert_eq!(plain(said.to_owned()), wanted);
+        }
+    }
+}
