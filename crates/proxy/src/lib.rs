@@ -40,6 +40,7 @@ mod set_headers;
 mod shadow;
 mod snippet;
 mod telemetry;
+mod texts;
 mod thread;
 mod told;
 mod trace;

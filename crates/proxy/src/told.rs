@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Lines in a minute about failed requests of one namespace, and about rewritten paths. Of each way to be turned away there is one.
+/// Lines in a minute about failed requests of one namespace, and about rewritten paths. Of each way to be turned away
+/// there is one.
 const FAILURES: u64 = 600;
 /// How many namespaces and troubles are kept; who comes later shares one with the others.
 const KEPT: usize = 4096;

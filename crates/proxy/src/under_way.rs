@@ -1,6 +1,5 @@
-//! What requests under way hold of memory: streams of HTTP/2, encoders and programs of snippets count as they come, within
-//! bounds of all, and
-//! where there is no more, whoever holds most and moves least goes first (docs/overload.md).
+//! What requests under way hold of memory: streams of HTTP/2, encoders and programs of snippets count as they come,
+//! within bounds of all, and where there is no more, whoever holds most and moves least goes first (docs/overload.md).
 
 use crate::connection::Connection;
 use std::cell::Cell;
@@ -19,8 +18,8 @@ const ENCODERS: u64 = 4;
 const MOST_ENCODERS: u64 = 256 << 20;
 /// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
 const OF_A_CONNECTION: u64 = 8;
-/// Programs of snippets may hold so many parts, beyond so much that each request has in any case; they ask for so much at
-/// a time.
+/// Programs of snippets may hold so many parts, beyond so much that each request has in any case; they ask for so much
+/// at a time.
 const PROGRAMS: u64 = 8;
 const FREE: usize = 16 << 10;
 const PIECE: usize = 32 << 10;

@@ -1,5 +1,5 @@
-//! Whether a request may have another try (`proxy_next_upstream` of ngx_http_upstream_module): the same for what clients send
-//! and for what is sent on the way of it.
+//! Whether a request may have another try (`proxy_next_upstream` of ngx_http_upstream_module): the same for what
+//! clients send and for what is sent on the way of it.
 
 use http::Method;
 use model::policy::{Condition, Retries};

@@ -60,8 +60,8 @@ impl Answers {
         (answer.until > Instant::now()).then(|| answer.said.clone())
     }
 
-    /// Remembers what was said; of more than fits, what was used longest ago is forgotten: of its namespace, if that has
-    /// its share, else of whoever has most.
+    /// Remembers what was said; of more than fits, what was used longest ago is forgotten: of its namespace, if that
+    /// has its share, else of whoever has most.
     pub(crate) fn put(&self, namespace: &Arc<str>, tag: Tag, said: Arc<Said>, until: Instant) {
         if said.size() > LONGEST {
             return;

@@ -26,7 +26,7 @@ use wire::http2::starts_http2;
 use wire::lane::{self, Lane, Owner};
 use wire::{Io, Timer};
 
-/// Connections accepted at once: where a turn of the event loop is long, who knocks behind others waits for as few turns.
+/// Connections accepted at once: where a turn of the event loop is long, who knocks behind others waits for few turns.
 const AT_ONCE: usize = 8;
 
 /// What connections to a socket find.

@@ -3,6 +3,7 @@
 use super::{Stop, program};
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::texts;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -110,7 +111,7 @@ fn rewritten(
             }
             Part::Variable(variable) => variables::push(variable, exchange, out),
         }
-        if out.len() > variables::TEXT {
+        if out.len() > texts::TEXT {
             return Err(Error::text_too_long(&exchange.host, &exchange.spot().location));
         }
     }

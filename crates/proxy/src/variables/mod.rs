@@ -11,11 +11,11 @@ use crate::credentials;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
+use crate::texts::TEXT;
 use bytes::Bytes;
 use model::{
     Backend, DEFAULT_BACKEND, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable,
 };
-use std::cell::Cell;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -123,55 +123,13 @@ fn user(exchange: &Exchange, out: &mut String) {
     }
 }
 
-/// Bytes that a text of an Ingress may have with the values of its variables, as those of snippets.
-pub(crate) const TEXT: usize = 64 << 10;
-/// Bytes of all such texts of a request, and of what is looked through for the values in them.
-const TEXTS: usize = 512 << 10;
-const LOOKED: usize = 4 << 20;
 /// What a certificate counts that is read for a value.
 const CERTIFICATE: usize = 8 << 10;
-
-/// What texts of Ingresses with the values of variables have taken of a request.
-#[derive(Debug, Default)]
-pub(crate) struct Texts {
-    made: Cell<usize>,
-    looked: Cell<usize>,
-    /// One was longer than it may be, or all of them were.
-    overlong: Cell<bool>,
-}
-
-impl Texts {
-    /// What was too much is answered; texts of the answer may be made.
-    pub(crate) fn begin_again(&self) {
-        self.made.set(0);
-        self.looked.set(0);
-        self.overlong.set(false);
-    }
-
-    fn note(counter: &Cell<usize>, count: usize, most: usize) -> bool {
-        counter.set(counter.get() + count);
-        counter.get() <= most
-    }
-
-    /// Whether there may be a text of so many bytes.
-    fn may_have(&self, bytes: usize) -> bool {
-        let fits = bytes <= TEXT && Self::note(&self.made, bytes, TEXTS);
-        self.overlong.set(self.overlong.get() || !fits);
-        fits
-    }
-
-    /// Whether so many bytes may be looked through for a value.
-    fn may_look(&self, bytes: usize) -> bool {
-        let may = Self::note(&self.looked, bytes, LOOKED);
-        self.overlong.set(self.overlong.get() || !may);
-        may
-    }
-}
 
 /// Fails where texts were longer than they may be: they are not what was asked for, and the request ends.
 pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
     match &exchange.place {
-        Some(place) if exchange.texts.overlong.get() => {
+        Some(place) if exchange.texts.are_overlong() => {
             Err(Error::text_too_long(&exchange.host, &place.spot().location))
         }
         _ => Ok(()),
@@ -187,7 +145,7 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
         match part {
             Part::Text(literal) => out.push_str(literal),
             Part::Variable(variable) => {
-                if texts.overlong.get() || !texts.may_look(looked_through(variable, exchange)) {
+                if texts.are_overlong() || !texts.may_look(looked_through(variable, exchange)) {
                     return String::new();
                 }
                 push(variable, exchange, &mut out);

@@ -1,0 +1,50 @@
+//! What texts of annotations with the values of variables take of a request: each, all of them, and what is looked
+//! through for the values.
+
+use std::cell::Cell;
+
+/// Bytes that a text of an Ingress may have with the values of its variables, as those of snippets.
+pub(crate) const TEXT: usize = 64 << 10;
+/// Bytes of all such texts of a request, and of what is looked through for the values in them.
+const TEXTS: usize = 512 << 10;
+const LOOKED: usize = 4 << 20;
+
+/// What they have taken so far.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    made: Cell<usize>,
+    looked: Cell<usize>,
+    /// One was longer than it may be, or all of them were.
+    overlong: Cell<bool>,
+}
+
+impl Texts {
+    /// Whether one was longer than it may be, or all of them were: the request ends, and no more are made.
+    pub(crate) fn are_overlong(&self) -> bool {
+        self.overlong.get()
+    }
+
+    /// What was too much is answered; texts of the answer may be made.
+    pub(crate) fn begin_again(&self) {
+        self.made.set(0);
+        self.looked.set(0);
+        self.overlong.set(false);
+    }
+
+    /// Whether there may be a text of so many bytes.
+    pub(crate) fn may_have(&self, bytes: usize) -> bool {
+        self.note(&self.made, bytes, TEXTS, bytes <= TEXT)
+    }
+
+    /// Whether so many bytes may be looked through for a value.
+    pub(crate) fn may_look(&self, bytes: usize) -> bool {
+        self.note(&self.looked, bytes, LOOKED, true)
+    }
+
+    fn note(&self, counter: &Cell<usize>, count: usize, most: usize, may_be: bool) -> bool {
+        counter.set(counter.get().saturating_add(count));
+        let fits = may_be && counter.get() <= most;
+        self.overlong.set(self.overlong.get() || !fits);
+        fits
+    }
+}
