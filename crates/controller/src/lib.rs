@@ -160,7 +160,7 @@ impl<E: Engine> Controller<E> {
                 Ok(changed.await)
             };
             match came {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => pause = FIRST_PAUSE,
                 Ok(Err(_)) => return FeedEnded,
                 Err(_) => pause = (2 * pause).min(LONGEST_PAUSE),
             }

@@ -3,6 +3,7 @@
 
 use crate::names::Names;
 use model::{Configuration, ServerName, Upstream, UpstreamId};
+use shares::Lines;
 use sockets::{BACKLOG, Opening};
 use std::io;
 use std::net::SocketAddr;
@@ -52,10 +53,14 @@ pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpList
 impl Common {
     /// Takes connections until the process ends.
     pub(crate) async fn accept(self, listener: TcpListener) {
+        let mut failures = Lines::new(Instant::now().into_std());
         loop {
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
             let (tcp, peer) = sockets::accept(&listener, |error| {
-                tracing::error!(%error, "a TLS connection cannot be accepted");
+                if let Some(line) = failures.line(Instant::now().into_std(), 1) {
+                    let before = line.left_out;
+                    tracing::error!(%error, before, "a TLS connection cannot be accepted (told once a minute)");
+                }
             })
             .await;
             let front = self.clone();

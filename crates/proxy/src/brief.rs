@@ -6,26 +6,37 @@ use std::fmt::{self, Display, Write};
 const MOST: usize = 300;
 
 /// The text, or its beginning: the rest is never made.
+pub(crate) struct Brief<'a>(pub(crate) &'a dyn Display);
+
+/// The same, made.
 pub(crate) fn brief(what: &dyn Display) -> String {
-    let mut cut = Cut { text: String::new(), left: MOST };
-    if write!(cut, "{what}").is_err() {
-        cut.text.push('…');
+    Brief(what).to_string()
+}
+
+impl Display for Brief<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cut = Cut { out, left: MOST, is_cut: false };
+        let written = write!(cut, "{}", self.0);
+        let is_cut = cut.is_cut;
+        if is_cut { out.write_char('…') } else { written }
     }
-    cut.text
 }
 
-struct Cut {
-    text: String,
+/// Takes so many characters.
+struct Cut<'a, 'f> {
+    out: &'a mut fmt::Formatter<'f>,
     left: usize,
+    is_cut: bool,
 }
 
-impl Write for Cut {
+impl Write for Cut<'_, '_> {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        for character in piece.chars() {
-            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
-            self.text.push(character);
-        }
-        Ok(())
+        let end = piece.char_indices().nth(self.left).map(|(end, _)| end);
+        self.is_cut = end.is_some();
+        let taken = &piece[..end.unwrap_or(piece.len())];
+        self.left -= taken.chars().count();
+        self.out.write_str(taken)?;
+        if self.is_cut { Err(fmt::Error) } else { Ok(()) }
     }
 }
 

@@ -369,7 +369,7 @@ impl Native {
         let mut threads = self.threads();
         let suggested = threads.bound.threads;
         let wanted = Wanted::of(&self.listen, &global.listeners, suggested, self.fixed_threads);
-        if threads.waiting.is_empty() {
+        if threads.waiting.is_empty() || !threads.running.is_empty() {
             if wanted != threads.asked {
                 tracing::warn!(
                     "bind-address, disable-ipv6 or worker-processes changed: that counts from the next start on"
@@ -381,7 +381,7 @@ impl Native {
         } else {
             threads.asked = wanted;
         }
-        let count = threads.running.len().max(threads.waiting.len()).max(1);
+        let count = (threads.running.len() + threads.waiting.len()).max(1);
         let most = global.listeners.connections.unwrap_or(usize::MAX);
         let connections = (self.connections / count).clamp(1, most.max(1));
         self.shared.connections.store(connections, Ordering::Relaxed);

@@ -24,7 +24,7 @@ impl Texts {
         self.overlong.get()
     }
 
-    /// What was too much is answered; texts of the answer may be made.
+    /// Texts of the answer to what was too much may be made, and of another try, which has all of them once more.
     pub(crate) fn begin_again(&self) {
         self.made.set(0);
         self.looked.set(0);

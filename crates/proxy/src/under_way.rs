@@ -236,6 +236,10 @@ impl Programs {
             connection: connection.clone(),
             loan: all.programs.lend(namespace),
         });
+        // Programs of everybody may have been first.
+        if !namespace.is_empty() && !held.loan.is_of(namespace) {
+            all.programs.hand_on(&mut held.loan, namespace);
+        }
         let fits = held.loan.grow(more).is_some();
         if fits {
             held.connection.control.under_way.hold(usize::try_from(more).unwrap_or(usize::MAX));

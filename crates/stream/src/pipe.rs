@@ -24,38 +24,47 @@ pub async fn pipe(
     let (began, moved) = (Instant::now(), AtomicU64::new(0));
     let mut client = Noted { inner: client, began, moved: &moved };
     let mut upstream = Noted { inner: upstream, began, moved: &moved };
-    let mut copying = pin!(copy_bidirectional(&mut client, &mut upstream));
+    let copying = pin!(copy_bidirectional(&mut client, &mut upstream));
+    until_quiet(copying, (began, &moved), idle).await
+}
+
+/// Ends with what copies, or once nothing has moved for so long: when something did last is noted in milliseconds from
+/// the beginning.
+async fn until_quiet(
+    mut copying: Pin<&mut impl Future<Output = io::Result<(u64, u64)>>>,
+    (began, moved): (Instant, &AtomicU64),
+    idle: Duration,
+) -> io::Result<()> {
     loop {
-        let end = began + Duration::from_millis(moved.load(Ordering::Relaxed)) + idle;
+        let last = began + Duration::from_millis(moved.load(Ordering::Relaxed));
         tokio::select! {
             copied = &mut copying => return copied.map(|_| ()),
-            () = tokio::time::sleep_until(end) => {}
+            () = tokio::time::sleep_until(last + idle) => {}
         }
-        let last = began + Duration::from_millis(moved.load(Ordering::Relaxed));
-        if last + idle <= Instant::now() {
+        if began + Duration::from_millis(moved.load(Ordering::Relaxed)) == last {
             return Err(io::ErrorKind::TimedOut.into());
         }
     }
 }
 
-/// Carries bytes both ways as [`pipe`] does, towards a server that ends a connection in its own time: once it has, the
-/// client has so long to take the rest and to end it, too.
+/// Carries bytes both ways as [`pipe`] does, towards a server that ends a connection in its own time: once it has, and the
+/// client has taken nothing for so long, it is over.
 pub async fn pipe_until_over(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     server: &mut (impl AsyncRead + AsyncWrite + Unpin),
     linger: Duration,
 ) -> io::Result<()> {
-    let over = Notify::new();
+    let (began, moved, over) = (Instant::now(), AtomicU64::new(0), Notify::new());
+    let mut client = Noted { inner: client, began, moved: &moved };
     let mut server = Ending { inner: server, over: &over };
-    let too_late = async {
-        over.notified().await;
-        #[expect(clippy::disallowed_methods, reason = "the time that is left is the matter")]
-        tokio::time::sleep(linger).await;
-    };
+    let mut copying = pin!(copy_bidirectional(&mut client, &mut server));
     tokio::select! {
-        copied = copy_bidirectional(client, &mut server) => copied.map(|_| ()),
-        () = too_late => Err(io::ErrorKind::TimedOut.into()),
+        copied = &mut copying => return copied.map(|_| ()),
+        () = over.notified() => {}
     }
+    // From here on.
+    note(began, &moved);
+    until_quiet(copying, (began, &moved), linger).await
 }
 
 /// A connection whose end is told, as far as it is read.
@@ -107,9 +116,13 @@ struct Noted<'a, S> {
 
 impl<S> Noted<'_, S> {
     fn note(&self) {
-        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.moved.store(passed, Ordering::Relaxed);
+        note(self.began, self.moved);
     }
+}
+
+fn note(began: Instant, moved: &AtomicU64) {
+    let passed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    moved.store(passed, Ordering::Relaxed);
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {

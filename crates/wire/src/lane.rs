@@ -22,6 +22,8 @@ const FEW: usize = 4;
 const LATELY: Duration = Duration::from_secs(1);
 /// A turn in which tasks compute for longer has them wait all the same: whoever comes meanwhile is not seen.
 const LONG: Duration = Duration::from_millis(20);
+/// About as many tasks as the event loop lets go before it looks what came.
+const ROUND: u32 = 64;
 
 /// Whose hosts they are: owners take turns, and the hosts of each take its turns. Whoever has many hosts gets no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,8 +83,9 @@ struct Road {
     /// The host that had a task last, and when that became another one.
     host: Cell<Lane>,
     changed: Cell<Option<Instant>>,
-    /// When this turn began, and whether it is a long one.
+    /// When this turn began, or the last so many tasks of it did; how many there were since, and whether it is long.
     began: Cell<Option<Instant>>,
+    tasks: Cell<u32>,
     is_long: Cell<bool>,
     lanes: RefCell<Lanes>,
 }
@@ -189,11 +192,13 @@ impl Road {
             || (self.is_one_host_s() && !self.takes_long() && self.lanes.borrow().waiting == 0)
     }
 
-    /// Whether tasks have had this turn for long.
+    /// Whether few tasks have had this turn for long. The time is that of the last bytes that came, which costs nothing.
     fn takes_long(&self) -> bool {
-        let began = self.began.get().unwrap_or_else(Instant::now);
+        let tasks = self.tasks.get() + 1;
+        let began = self.began.get().filter(|_| tasks < ROUND).unwrap_or_else(crate::now);
         self.began.set(Some(began));
-        self.is_long.set(self.is_long.get() || began.elapsed() >= LONG);
+        self.tasks.set(if tasks < ROUND { tasks } else { 0 });
+        self.is_long.set(self.is_long.get() || crate::since(began) >= LONG);
         self.is_long.get()
     }
 
@@ -222,6 +227,7 @@ impl Road {
     fn begin(&self) {
         self.went.set(0);
         self.began.set(Some(crate::now()));
+        self.tasks.set(0);
         self.is_long.set(false);
         let mut lanes = self.lanes.borrow_mut();
         let Lanes { all, empty, .. } = &mut *lanes;

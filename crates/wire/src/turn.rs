@@ -12,6 +12,8 @@ use tokio::task::yield_now;
 const MOST: usize = 64 << 10;
 /// Waiting bodies that are asked in one turn: each moves a piece of up to `MOST`.
 const ASKED: usize = 4;
+/// Of those who wait, the last ones that are compared with a newcomer.
+const LOOKED_AT: usize = 16;
 /// Those who wait at most; beyond it the first one is asked at once.
 const LONGEST: usize = 4096;
 
@@ -55,7 +57,8 @@ impl Turn {
     fn poll_next(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Ok(here) = Handle::try_current() else { return Poll::Ready(()) };
         let mut waiting = self.waiting();
-        if waiting.back().is_none_or(|last| !last.will_wake(cx.waker())) {
+        // Whoever is asked for several reasons waits once.
+        if !waiting.iter().rev().take(LOOKED_AT).any(|waker| waker.will_wake(cx.waker())) {
             waiting.push_back(cx.waker().clone());
         }
         // Whoever is polled for other reasons waits several times, and may be asked too often.

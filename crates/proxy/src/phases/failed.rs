@@ -1,7 +1,7 @@
 //! What a request gets that failed, and the line of the error log about it.
 
 use super::Stop;
-use crate::brief::brief;
+use crate::brief::Brief;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::told::About;
@@ -98,7 +98,7 @@ fn log_error(exchange: &Exchange, error: &Error) {
         }
     }
     // Upstreams have their say in some.
-    let error = brief(error);
+    let error = Brief(error);
     match level {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
         tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),

@@ -91,7 +91,16 @@ async fn tries(
     let (mut stale, mut first) = (0, Some(first));
     loop {
         // Each try gets a head of its own, since HTTP/2 takes it apart: a second one is rare.
-        let Some(head) = first.take().or_else(|| body.head(exchange)) else {
+        let head = match first.take() {
+            Some(head) => Some(head),
+            None => {
+                exchange.texts.begin_again();
+                let head = body.head(exchange);
+                variables::fit(exchange)?;
+                head
+            }
+        };
+        let Some(head) = head else {
             return Err(Response::page(StatusCode::BAD_REQUEST).into());
         };
         let (target, journal) = next_try(exchange)?;

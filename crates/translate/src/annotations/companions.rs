@@ -84,11 +84,6 @@ const ALL: &[Companions] = &[
         remedy: "write a limit there",
     },
     Companions {
-        names: &["limit-rate-after"],
-        beside: &["limit-rate"],
-        remedy: "write a limit there",
-    },
-    Companions {
         names: &["upstream-hash-by-subset"],
         beside: &["upstream-hash-by"],
         remedy: "write there what decides, such as $request_uri",

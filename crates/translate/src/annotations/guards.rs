@@ -37,11 +37,12 @@ pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>
     let text = settings.scope().config_map.and_then(|(_, data)| data.get(NAME));
     let text = text.map(|text| text.trim()).filter(|text| !text.is_empty());
     let asked = text.map_or(Ok(false), parse::boolean);
-    if let (Some(text), Err(wrong)) = (text, &asked) {
+    let raw = settings.scope().raw;
+    if let (Some(text), Err(wrong), false) = (text, &asked, raw) {
         let message = format!("{} {wrong}; it is ignored", quote(text));
         settings.note(NAME, Severity::Notice, message);
     }
-    let asked = asked == Ok(true) && !settings.scope().raw;
+    let asked = asked == Ok(true) && !raw;
     let denied = asked.then(|| {
         let message = format!("{REASON}: {ALL_CLOSED} until the key is removed");
         settings.note(NAME, Severity::Error, message);

@@ -40,7 +40,7 @@ fn about(server: &Server, location: &Arc<Location>) -> Option<String> {
     }
     if let Some((what, instead)) = unheard_of(path) {
         return Some(format!(
-            "path {path} of host {host} {what}, which no request has when paths are compared: write {instead}"
+            "path {path} of host {host} {what}, which hardly any request has when paths are compared: write {instead}"
         ));
     }
     let slash = location.kind == PathKind::Prefix && path.len() > 1 && path.ends_with('/');

@@ -56,15 +56,24 @@ pub(super) fn plain(message: String) -> String {
         "a string" => "text: put it in quotes",
         "a boolean" => "true or false, without quotes",
         "a sequence" => "a list",
-        "int or string" => "a number, or text",
+        "IntOrString" => "a number, or text",
         "i32" | "i64" | "u16" | "u32" | "u64" if is_number => "a number: take the quotes away",
         "i32" | "i64" | "u16" | "u32" | "u64" => "a number",
-        _ => "an object (keys with values)",
+        "a map" => "an object (keys with values)",
+        other if is_name_of_type(other) => "an object (keys with values)",
+        _ => return message,
     };
     match at.strip_suffix(": ") {
         Some(field) => format!("{field} is {shown}, and has to be {wanted}"),
         None => format!("{at}it is {shown}, and has to be {wanted}"),
     }
+}
+
+/// Whether it is what an object of Kubernetes is called, such as ObjectMeta or `struct ObjectMeta`.
+fn is_name_of_type(wanted: &str) -> bool {
+    let name = wanted.strip_prefix("struct ").unwrap_or(wanted);
+    name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -91,6 +100,11 @@ mod tests {
                 "metadata is \"a b\", and has to be an object (keys with values)",
             ),
             ("missing field `metadata`", "missing field `metadata`"),
+            (
+                "spec.ports[0].targetPort: invalid type: boolean `true`, expected IntOrString",
+                "spec.ports[0].targetPort is true, and has to be a number, or text",
+            ),
+            ("a: invalid type: map, expected f64", "a: invalid type: map, expected f64"),
         ] {
             assert_eq!(plain(said.to_owned()), wanted);
         }
