@@ -47,8 +47,8 @@ async fn until_quiet(
     }
 }
 
-/// Carries bytes both ways as [`pipe`] does, towards a server that ends a connection in its own time: once it has, and the
-/// client has taken nothing for so long, it is over.
+/// Carries bytes both ways as [`pipe`] does, towards a server that ends a connection in its own time: once it has, and
+/// the client has taken nothing for so long, it is over.
 pub async fn pipe_until_over(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     server: &mut (impl AsyncRead + AsyncWrite + Unpin),

@@ -192,7 +192,7 @@ impl Road {
             || (self.is_one_host_s() && !self.takes_long() && self.lanes.borrow().waiting == 0)
     }
 
-    /// Whether few tasks have had this turn for long. The time is that of the last bytes that came, which costs nothing.
+    /// Whether few tasks have had this turn for long. The time is that of the last bytes that came: it costs nothing.
     fn takes_long(&self) -> bool {
         let tasks = self.tasks.get() + 1;
         let began = self.began.get().filter(|_| tasks < ROUND).unwrap_or_else(crate::now);

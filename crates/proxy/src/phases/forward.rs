@@ -92,16 +92,8 @@ async fn tries(
     loop {
         // Each try gets a head of its own, since HTTP/2 takes it apart: a second one is rare.
         let head = match first.take() {
-            Some(head) => Some(head),
-            None => {
-                exchange.texts.begin_again();
-                let head = body.head(exchange);
-                variables::fit(exchange)?;
-                head
-            }
-        };
-        let Some(head) = head else {
-            return Err(Response::page(StatusCode::BAD_REQUEST).into());
+            Some(head) => head,
+            None => another_head(exchange, body)?,
         };
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
@@ -150,6 +142,14 @@ async fn tries(
         }
         opentelemetry::another_try(exchange);
     }
+}
+
+/// The head once more: its texts are made anew, and have all that those before them had.
+fn another_head(exchange: &mut Exchange, body: &mut Bodies) -> Result<Head, Stop> {
+    exchange.texts.begin_again();
+    let head = body.head(exchange);
+    variables::fit(exchange)?;
+    head.ok_or_else(|| Response::page(StatusCode::BAD_REQUEST).into())
 }
 
 /// Whose tries count, where a route asks for them; the request is counted.
