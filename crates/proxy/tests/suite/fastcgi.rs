@@ -237,6 +237,30 @@ async fn another_responder_is_asked_where_one_gives_no_valid_answer() {
 }
 
 #[tokio::test]
+async fn each_try_has_all_parameters_however_long_those_of_the_one_before_were() {
+    let (bad, _bad) = upstream(whole(b"Status: none\r\n\r\n"), ended).await;
+    let (good, mut seen) = upstream(whole(b"\r\ngood"), ended).await;
+    let long = |number: usize| {
+        let template = Template::parse(&"$http_x".repeat(8)).expect("a known variable");
+        (format!("P{number}"), template.into())
+    };
+    let mut policy = Policy {
+        fastcgi: FastCgi { params: (0..5).map(long).collect(), ..FastCgi::default() },
+        ..policy()
+    };
+    policy.retries.conditions.insert(Condition::InvalidHeader);
+    let native = start(&configuration(&[(MAIN, vec![bad, good])], policy)).await;
+    let x = "x".repeat(7_500);
+    let request = format!("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nX: {x}\r\n\r\n");
+    for _ in 0..2 {
+        let answer = talk(&native, request.as_bytes()).await;
+        assert!(answer.contains("good"), "{answer}");
+        let seen = seen.recv().await.expect("it was asked");
+        assert!(seen.len() > 5 * 8 * x.len(), "{} bytes", seen.len());
+    }
+}
+
+#[tokio::test]
 async fn nobody_who_listens_is_502() {
     let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
     let native = start(&configuration(&[(MAIN, vec![nobody])], policy())).await;
