@@ -102,6 +102,9 @@ impl Options {
     }
 }
 
+/// What to do where the system has no thread to give.
+const PIDS: &str = ": look at the limit of processes (pids) of the container";
+
 #[derive(Debug)]
 struct Threads {
     /// The sockets of threads that have not started yet.
@@ -397,8 +400,7 @@ impl Native {
                         return Err(error);
                     }
                     let (running, missing) = (threads.running.len(), threads.waiting.len());
-                    tracing::error!(%error, running, missing,
-                        "fewer threads of traffic than wanted: look at the limit of processes (pids) of the container");
+                    tracing::error!(%error, running, missing, "fewer threads of traffic than wanted{PIDS}");
                     break;
                 }
             }
@@ -445,7 +447,8 @@ impl Engine for Native {
         self.follow(&next.global);
         if let Err(error) = self.accept(&next.global) {
             self.shared.current.store(before);
-            return Err(rejected(format!("cannot start a thread: {error}")));
+            let remedy = if error.kind() == io::ErrorKind::WouldBlock { PIDS } else { "" };
+            return Err(rejected(format!("cannot start a thread: {error}{remedy}")));
         }
         if let Some(metrics) = self.metrics() {
             drop(before);
