@@ -16,6 +16,7 @@ mod request;
 mod retry;
 mod rule;
 mod send;
+mod sent;
 mod talk;
 
 pub use addresses::Addresses;

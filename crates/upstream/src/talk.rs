@@ -1,6 +1,7 @@
 //! Sends a request over a connection while its answer may come in already, for protocols with one request at a time.
 //! Both sides may speak at once: an upstream that answers early still gets the rest of the body.
 
+use super::sent::Sent;
 use super::{Connection, TryError};
 use bytes::{Buf, Bytes};
 use model::policy::Timeouts;
@@ -59,7 +60,7 @@ impl<A: ReadHead> Talk<A> {
         let mut outbox = Outbox::default();
         outbox.push(head);
         let take = |(body, coding)| (std::mem::replace(body, Body::empty()), coding);
-        let upload = Some(Upload { outbox, body: body.map(take), gone: 0, due: None });
+        let upload = Some(Upload { outbox, body: body.map(take), sent: Sent::default() });
         Self { connection, answer, upload, timeouts }
     }
 
@@ -110,10 +111,8 @@ pub(super) struct Upload {
     outbox: Outbox,
     /// What is not in the outbox yet; none once all of it is.
     body: Option<(Body, Coding)>,
-    /// Bytes that the upstream took.
-    gone: u64,
-    /// What it had taken when the deadline was set.
-    due: Option<u64>,
+    /// What the upstream took.
+    sent: Sent,
 }
 
 impl Upload {
@@ -140,7 +139,7 @@ impl Upload {
             }
             let before = self.outbox.remaining();
             let written = io.poll_write_all(cx, &mut self.outbox);
-            self.gone += (before - self.outbox.remaining()) as u64;
+            self.sent.took(before - self.outbox.remaining());
             ready!(written).map_err(|_| TryError::Closed)?;
             if self.body.is_none() {
                 return io.poll_flush_all(cx).map_err(|_| TryError::Closed);
@@ -148,23 +147,15 @@ impl Upload {
         }
     }
 
-    /// Ready when the upstream takes nothing for longer than `limit`. While there is nothing for it to take, the
-    /// time-outs of whoever brings the body govern.
+    /// Ready when the upstream takes nothing for longer than `limit`.
     fn poll_late(
         &mut self,
         timer: &Timer,
         limit: Duration,
         cx: &mut Context<'_>,
     ) -> Poll<TryError> {
-        if !self.outbox.has_remaining() && self.body.is_some() {
-            self.due = None;
-            return Poll::Pending;
-        }
-        if self.due != Some(self.gone) {
-            self.due = Some(self.gone);
-            timer.reset(limit);
-        }
-        timer.poll(cx).map(|_| TryError::Timeout("sending the request"))
+        let waits = self.outbox.has_remaining() || self.body.is_none();
+        self.sent.poll_late(waits, timer, limit, cx)
     }
 
     /// Goes on beside the answer, with another handle on its connection.

@@ -1,5 +1,6 @@
 //! One try over HTTP/2, as gRPC wants it: many requests share a session.
 
+use super::sent::Sent;
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -152,7 +153,7 @@ pub(super) async fn send(
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = TwoWay {
         answer,
-        way_out: WayOut { stream, pending: None, trailers, budget, gone: 0, due: None },
+        way_out: WayOut { stream, pending: None, trailers, budget, taken: Sent::default() },
         body: request.body,
         sent: bodyless,
         taken: &mut taken,
@@ -266,10 +267,8 @@ struct WayOut {
     pending: Option<Bytes>,
     trailers: Option<TrailerRule>,
     budget: Rc<Budget>,
-    /// Bytes that the session took.
-    gone: u64,
-    /// What it had taken when the deadline was set.
-    due: Option<u64>,
+    /// What the session took.
+    taken: Sent,
 }
 
 /// What was taken off a body, as long as it may be wanted back.
@@ -422,12 +421,12 @@ impl WayOut {
         mut taken: Option<&mut Taken>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TryError>> {
-        let Self { stream, pending, trailers, budget, gone, .. } = self;
+        let Self { stream, pending, trailers, budget, taken: session } = self;
         loop {
             let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
             let before = pending.as_ref().map_or(0, Bytes::len);
             let sent = poll_send_data(stream, pending, last, budget, cx);
-            *gone += (before - pending.as_ref().map_or(0, Bytes::len)) as u64;
+            session.took(before - pending.as_ref().map_or(0, Bytes::len));
             ready!(sent).map_err(TryError::Http2)?;
             if last {
                 return Poll::Ready(Ok(()));
@@ -451,23 +450,15 @@ impl WayOut {
         }
     }
 
-    /// Ready when the session takes nothing for longer than `limit`. While there is nothing for it to take, the
-    /// time-outs of whoever brings the body govern.
+    /// Ready when the session takes nothing for longer than `limit`.
     fn poll_late(
         &mut self,
         timer: &Timer,
         limit: Duration,
         cx: &mut Context<'_>,
     ) -> Poll<TryError> {
-        if self.pending.is_none() {
-            self.due = None;
-            return Poll::Pending;
-        }
-        if self.due != Some(self.gone) {
-            self.due = Some(self.gone);
-            timer.reset(limit);
-        }
-        timer.poll(cx).map(|_| TryError::Timeout("sending the request"))
+        let waits = self.pending.is_some();
+        self.taken.poll_late(waits, timer, limit, cx)
     }
 }
 
