@@ -22,8 +22,8 @@ pub async fn pipe(
         return copy_bidirectional(client, upstream).await.map(|_| ());
     };
     let (began, moved) = (Instant::now(), AtomicU64::new(0));
-    let mut client = Noted { inner: client, began, moved: &moved };
-    let mut upstream = Noted { inner: upstream, began, moved: &moved };
+    let mut client = Noted { inner: client, began, moved: &moved, over: None };
+    let mut upstream = Noted { inner: upstream, began, moved: &moved, over: None };
     let copying = pin!(copy_bidirectional(&mut client, &mut upstream));
     until_quiet(copying, (began, &moved), idle).await
 }
@@ -55,55 +55,14 @@ pub async fn pipe_until_over(
     linger: Duration,
 ) -> io::Result<()> {
     let (began, moved, over) = (Instant::now(), AtomicU64::new(0), Notify::new());
-    let mut client = Noted { inner: client, began, moved: &moved };
-    let mut server = Ending { inner: server, over: &over };
+    let mut client = Noted { inner: client, began, moved: &moved, over: None };
+    let mut server = Noted { inner: server, began, moved: &moved, over: Some(&over) };
     let mut copying = pin!(copy_bidirectional(&mut client, &mut server));
     tokio::select! {
         copied = &mut copying => return copied.map(|_| ()),
         () = over.notified() => {}
     }
-    // From here on.
-    note(began, &moved);
     until_quiet(copying, (began, &moved), linger).await
-}
-
-/// A connection whose end is told, as far as it is read.
-struct Ending<'a, S> {
-    inner: &'a mut S,
-    over: &'a Notify,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Ending<'_, S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut *self.inner).poll_read(cx, buffer);
-        if read.is_ready() && buffer.filled().len() == before && buffer.remaining() > 0 {
-            self.over.notify_one();
-        }
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Ending<'_, S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.inner).poll_shutdown(cx)
-    }
 }
 
 /// A connection whose moves are noted.
@@ -112,17 +71,15 @@ struct Noted<'a, S> {
     began: Instant,
     /// Milliseconds from `began` to the last move, in either direction.
     moved: &'a AtomicU64,
+    /// Who is told when all of it was read.
+    over: Option<&'a Notify>,
 }
 
 impl<S> Noted<'_, S> {
     fn note(&self) {
-        note(self.began, self.moved);
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.moved.store(passed, Ordering::Relaxed);
     }
-}
-
-fn note(began: Instant, moved: &AtomicU64) {
-    let passed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    moved.store(passed, Ordering::Relaxed);
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
@@ -131,9 +88,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
         let read = Pin::new(&mut *self.inner).poll_read(cx, buffer);
         if read.is_ready() {
             self.note();
+            if buffer.filled().len() == before && buffer.remaining() > 0 {
+                self.over.inspect(|over| over.notify_one());
+            }
         }
         read
     }
