@@ -28,6 +28,22 @@ macro_rules! put {
     ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
 }
 
+/// The variables that a client's certificate is read for.
+macro_rules! of_certificate {
+    () => {
+        Variable::SslClientSubject
+            | Variable::SslClientIssuer
+            | Variable::SslClientSerial
+            | Variable::SslClientFingerprint
+            | Variable::SslClientEscapedCert
+            | Variable::SslClientCert
+            | Variable::SslClientRawCert
+            | Variable::SslClientStart
+            | Variable::SslClientEnd
+            | Variable::SslClientRemain
+    };
+}
+
 /// A template with the values of a request; capture groups are empty.
 pub(crate) fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
@@ -70,17 +86,7 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::Scheme => {
             tls(variable, exchange, out);
         }
-        V::SslClientVerify
-        | V::SslClientSubject
-        | V::SslClientIssuer
-        | V::SslClientSerial
-        | V::SslClientFingerprint
-        | V::SslClientEscapedCert
-        | V::SslClientCert
-        | V::SslClientRawCert
-        | V::SslClientStart
-        | V::SslClientEnd
-        | V::SslClientRemain => client_certificate::push(variable, exchange, out),
+        V::SslClientVerify | of_certificate!() => client_certificate::push(variable, exchange, out),
         V::ProxyUpstreamName
         | V::ProxyAlternativeUpstreamName
         | V::Namespace
@@ -167,16 +173,7 @@ fn looked_through(variable: &Variable, exchange: &Exchange) -> usize {
     use Variable as V;
     match variable {
         V::RequestHeader(_) | V::Cookie(_) | V::Argument(_) => exchange.request.head_size,
-        V::SslClientSubject
-        | V::SslClientIssuer
-        | V::SslClientSerial
-        | V::SslClientFingerprint
-        | V::SslClientEscapedCert
-        | V::SslClientCert
-        | V::SslClientRawCert
-        | V::SslClientStart
-        | V::SslClientEnd
-        | V::SslClientRemain => CERTIFICATE,
+        of_certificate!() => CERTIFICATE,
         _ => 0,
     }
 }
