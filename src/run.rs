@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
+use system::threads;
 use tokio::sync::watch;
 use translate::Options;
 
@@ -31,6 +32,8 @@ use translate::Options;
 const GIVES_WAY: i32 = 5;
 /// How long tasks may take to end once all is over.
 const LAST_TASKS: Duration = Duration::from_millis(500);
+const NO_THREAD: &str =
+    "the system gives no thread: look at the limit of processes (pids) of the container";
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
@@ -47,10 +50,15 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     if let Err(error) = low_ports {
         tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
     }
+    threads::ask_for(1).context(NO_THREAD)?;
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let control = control.context("cannot start the event loop")?;
-    let outcome = control.block_on(serve(flags, log));
+    let outcome = control.block_on(async {
+        threads::spare().await.context(NO_THREAD)?;
+        tokio::spawn(threads::keep_spare());
+        serve(flags, log).await
+    });
     // After a second signal, somebody may still wait for the last requests; nobody waits for that.
     control.shutdown_timeout(LAST_TASKS);
     outcome

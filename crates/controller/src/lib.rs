@@ -140,7 +140,7 @@ impl<E: Engine> Controller<E> {
                 known.routes += u64::from(changes.global || routes);
             }
             Err(rejected) => {
-                tracing::error!(%rejected, "the engine refused changes; what was served stays");
+                tracing::error!(%rejected, "the engine refused changes: what it served stays; tried again");
                 known.refused = Some(rejected.to_string().into());
                 self.metrics.refused();
             }

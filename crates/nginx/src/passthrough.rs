@@ -4,7 +4,6 @@
 use crate::names::Names;
 use model::{Configuration, ServerName, Upstream, UpstreamId};
 use shares::Lines;
-use sockets::{BACKLOG, Opening};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use stream::Places;
 use stream::client_hello::{self, Wish};
 use stream::proxy_protocol::{self, Announced};
+use system::sockets::{self, BACKLOG, Opening};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};

@@ -20,7 +20,7 @@ use request_metrics::{Metrics, Settings};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use stream::{Places, Resolver};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -415,14 +415,26 @@ impl Native {
         let pulse = Pulse::new();
         let own = pulse.clone();
         let (give, take) = oneshot::channel();
+        let (tell, told) = mpsc::sync_channel(1);
         let builder = std::thread::Builder::new().name("traffic".to_owned());
         let started = builder.spawn(move || {
-            if let Ok(sockets) = take.blocking_recv() {
-                thread::run(shared, sockets, log, stage, &own);
+            let runtime = thread::event_loop();
+            let (runtime, told) = match runtime {
+                Ok(runtime) => (Some(runtime), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            let _ = tell.send(told);
+            if let (Some(runtime), Ok(sockets)) = (runtime, take.blocking_recv()) {
+                thread::run(&runtime, shared, sockets, log, stage, &own);
             }
         });
-        // Nothing comes in before somebody is there who takes it.
-        match started.and_then(|handle| sockets.open().map(|()| handle)) {
+        let ready = |handle| {
+            told.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
+            // Nothing comes in before somebody is there who takes it.
+            sockets.open()?;
+            Ok(handle)
+        };
+        match started.and_then(ready) {
             Ok(handle) => {
                 give.send(sockets).map_err(|back| (io::ErrorKind::BrokenPipe.into(), back))?;
                 Ok(Running { handle, pulse })

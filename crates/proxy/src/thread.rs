@@ -7,22 +7,18 @@ use crate::worker::{Shared, Stage, Worker};
 use model::Speaks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use stream::own;
-use tokio::runtime::{Builder, LocalOptions};
+use system::threads;
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Serves until the process ends. Blocks the thread.
-pub(crate) fn run(
-    shared: Arc<Shared>,
-    sockets: Sockets,
-    log: AccessLog,
-    mut stage: watch::Receiver<Stage>,
-    pulse: &Pulse,
-) {
+/// The event loop of a thread of traffic, with a thread beside it for files and passwords.
+pub(crate) fn event_loop() -> io::Result<LocalRuntime> {
     // Its tasks are those of the event loop itself: a set of local ones inside would be woken before each of them.
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -31,11 +27,20 @@ pub(crate) fn run(
             wire::lane::all_went();
         })
         .on_thread_start(give_way)
-        .build_local(LocalOptions::default());
-    let Ok(runtime) = runtime else {
-        tracing::error!("a traffic thread could not start its event loop");
-        return;
-    };
+        .build_local(LocalOptions::default())?;
+    runtime.block_on(threads::spare())?;
+    Ok(runtime)
+}
+
+/// Serves until the process ends. Blocks the thread.
+pub(crate) fn run(
+    runtime: &LocalRuntime,
+    shared: Arc<Shared>,
+    sockets: Sockets,
+    log: AccessLog,
+    mut stage: watch::Receiver<Stage>,
+    pulse: &Pulse,
+) {
     wire::keep_time();
     let pulse = pulse.clone();
     runtime.block_on(async move {
@@ -60,6 +65,7 @@ pub(crate) fn run(
             }
         });
         tokio::task::spawn_local(worker.clone().tick(pulse, follow));
+        tokio::task::spawn_local(threads::keep_spare());
         drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
         worker.leave();
         let draining = stage.wait_for(|stage| matches!(stage, Stage::Draining(_))).await;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
+use system::sockets;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 

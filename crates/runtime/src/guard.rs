@@ -2,7 +2,6 @@
 //! the token.
 
 use http::{HeaderMap, Method, Uri, header};
-use sockets::party;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
+use system::sockets::party;
 
 /// Bytes of a token at least: what is shorter can be guessed.
 const SHORTEST: usize = 16;

@@ -3,11 +3,11 @@
 //! a request, or take an answer), the one that has done so for longest. So nobody keeps others out by taking places and
 //! doing nothing with them, not even from an address that others share, and a probe always has its turn.
 
-use sockets::party;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use system::sockets::party;
 use tokio::sync::Notify;
 
 /// How full a port is, for whoever asks; there is one of it in a process.

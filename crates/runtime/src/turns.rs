@@ -2,10 +2,10 @@
 //! that address's which had its last one longest ago: who asks more often, or over more connections, is not asked for
 //! more often, and keeps nobody else waiting.
 
-use sockets::party;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use system::sockets::party;
 use tokio::sync::oneshot;
 
 /// Addresses whose last turn is remembered; beyond that those that had theirs longest ago, and want none, are not.

@@ -2,9 +2,9 @@
 
 use model::Transport;
 use socket2::Socket;
-use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use system::sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6};
 
 /// Sockets on `port` of every address; none in `addresses` means all, of IPv4 and IPv6. They may be had before the
 /// machine has the address (`ahead`, for Gateways).

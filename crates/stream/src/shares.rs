@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use system::sockets;
 use tokio::sync::Notify;
 
 /// Milliseconds for which whoever's client has said nothing yet counts as quiet longer than it is. Those that are

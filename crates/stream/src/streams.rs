@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use system::{sockets, threads};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -273,13 +274,17 @@ impl Streams {
     fn runtime<'a>(&self, state: &'a mut State) -> io::Result<&'a Runtime> {
         Ok(match &mut state.runtime {
             Some(runtime) => runtime,
-            none => none.insert(
-                Builder::new_multi_thread()
-                    .worker_threads(self.threads.max(1))
-                    .thread_name("streams")
-                    .enable_all()
-                    .build()?,
-            ),
+            none => {
+                let count = self.threads.max(1);
+                threads::ask_for(count)?;
+                none.insert(
+                    Builder::new_multi_thread()
+                        .worker_threads(count)
+                        .thread_name("streams")
+                        .enable_all()
+                        .build()?,
+                )
+            }
         })
     }
 

@@ -11,6 +11,7 @@ use crate::traffic::Counted;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use system::sockets;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 

@@ -2,11 +2,11 @@
 //! address, which waits beyond that. Where others need room, the address that holds most loses the review that has been
 //! coming in for longest: whoever announces much and sends nothing keeps nobody else out.
 
-use sockets::party;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use system::sockets::party;
 use tokio::sync::Notify;
 
 /// All of it.

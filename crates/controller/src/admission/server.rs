@@ -16,6 +16,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use system::{sockets, threads};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::LazyConfigAcceptor;
@@ -107,6 +108,7 @@ impl Bound {
             .max_blocking_threads(JUDGES)
             .thread_name("webhook-judge")
             .build()?;
+        runtime.block_on(threads::spare())?;
         let serve = move || {
             let Err(error) = runtime.block_on(self.serve(reviewer));
             tracing::error!(%error, "the webhook has stopped");
@@ -117,6 +119,7 @@ impl Bound {
     /// Reviews until it is dropped; only taking over the socket can fail.
     pub async fn serve(self, reviewer: Reviewer) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        tokio::spawn(threads::keep_spare());
         let certificate = self.certificate;
         let shared = Shared::new(reviewer);
         let places = Places::new(CONNECTIONS, &COUNT);

@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use stream::proxy_protocol::{self, Announced};
+use system::sockets;
 use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

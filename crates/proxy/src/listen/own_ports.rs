@@ -5,11 +5,11 @@ use super::accept::{Accepting, Entrance, accept_all};
 use crate::worker::Worker;
 use rustix::io::Errno;
 use socket2::Socket;
-use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use system::sockets::{self, BACKLOG, EVERYWHERE, Opening, lacks_ipv6};
 use tokio::sync::OwnedSemaphorePermit;
 use wire::descriptors::client_fits;
 

@@ -3,10 +3,10 @@
 use crate::shadow::Shadow;
 use model::Outside;
 use socket2::Socket;
-use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6, remedy};
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::Arc;
+use system::sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6, remedy};
 
 /// Where to listen.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use super::Listen;
 use model::Listeners;
-use sockets::EVERYWHERE;
 use std::net::IpAddr;
+use system::sockets::EVERYWHERE;
 
 /// Listeners and threads.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use system::sockets;
 
 /// Connections that may end for newcomers before all are counted again: enough for those who come, and few enough that
 /// somebody who comes and goes costs a balancer's clients little.

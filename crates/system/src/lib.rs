@@ -1,0 +1,4 @@
+//! What the process asks the system for, and what to do where it has none.
+
+pub mod sockets;
+pub mod threads;
