@@ -20,9 +20,10 @@ use request_metrics::{Metrics, Settings};
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stream::{Places, Resolver};
+use system::threads;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::Instant;
 use wire::Scratch;
@@ -415,26 +416,13 @@ impl Native {
         let pulse = Pulse::new();
         let own = pulse.clone();
         let (give, take) = oneshot::channel();
-        let (tell, told) = mpsc::sync_channel(1);
-        let builder = std::thread::Builder::new().name("traffic".to_owned());
-        let started = builder.spawn(move || {
-            let runtime = thread::event_loop();
-            let (runtime, told) = match runtime {
-                Ok(runtime) => (Some(runtime), Ok(())),
-                Err(error) => (None, Err(error)),
-            };
-            let _ = tell.send(told);
-            if let (Some(runtime), Ok(sockets)) = (runtime, take.blocking_recv()) {
-                thread::run(&runtime, shared, sockets, log, stage, &own);
+        let started = threads::with_loop("traffic", thread::event_loop, move |event_loop| {
+            if let Ok(sockets) = take.blocking_recv() {
+                thread::run(event_loop, shared, sockets, log, stage, &own);
             }
         });
-        let ready = |handle| {
-            told.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
-            // Nothing comes in before somebody is there who takes it.
-            sockets.open()?;
-            Ok(handle)
-        };
-        match started.and_then(ready) {
+        // Nothing comes in before somebody is there who takes it.
+        match started.and_then(|handle| sockets.open().map(|()| handle)) {
             Ok(handle) => {
                 give.send(sockets).map_err(|back| (io::ErrorKind::BrokenPipe.into(), back))?;
                 Ok(Running { handle, pulse })

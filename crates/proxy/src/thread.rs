@@ -12,24 +12,21 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use stream::own;
-use system::threads;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The event loop of a thread of traffic, with a thread beside it for files and passwords.
+/// The event loop of a thread of traffic.
 pub(crate) fn event_loop() -> io::Result<LocalRuntime> {
     // Its tasks are those of the event loop itself: a set of local ones inside would be woken before each of them.
-    let runtime = Builder::new_current_thread()
+    Builder::new_current_thread()
         .enable_all()
         .on_thread_unpark(|| {
             wire::time_passes();
             wire::lane::all_went();
         })
         .on_thread_start(give_way)
-        .build_local(LocalOptions::default())?;
-    runtime.block_on(threads::spare())?;
-    Ok(runtime)
+        .build_local(LocalOptions::default())
 }
 
 /// Serves until the process ends. Blocks the thread.
@@ -65,7 +62,6 @@ pub(crate) fn run(
             }
         });
         tokio::task::spawn_local(worker.clone().tick(pulse, follow));
-        tokio::task::spawn_local(threads::keep_spare());
         drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
         worker.leave();
         let draining = stage.wait_for(|stage| matches!(stage, Stage::Draining(_))).await;

@@ -1,14 +1,15 @@
 //! Threads: whether the system has some, and the spare one of an event loop, for work which would hold it up (files,
-//! passwords). tokio makes such threads when they are needed, ends them after a while, and panics where there is none and
-//! the system gives none (a limit of processes). With one that is there, work waits for it instead.
+//! passwords). tokio makes such threads when they are needed, ends them after a while, and panics where there is none
+//! and the system gives none (a limit of processes). With one that is there, work waits for it instead.
 
 use rustix::process::Pid;
 use rustix::thread::gettid;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
-use std::thread;
+use std::sync::{Mutex, mpsc};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use tokio::runtime::LocalRuntime;
 use tokio::task::spawn_blocking;
 
 /// Often enough that it does not end: tokio ends it after 10 s without work.
@@ -58,6 +59,34 @@ fn until_gone(thread: Pid) {
 pub async fn spare() -> io::Result<()> {
     ask_for(1)?;
     spawn_blocking(|| ()).await.map_err(io::Error::other)
+}
+
+/// Starts a thread with an event loop that has a spare one. Returns once both are there.
+///
+/// # Errors
+///
+/// The system has not so many.
+pub fn with_loop(
+    name: &str,
+    build: impl FnOnce() -> io::Result<LocalRuntime> + Send + 'static,
+    run: impl FnOnce(&LocalRuntime) + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let (tell, told) = mpsc::sync_channel::<io::Result<()>>(1);
+    let start = move || {
+        let event_loop = build()?;
+        event_loop.block_on(spare())?;
+        event_loop.spawn_local(keep_spare());
+        Ok(event_loop)
+    };
+    let handle = thread::Builder::new().name(name.to_owned()).spawn(move || match start() {
+        Ok(event_loop) => {
+            let _ = tell.send(Ok(()));
+            run(&event_loop);
+        }
+        Err(error) => drop(tell.send(Err(error))),
+    })?;
+    told.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
+    Ok(handle)
 }
 
 /// Keeps it, as long as this runs.

@@ -14,11 +14,11 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 use system::{sockets, threads};
 use thiserror::Error;
 use tokio::net::TcpStream;
+use tokio::runtime::{LocalOptions, LocalRuntime};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -103,23 +103,23 @@ impl Bound {
 
     /// Reviews from now on, on a thread of its own, as long as the process lives.
     pub fn start(self, reviewer: Reviewer) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .max_blocking_threads(JUDGES)
-            .thread_name("webhook-judge")
-            .build()?;
-        runtime.block_on(threads::spare())?;
-        let serve = move || {
-            let Err(error) = runtime.block_on(self.serve(reviewer));
+        let event_loop = || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .max_blocking_threads(JUDGES)
+                .thread_name("webhook-judge")
+                .build_local(LocalOptions::default())
+        };
+        let serve = move |event_loop: &LocalRuntime| {
+            let Err(error) = event_loop.block_on(self.serve(reviewer));
             tracing::error!(%error, "the webhook has stopped");
         };
-        thread::Builder::new().name("webhook".to_owned()).spawn(serve).map(drop)
+        threads::with_loop("webhook", event_loop, serve).map(drop)
     }
 
     /// Reviews until it is dropped; only taking over the socket can fail.
     pub async fn serve(self, reviewer: Reviewer) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        tokio::spawn(threads::keep_spare());
         let certificate = self.certificate;
         let shared = Shared::new(reviewer);
         let places = Places::new(CONNECTIONS, &COUNT);
