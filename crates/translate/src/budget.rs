@@ -154,13 +154,15 @@ impl Budget {
 /// What one Ingress takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Weight {
-    age: Age,
-    amounts: Amounts,
+    /// When it was made.
+    created: i64,
+    /// Kinds with their amounts, without those of which it takes nothing: most take of three.
+    amounts: Box<[(usize, u64)]>,
     secrets: BTreeSet<ObjectKey>,
 }
 
 impl Weight {
-    fn of(ingress: &Ingress, age: Age, options: &Options, snapshot: &Snapshot) -> Self {
+    fn of(ingress: &Ingress, options: &Options, snapshot: &Snapshot) -> Self {
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let aliases = annotation_of(ingress, "server-alias", options).unwrap_or_default();
         let paths = || ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
@@ -200,17 +202,25 @@ impl Weight {
             Reference::Secret(key) => Some(key).filter(is_own),
             Reference::ConfigMap(_) | Reference::Service(_) => None,
         });
-        Self { age, amounts, secrets: secrets.collect() }
+        let created = ingress.meta.created;
+        Self { created, amounts: those_taken(&amounts), secrets: secrets.collect() }
     }
 
     /// At least as much as another one.
     fn or(mut self, other: Self) -> Self {
-        for (own, other) in self.amounts.iter_mut().zip(other.amounts) {
-            *own = (*own).max(other);
+        let mut amounts = Amounts::default();
+        for (kind, amount) in self.amounts.iter().chain(&other.amounts) {
+            amounts[*kind] = amounts[*kind].max(*amount);
         }
+        self.amounts = those_taken(&amounts);
         self.secrets.extend(other.secrets);
         self
     }
+}
+
+fn those_taken(amounts: &Amounts) -> Box<[(usize, u64)]> {
+    let taken = amounts.iter().enumerate().filter(|(_, amount)| **amount > 0);
+    taken.map(|(kind, amount)| (kind, *amount)).collect()
 }
 
 /// What a namespace takes, and who waits.
@@ -232,7 +242,6 @@ pub(crate) struct Budgets {
 
 /// An Ingress to be weighed: the current version, and the one that is served in its stead.
 pub(crate) struct Versions<'a> {
-    pub(crate) age: Age,
     pub(crate) current: &'a Ingress,
     pub(crate) kept: Option<&'a Ingress>,
 }
@@ -248,10 +257,10 @@ impl Budgets {
     ) {
         let namespace = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
         namespace.take_out(key);
-        if let Some(Versions { age, current, kept }) = versions {
-            let own = Weight::of(current, age.clone(), options, snapshot);
+        if let Some(Versions { current, kept }) = versions {
+            let own = Weight::of(current, options, snapshot);
             let weight = match kept {
-                Some(kept) => own.or(Weight::of(kept, age, options, snapshot)),
+                Some(kept) => own.or(Weight::of(kept, options, snapshot)),
                 None => own,
             };
             namespace.put_in(key, weight, snapshot);
@@ -298,8 +307,8 @@ impl Budgets {
 
 impl Namespace {
     fn put_in(&mut self, key: &ObjectKey, weight: Weight, snapshot: &Snapshot) {
-        for (total, own) in self.total.iter_mut().zip(weight.amounts) {
-            *total = total.saturating_add(own);
+        for (kind, own) in &weight.amounts {
+            self.total[*kind] = self.total[*kind].saturating_add(*own);
         }
         for secret in &weight.secrets {
             let bytes = bytes_of(secret, snapshot);
@@ -313,8 +322,8 @@ impl Namespace {
 
     fn take_out(&mut self, key: &ObjectKey) {
         let Some(weight) = self.weights.remove(key) else { return };
-        for (total, own) in self.total.iter_mut().zip(weight.amounts) {
-            *total -= own;
+        for (kind, own) in &weight.amounts {
+            self.total[*kind] -= *own;
         }
         for secret in &weight.secrets {
             let Some((users, bytes)) = self.secrets.get_mut(secret) else { continue };
@@ -329,14 +338,14 @@ impl Namespace {
     /// Those for whom the older ones leave too little.
     fn newest(&self, budget: &Budget) -> BTreeMap<ObjectKey, usize> {
         let mut order: Vec<(&ObjectKey, &Weight)> = self.weights.iter().collect();
-        order.sort_by(|(_, a), (_, b)| a.age.cmp(&b.age));
+        order.sort_by_cached_key(|(key, weight)| Age::new(key, weight.created));
         let mut taken = Amounts::default();
         let mut secrets = BTreeSet::new();
         let mut waiting = BTreeMap::new();
         for (key, weight) in order {
             let mut then = taken;
-            for (total, own) in then.iter_mut().zip(weight.amounts) {
-                *total = total.saturating_add(own);
+            for (kind, own) in &weight.amounts {
+                then[*kind] = then[*kind].saturating_add(*own);
             }
             let new = weight.secrets.iter().filter(|secret| !secrets.contains(*secret));
             let bytes: u64 =

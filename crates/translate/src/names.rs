@@ -18,13 +18,13 @@ struct Asker {
     age: Age,
 }
 
-/// The names that a host wants.
+/// The names that a host wants: most want none, and all are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
     /// Its aliases, with the Ingress that asks for them.
-    aliases: Option<(Asker, Vec<Alias>)>,
+    aliases: Option<Box<(Asker, Vec<Alias>)>>,
     /// The name that is to be redirected to it, with the Ingress that asks first.
-    www: Option<(Asker, ServerName)>,
+    www: Option<Box<(Asker, ServerName)>>,
     /// The namespace that owns the host.
     owner: Option<Arc<str>>,
 }
@@ -52,15 +52,15 @@ impl Wishes {
         let own = host.to_string();
         let aliases = first.map(|draft| {
             let others = draft.names.aliases.iter().filter(|alias| alias.to_string() != own);
-            (asker(draft), others.cloned().collect())
+            Box::new((asker(draft), others.cloned().collect()))
         });
         let asks = asking(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);
-        let www = asks.and_then(|draft| Some((asker(draft), counterpart(host)?)));
+        let www = asks.and_then(|draft| Some(Box::new((asker(draft), counterpart(host)?))));
         Self { aliases, www, owner: owner(host, drafts).cloned() }
     }
 
     fn aliases(&self) -> impl Iterator<Item = &Alias> {
-        self.aliases.iter().flat_map(|(_, aliases)| aliases)
+        self.aliases.iter().flat_map(|asked| &asked.1)
     }
 
     /// Whether it wants names that are more than one host's.
@@ -144,11 +144,11 @@ impl Registry {
             self.rivals(&text, &mut touched);
             self.aliases.entry(text).or_default().insert(host.clone());
         }
-        if let Some((_, name)) = &before.www {
+        if let Some((_, name)) = before.www.as_deref() {
             self.rivals(name.as_str(), &mut touched);
             remove(&mut self.redirects, name, host);
         }
-        if let Some((_, name)) = &wishes.www {
+        if let Some((_, name)) = wishes.www.as_deref() {
             self.rivals(name.as_str(), &mut touched);
             self.redirects.entry(name.clone()).or_default().insert(host.clone());
         }
@@ -179,14 +179,14 @@ impl Registry {
                     to,
                     self.wishes
                         .get(to)
-                        .and_then(|wishes| wishes.www.as_ref())
+                        .and_then(|wishes| wishes.www.as_deref())
                         .map(|(asker, _)| asker),
                 )
             })
         };
         let aliases = || {
             self.aliases.get(name).into_iter().flatten().map(|of| {
-                let wishes = self.wishes.get(of).and_then(|wishes| wishes.aliases.as_ref());
+                let wishes = self.wishes.get(of).and_then(|wishes| wishes.aliases.as_deref());
                 (of, wishes.map(|(asker, _)| asker))
             })
         };
@@ -224,7 +224,7 @@ impl Registry {
             return Some(Holder::Below(host));
         }
         let mut wild = self.wild.iter().filter_map(|host| {
-            let (other, aliases) = self.wishes.get(host)?.aliases.as_ref()?;
+            let (other, aliases) = self.wishes.get(host)?.aliases.as_deref()?;
             (other.ingress.namespace != *namespace && other.age < asker.age)
                 .then_some((host, aliases))
         });
@@ -245,7 +245,7 @@ impl Registry {
         server.app_root = app_root(server, drafts, allowed);
         let Some(wishes) = self.wishes.get(&server.name) else { return Vec::new() };
         let mut problems = unheard_wishes(server, drafts, allowed);
-        if let Some((ingress, aliases)) = &wishes.aliases {
+        if let Some((ingress, aliases)) = wishes.aliases.as_deref() {
             for alias in aliases {
                 if let Some(stranger) = self.stranger(ingress, alias, allowed) {
                     problems.extend(self.refused(ingress, alias, Some(stranger)));
@@ -260,7 +260,7 @@ impl Registry {
             }
             problems.extend(ignored(&server.name, drafts, allowed, ingress, aliases));
         }
-        if let Some((ingress, name)) = &wishes.www {
+        if let Some((ingress, name)) = wishes.www.as_deref() {
             match self.holder(name.as_str(), allowed) {
                 Some(Holder::Redirect(host)) if *host == server.name => {
                     server.www = Some(name.clone());
@@ -284,7 +284,7 @@ impl Registry {
             Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)"),
             Holder::Alias(host) => {
                 // One Ingress with several hosts: its first host has the names, which is no mistake.
-                let same = self.wishes.get(host).and_then(|wishes| wishes.aliases.as_ref());
+                let same = self.wishes.get(host).and_then(|wishes| wishes.aliases.as_deref());
                 match same {
                     Some((other, _)) if other == asker => return None,
                     Some((other, _)) if other.ingress.namespace != asker.ingress.namespace => {

@@ -52,7 +52,7 @@ pub(crate) use passthrough::is_passed_through;
 pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
 pub(crate) use redirects::redirecting;
 pub(crate) use rewrite::{Rewriting, RewritingOfPath};
-pub(crate) use server_alias::{Names, refuse_wildcard, with_aliases};
+pub(crate) use server_alias::{Names, WrittenNames, refuse_wildcard, with_aliases};
 
 use crate::settings::Settings;
 use crate::snippets::{self, OfIngress};
@@ -72,7 +72,7 @@ pub(crate) struct Asked {
     /// For the host: where requests for exactly `/` are redirected to.
     pub(crate) app_root: Option<Template>,
     /// For the host: other names of it.
-    pub(crate) names: Names,
+    pub(crate) names: WrittenNames,
     /// That it stands beside another Ingress.
     pub(crate) canary: Option<CanaryAsked>,
 }

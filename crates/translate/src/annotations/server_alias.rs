@@ -37,19 +37,26 @@ const BYTES: usize = 64 << 10;
 const STEPS: usize = 16 << 10;
 const LONGEST_NAME: usize = 255;
 
-/// The names that an Ingress asks for.
+/// The names that an Ingress asks for, as they are written. Nothing is compiled of them yet, since the object may be no
+/// more than reviewed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WrittenNames {
+    /// In the order of the text.
+    texts: Vec<String>,
+    /// The counterpart with or without `www.` is redirected.
+    www: bool,
+}
+
+/// What they mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// What is written, in the order of the text. Nothing is compiled of it yet, since the object may be no more than
-    /// reviewed.
-    texts: Vec<String>,
-    /// What it means, once [`with_aliases`] has read it.
-    pub(crate) aliases: Vec<Alias>,
+    /// Each once.
+    pub(crate) aliases: Box<[Alias]>,
     /// The counterpart with or without `www.` is redirected.
     pub(crate) www: bool,
 }
 
-pub(super) fn read(settings: &mut Settings<'_>) -> Names {
+pub(super) fn read(settings: &mut Settings<'_>) -> WrittenNames {
     let mut texts: Vec<String> = settings.get(&ALIASES).unwrap_or_default().into_iter().collect();
     texts.retain(|text| match Alias::check(text) {
         Ok(()) => true,
@@ -58,13 +65,13 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Names {
             false
         }
     });
-    Names { texts, aliases: Vec::new(), www: settings.get_or(&WWW, false) }
+    WrittenNames { texts, www: settings.get_or(&WWW, false) }
 }
 
 /// The names with their patterns compiled.
-pub(crate) fn with_aliases(settings: &mut Settings<'_>, names: Names) -> Names {
+pub(crate) fn with_aliases(settings: &mut Settings<'_>, written: WrittenNames) -> Names {
     let (mut aliases, mut budget) = (Vec::new(), PatternBudget::of_ingress());
-    for text in &names.texts {
+    for text in written.texts.iter() {
         match compiled(text, &mut budget) {
             Ok(more) => aliases.extend(more),
             Err(wrong) => settings.deny(ALIASES.about.name, &format!("{text:?} {wrong}")),
@@ -72,7 +79,7 @@ pub(crate) fn with_aliases(settings: &mut Settings<'_>, names: Names) -> Names {
     }
     let mut seen = BTreeSet::new();
     aliases.retain(|alias: &Alias| seen.insert(alias.to_string()));
-    Names { aliases, ..names }
+    Names { aliases: aliases.into(), www: written.www }
 }
 
 fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, String> {
@@ -94,7 +101,7 @@ fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, String
 }
 
 /// A host of any name has no counterpart: nginx takes `www.*.shop.example` for no name.
-pub(crate) fn refuse_wildcard(settings: &mut Settings<'_>, names: &Names, host: &str) {
+pub(crate) fn refuse_wildcard(settings: &mut Settings<'_>, names: &WrittenNames, host: &str) {
     if names.www {
         let reason = format!("{host} is a wildcard, which has no name with www.: name the hosts");
         settings.deny(WWW.about.name, &reason);

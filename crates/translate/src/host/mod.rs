@@ -69,7 +69,8 @@ pub(crate) fn server(
     let client_certificate = host.client_certificate(drafts);
     let ciphers = host.ciphers(drafts);
     let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
-    let Host { locations, regex, problems, .. } = host;
+    let Host { mut locations, regex, problems, .. } = host;
+    locations.shrink_to_fit();
     let own = Server { passthrough, snippet, ..Server::new(name.clone()) };
     let server =
         Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
@@ -206,7 +207,7 @@ impl Host<'_> {
         let creator = self.creator(drafts);
         let closed =
             first.filter(|draft| draft.standing == Standing::Rejected && draft.default.is_some());
-        let target = creator.and_then(|draft| draft.default.as_ref());
+        let target = creator.and_then(|draft| draft.default.as_deref());
         let denied = match creator {
             Some(draft) => draft.denied.as_ref(),
             None if closed.is_some() => closed.and_then(|draft| draft.denied.as_ref()),

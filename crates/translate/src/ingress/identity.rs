@@ -15,9 +15,13 @@ pub(crate) struct Age {
 impl Age {
     /// The age of an Ingress.
     pub(crate) fn of(ingress: &Ingress) -> Self {
-        let ObjectKey { namespace, name } = &ingress.meta.key;
-        let name = (Arc::clone(namespace), Arc::clone(name));
-        Self { created: ingress.meta.created, name: Reverse(name) }
+        Self::new(&ingress.meta.key, ingress.meta.created)
+    }
+
+    /// The age of an Ingress of this name that was made then.
+    pub(crate) fn new(key: &ObjectKey, created: i64) -> Self {
+        let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        Self { created, name: Reverse(name) }
     }
 }
 

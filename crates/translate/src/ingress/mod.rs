@@ -24,7 +24,7 @@ use litemap::LiteMap;
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Global, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS, ServerName,
-    Severity, Template,
+    ServiceRef, Severity, Template, UpstreamId,
 };
 use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use std::cmp::Reverse;
@@ -104,7 +104,7 @@ pub(crate) struct Draft {
     /// Its hosts with their paths, in the order written.
     pub(crate) hosts: Hosts,
     /// `spec.defaultBackend`, for the implicit `/` of its hosts.
-    pub(crate) default: Option<Target>,
+    pub(crate) default: Option<Box<Target>>,
     /// `spec.defaultBackend` of an Ingress without rules: `/` of the catch-all server.
     pub(crate) catch_all: Option<Box<Route>>,
     /// That it is a canary, and of which hosts' paths.
@@ -131,10 +131,12 @@ pub(crate) struct Draft {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// The routes of a host, to which none is added.
-fn whole((host, mut routes): (ServerName, Vec<Route>)) -> (ServerName, Vec<Route>) {
-    routes.shrink_to_fit();
-    (host, routes)
+/// Hosts to which none is added, nor a route.
+fn exactly(mut hosts: BTreeMap<ServerName, Vec<Route>>) -> Hosts {
+    hosts.values_mut().for_each(Vec::shrink_to_fit);
+    let mut sorted: Vec<_> = hosts.into_iter().collect();
+    sorted.shrink_to_fit();
+    LiteMap::from_sorted_store_unchecked(sorted)
 }
 
 /// What an Ingress is read with.
@@ -235,7 +237,7 @@ impl Draft {
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let beside = self.canary.iter().flat_map(|asked| asked.1.values().flatten());
         let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
-        routes.map(|route| &route.target).chain(&self.default).chain(&self.extra)
+        routes.map(|route| &route.target).chain(self.default.as_deref()).chain(&self.extra)
     }
 
     /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
@@ -253,6 +255,19 @@ impl Draft {
         let catch_all = self.catch_all.as_ref().map(|_| ServerName::catch_all());
         let beside = self.canary.iter().flat_map(|asked| asked.1.keys());
         self.hosts.keys().chain(beside).cloned().chain(catch_all)
+    }
+}
+
+/// Where paths lead: made once for those that follow one another and lead to the same port, as most do.
+struct Leads {
+    target: Target,
+    id: UpstreamId,
+    service: Option<ServiceRef>,
+}
+
+impl Leads {
+    fn to(target: Target) -> Self {
+        Self { id: target.id(), service: target.service_ref(), target }
     }
 }
 
@@ -309,8 +324,8 @@ impl Reader<'_> {
             passthrough: false,
             ingress: Arc::clone(ingress),
             standing,
-            hosts: hosts.into_iter().map(whole).collect(),
-            default,
+            hosts: exactly(hosts),
+            default: default.map(Box::new),
             catch_all: catch_all.map(Box::new),
             canary: None,
             root: (policy, root.regex),
@@ -365,6 +380,7 @@ impl Reader<'_> {
             return;
         };
         let routes = hosts.entry(name).or_default();
+        let mut leads = None;
         for (at, path) in paths.iter().enumerate() {
             if self.inspects && inspect::is_suspicious(&path.path) {
                 continue;
@@ -381,12 +397,13 @@ impl Reader<'_> {
                 );
                 wrong(field(), message);
             }
-            let Some(target) = self.target(&path.backend) else {
+            leads = self.leads(&path.backend, leads.take());
+            let Some((_, leads)) = &leads else {
                 let message = "its backend is not a Service, the path is left out; name a Service";
                 wrong(field(), message.to_owned());
                 continue;
             };
-            let (route, closed) = self.bounded(path, target, index, budget);
+            let (route, closed) = self.bounded(path, leads, index, budget);
             routes.extend(route);
             closed.into_iter().for_each(|message| wrong(field(), message));
         }
@@ -397,17 +414,27 @@ impl Reader<'_> {
     fn bounded(
         &self,
         path: &IngressPath,
-        target: Target,
+        leads: &Leads,
         rule: usize,
         budget: &mut PatternBudget,
     ) -> (Option<Route>, Option<String>) {
-        let (route, too_large) = self.route(path, target, budget);
+        let (route, too_large) = self.route(path, leads, budget);
         let is_open = too_large.is_none();
         let route = route.filter(|route| is_open || budget.closes(rule, &route.location.path));
         let told = too_large.filter(|_| budget.is_news());
         let message =
             |reason| format!("path {}, and others after it, are closed: {reason}", path.path);
         (route, told.map(message))
+    }
+
+    /// Where a path leads, which may be where the one before it does.
+    fn leads<'a>(
+        &self,
+        backend: &'a IngressBackend,
+        last: Option<(&'a IngressBackend, Leads)>,
+    ) -> Option<(&'a IngressBackend, Leads)> {
+        let again = last.filter(|(before, _)| *before == backend);
+        again.or_else(|| Some((backend, Leads::to(self.target(backend)?))))
     }
 
     fn target(&self, backend: &IngressBackend) -> Option<Target> {
@@ -424,7 +451,7 @@ impl Reader<'_> {
     fn route(
         &self,
         path: &IngressPath,
-        target: Target,
+        leads: &Leads,
         budget: &mut PatternBudget,
     ) -> (Option<Route>, Option<String>) {
         let text = if path.path.is_empty() { "/" } else { &path.path };
@@ -457,7 +484,7 @@ impl Reader<'_> {
         let denied = denied.or_else(reserved);
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
-            None => Backend::Upstream(target.id()),
+            None => Backend::Upstream(leads.id.clone()),
         };
         let path = if too_large.is_some() { stand_in(text) } else { Some(text) };
         let location = path.map(|path| Location {
@@ -466,11 +493,12 @@ impl Reader<'_> {
             whole: rewriting.whole,
             backend,
             canary: None,
-            service: target.service_ref(),
+            service: leads.service.clone(),
             origin: Some(self.origin.clone()),
             policy,
         });
         let regex = rewriting.regex;
+        let target = leads.target.clone();
         let route =
             location.map(Arc::new).map(|location| Route { target, regex, location, pattern });
         (route, too_large)

@@ -5,7 +5,7 @@ use crate::budget::{Budget, Versions};
 use crate::endpoint_budget::too_many;
 use crate::host;
 use crate::ingress::{
-    Age, Context, Draft, Drafts, Ground, Standing, Target, is_ours, origin, references,
+    Context, Draft, Drafts, Ground, Standing, Target, is_ours, origin, references,
 };
 use crate::kinds::kind_of;
 use crate::settings::Scope;
@@ -61,8 +61,7 @@ impl Translator {
             let kept = self.last_valid.get(key).filter(|kept| kept.meta.uid == current.meta.uid);
             kept.map(|kept| &**kept).filter(|kept| !kept.asks_the_same_as(current))
         };
-        let versions =
-            current.map(|current| Versions { age: Age::of(current), current, kept: kept(current) });
+        let versions = current.map(|current| Versions { current, kept: kept(current) });
         self.budgets.weigh(key, versions, &self.snapshot, &self.options);
     }
 
@@ -167,7 +166,10 @@ impl Translator {
     fn put_in(&mut self, key: ObjectKey, draft: Arc<Draft>, work: &mut Work) {
         let rank = draft.rank();
         for server in draft.servers() {
-            self.hosts.entry(server.clone()).or_default().insert(rank.clone(), Arc::clone(&draft));
+            // Most hosts are asked for by one Ingress, and a list that grows has room for four.
+            let drafts = self.hosts.entry(server.clone());
+            let drafts = drafts.or_insert_with(|| Drafts::with_capacity(1));
+            drafts.insert(rank.clone(), Arc::clone(&draft));
             work.hosts.insert(server);
         }
         for target in draft.targets() {
