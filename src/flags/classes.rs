@@ -65,7 +65,7 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) enable_topology_aware_routing: bool,
     /// Prefix of the annotations that are read.
-    #[arg(long, value_name = "PREFIX", default_value = translate::ANNOTATIONS_PREFIX)]
+    #[arg(long, value_name = "PREFIX", default_value = translate::ANNOTATIONS_PREFIX, value_parser = prefix)]
     pub(crate) annotations_prefix: String,
     /// The ConfigMap with the settings of the process as a whole, as namespace/name.
     #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
@@ -89,6 +89,17 @@ pub(crate) struct Classes {
     /// (169.254.0.0/16) or where clouds give credentials to nodes; separated by commas.
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     pub(crate) allow_target_networks: Vec<IpNet>,
+}
+
+/// With a slash at its end no annotation has it, and all guards would be off.
+fn prefix(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains('/') {
+        return Err(format!(
+            "is what stands before the slash of an annotation: write {}",
+            translate::ANNOTATIONS_PREFIX
+        ));
+    }
+    Ok(text.to_owned())
 }
 
 /// A name as `spec.controllerName` has to be.

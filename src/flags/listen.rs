@@ -56,8 +56,17 @@ pub(crate) struct Listeners {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) shadow: bool,
     /// Path of the health check.
-    #[arg(long, value_name = "PATH", default_value = "/healthz")]
+    #[arg(long, value_name = "PATH", default_value = "/healthz", value_parser = path)]
     pub(crate) health_check_path: String,
+}
+
+/// No request has a path without a slash, and no probe would find it.
+fn path(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.starts_with('/') {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("a path starts with a slash: write /{text}"))
+    }
 }
 
 /// Nothing waits longer.

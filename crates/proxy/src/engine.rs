@@ -17,6 +17,7 @@ use crate::worker::{Shared, Stage};
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Global, LogTarget, PathKind};
 use request_metrics::{Metrics, Settings};
+use rustix::io::Errno;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -104,7 +105,16 @@ impl Options {
 }
 
 /// What to do where the system has no thread to give.
-const PIDS: &str = ": look at the limit of processes (pids) of the container";
+fn remedy(error: &io::Error) -> &'static str {
+    let files = [Errno::MFILE, Errno::NFILE].map(|full| Some(full.raw_os_error()));
+    if error.kind() == io::ErrorKind::WouldBlock {
+        ": look at the limit of processes (pids) of the container"
+    } else if files.contains(&error.raw_os_error()) {
+        ": raise the limit of open files"
+    } else {
+        ""
+    }
+}
 
 #[derive(Debug)]
 struct Threads {
@@ -401,7 +411,8 @@ impl Native {
                         return Err(error);
                     }
                     let (running, missing) = (threads.running.len(), threads.waiting.len());
-                    tracing::error!(%error, running, missing, "fewer threads of traffic than wanted{PIDS}");
+                    let remedy = remedy(&error);
+                    tracing::error!(%error, running, missing, "fewer threads of traffic than wanted{remedy}");
                     break;
                 }
             }
@@ -447,8 +458,7 @@ impl Engine for Native {
         self.follow(&next.global);
         if let Err(error) = self.accept(&next.global) {
             self.shared.current.store(before);
-            let remedy = if error.kind() == io::ErrorKind::WouldBlock { PIDS } else { "" };
-            return Err(rejected(format!("cannot start a thread: {error}{remedy}")));
+            return Err(rejected(format!("cannot start a thread: {error}{}", remedy(&error))));
         }
         if let Some(metrics) = self.metrics() {
             drop(before);

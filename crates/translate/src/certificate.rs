@@ -5,7 +5,7 @@ use model::policy::Identity;
 use model::{Certificate, CertificateId, PrivateKey};
 use objects::Secret;
 use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::{PemObject, SectionKind};
+use rustls::pki_types::pem::{self, PemObject, SectionKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
@@ -132,7 +132,7 @@ fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     };
     let mut found = Vec::new();
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
-        let (kind, der) = section.map_err(|error| wrong(&error.to_string()))?;
+        let (kind, der) = section.map_err(|error| wrong(no_pem(&error)))?;
         if kind != SectionKind::Crl {
             return Err(wrong(&format!("it holds a {kind:?}")));
         }
@@ -171,7 +171,7 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
              (openssl pkey -in tls.key -out open.key)"
                 .to_owned()
         } else {
-            format!("has no private key in tls.key ({error}): put one in PEM there")
+            format!("has no private key in tls.key ({}): put one in PEM there", no_pem(&error))
         }
     })?;
     let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
@@ -191,6 +191,19 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
             .to_owned());
     }
     Ok((chain, PrivateKey(key.secret_der().to_vec())))
+}
+
+/// Why a text is no PEM. What stands in it is not told: it may be a private key, in one line.
+pub fn no_pem(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::IllegalSectionStart { .. } => {
+            "a line with BEGIN goes on after it: line breaks are missing, or written as \\n"
+        }
+        pem::Error::MissingSectionEnd { .. } => "a BEGIN has no END",
+        pem::Error::Base64Decode(_) => "what is between BEGIN and END is not base64",
+        pem::Error::NoItemsFound => "nothing in it is one",
+        _ => "it is no PEM",
+    }
 }
 
 /// Whether a private key in PEM is encrypted, as PKCS #8 has it or OpenSSL had it before.
@@ -214,7 +227,7 @@ fn certificates(pem: &[u8], field: &str) -> Result<Vec<Vec<u8>>, String> {
     };
     let mut found = Vec::new();
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
-        match section.map_err(|error| wrong(&error.to_string()))? {
+        match section.map_err(|error| wrong(no_pem(&error)))? {
             (SectionKind::Certificate, der) => found.push(der),
             (kind, _) if found.is_empty() => {
                 return Err(wrong(&format!("it starts with a {kind:?}")));

@@ -355,6 +355,21 @@ impl Headers {
         self.first(name).map(|field| self.kept(&field))
     }
 
+    /// All values of a field in one line, as nginx's `$http_…` has them; none where that is absent or empty.
+    pub fn joined(&self, name: &str) -> Option<Bytes> {
+        if !self.may_have(bit(name.as_bytes())) {
+            return None;
+        }
+        let mut fields = self.iter().filter(|field| field.is(name));
+        let first = fields.next()?;
+        let mut rest = fields.map(|field| field.value).peekable();
+        if rest.peek().is_none() {
+            return Some(self.kept(&first)).filter(|value| !value.is_empty());
+        }
+        let values: Vec<&[u8]> = std::iter::once(first.value).chain(rest).collect();
+        Some(values.join(&b", "[..]).into())
+    }
+
     /// Value of the one field called `name`, to be kept; an error where there are several.
     pub fn one(&self, name: &str) -> Result<Option<Bytes>, Several> {
         if !self.may_have(bit(name.as_bytes())) {

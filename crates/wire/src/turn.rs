@@ -1,6 +1,7 @@
 //! How much of bodies a thread moves in one turn of its event loop. Whoever has more waits for the next turn, behind
 //! those who wait already: whatever came meanwhile is seen after that much, however many bodies are on their way.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,35 +18,32 @@ const LOOKED_AT: usize = 16;
 /// Those who wait at most; beyond it the first one is asked at once.
 const LONGEST: usize = 4096;
 
-/// What a thread has moved since its event loop last came round. Shared with nobody but the task that counts turns.
+/// Who waits for a turn of a thread's event loop. Shared with nobody but the task that counts turns.
 #[derive(Default)]
 struct Turn {
-    moved: AtomicUsize,
+    /// How many were counted.
+    number: AtomicUsize,
     waiting: Mutex<VecDeque<Waker>>,
     /// Whether turns are counted: only while somebody waits.
     is_counted: AtomicBool,
 }
 
 thread_local! {
+    /// What this thread has moved in its turn. Asked for each piece: so it is a number, and no part of what is shared.
+    static MOVED: Cell<usize> = const { Cell::new(0) };
+    /// The turn that this was in.
+    static SEEN: Cell<usize> = const { Cell::new(0) };
     static TURN: Arc<Turn> = Arc::default();
 }
 
 /// Ready when a piece of a body may be moved in this turn.
 pub(crate) fn poll_room(cx: &mut Context<'_>) -> Poll<()> {
-    TURN.with(|turn| {
-        if turn.moved.load(Ordering::Relaxed) < MOST {
-            return Poll::Ready(());
-        }
-        turn.poll_next(cx)
-    })
+    if MOVED.get() < MOST { Poll::Ready(()) } else { TURN.with(|turn| turn.poll_next(cx)) }
 }
 
 /// Bytes of a body were moved.
 pub(crate) fn moved(count: usize) {
-    TURN.with(|turn| {
-        let moved = turn.moved.load(Ordering::Relaxed);
-        turn.moved.store(moved.saturating_add(count), Ordering::Relaxed);
-    });
+    MOVED.set(MOVED.get().saturating_add(count));
 }
 
 impl Turn {
@@ -53,8 +51,14 @@ impl Turn {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a later turn.
+    /// Waits for a later turn, unless this is one already.
+    #[cold]
     fn poll_next(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let number = self.number.load(Ordering::Relaxed);
+        if SEEN.replace(number) != number {
+            MOVED.set(0);
+            return Poll::Ready(());
+        }
         let Ok(here) = Handle::try_current() else { return Poll::Ready(()) };
         let mut waiting = self.waiting();
         // Whoever is asked for several reasons waits once.
@@ -76,7 +80,7 @@ impl Turn {
         loop {
             // What yields goes on when the event loop has looked what came, and not before.
             yield_now().await;
-            self.moved.store(0, Ordering::Relaxed);
+            self.number.fetch_add(1, Ordering::Relaxed);
             let mut waiting = self.waiting();
             let asked = waiting.len().min(ASKED);
             let asked: Vec<Waker> = waiting.drain(..asked).collect();

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
+use translate::no_pem;
 
 /// How often the files are looked at. Mounted Secrets are replaced by links, which file events miss in part.
 const LOOK: Duration = Duration::from_secs(2);
@@ -208,8 +209,9 @@ fn parse(files: &Files, options: &WebhookOptions) -> Result<Pair, CertificateErr
     let (certificate, key) = (options.certificate.as_path(), options.key.as_path());
     let chain = certificates(&files.certificate, certificate, PAIR)?;
     let leaf = chain[0].clone();
-    let parsed = PrivateKeyDer::from_pem_slice(&files.key)
-        .map_err(|error| wrong(key, &format!("there is no private key in it ({error})"), PAIR))?;
+    let parsed = PrivateKeyDer::from_pem_slice(&files.key).map_err(|error| {
+        wrong(key, &format!("there is no private key in it ({})", no_pem(&error)), PAIR)
+    })?;
     let signing =
         any_supported_type(&parsed).map_err(|error| wrong(key, &error.to_string(), PAIR))?;
     let pair = CertifiedKey::new(chain, signing);
@@ -258,7 +260,7 @@ fn certificates(
 ) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let found: Vec<_> = CertificateDer::pem_slice_iter(bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| wrong(path, &error.to_string(), flags))?;
+        .map_err(|error| wrong(path, no_pem(&error), flags))?;
     if found.is_empty() {
         return Err(wrong(path, "there is no certificate in it", flags));
     }

@@ -86,6 +86,20 @@ async fn the_first_snapshot_is_complete_and_has_classes() {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_too_deep_is_told_of_like_a_file_that_cannot_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    let deep = |levels: usize| root.path().join(vec!["d"; levels].join("/"));
+    fs::create_dir_all(deep(34)).unwrap();
+    fs::write(deep(32).join("read.yaml"), map("read", "1")).unwrap();
+    fs::write(deep(34).join("unread.yaml"), map("unread", "1")).unwrap();
+    let feed = manifests(vec![root.path().into()]).await.unwrap();
+    let snapshot = feed.snapshots.borrow().clone();
+    assert_eq!(found(&snapshot), ["read=1"]);
+    let told: Vec<String> = snapshot.malformed.values().map(|fault| format!("{fault:?}")).collect();
+    assert!(told.len() == 1 && told[0].contains("cannot be read"), "{told:?}");
+}
+
+#[tokio::test]
 async fn writing_renaming_into_place_and_deleting_are_followed() {
     let mut watched = Watched::with(&[("a.yaml", map("a", "1")), ("z.yaml", map("z", "1"))]).await;
     let untouched = object(&watched.now(), "z");

@@ -51,6 +51,9 @@ pub(super) struct Version {
 }
 
 impl Version {
+    /// Of what is not read.
+    const NONE: Self = Self { device: 0, inode: 0, size: 0, modified: (0, 0), changed: (0, 0) };
+
     pub(super) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -100,6 +103,10 @@ impl Tree {
                     let new = subfolders.into_iter().filter(|(_, identity)| seen.insert(*identity));
                     if depth < MAX_DEPTH {
                         pending.extend(new.map(|(path, _)| (path, depth + 1)));
+                    } else {
+                        // Told of like a file that cannot be read.
+                        let unread = new.map(|(path, _)| (FileId { root, path }, Version::NONE));
+                        found.extend(unread);
                     }
                 }
                 // It went away between being seen and being read.

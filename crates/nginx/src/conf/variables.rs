@@ -144,23 +144,17 @@ fn host(http: &mut Block) {
 }
 
 fn scheme(proxy_protocol: bool, http: &mut Block) {
-    let by_port =
-        if proxy_protocol { vec![(Word::from("443"), Word::from("https"))] } else { Vec::new() };
-    let default = (Word::from("default"), Word::from("$scheme"));
+    let mut entries = vec![(Word::from("default"), Word::from("$scheme"))];
+    // Of the two that tell, the PROXY protocol is heard last (lua_ingress.lua).
+    if proxy_protocol {
+        entries.push(("~^443:".into(), "https".into()));
+    }
+    entries.push(("~^[0-9]*:1(?<fairway_proto>.+)$".into(), "$fairway_proto".into()));
     map(
         http,
-        "$proxy_protocol_server_port",
-        "$fairway_own_scheme",
-        &[vec![default], by_port].concat(),
-    );
-    map(
-        http,
-        "$fairway_trusted$http_x_forwarded_proto",
+        "$proxy_protocol_server_port:$fairway_trusted$http_x_forwarded_proto",
         "$pass_access_scheme",
-        &[
-            (Word::from("default"), "$fairway_own_scheme".into()),
-            ("~^1(?<fairway_proto>.+)$".into(), "$fairway_proto".into()),
-        ],
+        &entries,
     );
 }
 
@@ -187,19 +181,20 @@ fn port(scope: &Scope<'_>, http: &mut Block) {
     );
 }
 
-/// X-Forwarded-For towards upstreams.
+/// X-Forwarded-For towards upstreams: that of this name with one more, whichever is believed.
 fn forwarded_for(real: &RealIp, proxy_protocol: bool, http: &mut Block) {
-    let received = variable_of(&real.forwarded_for_header);
+    let received = Word::from("$http_x_forwarded_for");
     let direct = if proxy_protocol { "$proxy_protocol_addr" } else { "$realip_remote_addr" };
     let mut all = Block::default();
     all.entry("default".into(), vec![received.clone().then(", ").then(direct)]);
     all.entry("".into(), words![direct]);
     http.open("map", vec![received.clone(), "$fairway_full_forwarded_for".into()], all);
-    // What a trusted proxy says about the client, else who is announced.
+    // What came through a trusted proxy about the client, which may be nothing, or who is announced.
     let mut told = Block::default();
     told.entry("default".into(), words!["$proxy_protocol_addr"]);
-    told.entry("~^1(?<fairway_told>.+)$".into(), words!["$fairway_told"]);
-    let source = Word::from("$fairway_trusted_source").then(received);
+    told.entry("~^1(?<fairway_told>.*)$".into(), words!["$fairway_told"]);
+    let source =
+        Word::from("$fairway_trusted_source").then(variable_of(&real.forwarded_for_header));
     http.open("map", vec![source, "$fairway_told_by_proxy_protocol".into()], told);
 }
 

@@ -5,7 +5,7 @@ use crate::address::parse_address;
 use crate::exchange::{Exchange, Forwarded};
 use bytes::Bytes;
 use model::{Global, RealIp};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};
 
@@ -58,7 +58,8 @@ pub(super) fn of_server(exchange: &mut Exchange) {
 }
 
 /// The peer; where that is trusted, the PROXY protocol's source; and where that is trusted (or there is none), the last
-/// untrusted address of the forwarded-for header.
+/// untrusted address of the forwarded-for header. Where both may tell, a trusted source is one more proxy, and tells
+/// nothing itself: without the header the client is the peer (nginx.tmpl: `$forwarded_for_proxy_protocol`).
 pub(crate) fn address(
     real: &RealIp,
     proxy_protocol: bool,
@@ -71,9 +72,14 @@ pub(crate) fn address(
         return peer;
     }
     let announced = announced.map(|Announced { source, .. }| source.ip().to_canonical());
-    let peer = announced.unwrap_or(peer);
-    if !believes_header || !real.trusts(peer) {
-        return peer;
+    if !believes_header {
+        return announced.unwrap_or(peer);
+    }
+    match announced {
+        Some(source) if !real.trusts(source) => return source,
+        // To nginx a source that is not there is an address of its own.
+        None if proxy_protocol && !real.trusts(Ipv4Addr::BROADCAST.into()) => return peer,
+        Some(_) | None => {}
     }
     let mut client = peer;
     let values: Vec<&[u8]> = headers.all(&real.forwarded_for_header).collect();
@@ -92,7 +98,7 @@ pub(crate) fn address(
 }
 
 /// What ingress-nginx tells upstreams in X-Forwarded-For-Proxy-Protocol, where connections announce clients and headers
-/// do, too: the header of a proxy that is trusted, else the address that is announced.
+/// do, too: the header that came through a proxy that is trusted, or the address that is announced.
 pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
     let global = exchange.generation.global();
     let (real, announced) = (&global.real_ip, exchange.connection.announced()?);
@@ -100,9 +106,10 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
         return None;
     }
     let source = announced.source.ip().to_canonical();
-    match exchange.request.headers.bytes(&real.forwarded_for_header) {
-        Some(header) if real.trusts(source) => Some(header),
-        _ => Some(source.to_string().into()),
+    if real.trusts(source) {
+        exchange.request.headers.joined(&real.forwarded_for_header)
+    } else {
+        Some(source.to_string().into())
     }
 }
 
@@ -112,7 +119,7 @@ pub(super) fn told(exchange: &Exchange, name: &str) -> Option<Bytes> {
     if !real.forwarded_headers || !real.trusts(exchange.connection.peer.ip()) {
         return None;
     }
-    exchange.request.headers.bytes(name).filter(|value| !value.is_empty())
+    exchange.request.headers.joined(name)
 }
 
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
@@ -124,9 +131,10 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
         .filter(|_| global.proxy_protocol)
         .map(|to| to.destination.port());
     let own_scheme = if exchange.connection.tls.is_some() { "https" } else { "http" };
+    // Of the two that tell, the PROXY protocol is heard last (lua_ingress.lua).
     let scheme = match destination {
-        Some(443) => "https",
-        _ => own_scheme,
+        Some(443) => Bytes::from_static(b"https"),
+        _ => header("x-forwarded-proto").unwrap_or(Bytes::from_static(own_scheme.as_bytes())),
     };
     let port = match destination.unwrap_or(exchange.connection.local.port()) {
         // A PROXY header without addresses says nothing about the port either.
@@ -136,7 +144,7 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
     };
     Forwarded {
         host: host.unwrap_or_else(|| own_host(exchange)),
-        scheme: header("x-forwarded-proto").unwrap_or(Bytes::from_static(scheme.as_bytes())),
+        scheme,
         port: header("x-forwarded-port").unwrap_or(port),
     }
 }
@@ -157,7 +165,7 @@ fn own_host(exchange: &Exchange) -> Bytes {
 
 /// The client's id if it gave one, else 32 random hexadecimal digits.
 fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
-    match exchange.request.headers.bytes("x-request-id").filter(|id| !id.is_empty()) {
+    match exchange.request.headers.joined("x-request-id") {
         Some(given) => given,
         None if global.generate_request_id => exchange.worker.numbers.random_id(),
         None => Bytes::new(),
@@ -168,8 +176,41 @@ fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
 mod tests {
     use super::address;
     use model::RealIp;
-    use std::net::IpAddr;
+    use std::net::{IpAddr, SocketAddr};
+    use stream::proxy_protocol::Announced;
     use wire::Headers;
+
+    const PEER: [u8; 4] = [10, 0, 0, 1];
+
+    /// The client where the PROXY protocol and headers tell, and these networks are trusted.
+    fn of_both(trusted: &[&str], announced: Option<[u8; 4]>, said: Option<&str>) -> IpAddr {
+        let trusted = trusted.iter().map(|net| net.parse().expect("a network")).collect();
+        let real = RealIp { forwarded_headers: true, trusted, ..RealIp::default() };
+        let mut headers = Headers::default();
+        said.into_iter().for_each(|said| headers.add("X-Forwarded-For", said));
+        let announced = announced.map(|source| {
+            let [source, destination] = [source, PEER].map(|ip| SocketAddr::from((ip, 80)));
+            Announced { source, destination }
+        });
+        address(&real, true, PEER.into(), announced, &headers)
+    }
+
+    #[test]
+    fn where_both_tell_a_trusted_source_is_one_more_proxy() {
+        let (proxy, client) = ([10, 9, 9, 9], [203, 0, 113, 9]);
+        let nets: &[&str] = &["10.0.0.0/8"];
+        let all: &[&str] = &["0.0.0.0/0"];
+        for (trusted, announced, said, wanted) in [
+            (nets, Some(proxy), Some("203.0.113.9"), client),
+            (nets, Some(proxy), None, PEER),
+            (nets, Some(client), Some("198.51.100.1"), client),
+            (nets, None, Some("203.0.113.9"), PEER),
+            (all, None, Some("203.0.113.9"), client),
+            (&["192.0.2.0/24"], Some(client), Some("198.51.100.1"), PEER),
+        ] {
+            assert_eq!(of_both(trusted, announced, said), IpAddr::from(wanted), "{announced:?}");
+        }
+    }
 
     #[test]
     fn a_trusted_address_is_passed_over_in_the_clothes_of_ipv6_too() {

@@ -7,7 +7,7 @@ use crate::generation::{Generation, Site};
 use crate::snippet::{Running, judge_head};
 use bytes::Bytes;
 use http::StatusCode;
-use model::Backend;
+use model::{Backend, Location, PathKind};
 use route::Found;
 use route::path::Canonical;
 use std::borrow::Cow;
@@ -65,7 +65,10 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let mut found = found.unwrap_or_else(|| site.locations.find(&canonical, &exchange.steps));
     exchange.path = path;
     client_certificate::of_host(exchange, site, found)?;
-    if site.server.name.as_str() == "_" && is_health(exchange, &exchange.path) {
+    if site.server.name.as_str() == "_"
+        && is_health(exchange, &exchange.path)
+        && !is_closer(exchange, site, &found)
+    {
         let mut healthy = Response::empty(StatusCode::OK);
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
@@ -93,6 +96,16 @@ fn goes_in(exchange: &Exchange, lane: Lane) {
 pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
     let health = exchange.worker.listen.health_path.as_bytes();
     !health.is_empty() && path.starts_with(health)
+}
+
+/// Whether a path of an Ingress says more of a request than the path of load balancers does (compat/behaviour.md
+/// section 5: the exact one, else the longest). Where paths are regular expressions load balancers go before: in
+/// ingress-nginx the expression of `/` hides their path, and all of them would take it for ill.
+fn is_closer(exchange: &Exchange, site: &Site, found: &Found) -> bool {
+    let Found::Location { index } = *found else { return false };
+    let Location { path, kind, .. } = &*site.spots[index].location;
+    let is_it = *kind == PathKind::Exact && path.as_bytes() == &*exchange.path;
+    !site.server.regex && (is_it || path.len() > exchange.worker.listen.health_path.len())
 }
 
 /// Who answers to the host.

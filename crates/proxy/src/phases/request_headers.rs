@@ -204,14 +204,15 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     let global = exchange.generation.global();
     let real = &global.real_ip;
     identity(exchange, &mut put);
-    let received = joined(exchange, &real.forwarded_for_header);
+    let received = exchange.request.headers.joined(&real.forwarded_for_header);
     let client = exchange.client_text();
     put("X-Real-IP", &client);
     if real.forwarded_headers && real.full_forwarded_for {
         let direct = exchange.connection.source().ip().to_string();
-        match &received {
-            Some(received) => {
-                put("X-Forwarded-For", &[&received[..], b", ", direct.as_bytes()].concat())
+        // That of this name, whichever is believed (nginx.tmpl: `map $http_x_forwarded_for`).
+        match exchange.request.headers.joined("x-forwarded-for") {
+            Some(others) => {
+                put("X-Forwarded-For", &[&others[..], b", ", direct.as_bytes()].concat())
             }
             None => put("X-Forwarded-For", direct.as_bytes()),
         }
@@ -258,7 +259,7 @@ fn original(
     if let Some(prefix) = &exchange.visit.forwarded_prefix {
         put("X-Forwarded-Prefix", prefix);
     }
-    if let Some(received) = joined(exchange, &real.forwarded_host_header) {
+    if let Some(received) = exchange.request.headers.joined(&real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
     }
     if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
@@ -281,19 +282,6 @@ fn host(exchange: &Exchange) -> Bytes {
     let Some(template) = &exchange.spot().location.policy.upstream_host else { return own() };
     let text = variables::text_of(template, exchange);
     if text.is_empty() { own() } else { variables::in_header(text.as_bytes()) }
-}
-
-/// The values of a field in one line; none if it is absent or empty.
-fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
-    let mut values = exchange.request.headers.all(name);
-    let first = values.next()?;
-    let rest: Vec<&[u8]> = values.collect();
-    let value = if rest.is_empty() {
-        exchange.request.headers.bytes(name)?
-    } else {
-        [vec![first], rest].concat().join(&b", "[..]).into()
-    };
-    Some(value).filter(|value| !value.is_empty())
 }
 
 /// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
@@ -410,7 +398,7 @@ fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
         write::line(out, b"X-Request-ID: ", &exchange.request_id);
     }
     lines(exchange, out);
-    let received = joined(exchange, &real.forwarded_for_header);
+    let received = exchange.request.headers.joined(&real.forwarded_for_header);
     let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
     original(exchange, received.as_ref(), put);
     for (name, value) in &exchange.visit.authenticated.headers {

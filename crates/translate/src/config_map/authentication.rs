@@ -13,11 +13,5 @@ static NOBODY: Key<Vec<String>> = Key::config_map("no-auth-locations", parse::li
 
 /// Prefixes of the paths that are open; an empty value means none.
 pub(super) fn open_paths(settings: &mut Settings<'_>) -> Vec<String> {
-    let data = settings.scope().config_map.map(|(_, data)| data);
-    match data.and_then(|data| data.get(NOBODY.about.name)) {
-        Some(text) if text.trim().is_empty() => Vec::new(),
-        _ => {
-            settings.get(&NOBODY).unwrap_or_else(|| vec!["/.well-known/acme-challenge".to_owned()])
-        }
-    }
+    settings.list(&NOBODY).unwrap_or_else(|| vec!["/.well-known/acme-challenge".to_owned()])
 }

@@ -40,7 +40,7 @@ static HOST_HEADER: Key<String> = Key::config_map("forwarded-host-header", parse
 static TRUSTED: Key<Vec<IpNet>> = Key::config_map("proxy-real-ip-cidr", parse::networks).says(
     "networks, comma separated",
     "0.0.0.0/0,::/0",
-    "The peers that are believed about the client.",
+    "The peers that are believed about the client; an empty value means none.",
 );
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
@@ -54,7 +54,7 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     if let Some(name) = settings.get(&HOST_HEADER) {
         real_ip.forwarded_host_header = name;
     }
-    if let Some(networks) = settings.get(&TRUSTED) {
+    if let Some(networks) = settings.list(&TRUSTED) {
         real_ip.trusted = networks;
     }
 }

@@ -26,7 +26,7 @@ static RELATIVE: Key<bool> = Key::config_map("relative-redirects", parse::boolea
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.redirect_status = settings.get_or(&STATUS, global.redirect_status);
-    if let Some(prefixes) = settings.get(&NEVER) {
+    if let Some(prefixes) = settings.list(&NEVER) {
         global.no_tls_redirect = prefixes;
     }
     global.relative_redirects = settings.get_or(&RELATIVE, global.relative_redirects);

@@ -27,6 +27,7 @@ use model::{
     ServiceRef, Severity, Template, UpstreamId,
 };
 use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -349,10 +350,9 @@ impl Reader<'_> {
         problems: &mut Vec<Problem>,
     ) {
         let mut wrong = |field: String, message: String| {
-            let key = Some(field);
             problems.push(Problem {
                 origin: self.origin.clone(),
-                key,
+                key: Some(field),
                 severity: Severity::Error,
                 message: message.into(),
             });
@@ -403,11 +403,30 @@ impl Reader<'_> {
                 wrong(field(), message.to_owned());
                 continue;
             };
-            let (route, closed) = self.bounded(path, leads, index, budget);
-            routes.extend(route);
-            closed.into_iter().for_each(|message| wrong(field(), message));
+            for half in self.halves(path) {
+                let (route, closed) = self.bounded(&half, leads, index, budget);
+                routes.extend(route);
+                closed.into_iter().for_each(|message| wrong(field(), message));
+            }
         }
         routes.shrink_to_fit();
+    }
+
+    /// A prefix without a slash at its end is two places (compat/behaviour.md section 5). They are apart where nobody
+    /// authenticates for what is below the slash (`no-auth-locations`) and somebody for what is not.
+    fn halves<'a>(&self, path: &'a IngressPath) -> Vec<Cow<'a, IngressPath>> {
+        let below = format!("{}/", path.path);
+        let is_open = |path: &str| self.open.0.iter().any(|prefix| path.starts_with(prefix));
+        let is_prefix = path_kind(path) == PathKind::Prefix && !path.path.is_empty();
+        let is_two = is_prefix
+            && is_open(&below)
+            && !is_open(&path.path)
+            && !self.rewriting.of_path(&path.path, PathKind::Prefix).whole;
+        if !is_two {
+            return vec![Cow::Borrowed(path)];
+        }
+        let itself = IngressPath { kind: PathType::Exact, ..path.clone() };
+        vec![Cow::Owned(itself), Cow::Owned(IngressPath { path: below, ..path.clone() })]
     }
 
     /// The route of a path of a rule, and what its owner is told if it is closed for want of memory.

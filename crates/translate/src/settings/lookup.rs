@@ -204,6 +204,15 @@ impl<'a> Settings<'a> {
         (key.parse)(&text).map_err(|wrong| self.bad_config_map(about, name, &text, &wrong)).ok()
     }
 
+    /// The items of a key of the ConfigMap, where an empty value means none and not the default.
+    pub(crate) fn list<T>(&mut self, key: &Key<Vec<T>>) -> Option<Vec<T>> {
+        let data = self.scope.config_map.map(|(_, data)| data);
+        match data.and_then(|data| data.get(key.about.name)) {
+            Some(text) if normalise(text).is_empty() => Some(Vec::new()),
+            _ => self.get(key),
+        }
+    }
+
     /// The value of a key, or `default`.
     pub(crate) fn get_or<T>(&mut self, key: &Key<T>, default: T) -> T {
         self.get(key).unwrap_or(default)

@@ -67,6 +67,32 @@ fn the_first_ingress_of_a_host_with_tls_decides_even_if_its_secret_is_missing() 
 }
 
 #[test]
+fn no_part_of_a_private_key_is_told_however_it_is_broken() {
+    let (certificate, key) = certificate(&["shop.test"]);
+    let escaped = key.replace('\n', "\\n");
+    let in_one_line = key.replace('\n', " ");
+    let without_end = key.replace("-----END", "");
+    let odd = key.replacen("-----\n", "-----\n!", 1);
+    for broken in [&escaped, &in_one_line, &without_end, &odd] {
+        for (place, chain) in [("tls.key", &certificate), ("tls.crt", broken)] {
+            let mut snapshot = cluster();
+            let data = [("tls.crt", chain.as_str()), ("tls.key", broken.as_str())];
+            put_secret(&mut snapshot, secret("demo", "broken", &data));
+            put_ingress(
+                &mut snapshot,
+                with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("broken"))]),
+            );
+            let found = translate(&snapshot, &Options::default());
+            let told: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+            let told = told.join("\n");
+            assert!(told.contains(place), "{told}");
+            // As text, and as the numbers of its bytes.
+            assert!(!told.contains(&key[30..50]) && !told.contains("45, 45"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_secret_is_said() {
     let (certificate, _) = certificate(&["shop.test"]);
     let (_, other_key) = crate::builders::certificate(&["shop.test"]);

@@ -114,7 +114,7 @@ impl Parsed {
     ) {
         let key = settle_namespace(kind, &mut value);
         let no_base64 = no_base64(kind, &value);
-        let no_texts = no_texts(&value);
+        let no_texts = no_texts(kind, &value);
         let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
         let object = typed(kind, Source::Value(value, &mut unknown));
         let named = key.map(|key| (kind, key));
@@ -134,7 +134,7 @@ impl Parsed {
                 self.faults.extend(no_texts.into_iter().map(fault));
             }
             Err((_, message)) => {
-                let message = no_base64.unwrap_or_else(|| plain(message));
+                let message = no_base64.unwrap_or_else(|| plain(kind, message));
                 self.faults.push(Fault { place: misfit(), object: named, message });
             }
         }

@@ -1,5 +1,6 @@
 //! Values of the wrong type, in the words of whoever writes the file.
 
+use crate::Kind;
 use serde_json::Value;
 
 /// Maps whose values are texts, as a path.
@@ -18,8 +19,8 @@ pub(super) struct NoText {
     pub(super) message: String,
 }
 
-/// The values of an object that have to be texts and are none.
-pub(super) fn no_texts(value: &Value) -> Vec<NoText> {
+/// The values of an object that have to be texts and are none. Those of a Secret are not shown.
+pub(super) fn no_texts(kind: Kind, value: &Value) -> Vec<NoText> {
     let mut found = Vec::new();
     for map in OF_TEXTS {
         let fields = map.iter().try_fold(value, |value, name| value.get(name));
@@ -29,6 +30,7 @@ pub(super) fn no_texts(value: &Value) -> Vec<NoText> {
                 Value::Array(_) => "is a list, and has to be text".to_owned(),
                 Value::Object(_) => "is an object, and has to be text".to_owned(),
                 Value::Null => "has no value, and has to be text: write \"\"".to_owned(),
+                _ if kind == Kind::Secret => "is no text: put it in quotes".to_owned(),
                 plain => format!("is no text: put it in quotes, \"{plain}\""),
             };
             let message = format!("{}.{key} {is}", map.join("."));
@@ -39,17 +41,18 @@ pub(super) fn no_texts(value: &Value) -> Vec<NoText> {
     found
 }
 
-/// What a reader of types says of a value of the wrong one.
-pub(super) fn plain(message: String) -> String {
+/// What a reader of types says of a value of the wrong one. That of a Secret is not shown.
+pub(super) fn plain(kind: Kind, message: String) -> String {
     let said = message.split_once("invalid type: ");
     let parts = said.and_then(|(at, rest)| Some((at, rest.rsplit_once(", expected ")?)));
-    let Some((at, (found, wanted))) = parts else { return message };
+    let Some((at, (found, wanted))) = parts else { return without_value(kind, message) };
     let text = found.strip_prefix("string ");
     let is_number = text.is_some_and(|text| text.trim_matches('"').parse::<i64>().is_ok());
     let shown = match found {
         "sequence" => "a list",
         "map" => "an object",
         "null" | "unit value" => "nothing",
+        _ if kind == Kind::Secret => found.split(' ').next().unwrap_or_default(),
         _ => found.split_once([' ']).map_or(found, |(_, value)| value.trim_matches('`')),
     };
     let wanted = match wanted {
@@ -61,12 +64,18 @@ pub(super) fn plain(message: String) -> String {
         "i32" | "i64" | "u16" | "u32" | "u64" => "a number",
         "a map" => "an object (keys with values)",
         other if is_name_of_type(other) => "an object (keys with values)",
-        _ => return message,
+        _ => return without_value(kind, message),
     };
     match at.strip_suffix(": ") {
         Some(field) => format!("{field} is {shown}, and has to be {wanted}"),
         None => format!("{at}it is {shown}, and has to be {wanted}"),
     }
+}
+
+/// A message in words of its own, which may have a value in it.
+fn without_value(kind: Kind, message: String) -> String {
+    let told = message.split_once(": invalid ").filter(|_| kind == Kind::Secret);
+    told.map(|(at, _)| format!("{at} has a value that it may not have")).unwrap_or(message)
 }
 
 /// Whether it is what an object of Kubernetes is called, such as ObjectMeta or `struct ObjectMeta`.
@@ -78,7 +87,9 @@ fn is_name_of_type(wanted: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{no_texts, plain};
+    use crate::Kind;
+    use serde_json::json;
 
     #[test]
     fn a_wrong_type_is_told_without_the_names_of_types() {
@@ -106,7 +117,27 @@ mod tests {
             ),
             ("a: invalid type: map, expected f64", "a: invalid type: map, expected f64"),
         ] {
-            assert_eq!(plain(said.to_owned()), wanted);
+            assert_eq!(plain(Kind::Ingress, said.to_owned()), wanted);
         }
+    }
+
+    #[test]
+    fn no_value_of_a_secret_is_told() {
+        for (said, wanted) in [
+            (
+                "data: invalid type: string \"hunter2\", expected a map",
+                "data is string, and has to be an object (keys with values)",
+            ),
+            ("a: invalid type: integer `4242`, expected f64", "a has a value that it may not have"),
+            (
+                "data.a: invalid value: string \"hunter2\", expected base64",
+                "data.a has a value that it may not have",
+            ),
+            ("missing field `metadata`", "missing field `metadata`"),
+        ] {
+            assert_eq!(plain(Kind::Secret, said.to_owned()), wanted);
+        }
+        let told = no_texts(Kind::Secret, &json!({"stringData": {"auth": 4242}}));
+        assert_eq!(told[0].message, "stringData.auth is no text: put it in quotes");
     }
 }

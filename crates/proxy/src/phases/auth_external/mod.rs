@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use upstream::{Call, Head, call};
-use wire::{Headers, Response};
+use wire::Response;
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
 const DRAINED: usize = 64 << 10;
@@ -139,7 +139,7 @@ async fn ask(
 /// What counts of an answer.
 fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Response) -> Said {
     let headers = authenticator.policy.response_headers.iter().filter_map(|name| {
-        let value = joined(&answer.headers, name)?;
+        let value = answer.headers.joined(name)?;
         // What frames or describes the request stays our own.
         (!request_headers::is_own(name.as_bytes()))
             .then(|| (Bytes::copy_from_slice(name.as_bytes()), value))
@@ -148,16 +148,9 @@ fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Respo
         status: answer.status,
         headers: headers.collect(),
         challenges: answer.headers.all("www-authenticate").map(Bytes::copy_from_slice).collect(),
-        cookies: joined(&answer.headers, "set-cookie"),
+        cookies: answer.headers.joined("set-cookie"),
         asked: snippet::asked(exchange, &answer.headers),
     }
-}
-
-/// All values of a field in one line, as nginx's `$upstream_http_…`; none if that is empty.
-fn joined(headers: &Headers, name: &str) -> Option<Bytes> {
-    let values: Vec<&[u8]> = headers.all(name).collect();
-    let value = values.join(&b", "[..]);
-    (!value.is_empty()).then(|| value.into())
 }
 
 fn refused(said: &Said) -> Verdict {

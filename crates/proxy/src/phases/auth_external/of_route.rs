@@ -4,7 +4,7 @@
 use super::super::access::Verdict;
 use super::super::client_fields::{end_to_end, is_alike};
 use super::super::{Stop, auth_basic, hops, read_body, request_headers};
-use super::{drain, ext_authz, joined};
+use super::{drain, ext_authz};
 use crate::authenticator::Guard;
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -180,13 +180,13 @@ fn understood(answer: &Response, said: &[String]) -> Vec<Field> {
             .collect();
     }
     let named = said.iter().filter(|name| !request_headers::is_own(name.as_bytes()));
-    let found = |name: &String| Some((name.clone().into(), joined(&answer.headers, name)?));
+    let found = |name: &String| Some((name.clone().into(), answer.headers.joined(name)?));
     named.filter_map(found).collect()
 }
 
 /// The values of a field that the client sent, in one line.
 pub(super) fn of_client(headers: &Headers, name: &str) -> Option<Bytes> {
-    joined(headers, name)
+    headers.joined(name)
 }
 
 /// An answer in place of the application's.
