@@ -14,6 +14,7 @@ mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::problems::{OF_ONE, TOOK_IT};
+use crate::review::misfits;
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NOT_TAKEN, NameFate, Names, parse};
 use crate::{Options, Translation, certificate, snippets, translate};
 pub use challenges::name_issuers;
@@ -268,6 +269,21 @@ fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
 }
 
 impl Checker<'_> {
+    /// Paths that are served, and that the webhook takes at no change: of either controller, where there is one.
+    fn misfits(&self, ingress: &Ingress) -> Option<Remark> {
+        let paths = misfits(ingress, self.snapshot, self.options);
+        let which = paths.first()?;
+        let more = match paths.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        let message = format!(
+            "the webhook refuses the next change of it: {which}{more}; write pathType ImplementationSpecific, or \
+             strict-validate-path-type: \"false\" in the ConfigMap"
+        );
+        Some(Remark { key: Some("spec.rules".to_owned()), message })
+    }
+
     fn finding(&self, ingress: &Ingress) -> Finding {
         let origin = origin(&ingress.meta.key);
         let problems = self.translation.problems.of(&origin);
@@ -291,6 +307,7 @@ impl Checker<'_> {
             notes.push(Remark { key: None, message });
         }
         notes.extend(self.understood(ingress, problems));
+        notes.extend(self.misfits(ingress));
         notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);

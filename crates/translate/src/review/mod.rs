@@ -65,6 +65,17 @@ pub fn in_vain(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec
     Reviewer { ingress, snapshot, served, options, files }.in_vain()
 }
 
+/// Paths for which an Ingress is refused although it is served: their type does not fit them.
+pub(crate) fn misfits(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
+    let mut paths = misfit_paths(ingress);
+    if !paths.is_empty() {
+        let (served, files) = (&Configuration::default(), SecretFiles::default());
+        let reviewer = Reviewer { ingress, snapshot, served, options, files };
+        paths.retain(|_| reviewer.permissions().strict_path_type);
+    }
+    paths
+}
+
 struct Reviewer<'a> {
     ingress: &'a Ingress,
     snapshot: &'a Snapshot,
@@ -79,9 +90,27 @@ pub fn is_concerned(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -
     is_watched(ingress, options) && has_our_class(ingress, &classes, options)
 }
 
+/// Paths that their type does not fit: `path <p> cannot be used with pathType <t>`.
+fn misfit_paths(ingress: &Ingress) -> Vec<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let is_plain =
+        |path: &str| path.is_empty() || (path.starts_with('/') && path.chars().all(plain));
+    let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
+    let bad = paths.filter_map(|path| {
+        let kind = match path.kind {
+            PathType::Exact => "Exact",
+            PathType::Prefix => "Prefix",
+            PathType::ImplementationSpecific => return None,
+        };
+        (!is_plain(&path.path))
+            .then(|| format!("path {} cannot be used with pathType {kind}", path.path))
+    });
+    bad.collect()
+}
+
 impl<'a> Reviewer<'a> {
     fn review(&self) -> Review {
-        let paths = self.bad_paths();
+        let paths = misfit_paths(self.ingress);
         let deprecated = DEPRECATED.iter().map(|name| self.full(name));
         let deprecated = deprecated.filter(|name| self.ingress.meta.annotations.contains_key(name));
         let mut warnings: Vec<String> =
@@ -157,24 +186,6 @@ impl<'a> Reviewer<'a> {
                  leave metadata.uid to the API server"
             )
         })
-    }
-
-    /// Paths that their type does not fit: `path <p> cannot be used with pathType <t>`.
-    fn bad_paths(&self) -> Vec<String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-        let is_plain =
-            |path: &str| path.is_empty() || (path.starts_with('/') && path.chars().all(plain));
-        let paths = self.ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
-        let bad = paths.filter_map(|path| {
-            let kind = match path.kind {
-                PathType::Exact => "Exact",
-                PathType::Prefix => "Prefix",
-                PathType::ImplementationSpecific => return None,
-            };
-            (!is_plain(&path.path))
-                .then(|| format!("path {} cannot be used with pathType {kind}", path.path))
-        });
-        bad.collect()
     }
 
     fn prefix(&self) -> Option<String> {
