@@ -168,7 +168,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A variable that does not exist is worth a word: everything goes to one endpoint then.
+/// A variable that does not exist is worth a word, and so is none at all: everything goes to one endpoint then.
 fn note_unknown(settings: &mut Settings<'_>) {
     let name = HASH_BY.about.name;
     let text = settings.raw(name).unwrap_or_default().into_owned();
@@ -179,6 +179,11 @@ fn note_unknown(settings: &mut Settings<'_>) {
             let message = format!("there is no variable ${variable}: it is empty; write another");
             settings.note(name, Severity::Warning, message);
         }
+    }
+    if !text.is_empty() && pieces(&text).iter().all(|piece| matches!(piece, Piece::Text(_))) {
+        let message = "is the same for all requests, so that one endpoint gets them all: write a variable, such as \
+                       $request_uri";
+        settings.note(name, Severity::Warning, message.to_owned());
     }
 }
 

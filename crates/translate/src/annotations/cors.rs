@@ -77,6 +77,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         settings.note(ORIGINS.about.name, Severity::Error, message);
         all.truncate(MOST_ORIGINS);
     }
+    note_unreadable(settings, &origins);
     let cors = Cors {
         origins,
         credentials: settings.get_or(&CREDENTIALS, true),
@@ -86,6 +87,19 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         max_age: settings.get_or(&MAX_AGE, AGE),
     };
     policy.cors = enabled.then(|| cors.into());
+}
+
+/// An item of a list that is no origin allows nobody, as in ingress-nginx, which says nothing of it.
+fn note_unreadable(settings: &mut Settings<'_>, origins: &Origins) {
+    let text = settings.raw(ORIGINS.about.name).filter(|_| *origins != Origins::Any);
+    let text = text.unwrap_or_default().into_owned();
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    for item in items.filter(|item| !ITEM.is_match(item)).take(1) {
+        let message = format!(
+            "{item:?} is no origin, it allows nobody: write one with its scheme, such as https://a.example"
+        );
+        settings.note(ORIGINS.about.name, Severity::Warning, message);
+    }
 }
 
 /// What is in force, in the words of an Ingress.

@@ -3,7 +3,7 @@
 use super::Family;
 use crate::settings::{Key, Lines, OnBad, Settings, parse, words};
 use model::policy::{LimitKey, Limits, Policy, RequestLimit};
-use model::{Networks, Part, Template, Variable};
+use model::{Networks, Part, Severity, Template, Variable};
 
 pub(super) const FAMILY: Family = Family {
     name: "limits",
@@ -67,8 +67,15 @@ const ONE: u64 = 1000;
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
     let above_zero = |number| positive(number).filter(|number| *number > 0);
-    let per_second = above_zero(settings.get(&PER_SECOND));
-    let per_minute = above_zero(settings.get(&PER_MINUTE));
+    let [per_second, per_minute, connections] =
+        [&PER_SECOND, &PER_MINUTE, &CONNECTIONS].map(|key| {
+            let number = settings.get(key);
+            if number.is_some_and(|number| number < 0) {
+                let message = "is below 0 and limits nothing: write a number above 0, or remove it";
+                settings.note(key.about.name, Severity::Warning, message.to_owned());
+            }
+            above_zero(number)
+        });
     let multiplier = settings.get_or(&BURST, 5);
     let times = positive(Some(multiplier)).unwrap_or(0);
     if times == 0 && (per_second.is_some() || per_minute.is_some()) {
@@ -84,7 +91,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         per_second: per_second.map(|limit| bucket(limit, limit.saturating_mul(ONE))),
         // nginx rounds down, too: 1 each minute is 0.016 each second.
         per_minute: per_minute.map(|limit| bucket(limit, limit.saturating_mul(ONE) / 60)),
-        connections: above_zero(settings.get(&CONNECTIONS)),
+        connections,
         exempt: settings.get_or(&EXEMPT, Networks::default()),
         key: settings.get_or(&KEY, LimitKey::Address),
         request_status: settings.get_or(&REQUEST_STATUS, 503),
