@@ -13,6 +13,13 @@ pub enum ClientCertificate {
     Verified(Arc<ClientVerification>),
 }
 
+impl ClientCertificate {
+    /// Whether a client without a good certificate is shown a page of the Ingress.
+    pub fn has_error_page(&self) -> bool {
+        matches!(self, Self::Verified(asked) if asked.error_page != ClientErrorPage::Plain)
+    }
+}
+
 /// How the certificates of clients are verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClientVerification {

@@ -1,9 +1,9 @@
 //! Error backends and stand-ins behind the engine, over real sockets.
 
-use crate::bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
+use crate::bed::{MAIN, answer, apply, configuration, is_whole, location, start, talk, upstream};
 use engine::Engine;
 use model::policy::{Access, Body, Errors, Policy};
-use model::{LogFormat, LogTarget, Logs, Template, UpstreamId};
+use model::{Backend, LogFormat, LogTarget, Logs, Server, ServerName, Template, UpstreamId};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -155,4 +155,20 @@ async fn where_everything_leads_back_here_one_request_is_not_two_each_time() {
     native.drain(Duration::from_secs(5)).await;
     let requests = std::fs::read_to_string(file).expect("the log is a file").lines().count();
     assert!((6..=20).contains(&requests), "{requests} of one");
+}
+
+#[tokio::test]
+async fn a_denied_location_has_a_page_if_its_policy_has_one() {
+    let (pages, mut seen) = upstream(answer("503 Sorry", "", "page"), is_whole).await;
+    let mut configuration = configuration(&[(PAGES, vec![pages])], Policy::default());
+    let denied = Backend::Denied("its Secret is missing".to_owned());
+    let location = location("/", denied, Arc::new(errors(&[503])));
+    let name = ServerName::new("a.test");
+    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
+    configuration.servers.insert(name, Arc::new(server));
+    let native = start(&configuration).await;
+    let got = talk(&native, b"GET /a HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 503 Sorry\r\n") && got.ends_with("page"), "{got}");
+    let seen = text(seen.recv().await.expect("one request"));
+    assert!(seen.starts_with("GET / HTTP/1.0\r\nX-Code: 503\r\n"), "{seen}");
 }

@@ -16,7 +16,7 @@ use crate::certificate::{costly, nameless};
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
-use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
+use model::policy::{Access, ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,
     ServerName, Severity, UpstreamId,
@@ -67,6 +67,7 @@ pub(crate) fn server(
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
+    host.pages_of_denied(client_certificate.as_ref());
     let ciphers = host.ciphers(drafts);
     let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
     let Host { mut locations, regex, problems, .. } = host;
@@ -376,6 +377,20 @@ impl Host<'_> {
             if speaks && policy.upstream_tls == UpstreamTls::default() {
                 let policy =
                     Policy { upstream_tls: UpstreamTls::clone(tls), ..Policy::clone(policy) };
+                Arc::make_mut(location).policy = Arc::new(policy);
+            }
+        }
+    }
+
+    /// A denied location has none of its Ingress's error pages. Those of the ConfigMap count there, unless the whole
+    /// host has a page for clients without certificate (compat/behaviour.md section 17).
+    fn pages_of_denied(&mut self, clients: Option<&ClientCertificate>) {
+        let has_own = clients.is_some_and(ClientCertificate::has_error_page);
+        let pages = self.ground.policy.errors.as_ref().filter(|_| !has_own);
+        for location in &mut self.locations {
+            let is_denied = matches!(location.backend, Backend::Denied(_));
+            if is_denied && location.policy.errors.as_ref() != pages {
+                let policy = Policy { errors: pages.cloned(), ..Policy::clone(&location.policy) };
                 Arc::make_mut(location).policy = Arc::new(policy);
             }
         }

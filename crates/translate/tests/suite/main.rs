@@ -11,6 +11,7 @@ mod classes;
 mod closed;
 mod documentation;
 mod endpoints;
+mod error_pages;
 mod guards;
 mod hosts;
 mod in_force;

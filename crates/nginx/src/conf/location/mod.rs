@@ -110,6 +110,7 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     let mut at = At { scope, server, location, index, block: Block::default(), beside };
     variables(&mut at);
     if matches!(location.backend, Backend::Denied(_)) {
+        policy::errors::write(location.policy.errors.as_ref(), &mut at);
         put!(at.block, "return", 503_u16);
         return at.block;
     }

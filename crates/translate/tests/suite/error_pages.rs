@@ -1,0 +1,45 @@
+//! `custom-http-errors` of an Ingress beside that of the ConfigMap.
+
+use crate::builders::*;
+use model::PathKind;
+use model::policy::Errors;
+use translate::{Options, translate};
+
+/// Makes an Ingress ask for something that closes its paths.
+const CLOSES: [(&str, &str); 2] = [("auth-type", "basic"), ("auth-secret", "missing")];
+
+/// The error pages of a location, for what the ConfigMap and its Ingress say.
+fn errors(of_all: &[(&str, &str)], own: &[(&str, &str)]) -> Option<Errors> {
+    let mut snapshot = cluster();
+    put_config_map(&mut snapshot, config_map("demo", "settings", of_all));
+    put_service(&mut snapshot, service("demo", "pages", 80));
+    let mut ingress = simple("demo", "shop", "shop.test", "/a", "s");
+    own.iter().for_each(|(name, value)| annotate(&mut ingress, name, value));
+    put_ingress(&mut snapshot, ingress);
+    let options = Options {
+        config_map: Some(key("demo", "settings")),
+        default_backend_service: Some(key("demo", "errors")),
+        ..Options::default()
+    };
+    let configuration = translate(&snapshot, &options).configuration;
+    let location = location(&configuration, "shop.test", "/a", PathKind::Prefix);
+    location.expect("it is there").policy.errors.clone()
+}
+
+fn statuses(errors: Option<Errors>) -> Vec<u16> {
+    errors.map_or(Vec::new(), |errors| errors.statuses.into_iter().collect())
+}
+
+#[test]
+fn a_denied_location_has_the_pages_of_the_config_map_and_none_of_its_own() {
+    let own =
+        [CLOSES[0], CLOSES[1], ("custom-http-errors", "404,503"), ("default-backend", "pages")];
+    assert_eq!(errors(&[], &own), None);
+    let pages = errors(&[("custom-http-errors", "502,503")], &own).expect("those of all");
+    assert_eq!(pages.backend, None, "the default backend of the process words them");
+    assert_eq!(statuses(Some(pages)), [502, 503]);
+    // It redirects nobody to a sign-in page, either.
+    let sign_in = [CLOSES[0], CLOSES[1], ("auth-signin", "https://login.test/")];
+    assert_eq!(statuses(errors(&[("custom-http-errors", "503")], &sign_in)), [503]);
+    assert_eq!(statuses(errors(&[("custom-http-errors", "503")], &own[2..])), [404, 503]);
+}
