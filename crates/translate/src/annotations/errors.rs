@@ -29,7 +29,8 @@ static NO_INTERCEPTION: Key<bool> =
     Key::annotation("disable-proxy-intercept-errors", parse::boolean).says(
         "true or false",
         "false",
-        "With custom-http-errors: answers of the upstream pass, only those of the proxy itself are replaced.",
+        "With custom-http-errors: answers of the upstream pass, only those of the proxy itself are replaced. It has no \
+         effect where the ConfigMap has custom-http-errors, too, and not this key.",
     );
 
 static BACKEND: Key<String> = Key::annotation("default-backend", service)
@@ -72,12 +73,14 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         policy.default_backend = Some(settings.upstream(target));
     }
     let own = settings.get(&STATUSES);
-    let intercept = !settings.get_or(&NO_INTERCEPTION, false);
     let of_all = settings.get(&STATUSES_OF_ALL);
     let intercept_all = !settings.get_or(&NO_INTERCEPTION_OF_ALL, false);
+    let has_pages_of_all = of_all.as_ref().is_some_and(|of_all| !of_all.valid.is_empty())
+        && settings.scope().has_default_backend;
     let errors = match (own, of_all) {
         (Some(Statuses { valid, odd }), _) => {
             note(settings, &odd);
+            let intercept = intercepts(settings, intercept_all && has_pages_of_all);
             Errors { statuses: valid, intercept, backend: policy.default_backend.clone() }
         }
         (None, Some(Statuses { valid, odd })) if !has_own_pages(settings) => {
@@ -106,6 +109,18 @@ pub(super) fn show(errors: Option<&Errors>, instead: Option<&UpstreamId>, lines:
             .beside(&STATUSES, &[&NO_INTERCEPTION])
             .beside(&STATUSES_OF_ALL, &[&NO_INTERCEPTION_OF_ALL]);
     }
+}
+
+/// Whether answers of the upstream are replaced by the Ingress's own pages. `proxy_intercept_errors` of the whole
+/// process is never taken back for a location (compat/behaviour.md section 17).
+fn intercepts(settings: &mut Settings<'_>, of_all: bool) -> bool {
+    let passes = settings.get_or(&NO_INTERCEPTION, false);
+    if passes && of_all {
+        let message = "has no effect: the ConfigMap has custom-http-errors, with which answers of all upstreams are \
+             replaced; write disable-proxy-intercept-errors there";
+        settings.note(NO_INTERCEPTION.about.name, Severity::Warning, message.to_owned());
+    }
+    !passes || of_all
 }
 
 fn note_nobody(settings: &mut Settings<'_>) {

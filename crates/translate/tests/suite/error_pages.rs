@@ -43,3 +43,18 @@ fn a_denied_location_has_the_pages_of_the_config_map_and_none_of_its_own() {
     assert_eq!(statuses(errors(&[("custom-http-errors", "503")], &sign_in)), [503]);
     assert_eq!(statuses(errors(&[("custom-http-errors", "503")], &own[2..])), [404, 503]);
 }
+
+#[test]
+fn answers_of_upstreams_pass_only_where_the_config_map_has_no_pages_either() {
+    let own = [("custom-http-errors", "404"), ("disable-proxy-intercept-errors", "true")];
+    let intercepts = |of_all: &[(&str, &str)]| {
+        let errors = errors(of_all, &own).expect("it has pages");
+        assert_eq!(errors.statuses, [404].into());
+        errors.intercept
+    };
+    assert!(!intercepts(&[]));
+    assert!(intercepts(&[("custom-http-errors", "503")]));
+    assert!(!intercepts(&[("custom-http-errors", "700")]), "there are none");
+    let both = [("custom-http-errors", "503"), ("disable-proxy-intercept-errors", "true")];
+    assert!(!intercepts(&both));
+}
