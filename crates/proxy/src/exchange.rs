@@ -124,6 +124,8 @@ impl CountedFor {
 pub(crate) struct Visit {
     /// Whether `default-backend` stands in for the location's upstream.
     pub stands_in: bool,
+    /// Whether an error backend words the answer: what its location says about answers does not count for that.
+    pub paged: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.

@@ -45,6 +45,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
         return;
     }
     let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
+    exchange.visit.paged = true;
     // Its upstream is let go of before another one is asked.
     response.body = Body::empty();
     let (status, close) = (response.status, response.close);

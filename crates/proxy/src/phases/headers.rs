@@ -49,7 +49,9 @@ pub(super) fn filter(
             passes
         });
         rate = rate.filter(|_| !effects.is_some_and(|effects| effects.ignores(LIMIT_RATE)));
-        if let Err(error) = super::answer_rewrites::apply(exchange, &mut response.headers) {
+        if !exchange.visit.paged
+            && let Err(error) = super::answer_rewrites::apply(exchange, &mut response.headers)
+        {
             *response = super::failed::answer_error(exchange, &error);
         }
     }
@@ -88,12 +90,12 @@ pub(super) fn keep_upstreams(exchange: &mut Exchange, response: &Response) {
     }
 }
 
-/// `add-headers`, then `custom-headers`.
+/// `add-headers`, then `custom-headers`. Those of a location are not for what an error backend answers.
 fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
     let generation = &exchange.generation;
     let fill = variables::filler(exchange);
     generation.answer_headers.apply(&fill, &mut response.headers);
-    if let Some(place) = &exchange.place {
+    if let Some(place) = exchange.place.as_ref().filter(|_| !exchange.visit.paged) {
         place.spot().custom_headers.apply(&fill, &mut response.headers);
     }
 }
@@ -120,7 +122,8 @@ pub(super) fn watch(exchange: &Exchange) -> Watch {
     exchange.generation.watch.or(here)
 }
 
-/// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses.
+/// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses, and is
+/// not for what an error backend answers.
 fn authenticated(exchange: &Exchange, response: &mut Response) {
     let notes = &exchange.visit.authenticated;
     if let Some(information) = &notes.information {
@@ -129,7 +132,7 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
     for (name, value) in &notes.answer {
         response.headers.push(name, value);
     }
-    if let Some(cookies) = &notes.cookies {
+    if let Some(cookies) = notes.cookies.as_ref().filter(|_| !exchange.visit.paged) {
         let usual =
             matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
         if usual || notes.always_set_cookie {

@@ -2,8 +2,13 @@
 
 use crate::bed::{MAIN, answer, apply, configuration, is_whole, location, start, talk, upstream};
 use engine::Engine;
-use model::policy::{Access, Body, Errors, Policy};
-use model::{Backend, LogFormat, LogTarget, Logs, Server, ServerName, Template, UpstreamId};
+use model::policy::{
+    Access, AnswerRewrites, AuthExternal, Body, CustomHeaders, Errors, Policy, Replaced,
+    Replacement,
+};
+use model::{
+    Backend, LogFormat, LogTarget, Logs, Server, ServerName, SetHeader, Template, UpstreamId, Url,
+};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -171,4 +176,58 @@ async fn a_denied_location_has_a_page_if_its_policy_has_one() {
     assert!(got.starts_with("HTTP/1.1 503 Sorry\r\n") && got.ends_with("page"), "{got}");
     let seen = text(seen.recv().await.expect("one request"));
     assert!(seen.starts_with("GET / HTTP/1.0\r\nX-Code: 503\r\n"), "{seen}");
+}
+
+/// What a location may say about answers: a field, its upstream's paths in cookies, and the authenticator's cookies.
+fn talkative(errors: Policy, authenticator: UpstreamId) -> Policy {
+    let template = |text: &str| Template::parse(text).expect("no variables");
+    let field = SetHeader { name: "X-Custom".to_owned(), value: template("yes").into() };
+    let to_front =
+        Replacement { from: Replaced::Text(template("/old")), to: template("/new").into() };
+    let url = Url {
+        secure: false,
+        authority: template("auth").into(),
+        target: Template::default().into(),
+        upstream: Some(authenticator),
+    };
+    let asked = AuthExternal {
+        url,
+        method: None,
+        sign_in: None,
+        response_headers: Vec::new(),
+        request_headers: Vec::new(),
+        request_redirect: None,
+        always_set_cookie: true,
+        cache: None,
+        snippet: None,
+    };
+    Policy {
+        custom_headers: CustomHeaders([field].into()),
+        answer_rewrites: AnswerRewrites {
+            cookie_path: Some(to_front),
+            ..AnswerRewrites::default()
+        },
+        auth_external: Some(asked.into()),
+        ..errors
+    }
+}
+
+#[tokio::test]
+async fn what_a_location_says_about_answers_is_not_for_the_error_backends() {
+    let cookie = "Set-Cookie: a=b; Path=/old\r\n";
+    let (auth, _auth) = upstream(answer("200 OK", "Set-Cookie: seen=1\r\n", ""), is_whole).await;
+    let (pages, _pages) = upstream(answer("200 OK", cookie, "page"), is_whole).await;
+    for (status, paged) in [("404 Not Found", true), ("202 Accepted", false)] {
+        let (main, _main) = upstream(answer(status, cookie, "main"), is_whole).await;
+        let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages]), ("auth", vec![auth])];
+        let policy = talkative(errors(&[404]), UpstreamId::new("auth"));
+        let native = start(&configuration(&upstreams, policy)).await;
+        let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+        let got = talk(&native, request).await;
+        assert!(got.ends_with(if paged { "page" } else { "main" }), "{got}");
+        assert_eq!(got.contains("a=b; Path=/old\r\n"), paged, "{got}");
+        for of_location in ["X-Custom: yes", "seen=1", "Path=/new"] {
+            assert_eq!(got.contains(of_location), !paged, "{of_location} in {got}");
+        }
+    }
 }
