@@ -113,7 +113,7 @@ fn upstream(exchange: &Exchange) -> Option<String> {
     let spot = exchange.place.as_ref()?.spot();
     let group = match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => Some(&canary.group),
-        None if exchange.visit.stands_in => spot.stand_in.as_ref(),
+        None if exchange.visit.stands_in => spot.stand_in.as_ref().map(|it| &it.group),
         None => exchange.visit.named.as_ref().or(spot.group.as_ref()),
     };
     group.map(|group| group.id.as_str().to_owned())

@@ -152,7 +152,8 @@ async fn follow(
     let nameless = exchange.place.iter().flat_map(|place| {
         let spot = place.spot();
         let canary = spot.canary.as_deref().map(|canary| &canary.group);
-        spot.group.iter().chain(canary).chain(&spot.stand_in).chain(&spot.mirrors)
+        let stand_in = spot.stand_in.as_deref().map(|stand_in| &stand_in.group);
+        spot.group.iter().chain(canary).chain(stand_in).chain(&spot.mirrors)
     });
     let nameless = nameless.chain(&exchange.visit.named).cloned();
     let upstreams = &exchange.generation.configuration.upstreams;

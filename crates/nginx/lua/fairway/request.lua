@@ -98,21 +98,17 @@ function request.enter()
   end
   local main = upstreams.get(name)
   local route = main and main.routes[var.fairway_route]
-  local chosen
-  if main and not main:is_empty() then
-    local other, policy = alternative(route, main)
-    if other then
-      var.proxy_alternative_upstream_name = other.name
-    end
-    chosen = { upstream = other or main, policy = policy or route }
-  else
-    chosen = { upstream = stand_in(var, route) }
+  if not main or main:is_empty() then
+    main = stand_in(var, route)
   end
-  if not chosen.upstream then
+  if not main then
     return ngx.exit(503)
   end
-  chosen.tried = {}
-  ngx.ctx.fairway = chosen
+  local other, policy = alternative(route, main)
+  if other then
+    var.proxy_alternative_upstream_name = other.name
+  end
+  ngx.ctx.fairway = { upstream = other or main, policy = policy or route, tried = {} }
 end
 
 -- What is asked beside a request (external authentication, mirrors) is nothing that an X-Accel-Redirect leads to.

@@ -8,7 +8,7 @@ mod shared;
 use crate::answer::Watch;
 use crate::authenticator::Tag;
 use crate::crowds::Crowd;
-use crate::generation::{Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
+use crate::generation::{Doors, ErrorPages, Generation, Routed, Site, Spot, StandIn, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
@@ -321,7 +321,8 @@ impl Compiler {
             let groups = ids.map(|id| self::group(groups, id)).collect();
             Box::new(ErrorPages { errors: errors.clone(), groups })
         });
-        let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
+        let stand_in = policy.default_backend.as_ref();
+        let stand_in = stand_in.map(|id| StandIn::new(&policy.balance, self::group(groups, id)));
         let told = if policy.route.is_some() { Told::of_route } else { Told::new };
         let cors = policy.cors.as_ref().map(|cors| self.told.get(cors, told));
         let mirrors = policy.route.iter().flat_map(|filters| &filters.mirrors);

@@ -1,8 +1,8 @@
-//! Who answers in place of errors, found once for a generation.
+//! Who answers in place of errors, and of nobody, found once for a generation.
 
-use model::policy::Errors;
+use model::policy::{Balance, Errors};
 use std::sync::Arc;
-use upstream::Group;
+use upstream::{Group, Rule};
 
 /// Who answers in place of errors.
 #[derive(Debug)]
@@ -11,4 +11,20 @@ pub struct ErrorPages {
     pub errors: Errors,
     /// Who is asked: the first of them who has endpoints.
     pub groups: Vec<Arc<Group>>,
+}
+
+/// Who stands in for the upstream of a location while that has no endpoints.
+#[derive(Debug)]
+pub struct StandIn {
+    /// Its endpoints.
+    pub group: Arc<Group>,
+    /// Which of them is next, as the location says for its upstream; none: they take turns.
+    pub rule: Option<Box<Rule>>,
+}
+
+impl StandIn {
+    /// Who stands in, for a location that balances like this.
+    pub(crate) fn new(balance: &Balance, group: Arc<Group>) -> Box<Self> {
+        Box::new(Self { rule: Rule::compile(balance, &group), group })
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) mod routed;
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
 pub(crate) use doors::{Carried, Onward};
-pub(crate) use error_pages::ErrorPages;
+pub(crate) use error_pages::{ErrorPages, StandIn};
 pub(crate) use routed::{Asked, Routed};
 
 use crate::answer::Watch;
@@ -139,7 +139,7 @@ pub struct Spot {
     /// Who answers in place of errors.
     pub errors: Option<Box<ErrorPages>>,
     /// Who stands in while its upstream has no endpoints.
-    pub stand_in: Option<Arc<Group>>,
+    pub stand_in: Option<Box<StandIn>>,
     /// Where copies of requests go.
     pub mirror: Option<Box<Copies>>,
     /// Who gets copies that filters of a route ask for, in their order; nearly always nobody.

@@ -18,9 +18,7 @@ use wire::{Response, since_epoch};
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.visit.stands_in) else {
-        return Ok(());
-    };
+    let Some(canary) = spot.canary.as_deref() else { return Ok(()) };
     // A canary without endpoints takes nothing.
     if canary.group.is_empty() {
         return Ok(());
@@ -44,7 +42,7 @@ pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
 
 /// The side that the client's session is with.
 pub(crate) fn of_session(exchange: &Exchange, spot: &Spot, canary: &Alternative) -> Option<Side> {
-    let main = spot.rule.as_ref()?.session.as_ref()?;
+    let main = rule_of_main(exchange, spot)?.session.as_ref()?;
     let value = sessions::cookie(&exchange.request.headers, &main.affinity.name)?;
     let key = Cookie::read(&value)?.upstream?;
     let shared = canary.rule.as_ref().and_then(|rule| rule.session.as_ref());
@@ -90,12 +88,23 @@ fn chosen<'a>(
 ) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
     match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => (Some(&canary.group), canary.rule.as_deref()),
-        None if exchange.visit.stands_in => (spot.stand_in.as_ref(), None),
+        None if exchange.visit.stands_in => {
+            (spot.stand_in.as_ref().map(|it| &it.group), rule_of_main(exchange, spot))
+        }
         None => match exchange.visit.named.as_ref() {
             None => (spot.group.as_ref(), spot.rule.as_deref()),
             named => (named, None),
         },
     }
+}
+
+/// How the endpoints of the main side are, or of who stands in for it: the latter is the same backend with other
+/// endpoints (ingress-nginx: controller.go, getBackendServers).
+fn rule_of_main<'a>(exchange: &Exchange, spot: &'a Spot) -> Option<&'a Rule> {
+    if exchange.visit.stands_in {
+        return spot.stand_in.as_deref()?.rule.as_deref();
+    }
+    spot.rule.as_deref()
 }
 
 /// The upstream of the location, or the one that a snippet names in its place.

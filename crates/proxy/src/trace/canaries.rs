@@ -10,9 +10,6 @@ use upstream::Alternative;
 
 /// Each rule that did not decide, up to the one that did.
 pub(super) fn why(exchange: &Exchange, spot: &Spot, canary: &Alternative) -> String {
-    if exchange.visit.stands_in {
-        return "default-backend stands in for both".to_owned();
-    }
     if canary.group.is_empty() {
         return "the canary has no endpoints".to_owned();
     }

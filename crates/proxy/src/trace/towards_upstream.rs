@@ -48,11 +48,11 @@ fn endpoints(story: &mut Story<'_>) {
     let spot = exchange.spot();
     let group = match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => Some(&canary.group),
-        None if exchange.visit.stands_in => spot.stand_in.as_ref(),
+        None if exchange.visit.stands_in => spot.stand_in.as_ref().map(|it| &it.group),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };
-    if exchange.visit.stands_in {
+    if exchange.visit.stands_in && !exchange.visit.canary {
         let outcome = format!("{} stands in: the backend has no endpoints", group.id);
         story.say("default-backend", outcome);
     }

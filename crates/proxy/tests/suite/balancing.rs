@@ -230,3 +230,38 @@ async fn the_log_names_the_canary_beside_the_upstream() {
     let lines = std::fs::read_to_string(&path).expect("the log is a file");
     assert_eq!(lines, "demo-echo-80 [demo-new-80]\ndemo-echo-80 []\n");
 }
+
+#[tokio::test]
+async fn who_stands_in_is_chosen_as_the_upstream_would_be_beside_its_canary() {
+    const SORRY: &str = "custom-default-backend-demo-sorry";
+    let sorry =
+        vec![upstream("a", 200, Duration::ZERO).await, upstream("b", 200, Duration::ZERO).await];
+    let new = upstream("new", 200, Duration::ZERO).await;
+    let key = Template::parse("$request_uri").expect("a known variable");
+    let sticky = by(Algorithm::RoundRobin, Some(affinity(AffinityMode::Persistent)));
+    for policy in [sticky, by(Algorithm::Hash(key), None)] {
+        let has_cookie = policy.balance.affinity.is_some();
+        let policy = Policy { default_backend: Some(UpstreamId::new(SORRY)), ..policy };
+        let upstreams = [(bed::MAIN, vec![]), (SORRY, sorry.clone()), (CANARY, vec![new])];
+        let mut configuration = bed::configuration(&upstreams, policy.clone());
+        let rules = CanaryRules { cookie: Some("c".to_owned()), ..CanaryRules::default() };
+        put_beside(&mut configuration, rules, policy.balance);
+        let native = bed::start(&configuration).await;
+        for number in 0..10 {
+            let target = format!("/{number}");
+            let first = get(&native, &target, "").await;
+            assert!(["a", "b"].contains(&who(&first)), "{first}");
+            let told = cookies(&first).first().map(|line| line.split(';').next().expect("a part"));
+            assert_eq!(told.is_some(), has_cookie, "{first}");
+            let told = told.unwrap_or_default();
+            assert!(!has_cookie || told.contains(&upstream_key(SORRY)), "{told}");
+            let cookie = format!("c=always; s={told}");
+            let again = get(&native, &target, &cookie.replace("always", "never")).await;
+            assert_eq!((who(&again), cookies(&again)), (who(&first), vec![]));
+            // Whoever has a session stays with it.
+            let asked = get(&native, &target, &cookie).await;
+            assert_eq!(who(&asked), if has_cookie { who(&first) } else { "new" });
+        }
+        assert_eq!(who(&get(&native, "/", "c=always").await), "new");
+    }
+}

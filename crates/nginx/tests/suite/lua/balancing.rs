@@ -249,6 +249,29 @@ async fn somebody_stands_in_while_nobody_is_there() {
 }
 
 #[tokio::test]
+async fn who_stands_in_is_chosen_as_the_upstream_would_be_beside_its_canary() {
+    let nginx = Nginx::start().await;
+    let route = format!(
+        r#"{{"stand-in":"demo-sorry-80",{},"alternative":{{"backend":"demo-new-80","trafficShapingPolicy":{{
+            "weight":0,"header":"x_canary"}}}}}}"#,
+        session("persistent", "")
+    );
+    let other = |name: &str, hosts: &[u8]| {
+        format!(r#"{{"name":"demo-{name}-80","endpoints":{}}}"#, endpoints(hosts))
+    };
+    let (sorry, new) = (other("sorry", &[7, 8]), other("new", &[9]));
+    nginx.push(&format!("[{},{sorry},{new}]", cart(&[], &route)));
+    let first = nginx.get("/", "");
+    let told = cookie(&first).expect("a session of who stands in");
+    for _ in 0..4 {
+        assert_eq!(nginx.get("/", &format!("Cookie: {told}\r\n")).body, first.body);
+    }
+    let answer = nginx.get("/", "X-Canary: always\r\n");
+    assert_eq!(answer.body, "127.0.0.9");
+    assert_eq!(answer.all("X-Upstream"), ["demo-sorry-80 demo-new-80"]);
+}
+
+#[tokio::test]
 async fn slow_endpoints_get_fewer_requests() {
     let nginx = Nginx::start().await;
     nginx.push(&format!("[{}]", cart(&[2, 3, 50], r#"{"load-balance":"ewma"}"#)));

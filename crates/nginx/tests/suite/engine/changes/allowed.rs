@@ -117,9 +117,12 @@ fn choice(
     let now = now.and_then(|server| location_of(server, |path| path == location.path));
     let same = |now: &&Arc<Location>| now.backend == location.backend && !is_broken(now);
     let route: &Location = now.filter(same).map_or(location, |now| now);
-    let main = usable(id);
+    let mut main = usable(id);
     if main.is_empty() {
-        return route.policy.default_backend.as_ref().map(usable).unwrap_or_default();
+        main = route.policy.default_backend.as_ref().map(usable).unwrap_or_default();
+    }
+    if main.is_empty() {
+        return main;
     }
     let canary = route.canary.as_ref().map(|canary| (canary, usable(&canary.upstream)));
     match canary.filter(|(_, endpoints)| !endpoints.is_empty()) {
