@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use testkit::case::{self, Case, References};
 use testkit::certificates::Certificates;
-use testkit::exchange::Step;
+use testkit::exchange::{Seen, Step};
 use testkit::fixtures::{self, NAMESPACE, Places};
 use testkit::manifests::Manifests;
 
@@ -102,9 +102,16 @@ fn reached(case: &Case, hosts: &BTreeSet<String>) -> Option<bool> {
     let is_service = |name: &String| name.parse::<u16>().is_err();
     let reached = |step: &&Step| {
         let counts = step.outcome.counts.as_ref();
-        step.outcome.seen.is_some() || counts.is_some_and(|counts| counts.keys().any(is_service))
+        step.outcome.seen.as_ref().is_some_and(|seen| !is_page(seen))
+            || counts.is_some_and(|counts| counts.keys().any(is_service))
     };
     (!asked.is_empty()).then(|| asked.iter().any(reached))
+}
+
+/// Whether an error backend was asked to word a refusal: the ConfigMap's pages count where an Ingress is refused, too.
+fn is_page(seen: &Seen) -> bool {
+    let tells = |(name, value): &(String, String)| name == "X-Code" && value == "503";
+    seen.protocol == "HTTP/1.0" && seen.headers.iter().flatten().any(tells)
 }
 
 fn host_of(step: &Step) -> Option<String> {
