@@ -2,7 +2,7 @@
 
 use crate::helm::render;
 use crate::{read, root};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -135,7 +135,13 @@ fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_th
         eventually("an answer on port 80", PATIENCE, async || answer(80, "/").await)
             .await
             .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
-        ensure!(answer(80, "/").await? == 404 && answer(10254, "/healthz").await? == 200);
+        // Traffic is answered a moment before that is said.
+        eventually("it is ready", PATIENCE, async || match answer(10254, "/healthz").await? {
+            200 => Ok(()),
+            other => bail!("{other}"),
+        })
+        .await?;
+        ensure!(answer(80, "/").await? == 404);
         ensure!(answer(80, "/healthz").await? == 200, "the probes of the chart's default backend");
         ensure!(status(place, "CapEff")? == LOW_PORTS && status(place, "CapPrm")? == LOW_PORTS);
         ensure!(

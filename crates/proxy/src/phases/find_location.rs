@@ -104,8 +104,13 @@ pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
 fn is_closer(exchange: &Exchange, site: &Site, found: &Found) -> bool {
     let Found::Location { index } = *found else { return false };
     let Location { path, kind, .. } = &*site.spots[index].location;
-    let is_it = *kind == PathKind::Exact && path.as_bytes() == &*exchange.path;
-    !site.server.regex && (is_it || path.len() > exchange.worker.listen.health_path.len())
+    !site.server.regex && says_more(exchange, *kind, path, &exchange.path)
+}
+
+/// Whether a path that a request has says more of it than the path of load balancers.
+pub(super) fn says_more(exchange: &Exchange, kind: PathKind, path: &str, asked: &[u8]) -> bool {
+    let is_it = kind == PathKind::Exact && path.as_bytes() == asked;
+    is_it || path.len() > exchange.worker.listen.health_path.len()
 }
 
 /// Who answers to the host.

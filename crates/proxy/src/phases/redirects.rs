@@ -9,7 +9,6 @@ use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::TlsRedirect;
-use model::{Location, PathKind};
 use wire::Response;
 
 /// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
@@ -67,7 +66,7 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
         return Ok(());
     }
     let global = exchange.generation.global();
-    if global.no_tls_redirect.iter().any(|prefix| is_below(exchange, location, prefix)) {
+    if global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix)) {
         return Ok(());
     }
     if !always && !exchange.generation.certificates.has(&exchange.host) {
@@ -76,15 +75,6 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     let port = with_port.then_some(exchange.worker.listen.https_port);
     let location = target(exchange, port, preserve_trailing_slash);
     Err(Response::redirect(proxy_status(exchange), location).into())
-}
-
-/// Whether a location is one of those below a prefix. One without a slash at its end is two (compat/behaviour.md
-/// section 5): itself, and what is below the slash.
-fn is_below(exchange: &Exchange, location: &Location, prefix: &str) -> bool {
-    let is_two = || location.kind == PathKind::Prefix && !location.whole;
-    let is_slash = || prefix.strip_suffix('/').is_some_and(|prefix| prefix == location.path);
-    location.path.starts_with(prefix)
-        || (is_slash() && is_two() && &*exchange.path != location.path.as_bytes())
 }
 
 /// `http-redirect-code`.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Asked, Routed, Site};
 use http::StatusCode;
-use model::{Rule, Share};
+use model::{Rule, RuleMatch, Share};
 use route::path::Canonical;
 use route::{Found, Rank};
 use std::net::SocketAddr;
@@ -38,7 +38,11 @@ pub(super) fn choose(
     let hosts = routes.find(&exchange.host);
     let chosen = first(exchange, hosts, canonical, may_have)?;
     let Some((routed, rule)) = chosen else { return Ok(None) };
-    if routed.host.name.as_str() == "_" && find_location::is_health(exchange, &canonical.path) {
+    let RuleMatch { kind, path, pattern, .. } = &*rule.matches;
+    if routed.host.name.as_str() == "_"
+        && find_location::is_health(exchange, &canonical.path)
+        && (pattern.is_some() || !find_location::says_more(exchange, *kind, path, &canonical.path))
+    {
         return Ok(None);
     }
     let index = share(exchange, &routed.site, &rule.shares);
