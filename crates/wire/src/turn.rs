@@ -80,7 +80,6 @@ impl Turn {
         loop {
             // What yields goes on when the event loop has looked what came, and not before.
             yield_now().await;
-            self.number.fetch_add(1, Ordering::Relaxed);
             let mut waiting = self.waiting();
             let asked = waiting.len().min(ASKED);
             let asked: Vec<Waker> = waiting.drain(..asked).collect();
@@ -89,6 +88,7 @@ impl Turn {
                 return;
             }
             drop(waiting);
+            self.number.fetch_add(1, Ordering::Relaxed);
             asked.into_iter().for_each(Waker::wake);
         }
     }

@@ -104,7 +104,10 @@ pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
 fn is_closer(exchange: &Exchange, site: &Site, found: &Found) -> bool {
     let Found::Location { index } = *found else { return false };
     let Location { path, kind, .. } = &*site.spots[index].location;
-    !site.server.regex && says_more(exchange, *kind, path, &exchange.path)
+    // A prefix without a slash at its end is the path itself and what is below the slash.
+    let is_two = *kind == PathKind::Prefix && !path.ends_with('/');
+    let is_health = is_two && path.len() == exchange.worker.listen.health_path.len();
+    !site.server.regex && (is_health || says_more(exchange, *kind, path, &exchange.path))
 }
 
 /// Whether a path that a request has says more of it than the path of load balancers.

@@ -8,7 +8,7 @@ pub(super) const AREA: Area = Area { name: "authentication", keys: &[&NOBODY], a
 static NOBODY: Key<Vec<String>> = Key::config_map("no-auth-locations", parse::list).says(
     "path prefixes, comma separated",
     "/.well-known/acme-challenge",
-    "Paths of Ingresses, as they are written there, that ask for neither password nor authenticator.",
+    "Paths of Ingresses that ask for neither password nor authenticator; Prefix /p is /p and /p/. An empty value means none.",
 );
 
 /// Prefixes of the paths that are open; an empty value means none.

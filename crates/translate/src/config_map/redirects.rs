@@ -15,7 +15,7 @@ static STATUS: Key<u16> = Key::config_map("http-redirect-code", status).says(
 static NEVER: Key<Vec<String>> = Key::config_map("no-tls-redirect-locations", parse::list).says(
     "path prefixes, comma separated",
     "/.well-known/acme-challenge",
-    "Paths of Ingresses that are never redirected to HTTPS. On a host that requires client certificates those of Ingresses \
+    "Paths of Ingresses that are never redirected to HTTPS; Prefix /p is /p and /p/. An empty value means none. On a host that requires client certificates those of Ingresses \
      without auth-tls-secret stay open on plain HTTP, so that its own certificate can be renewed.",
 );
 static RELATIVE: Key<bool> = Key::config_map("relative-redirects", parse::boolean).says(

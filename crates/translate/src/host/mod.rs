@@ -1,6 +1,7 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
 mod canary;
+mod halves;
 mod owners;
 mod passthrough;
 mod snippets;
@@ -68,6 +69,7 @@ pub(crate) fn server(
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
     host.pages_of_denied(client_certificate.as_ref());
+    host.cut();
     let ciphers = host.ciphers(drafts);
     let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
     let Host { mut locations, regex, problems, .. } = host;

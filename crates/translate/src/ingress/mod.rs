@@ -27,7 +27,6 @@ use model::{
     ServiceRef, Severity, Template, UpstreamId,
 };
 use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -189,7 +188,6 @@ impl Draft {
         let reader = Reader {
             inspects: suspicious.is_some(),
             open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
-            in_clear: &ground.global.no_tls_redirect,
             denied: suspicious.or(verdict.rejected()).or(verdict.denied).or(by_config_map),
             // Whoever asks for nothing shares what counts for all.
             policy: if policy == *ground.policy { ground.policy.clone() } else { Arc::new(policy) },
@@ -279,8 +277,6 @@ struct Reader<'a> {
     policy: Arc<Policy>,
     /// Prefixes of paths that nobody authenticates for, and the policy of those.
     open: (&'a [String], Arc<Policy>),
-    /// Prefixes of paths that are never redirected to HTTPS.
-    in_clear: &'a [String],
     rewriting: Rewriting,
     role: Role,
     denied: Option<String>,
@@ -406,30 +402,11 @@ impl Reader<'_> {
                 wrong(field(), message.to_owned());
                 continue;
             };
-            for half in self.halves(path) {
-                let (route, closed) = self.bounded(&half, leads, index, budget);
-                routes.extend(route);
-                closed.into_iter().for_each(|message| wrong(field(), message));
-            }
+            let (route, closed) = self.bounded(path, leads, index, budget);
+            routes.extend(route);
+            closed.into_iter().for_each(|message| wrong(field(), message));
         }
         routes.shrink_to_fit();
-    }
-
-    /// A prefix without a slash at its end is two places (compat/behaviour.md section 5). They are apart where a list
-    /// of the ConfigMap has what is below the slash, and not the path itself.
-    fn halves<'a>(&self, path: &'a IngressPath) -> Vec<Cow<'a, IngressPath>> {
-        let below = format!("{}/", path.path);
-        let has = |list: &[String], path: &str| list.iter().any(|prefix| path.starts_with(prefix));
-        let is_cut = |list: &[String]| has(list, &below) && !has(list, &path.path);
-        let is_prefix = path_kind(path) == PathKind::Prefix && !path.path.is_empty();
-        let is_two = is_prefix
-            && (is_cut(self.open.0) || is_cut(self.in_clear))
-            && !self.rewriting.of_path(&path.path, PathKind::Prefix).whole;
-        if !is_two {
-            return vec![Cow::Borrowed(path)];
-        }
-        let itself = IngressPath { kind: PathType::Exact, ..path.clone() };
-        vec![Cow::Owned(itself), Cow::Owned(IngressPath { path: below, ..path.clone() })]
     }
 
     /// The route of a path of a rule, and what its owner is told if it is closed for want of memory.

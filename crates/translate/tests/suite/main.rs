@@ -13,6 +13,7 @@ mod documentation;
 mod endpoints;
 mod error_pages;
 mod guards;
+mod halves;
 mod hosts;
 mod in_force;
 mod incremental;

@@ -74,8 +74,11 @@ pub(super) fn plain(kind: Kind, message: String) -> String {
 
 /// A message in words of its own, which may have a value in it.
 fn without_value(kind: Kind, message: String) -> String {
-    let told = message.split_once(": invalid ").filter(|_| kind == Kind::Secret);
-    told.map(|(at, _)| format!("{at} has a value that it may not have")).unwrap_or(message)
+    if kind != Kind::Secret || message.starts_with("missing field") {
+        return message;
+    }
+    let at = message.split_once(": invalid ").map_or("something in it", |(at, _)| at);
+    format!("{at} has a value that it may not have")
 }
 
 /// Whether it is what an object of Kubernetes is called, such as ObjectMeta or `struct ObjectMeta`.
