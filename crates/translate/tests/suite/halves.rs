@@ -13,7 +13,7 @@ fn locations(list: (&str, &str), paths: &[(&str, PathType, &str)]) -> Vec<Arc<Lo
     put_secret(&mut snapshot, secret("demo", "password", &[("auth", "me:$apr1$x$y")]));
     let mut ingress = simple("demo", "shop", "shop.test", "/", "s");
     let to = |service: &str| backend(service, Some(PortRef::Number(80)));
-    let paths = paths.iter().map(|(at, kind, service)| path(at, kind.clone(), to(service)));
+    let paths = paths.iter().map(|(at, kind, service)| path(at, *kind, to(service)));
     ingress.rules = vec![rule(Some("shop.test"), Some(paths.collect()))];
     annotate(&mut ingress, "auth-type", "basic");
     annotate(&mut ingress, "auth-secret", "password");
