@@ -12,8 +12,8 @@ fn cuts(list: &[String], path: &str) -> bool {
 }
 
 impl Host<'_> {
-    /// A prefix without a slash at its end is two places (compat/behaviour.md section 5). They become two locations where
-    /// a list has one of them. The path itself is somebody else's where an Exact one is written.
+    /// A prefix without a slash at its end is two places (compat/behaviour.md section 5). They become two locations
+    /// where a list has one of them. The path itself is somebody else's where an Exact one is written.
     pub(super) fn cut(&mut self) {
         let open = &self.ground.permissions.open_paths;
         let in_clear = &self.ground.global.no_tls_redirect;
