@@ -1,9 +1,9 @@
 //! Passwords and authenticators over real sockets: digest from challenge to answer, slow hashes beside other requests.
 
-use crate::bed::{answering, put_host, put_upstream, start, talk};
+use crate::bed::{self, answering, put_host, put_upstream, start, talk};
 use md5::{Digest, Md5};
-use model::policy::{AuthBasic, AuthExternal, AuthScheme, Password, Policy, Users};
-use model::{Configuration, Template, Url};
+use model::policy::{AuthBasic, AuthScheme, Password, Policy, Users};
+use model::{Configuration, Template};
 use proxy::Native;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -104,22 +104,8 @@ async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
     let mut configuration = Configuration::default();
     let id = put_upstream(&mut configuration, "echo", vec![address]);
     for (name, endpoint) in [("gone.test", nobody), ("nonsense.test", nonsense)] {
-        let authenticator = AuthExternal {
-            url: Url {
-                secure: false,
-                authority: Template::parse("auth").expect("no variables").into(),
-                target: Template::default().into(),
-                upstream: Some(put_upstream(&mut configuration, name, vec![endpoint])),
-            },
-            method: None,
-            sign_in: None,
-            response_headers: Vec::new(),
-            request_headers: Vec::new(),
-            request_redirect: None,
-            always_set_cookie: false,
-            cache: None,
-            snippet: None,
-        };
+        let upstream = put_upstream(&mut configuration, name, vec![endpoint]);
+        let authenticator = bed::authenticator("auth", Template::default(), upstream);
         let policy = Policy { auth_external: Some(authenticator.into()), ..Policy::default() };
         put_host(&mut configuration, name, &id, policy);
     }

@@ -1,10 +1,10 @@
 //! What tests of the engine need: a Configuration with one host, an engine, upstreams and a client over real sockets.
 
 use engine::Engine;
-use model::policy::Policy;
+use model::policy::{AuthExternal, Policy};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Outside, PathKind, Server,
-    ServerName, Upstream, UpstreamId,
+    ServerName, Template, Upstream, UpstreamId, Url,
 };
 use proxy::{Listen, Native, Options};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -80,6 +80,22 @@ pub(crate) fn location(path: &str, backend: Backend, policy: Arc<Policy>) -> Loc
 }
 
 /// An engine of one thread that serves a Configuration.
+/// An authenticator of this host behind an upstream, asked for this target: it says no more than who may pass.
+pub(crate) fn authenticator(host: &str, target: Template, upstream: UpstreamId) -> AuthExternal {
+    let authority = Template::parse(host).expect("no variables").into();
+    AuthExternal {
+        url: Url { secure: false, authority, target: target.into(), upstream: Some(upstream) },
+        method: None,
+        sign_in: None,
+        response_headers: Vec::new(),
+        request_headers: Vec::new(),
+        request_redirect: None,
+        always_set_cookie: false,
+        cache: None,
+        snippet: None,
+    }
+}
+
 pub(crate) async fn start(configuration: &Configuration) -> Arc<Native> {
     let native = Arc::new(idle(vec![Ipv4Addr::LOCALHOST.into()]));
     apply(&native, &Configuration::default(), configuration).await;

@@ -1,11 +1,11 @@
 //! What settings of snippets do to requests and answers, over real sockets.
 
 use crate::bed::{
-    MAIN, answering, configuration, put_host, put_upstream, read_until, start, talk, upstream,
+    self, MAIN, answering, configuration, put_host, put_upstream, read_until, start, talk, upstream,
 };
 use model::policy::{AuthBasic, AuthExternal, AuthScheme, Password, Policy, Users};
 use model::snippet::GlobalScope;
-use model::{Configuration, Global, Template, Url};
+use model::{Configuration, Global, Template};
 use proxy::Native;
 use snippet::{Context, Names, Snippet};
 use std::net::SocketAddr;
@@ -155,7 +155,7 @@ async fn limits_count_by_key_and_survive_a_change() {
     }
     let mut next = configuration.clone();
     put_host(&mut next, "b.test", &model::UpstreamId::new(MAIN), policy);
-    crate::bed::apply(&native, &configuration, &next).await;
+    bed::apply(&native, &configuration, &next).await;
     assert_eq!(status(&get(&native, "/", "X-Key: me\r\n").await), "429");
 }
 
@@ -171,7 +171,7 @@ async fn a_place_is_held_until_the_answer_is_at_its_end() {
     configuration.global =
         Arc::new(Global { http_snippet: Some(Arc::new(http)), ..Global::default() });
     let native = start(&configuration).await;
-    let mut first = crate::bed::connect(&native).await;
+    let mut first = bed::connect(&native).await;
     first.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\nX-Key: me\r\n\r\n").await.expect("sent");
     let (mut upstream, _) = listener.accept().await.expect("the upstream is asked");
     upstream.write_all(answer).await.expect("half of an answer");
@@ -210,22 +210,10 @@ async fn real_addresses_rules_and_methods_that_are_excepted() {
 
 fn authenticator(configuration: &mut Configuration, at: SocketAddr, text: &str) -> AuthExternal {
     let scope = snippet::understand(Context::Auth, text).expect("the test writes a snippet").scope;
-    AuthExternal {
-        url: Url {
-            secure: false,
-            authority: Template::parse("auth").expect("no variables").into(),
-            target: Template::parse("/auth").expect("no variables").into(),
-            upstream: Some(put_upstream(configuration, "auth", vec![at])),
-        },
-        method: None,
-        sign_in: None,
-        response_headers: Vec::new(),
-        request_headers: Vec::new(),
-        request_redirect: None,
-        always_set_cookie: false,
-        cache: None,
-        snippet: Some(Arc::new(scope)),
-    }
+    let target = Template::parse("/auth").expect("no variables");
+    let upstream = put_upstream(configuration, "auth", vec![at]);
+    let snippet = Some(Arc::new(scope));
+    AuthExternal { snippet, ..bed::authenticator("auth", target, upstream) }
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! Error backends and stand-ins behind the engine, over real sockets.
 
-use crate::bed::{MAIN, answer, apply, configuration, is_whole, location, start, talk, upstream};
+use crate::bed::{
+    self, MAIN, answer, apply, configuration, is_whole, location, start, talk, upstream,
+};
 use engine::Engine;
 use model::policy::{
     Access, AnswerRewrites, AuthExternal, Body, CustomHeaders, Errors, Policy, Replaced,
     Replacement,
 };
 use model::{
-    Backend, LogFormat, LogTarget, Logs, Server, ServerName, SetHeader, Template, UpstreamId, Url,
+    Backend, LogFormat, LogTarget, Logs, Server, ServerName, SetHeader, Template, UpstreamId,
 };
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -184,23 +186,8 @@ fn talkative(errors: Policy, authenticator: UpstreamId) -> Policy {
     let field = SetHeader { name: "X-Custom".to_owned(), value: template("yes").into() };
     let to_front =
         Replacement { from: Replaced::Text(template("/old")), to: template("/new").into() };
-    let url = Url {
-        secure: false,
-        authority: template("auth").into(),
-        target: Template::default().into(),
-        upstream: Some(authenticator),
-    };
-    let asked = AuthExternal {
-        url,
-        method: None,
-        sign_in: None,
-        response_headers: Vec::new(),
-        request_headers: Vec::new(),
-        request_redirect: None,
-        always_set_cookie: true,
-        cache: None,
-        snippet: None,
-    };
+    let asked = bed::authenticator("auth", Template::default(), authenticator);
+    let asked = AuthExternal { always_set_cookie: true, ..asked };
     Policy {
         custom_headers: CustomHeaders([field].into()),
         answer_rewrites: AnswerRewrites {

@@ -1,7 +1,7 @@
 //! Copies of requests behind the engine, and requests that come back to it, over real sockets.
 
-use crate::bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
-use model::policy::{AuthExternal, Body, Errors, Mirror, Policy, Protocol};
+use crate::bed::{self, MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
+use model::policy::{Body, Errors, Mirror, Policy, Protocol};
 use model::{Template, UpstreamId, Url};
 use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -213,24 +213,8 @@ async fn a_request_that_goes_round_through_somebody_else_ends_as_well() {
 
 #[tokio::test]
 async fn an_authenticator_that_leads_back_through_somebody_else_ends_as_well() {
-    let template = |text| Template::parse(text).expect("known variables");
-    let url = Url {
-        secure: false,
-        authority: template("a.test").into(),
-        target: template("/auth").into(),
-        upstream: Some(UpstreamId::new(COPY)),
-    };
-    let asked = AuthExternal {
-        url,
-        method: None,
-        sign_in: None,
-        response_headers: Vec::new(),
-        request_headers: Vec::new(),
-        request_redirect: None,
-        always_set_cookie: false,
-        cache: None,
-        snippet: None,
-    };
+    let target = Template::parse("/auth").expect("no variables");
+    let asked = bed::authenticator("a.test", target, UpstreamId::new(COPY));
     let policy = Policy { auth_external: Some(asked.into()), ..Policy::default() };
     let before = configuration(&[(MAIN, Vec::new()), (COPY, Vec::new())], policy.clone());
     let native = start(&before).await;

@@ -6,10 +6,10 @@ use crate::bed::{
 };
 use crate::collector::{Away, Collector, attribute};
 use engine::Engine;
-use model::policy::{AuthExternal, Body, OpenTelemetry, Policy, Protocol};
+use model::policy::{Body, OpenTelemetry, Policy, Protocol};
 use model::{
     Batches, Configuration, Global, LogFormat, LogTarget, Logs, OtlpProtocol, Propagator, Sampler,
-    SetHeader, Telemetry, Template, Url,
+    SetHeader, Telemetry, Template,
 };
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
@@ -434,22 +434,7 @@ async fn an_authenticator_is_told_of_the_request_itself() {
     let ((endpoint, _seen), (asked, mut questions)) = (echo().await, echo().await);
     let mut configuration = served(vec![endpoint], traced(), telemetry(collector.address));
     let id = put_upstream(&mut configuration, "url:demo/auth:80", vec![asked]);
-    let authenticator = AuthExternal {
-        url: Url {
-            secure: false,
-            authority: Template::parse("auth").expect("no variables").into(),
-            target: Template::default().into(),
-            upstream: Some(id),
-        },
-        method: None,
-        sign_in: None,
-        response_headers: Vec::new(),
-        request_headers: Vec::new(),
-        request_redirect: None,
-        always_set_cookie: false,
-        cache: None,
-        snippet: None,
-    };
+    let authenticator = bed::authenticator("auth", Template::default(), id);
     let policy = Policy { auth_external: Some(authenticator.into()), ..traced() };
     bed::put_host(&mut configuration, "a.test", &model::UpstreamId::new(MAIN), policy);
     let native = start(&configuration).await;

@@ -6,7 +6,7 @@ use model::policy::{
     Algorithm, AuthCache, AuthExternal, Balance, Policy, Redirect, Rewrite, TlsRedirect,
 };
 use model::{
-    Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId, Url,
+    Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId,
 };
 use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -210,20 +210,8 @@ async fn a_text_that_variables_make_too_long_ends_its_request_and_nothing_else()
     let echo = put_upstream(&mut configuration, "echo", vec![upstream().await]);
     let auth = put_upstream(&mut configuration, "auth", vec![asked]);
     let authenticator = |target: Template, cache| AuthExternal {
-        url: Url {
-            secure: false,
-            authority: template("auth").into(),
-            target: target.into(),
-            upstream: Some(auth.clone()),
-        },
-        method: None,
-        sign_in: None,
-        response_headers: Vec::new(),
-        request_headers: Vec::new(),
-        request_redirect: None,
-        always_set_cookie: false,
         cache,
-        snippet: None,
+        ..bed::authenticator("auth", target, auth.clone())
     };
     let usual = Policy::default;
     let redirect = Redirect { status: 303, target: often("$request_uri").into() };

@@ -6,7 +6,7 @@ use model::{CertificateId, Configuration, PathKind, ServerName, TlsVersion};
 use objects::{Ingress, IngressTls, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use translate::{Options, Translator, translate};
+use translate::{Options, Translation, Translator, translate};
 
 fn with_tls(name: &str, host: &str, tls: Vec<IngressTls>) -> Ingress {
     Ingress { tls, ..simple("demo", name, host, &format!("/{name}"), "s") }
@@ -23,6 +23,17 @@ fn of(configuration: &Configuration, host: &str) -> Option<String> {
 
 fn chosen(snapshot: &Snapshot, host: &str) -> Option<String> {
     of(&translate(snapshot, &Options::default()).configuration, host)
+}
+
+/// What becomes of a host whose Secret `demo/cert` has this.
+fn with_secret(data: &[(&str, &str)]) -> Translation {
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, secret("demo", "cert", data));
+    put_ingress(
+        &mut snapshot,
+        with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]),
+    );
+    translate(&snapshot, &Options::default())
 }
 
 #[test]
@@ -75,14 +86,7 @@ fn no_part_of_a_private_key_is_told_however_it_is_broken() {
     let odd = key.replacen("-----\n", "-----\n!", 1);
     for broken in [&escaped, &in_one_line, &without_end, &odd] {
         for (place, chain) in [("tls.key", &certificate), ("tls.crt", broken)] {
-            let mut snapshot = cluster();
-            let data = [("tls.crt", chain.as_str()), ("tls.key", broken.as_str())];
-            put_secret(&mut snapshot, secret("demo", "broken", &data));
-            put_ingress(
-                &mut snapshot,
-                with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("broken"))]),
-            );
-            let found = translate(&snapshot, &Options::default());
+            let found = with_secret(&[("tls.crt", chain), ("tls.key", broken)]);
             let told: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
             let told = told.join("\n");
             assert!(told.contains(place), "{told}");
@@ -107,13 +111,7 @@ fn what_is_wrong_with_a_secret_is_said() {
         (&[("tls.crt", &certificate), ("tls.key", "text")], "has no private key"),
     ];
     for (data, message) in cases {
-        let mut snapshot = cluster();
-        put_secret(&mut snapshot, secret("demo", "broken", data));
-        put_ingress(
-            &mut snapshot,
-            with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("broken"))]),
-        );
-        let found = translate(&snapshot, &Options::default());
+        let found = with_secret(data);
         assert_eq!(of(&found.configuration, "shop.test").as_deref(), Some("default"));
         assert!(found.problems.to_string().contains(message), "{message}: {}", found.problems);
     }
@@ -395,14 +393,7 @@ fn pairs_are_taken_in_every_form_that_openssl_writes() {
         ("a key of 1024 bits", read("short.crt"), read("short.key"), false),
     ];
     for (what, certificate, key, is_taken) in cases {
-        let mut snapshot = cluster();
-        let data = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
-        put_secret(&mut snapshot, secret("demo", "cert", &data));
-        put_ingress(
-            &mut snapshot,
-            with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]),
-        );
-        let found = translate(&snapshot, &Options::default());
+        let found = with_secret(&[("tls.crt", &certificate), ("tls.key", &key)]);
         let wanted = if is_taken { "demo/cert" } else { "default" };
         let chosen = of(&found.configuration, "shop.test");
         assert_eq!(chosen.as_deref(), Some(wanted), "{what}: {}", found.problems);
