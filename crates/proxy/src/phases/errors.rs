@@ -41,11 +41,11 @@ pub(super) fn has_page(exchange: &Exchange, response: &Response) -> bool {
 pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     let spot = exchange.place.as_ref().map(Place::spot);
     let Some(pages) = spot.and_then(|spot| pages(exchange, spot, response)) else { return };
+    let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
+    exchange.visit.paged = true;
     if exchange.is_dry() {
         return;
     }
-    let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
-    exchange.visit.paged = true;
     // Its upstream is let go of before another one is asked.
     response.body = Body::empty();
     let (status, close) = (response.status, response.close);

@@ -104,16 +104,17 @@ pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
 fn is_closer(exchange: &Exchange, site: &Site, found: &Found) -> bool {
     let Found::Location { index } = *found else { return false };
     let Location { path, kind, .. } = &*site.spots[index].location;
-    // A prefix without a slash at its end is the path itself and what is below the slash.
-    let is_two = *kind == PathKind::Prefix && !path.ends_with('/');
-    let is_health = is_two && path.len() == exchange.worker.listen.health_path.len();
-    !site.server.regex && (is_health || says_more(exchange, *kind, path, &exchange.path))
+    !site.server.regex && says_more(exchange, *kind, path, &exchange.path)
 }
 
-/// Whether a path that a request has says more of it than the path of load balancers.
+/// Whether a path that a request has says more of it than the path of load balancers. A prefix without a slash at its
+/// end is the path itself and what is below the slash.
 pub(super) fn says_more(exchange: &Exchange, kind: PathKind, path: &str, asked: &[u8]) -> bool {
-    let is_it = kind == PathKind::Exact && path.as_bytes() == asked;
-    is_it || path.len() > exchange.worker.listen.health_path.len()
+    let health = exchange.worker.listen.health_path.len();
+    match kind {
+        PathKind::Exact => path.as_bytes() == asked,
+        PathKind::Prefix => path.len() + usize::from(!path.ends_with('/')) > health,
+    }
 }
 
 /// Who answers to the host.
