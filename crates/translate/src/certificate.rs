@@ -8,7 +8,9 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject, SectionKind};
 use std::collections::HashSet;
 use std::sync::Arc;
-use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{
+    CertificateRevocationList, FromDer, GeneralName, X509Certificate, X509Version,
+};
 use x509_parser::public_key::PublicKey;
 
 /// Bytes of the certificates of a chain at most: each handshake sends all of it and has a copy in memory until the peer
@@ -94,6 +96,14 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<Arc<[u8]>>, String> {
         read(der, "ca.crt")?;
     }
     Ok(found.into_iter().map(Arc::from).collect())
+}
+
+/// The second at which the last of these authorities ends; none if no one of them is an authority. A certificate of
+/// version 1 does not say what it is.
+pub(crate) fn last_of(authorities: &[Arc<[u8]>]) -> Option<i64> {
+    let read = authorities.iter().filter_map(|der| read(der, "ca.crt").ok());
+    let signing = read.filter(|one| one.is_ca() || one.version() == X509Version::V1);
+    signing.map(|one| one.validity().not_after.timestamp()).max()
 }
 
 /// What is said of a certificate with a key that is dear to sign with; completes the sentence "Secret x …".

@@ -83,6 +83,13 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
             return;
         }
     };
+    if demand != ClientDemand::Off && certificate::last_of(&authorities).is_none() {
+        let message = format!(
+            "Secret {reference} has no authority in ca.crt (CA:TRUE in its basicConstraints): who shows one of its own \
+             certificates may get in, nobody else; put the certificate that signs those of clients there"
+        );
+        settings.note(SECRET.about.name, Severity::Warning, message);
+    }
     if let Some(why) = match error_page {
         ClientErrorPage::Forbidden => Some(
             "is a path of the host, which is closed to clients without a good certificate: they get 403",

@@ -65,6 +65,10 @@ pub(super) fn check(settings: &mut Settings<'_>, suggestions: &mut usize) {
             without_slash(settings, full, ours);
             continue;
         };
+        if prefix == ANNOTATIONS_PREFIX && is_known(name) {
+            usual(settings, full, name, ours);
+            continue;
+        }
         if !is_misspelt(prefix, ours) && !is_of_nobody_else(prefix, name) {
             continue;
         }
@@ -72,6 +76,16 @@ pub(super) fn check(settings: &mut Settings<'_>, suggestions: &mut usize) {
         let message = format!(
             "unknown prefix of an annotation, it has no effect; did you mean {ours}/{}?",
             name.unwrap_or("...")
+        );
+        settings.note_of(full, Severity::Warning, message);
+    }
+}
+
+/// Another prefix was chosen, maybe with a mistake, and the Ingress has names of the usual one alone: its guards are off.
+fn usual(settings: &mut Settings<'_>, full: &str, name: &str, ours: &str) {
+    if settings.annotations().next().is_none() {
+        let message = format!(
+            "has no effect: --annotations-prefix is {ours}; write {ours}/{name}, or take the flag away"
         );
         settings.note_of(full, Severity::Warning, message);
     }

@@ -23,6 +23,7 @@ use differences::Shared;
 pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
 pub use left_out::left_out_of_host;
+use model::policy::{ClientCertificate, ClientDemand};
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 pub use refusals::RefusedBy;
@@ -117,6 +118,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     objects.extend(unused::secrets(snapshot, &ours, options));
     objects.extend(undated(&ours));
     objects.extend(ending(&translation.configuration, now));
+    objects.extend(ended_authorities(&translation.configuration, now));
     let other = |ingress| Other::new(ingress, snapshot, options);
     let mut others: Vec<Other> = others.into_iter().map(other).collect();
     others.sort();
@@ -200,6 +202,25 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
             _ => return None,
         };
         Some(Remark { key: Some(format!("Secret {}", certificate.id)), message })
+    })
+}
+
+/// Authorities of clients that have all ended: no certificate descends from them any more.
+fn ended_authorities(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remark> {
+    let asked =
+        configuration.servers.values().filter_map(|server| match &server.client_certificate {
+            Some(ClientCertificate::Verified(asked)) if asked.demand != ClientDemand::Off => {
+                Some((&asked.secret, certificate::last_of(&asked.authorities)?))
+            }
+            _ => None,
+        });
+    let ended: BTreeMap<_, _> = asked.filter(|(_, last)| *last < now).collect();
+    ended.into_iter().map(move |(secret, last)| Remark {
+        key: Some(format!("Secret {secret}")),
+        message: format!(
+            "its authorities in ca.crt have all ended, the last one {} days ago: no client's certificate is good; renew them",
+            (now - last) / 86_400
+        ),
     })
 }
 

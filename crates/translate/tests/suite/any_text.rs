@@ -99,3 +99,27 @@ fn annotations_of_a_misspelt_prefix_are_told_of_and_those_of_others_are_not() {
     let problems = told(&others);
     assert!(!problems.contains("prefix"), "{problems}");
 }
+
+#[test]
+fn where_another_prefix_is_chosen_the_usual_one_is_told_of_unless_both_are_there() {
+    let told = |names: &[&str]| {
+        let mut shop = simple("demo", "shop", "shop.test", "/", "s");
+        shop.meta.annotations =
+            names.iter().map(|name| ((*name).to_owned(), "/".to_owned())).collect();
+        let mut snapshot = cluster();
+        put_ingress(&mut snapshot, shop);
+        let options =
+            Options { annotations_prefix: "edge.example.com".to_owned(), ..Options::default() };
+        translate(&snapshot, &options).problems.to_string()
+    };
+    let usual = "nginx.ingress.kubernetes.io/whitelist-source-range";
+    let problems = told(&[usual]);
+    assert!(problems.starts_with("Warning: ") && problems.contains(usual), "{problems}");
+    assert!(problems.contains("write edge.example.com/whitelist-source-range, or"), "{problems}");
+    for others in
+        [[usual, "edge.example.com/app-root"], ["nginx.ingress.kubernetes.io/theirs", "b"]]
+    {
+        let problems = told(&others);
+        assert!(!problems.contains("--annotations-prefix"), "{problems}");
+    }
+}

@@ -145,7 +145,8 @@ fn a_secret_that_was_renewed_badly_stays_what_it_was() {
     let (_, other_key) = crate::builders::certificate(&["shop.test"]);
     let pair = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
     let mut good = pair.to_vec();
-    good.push(("ca.crt", certificate.as_str()));
+    let (authority, _) = authority_with_lists(0);
+    good.push(("ca.crt", authority.as_str()));
     let mut snapshot = cluster();
     put_secret(&mut snapshot, secret("demo", "cert", &good));
     let mut guarded = with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]);
@@ -161,7 +162,7 @@ fn a_secret_that_was_renewed_badly_stays_what_it_was() {
     let broken: [(&[(&str, &str)], &str); 5] = [
         (&[], "tls.crt: the renewed Secret has no tls.crt"),
         (&[("tls.crt", &certificate), ("tls.key", &other_key)], "does not belong to tls.crt"),
-        (&[("tls.crt", "\n"), ("tls.key", &key), ("ca.crt", &certificate)], "tls.crt: the renewed"),
+        (&[("tls.crt", "\n"), ("tls.key", &key), ("ca.crt", &authority)], "tls.crt: the renewed"),
         (&[pair[0], pair[1], ("ca.crt", "text")], "ca.crt: the renewed Secret has no certificate"),
         (&[good[0], good[1], good[2], ("ca.crl", "text")], "ca.crt: the renewed Secret has no rev"),
     ];

@@ -441,6 +441,38 @@ fn certificates_that_end_are_named_in_time() {
     );
 }
 
+/// What is said of a host whose clients' certificates shall descend from this one, on that day.
+fn said_of_authority(params: &rcgen::CertificateParams, now: i64) -> (String, String) {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("a certificate").pem().replace('\n', "\n    ");
+    let secret = format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: ca, namespace: demo}}\nstringData:\n  ca.crt: |\n    {pem}\n"
+    );
+    let annotation = "nginx.ingress.kubernetes.io/auth-tls-secret: demo/ca";
+    let text = format!("{REST}{}{secret}", ingress("shop", annotation, "a.test", "/"));
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let found = check(&snapshot, &Options::default(), now);
+    let about = found.objects.iter().filter(|it| it.key.as_deref() == Some("Secret demo/ca"));
+    let objects = about.map(|remark| remark.message.clone()).collect::<Vec<_>>().join(" ");
+    (objects, format!("{:?}", of(&found, "shop")))
+}
+
+#[test]
+fn authorities_that_let_nobody_in_are_named() {
+    let mut params = rcgen::CertificateParams::new(vec!["ca.test".to_owned()]).expect("a name");
+    params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2026, 6, 1);
+    let end = params.not_after.unix_timestamp();
+    let (_, of_user) = said_of_authority(&params, end - 1);
+    assert!(of_user.contains("Secret demo/ca has no authority in ca.crt"), "{of_user}");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let (objects, of_authority) = said_of_authority(&params, end - 1);
+    assert_eq!(objects, "");
+    assert!(!of_authority.contains("no authority"), "{of_authority}");
+    let (objects, _) = said_of_authority(&params, end + 3 * 86_400);
+    assert!(objects.contains("all ended, the last one 3 days ago"), "{objects}");
+}
+
 /// An Ingress of its namespace for a path of `shop.test`, made in that year, with further fields of its `spec`.
 fn of_namespace(namespace: &str, year: u32, annotations: &str, path: &str, spec: &str) -> String {
     format!(
