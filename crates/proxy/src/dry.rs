@@ -111,9 +111,9 @@ fn unread(status: u16) -> Outcome {
 /// The upstream that a request is sent to: the canary, who stands in, whom a snippet names, or the location's.
 fn upstream(exchange: &Exchange) -> Option<String> {
     let spot = exchange.place.as_ref()?.spot();
-    let group = match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
+    let group = match spot.extras().canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => Some(&canary.group),
-        None if exchange.visit.stands_in => spot.stand_in.as_ref().map(|it| &it.group),
+        None if exchange.visit.stands_in => spot.extras().stand_in.as_ref().map(|it| &it.group),
         None => exchange.visit.named.as_ref().or(spot.group.as_ref()),
     };
     group.map(|group| group.id.as_str().to_owned())

@@ -97,7 +97,7 @@ impl Place {
     pub(crate) fn owner(&self) -> Option<&Arc<str>> {
         let spot = self.spot();
         let of_ingress = spot.location.origin.as_ref().map(|origin| &origin.namespace);
-        spot.snippet.as_ref().map_or(of_ingress, |level| level.owner.as_ref())
+        spot.extras().snippet.as_ref().map_or(of_ingress, |level| level.owner.as_ref())
     }
 }
 

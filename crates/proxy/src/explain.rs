@@ -151,9 +151,9 @@ async fn follow(
     let response = phases::serve(&mut exchange).await;
     let nameless = exchange.place.iter().flat_map(|place| {
         let spot = place.spot();
-        let canary = spot.canary.as_deref().map(|canary| &canary.group);
-        let stand_in = spot.stand_in.as_deref().map(|stand_in| &stand_in.group);
-        spot.group.iter().chain(canary).chain(stand_in).chain(&spot.mirrors)
+        let canary = spot.extras().canary.as_deref().map(|canary| &canary.group);
+        let stand_in = spot.extras().stand_in.as_deref().map(|stand_in| &stand_in.group);
+        spot.group.iter().chain(canary).chain(stand_in).chain(&spot.extras().mirrors)
     });
     let nameless = nameless.chain(&exchange.visit.named).cloned();
     let upstreams = &exchange.generation.configuration.upstreams;

@@ -8,7 +8,9 @@ mod shared;
 use crate::answer::Watch;
 use crate::authenticator::Tag;
 use crate::crowds::Crowd;
-use crate::generation::{Doors, ErrorPages, Generation, Routed, Site, Spot, StandIn, Told, routed};
+use crate::generation::{
+    Doors, ErrorPages, Extras, Generation, Routed, Site, Spot, StandIn, Told, routed,
+};
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
@@ -197,7 +199,7 @@ impl Compiler {
         let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
         for location in &host.locations {
             let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
-            spots.push(self.spot(&location, None, outgoing, Watch::default(), groups));
+            spots.push(self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups));
             locations.push(location);
         }
         let site = Site {
@@ -255,11 +257,9 @@ impl Compiler {
             let clients = self.clients_besides(server, location);
             let level = plan.as_ref().and_then(|plan| plan.levels[index].clone());
             let watch = level.as_ref().map(|level| known.watch(level)).unwrap_or_default();
-            let mut spot =
-                self.spot(location, clients, outgoing.unwrap_or_default(), watch, groups);
-            spot.snippet = level;
-            spot.effects = around.effects(&spot, &mut known);
-            spot
+            let effects = around.effects(level.as_ref(), &location.policy, &mut known);
+            let of_host = Extras { clients, snippet: level, effects, ..Extras::NOTHING };
+            self.spot(location, of_host, outgoing.unwrap_or_default(), watch, groups)
         });
         let spots = spots.collect();
         let served = served(server, &locations);
@@ -301,7 +301,7 @@ impl Compiler {
     fn spot(
         &self,
         location: &Arc<Location>,
-        clients: Option<Arc<Verifier>>,
+        of_host: Extras,
         outgoing: Outgoing,
         watch_of_snippets: Watch,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
@@ -329,8 +329,9 @@ impl Compiler {
         let mirrors = mirrors.map(|mirror| self::group(groups, &mirror.upstream)).collect();
         // A denied location is nothing but its 503 (compat/behaviour.md section 1).
         let custom_headers = match location.backend {
-            Backend::Denied(_) => Arc::default(),
-            _ => self.set_headers.get(&policy.custom_headers.0, SetHeaders::new),
+            Backend::Denied(_) => None,
+            _ if policy.custom_headers.0.is_empty() => None,
+            _ => Some(self.set_headers.get(&policy.custom_headers.0, SetHeaders::new)),
         };
         let span_name =
             policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
@@ -340,10 +341,7 @@ impl Compiler {
         let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
         let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
         let Outgoing { upstream_tls, mirror, authenticator, guard } = outgoing;
-        Spot {
-            location: location.clone(),
-            group,
-            clients,
+        let extras = Extras {
             rule,
             canary,
             upstream_tls,
@@ -355,12 +353,10 @@ impl Compiler {
             mirror,
             mirrors,
             custom_headers,
-            watch,
             gate,
-            counted,
-            snippet: None,
-            effects: None,
-        }
+            ..of_host
+        };
+        Spot { location: location.clone(), group, watch, counted, extras: extras.boxed() }
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.
@@ -459,8 +455,13 @@ impl<'g> Around<'g> {
     }
 
     /// What the settings of snippets do at a place: the same at places that share them.
-    fn effects(&self, spot: &Spot, known: &mut Known) -> Option<Arc<Effects>> {
-        let (level, policy) = (spot.snippet.as_ref()?, &spot.location.policy);
+    fn effects(
+        &self,
+        level: Option<&Arc<Level>>,
+        policy: &Policy,
+        known: &mut Known,
+    ) -> Option<Arc<Effects>> {
+        let level = level?;
         let new = || Effects::new(&level.settings, policy, self.global, &self.zones).map(Arc::from);
         if policy.answer_rewrites != AnswerRewrites::default() {
             return new();
@@ -676,9 +677,9 @@ mod tests {
         let site = generation.sites.find("a.test", &Steps::default());
         let site = site.expect("steps suffice").expect("a site");
         let [one, two] = &site.spots[..] else { panic!("two places") };
-        assert!(one.custom_headers.has(b"x-one"));
-        assert!(Arc::ptr_eq(&one.custom_headers, &two.custom_headers));
-        let asks = |spot: &Spot| spot.authenticator.clone().expect("it asks");
+        let sets = |spot: &Spot| spot.extras().custom_headers.clone().expect("it sets some");
+        assert!(sets(one).has(b"x-one") && Arc::ptr_eq(&sets(one), &sets(two)));
+        let asks = |spot: &Spot| spot.extras().authenticator.clone().expect("it asks");
         let (one, two) = (asks(one), asks(two));
         assert!(Arc::ptr_eq(&one.policy, &two.policy) && Arc::ptr_eq(&one.id.1, &two.id.1));
     }

@@ -107,7 +107,7 @@ impl Site {
 
     /// What its snippets say of heads, if they do.
     pub(crate) fn own_heads(&self) -> Option<HeadsSaid> {
-        let level = self.spots[self.snippet.as_ref()?.server].snippet.as_ref()?;
+        let level = self.spots[self.snippet.as_ref()?.server].extras().snippet.as_ref()?;
         HeadsSaid::of(&level.settings.client)
     }
 
@@ -128,6 +128,17 @@ pub struct Spot {
     pub location: Arc<Location>,
     /// Its upstream; none if it answers by itself.
     pub group: Option<Arc<Group>>,
+    /// Header sections of answers that variables of the location ask for.
+    pub watch: Watch,
+    /// What its requests count under, where somebody counts.
+    pub counted: Option<Counted>,
+    /// None where it has nothing of it: most have nothing, and there may be ten thousands of them.
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+/// What few locations have besides.
+#[derive(Debug)]
+pub struct Extras {
     /// What its Ingress asks of clients besides the host.
     pub clients: Option<Arc<Verifier>>,
     /// Which of its endpoints is next; none: they take turns.
@@ -153,15 +164,66 @@ pub struct Spot {
     /// What allowed origins are told.
     pub cors: Option<Arc<Told>>,
     /// `custom-headers`.
-    pub custom_headers: Arc<SetHeaders>,
-    /// Header sections of answers that variables of the location ask for.
-    pub watch: Watch,
-    /// What its requests count under, where somebody counts.
-    pub counted: Option<Counted>,
+    pub custom_headers: Option<Arc<SetHeaders>>,
     /// What snippets say there; none where none counts for the host.
     pub snippet: Option<Arc<Level>>,
     /// What their settings do there; none where they say nothing.
     pub(crate) effects: Option<Arc<Effects>>,
+}
+
+/// Those of a location that has none of it.
+static NOTHING: Extras = Extras::NOTHING;
+
+impl Spot {
+    /// What it has besides.
+    pub fn extras(&self) -> &Extras {
+        self.extras.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl Extras {
+    pub(crate) const NOTHING: Self = Self {
+        clients: None,
+        rule: None,
+        canary: None,
+        upstream_tls: None,
+        errors: None,
+        stand_in: None,
+        mirror: None,
+        mirrors: Vec::new(),
+        authenticator: None,
+        guard: None,
+        gate: None,
+        cors: None,
+        custom_headers: None,
+        snippet: None,
+        effects: None,
+    };
+
+    /// In memory of their own, if there is any.
+    pub(crate) fn boxed(self) -> Option<Box<Self>> {
+        let is_nothing = matches!(
+            &self,
+            Self {
+                clients: None,
+                rule: None,
+                canary: None,
+                upstream_tls: None,
+                errors: None,
+                stand_in: None,
+                mirror: None,
+                mirrors,
+                authenticator: None,
+                guard: None,
+                gate: None,
+                cors: None,
+                custom_headers: None,
+                snippet: None,
+                effects: None,
+            } if mirrors.is_empty()
+        );
+        (!is_nothing).then(|| Box::new(self))
+    }
 }
 
 impl Generation {

@@ -18,7 +18,7 @@ use wire::{Response, since_epoch};
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref() else { return Ok(()) };
+    let Some(canary) = spot.extras().canary.as_deref() else { return Ok(()) };
     // A canary without endpoints takes nothing.
     if canary.group.is_empty() {
         return Ok(());
@@ -86,13 +86,13 @@ fn chosen<'a>(
     exchange: &'a Exchange,
     spot: &'a Spot,
 ) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
-    match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
+    match spot.extras().canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => (Some(&canary.group), canary.rule.as_deref()),
         None if exchange.visit.stands_in => {
-            (spot.stand_in.as_ref().map(|it| &it.group), rule_of_main(exchange, spot))
+            (spot.extras().stand_in.as_ref().map(|it| &it.group), rule_of_main(exchange, spot))
         }
         None => match exchange.visit.named.as_ref() {
-            None => (spot.group.as_ref(), spot.rule.as_deref()),
+            None => (spot.group.as_ref(), spot.extras().rule.as_deref()),
             named => (named, None),
         },
     }
@@ -102,9 +102,9 @@ fn chosen<'a>(
 /// endpoints (ingress-nginx: controller.go, getBackendServers).
 fn rule_of_main<'a>(exchange: &Exchange, spot: &'a Spot) -> Option<&'a Rule> {
     if exchange.visit.stands_in {
-        return spot.stand_in.as_deref()?.rule.as_deref();
+        return spot.extras().stand_in.as_deref()?.rule.as_deref();
     }
-    spot.rule.as_deref()
+    spot.extras().rule.as_deref()
 }
 
 /// The upstream of the location, or the one that a snippet names in its place.
@@ -156,7 +156,7 @@ pub(super) fn share_of_session(
 ) -> Option<usize> {
     let is_with = |index: usize| {
         let spot = &site.spots[index];
-        let session = spot.rule.as_ref()?.session.as_ref()?;
+        let session = spot.extras().rule.as_ref()?.session.as_ref()?;
         let value = sessions::claimed(exchange, &session.affinity)?;
         let endpoint = sessions::valid(session, &value)?.endpoint;
         spot.group.as_ref()?.roster().sessions().find(session.affinity.mode, endpoint)

@@ -52,7 +52,7 @@ pub(super) fn of_door(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(
 
 /// What the Ingress of the location asks besides.
 pub(super) fn of_location(exchange: &Exchange, spot: &Spot) -> Result<(), Stop> {
-    match &spot.clients {
+    match &spot.extras().clients {
         None => Ok(()),
         Some(verifier) => admit(exchange, verifier),
     }

@@ -62,7 +62,8 @@ fn is_preflight(exchange: &Exchange) -> bool {
 
 /// Tells an allowed origin so. What the upstream says of the same is replaced; at a route it is so for every origin.
 pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
-    let Some(told) = exchange.place.as_ref().and_then(|place| place.spot().cors.as_ref()) else {
+    let Some(told) = exchange.place.as_ref().and_then(|place| place.spot().extras().cors.as_ref())
+    else {
         return;
     };
     let is_route = route_filters::is_of_gateway(exchange);

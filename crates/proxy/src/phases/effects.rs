@@ -18,7 +18,7 @@ impl Exchange {
     /// What the settings in force do; none where snippets say nothing.
     pub(crate) fn effects(&self) -> Option<&Effects> {
         self.snippet.as_ref()?;
-        self.place.as_ref()?.spot().effects.as_deref()
+        self.place.as_ref()?.spot().extras().effects.as_deref()
     }
 
     /// What snippets tell the upstream, once that is known.
@@ -35,7 +35,7 @@ impl Exchange {
 
 /// The effects of a place that has some.
 pub(super) fn of(place: &Place) -> &Effects {
-    place.spot().effects.as_deref().expect("only a place with effects is asked for them")
+    place.spot().extras().effects.as_deref().expect("only a place with effects is asked for them")
 }
 
 /// `more_set_input_headers`: the request as everybody sees it from here on.

@@ -141,7 +141,7 @@ pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
     let index = site.as_ref().and_then(|site| site.snippet.as_ref()?.named.get(name).copied());
     // For whom it is not there, it is as if it were not there at all.
     let index = index.filter(|index| {
-        let level = site.as_ref().and_then(|site| site.spots[*index].snippet.as_ref());
+        let level = site.as_ref().and_then(|site| site.spots[*index].extras().snippet.as_ref());
         level.is_some_and(|level| level.is_open_to(leader))
     });
     match (site, index) {

@@ -70,7 +70,7 @@ pub(super) fn pages<'a>(
     spot: &'a Spot,
     response: &Response,
 ) -> Option<&'a ErrorPages> {
-    let pages = spot.errors.as_deref()?;
+    let pages = spot.extras().errors.as_deref()?;
     // Each time that a request comes back it could be two.
     if exchange.connection.turns() > PAGED {
         return None;
@@ -185,7 +185,7 @@ pub(super) fn about(
 /// `default-backend` stands in (compat/behaviour.md section 6).
 pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
-    let stands_in = spot.stand_in.as_ref().is_some_and(|it| !it.group.is_empty());
+    let stands_in = spot.extras().stand_in.as_ref().is_some_and(|it| !it.group.is_empty());
     let Some(group) = choose_backend::main(exchange).filter(|_| !stands_in) else {
         exchange.visit.stands_in = true;
         return Ok(());

@@ -165,7 +165,7 @@ fn enter(exchange: &mut Exchange, site: &Arc<Site>, found: Found) -> Result<(), 
     };
     client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
-    if site.spots[index].snippet.is_some() && exchange.snippet.is_none() {
+    if site.spots[index].extras().snippet.is_some() && exchange.snippet.is_none() {
         Running::begin_or_follow(exchange);
     }
     program::may_enter(exchange)?;

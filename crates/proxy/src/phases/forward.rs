@@ -69,7 +69,10 @@ async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response
     let goes_on = outcome.as_ref().is_ok_and(|response| x_accel::hear(exchange, response));
     // An error page gets the client's body, and so does where X-Accel-Redirect leads.
     let has_pages = |level: &Level| !level.settings.answers.error_pages.is_empty();
-    if goes_on || exchange.spot().errors.is_some() || exchange.level().is_some_and(has_pages) {
+    if goes_on
+        || exchange.spot().extras().errors.is_some()
+        || exchange.level().is_some_and(has_pages)
+    {
         exchange.request.body = clients.unwrap_or_else(|| body.kept());
     }
     outcome
@@ -205,7 +208,7 @@ fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
         Protocol::Https | Protocol::Grpcs => true,
         Protocol::AutoHttp => exchange.connection.tls.is_some(),
     };
-    let tls = spot.upstream_tls.clone().filter(|_| secure);
+    let tls = spot.extras().upstream_tls.clone().filter(|_| secure);
     let span = exchange.span.as_ref().map(|span| span.attempt.into());
     let journal = Rc::new(Try { span, ..Try::new(address) });
     exchange.log.tries.push(journal.clone());

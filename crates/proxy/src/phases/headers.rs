@@ -95,8 +95,10 @@ fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
     let generation = &exchange.generation;
     let fill = variables::filler(exchange);
     generation.answer_headers.apply(&fill, &mut response.headers);
-    if let Some(place) = exchange.place.as_ref().filter(|_| !exchange.visit.paged) {
-        place.spot().custom_headers.apply(&fill, &mut response.headers);
+    if let Some(place) = exchange.place.as_ref().filter(|_| !exchange.visit.paged)
+        && let Some(own) = &place.spot().extras().custom_headers
+    {
+        own.apply(&fill, &mut response.headers);
     }
 }
 

@@ -15,7 +15,7 @@ use wire::{Pace, Response};
 
 pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
-    let Some(gate) = spot.gate.clone() else { return Ok(()) };
+    let Some(gate) = spot.extras().gate.clone() else { return Ok(()) };
     if exchange.is_made_up() {
         return Ok(());
     }

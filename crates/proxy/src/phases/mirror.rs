@@ -28,7 +28,8 @@ const ANSWER: u64 = 1 << 20;
 
 /// Whether the body must be read whole for its copy. A gRPC stream never is: its copy listens while it goes by.
 pub(super) fn wants_body(exchange: &Exchange) -> bool {
-    let of_ingress = exchange.spot().mirror.as_ref().is_some_and(|copies| copies.mirror.body);
+    let of_ingress =
+        exchange.spot().extras().mirror.as_ref().is_some_and(|copies| copies.mirror.body);
     (of_ingress || exchange.visit.mirrored > 0) && !read_body::streams(exchange)
 }
 
@@ -47,14 +48,14 @@ pub(super) fn draw(exchange: &mut Exchange) {
 /// Sends copies on their way.
 pub(super) fn copy(exchange: &mut Exchange) {
     let spot = exchange.spot();
-    if spot.mirror.is_none() && exchange.visit.mirrored == 0 {
+    if spot.extras().mirror.is_none() && exchange.visit.mirrored == 0 {
         return;
     }
     // A copy that comes back is not copied again: it would go round for ever.
     if exchange.is_dry() || exchange.connection.turns() > 0 || !hops::may_be_copied(exchange) {
         return;
     }
-    if let Some(copies) = &spot.mirror {
+    if let Some(copies) = &spot.extras().mirror {
         let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body);
         let authority = variables::text_of(&copies.destination.url.authority, exchange);
         let head = head(exchange, copies, &authority, body.map(Spool::size));
@@ -78,7 +79,7 @@ fn to_mirrors(exchange: &mut Exchange) {
         let spot = exchange.spot();
         let filters = spot.location.policy.route.as_deref();
         let mirror = filters.and_then(|filters| filters.mirrors.get(index));
-        let Some((mirror, group)) = mirror.zip(spot.mirrors.get(index)) else { continue };
+        let Some((mirror, group)) = mirror.zip(spot.extras().mirrors.get(index)) else { continue };
         // Calls are messages of HTTP/2, and nothing in HTTP/1.1.
         if exchange.request.is_grpc() && !mirror.http2 {
             continue;

@@ -20,7 +20,7 @@ const NAME: &str = "proxy_upstream_name";
 /// Where the request goes as snippets say it. `moved` if the location's own program has changed the path: then nginx
 /// passes it on as it is.
 pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
-    let Some(level) = exchange.spot().snippet.clone() else { return Ok(()) };
+    let Some(level) = exchange.spot().extras().snippet.clone() else { return Ok(()) };
     let pass = level.settings.pass.as_ref();
     if let Some(path) = pass.and_then(|pass| pass.path.as_ref()) {
         replace_path(exchange, path, moved)?;

@@ -29,7 +29,7 @@ pub(super) fn of_server(
     site: &Arc<Site>,
     of_site: &OfSite,
 ) -> Result<bool, Stop> {
-    let is_silent = site.spots[of_site.server].snippet.is_none();
+    let is_silent = site.spots[of_site.server].extras().snippet.is_none();
     if is_silent && exchange.snippet.is_none() {
         return Ok(false);
     }
@@ -38,7 +38,13 @@ pub(super) fn of_server(
     // Whoever led the request here has set nothing that the server's program goes by.
     let owner = exchange.place.as_ref().and_then(|place| {
         let has_program = |level: &Arc<Level>| level.program().is_some();
-        place.spot().snippet.as_ref().is_some_and(has_program).then(|| place.owner().cloned())
+        place
+            .spot()
+            .extras()
+            .snippet
+            .as_ref()
+            .is_some_and(has_program)
+            .then(|| place.owner().cloned())
     });
     if let Some(owner) = owner {
         come_to(exchange, owner.as_ref());
@@ -70,7 +76,8 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     };
     if let Some(branch) = outcome.branch
         && let Some(place) = &mut exchange.place
-        && let Some(index) = place.spot().snippet.as_ref().map(|level| level.branches[branch])
+        && let Some(index) =
+            place.spot().extras().snippet.as_ref().map(|level| level.branches[branch])
     {
         place.index = index;
     }
@@ -113,7 +120,7 @@ pub(super) fn may_enter(exchange: &Exchange) -> Result<(), Stop> {
 fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = exchange.place.clone() else { return Ok(()) };
     come_to(exchange, place.owner());
-    let level = place.spot().snippet.as_deref();
+    let level = place.spot().extras().snippet.as_deref();
     if let Some(running) = &mut exchange.snippet
         && level.is_none_or(|level| !level.own)
     {
@@ -148,7 +155,7 @@ pub(super) fn match_path(exchange: &mut Exchange, regex: &Regex) -> Result<(), S
 
 /// Runs the program of where the request is.
 fn run_here(exchange: &mut Exchange, owner: Owner) -> Result<Option<Outcome>, Error> {
-    let level = exchange.place.as_ref().and_then(|place| place.spot().snippet.clone());
+    let level = exchange.place.as_ref().and_then(|place| place.spot().extras().snippet.clone());
     let Some(level) = level else { return Ok(None) };
     let Some(program) = level.program() else { return Ok(None) };
     on_machine(exchange, |machine| Ok(run(program, owner, machine)))

@@ -144,7 +144,7 @@ impl Running {
 impl Exchange {
     /// What snippets say where the request is: at its location, or in the last `if` that was entered.
     pub(crate) fn level(&self) -> Option<&Level> {
-        self.place.as_ref()?.spot().snippet.as_deref()
+        self.place.as_ref()?.spot().extras().snippet.as_deref()
     }
 }
 

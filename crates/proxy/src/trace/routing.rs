@@ -105,7 +105,7 @@ fn location(story: &mut Story<'_>) {
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
     };
-    let own = place.spot().snippet.as_ref().is_some_and(|level| level.own);
+    let own = place.spot().extras().snippet.as_ref().is_some_and(|level| level.own);
     let by = match &location.origin {
         _ if own => ", which a snippet has".to_owned(),
         Some(origin) if location.is_of_host() => {

@@ -10,7 +10,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
     }
     side(story);
     endpoints(story);
-    if let Some(copies) = &story.exchange.spot().mirror {
+    if let Some(copies) = &story.exchange.spot().extras().mirror {
         let authority = variables::text_of(&copies.destination.url.authority, story.exchange);
         story.say_by(
             "mirror",
@@ -18,7 +18,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
             "mirror-target",
         );
     }
-    let (drawn, mirrors) = (story.exchange.visit.mirrored, &story.exchange.spot().mirrors);
+    let (drawn, mirrors) = (story.exchange.visit.mirrored, &story.exchange.spot().extras().mirrors);
     let copied = mirrors.iter().enumerate().filter(|(index, _)| drawn >> (index & 31) & 1 == 1);
     let copied: Vec<String> = copied.map(|(_, group)| group.id.to_string()).collect();
     for id in copied {
@@ -33,7 +33,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
 
 fn side(story: &mut Story<'_>) {
     let spot = story.exchange.spot();
-    let Some(canary) = spot.canary.as_deref() else { return };
+    let Some(canary) = spot.extras().canary.as_deref() else { return };
     let why = canaries::why(story.exchange, spot, canary);
     let outcome = if story.exchange.visit.canary {
         format!("the canary, {}: {why}", canary.group.id)
@@ -46,9 +46,9 @@ fn side(story: &mut Story<'_>) {
 fn endpoints(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let spot = exchange.spot();
-    let group = match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
+    let group = match spot.extras().canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => Some(&canary.group),
-        None if exchange.visit.stands_in => spot.stand_in.as_ref().map(|it| &it.group),
+        None if exchange.visit.stands_in => spot.extras().stand_in.as_ref().map(|it| &it.group),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };

@@ -345,7 +345,8 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
         }
         V::ProxyAlternativeUpstreamName => {
-            if let Some(canary) = spot.canary.as_deref().filter(|_| exchange.visit.canary) {
+            if let Some(canary) = spot.extras().canary.as_deref().filter(|_| exchange.visit.canary)
+            {
                 out.push_str(canary.group.id.as_str());
             }
         }
@@ -360,7 +361,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
 /// The location whose values the controller has set last: locations that snippets have set none. None before any.
 fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
     let spot = place.spot();
-    match (&exchange.snippet, &spot.snippet) {
+    match (&exchange.snippet, &spot.extras().snippet) {
         (Some(running), Some(level)) if level.own => place.site.spots.get(running.ingress?),
         _ => Some(spot),
     }

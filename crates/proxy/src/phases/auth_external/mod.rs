@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Whether anybody is to be asked; also where nobody can be, which closes the location.
 pub(super) fn asks(exchange: &Exchange) -> bool {
     let spot = exchange.spot();
-    spot.guard.is_some() || spot.authenticator.is_some() || is_guarded(exchange)
+    spot.extras().guard.is_some() || spot.extras().authenticator.is_some() || is_guarded(exchange)
 }
 
 /// Whether a filter of a route guards the location.
@@ -44,11 +44,11 @@ fn is_guarded(exchange: &Exchange) -> bool {
 
 /// Asks, where the location has somebody to ask.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
-    if let Some(guard) = exchange.spot().guard.clone() {
+    if let Some(guard) = exchange.spot().extras().guard.clone() {
         // Boxed, so that other requests do not carry the room for it.
         return Box::pin(of_route::check(exchange, &guard)).await;
     }
-    let Some(authenticator) = exchange.spot().authenticator.clone() else {
+    let Some(authenticator) = exchange.spot().extras().authenticator.clone() else {
         if is_guarded(exchange) {
             return Err(Error::Authenticator("nobody can be asked".to_owned()).into());
         }

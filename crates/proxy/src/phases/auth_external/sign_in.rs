@@ -9,7 +9,7 @@ use wire::Response;
 
 /// A redirect to the sign-in page in place of a 401 of the guards. What challenges there are stay with it.
 pub(in crate::phases) fn instead_of_401(exchange: &mut Exchange, stop: Stop) -> Stop {
-    let Some(authenticator) = exchange.spot().authenticator.clone() else { return stop };
+    let Some(authenticator) = exchange.spot().extras().authenticator.clone() else { return stop };
     let Some(page) = &authenticator.policy.sign_in else { return stop };
     let refusal = match stop {
         Stop::Answer(refusal) if refusal.status == StatusCode::UNAUTHORIZED => refusal,

@@ -108,7 +108,9 @@ fn is_spelled(header: &[u8], variable: &str) -> bool {
 
 /// `auth_request_set`, whatever the authenticator said.
 pub(super) fn set_variables(exchange: &mut Exchange, said: &Said) -> Result<(), Error> {
-    let Some(level) = exchange.place.as_ref().and_then(|place| place.spot().snippet.clone()) else {
+    let Some(level) =
+        exchange.place.as_ref().and_then(|place| place.spot().extras().snippet.clone())
+    else {
         return Ok(());
     };
     let list: &[(Name, Template)] = &level.settings.access.auth_request_set;
