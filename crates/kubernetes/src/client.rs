@@ -1,12 +1,15 @@
 //! The way to the API server: kubeconfig, a plain URL, or the service account of the Pod.
 
 use crate::Error;
+use crate::newest::newest;
 use http::{HeaderValue, Uri, header::USER_AGENT};
+use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tower::util::MapRequestLayer;
 
 const NAME: &str = concat!("fairway/", env!("CARGO_PKG_VERSION"));
 const CONNECT: Duration = Duration::from_secs(10);
@@ -40,8 +43,9 @@ pub async fn client(options: &ClientOptions) -> Result<kube::Client, Error> {
     config.reset_reader_on_write = true;
     config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
     let server = config.cluster_url.to_string();
-    kube::Client::try_from(config)
-        .map_err(|error| Error::Client { server, reason: deepest(&error) })
+    let builder = ClientBuilder::try_from(config)
+        .map_err(|error| Error::Client { server, reason: deepest(&error) })?;
+    Ok(builder.with_layer(&MapRequestLayer::new(newest)).build())
 }
 
 /// URL of the API server, for messages.

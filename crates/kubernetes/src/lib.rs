@@ -7,6 +7,7 @@ mod feed;
 mod following;
 mod issuers;
 mod manifests;
+mod newest;
 mod pod_page;
 mod pods;
 mod watch;
