@@ -7,6 +7,7 @@ mod issuer;
 mod kind;
 mod kinds;
 pub mod manifests;
+mod order;
 mod same;
 mod snapshot;
 mod store;
@@ -25,6 +26,7 @@ pub use kinds::{
     ServicePort, SliceEndpoint, SlicePort,
 };
 pub use manifests::snapshot_of;
+pub use order::interleaved;
 pub use same::{Asks, differing};
 pub use snapshot::{Malformed, Snapshot};
 pub use store::{Object, Store};

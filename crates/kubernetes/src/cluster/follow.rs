@@ -10,7 +10,7 @@ use crate::{Error, Following};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
-use objects::{Kind, Object, ObjectKey, Snapshot};
+use objects::{Kind, Object, ObjectKey, Snapshot, interleaved};
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -202,7 +202,7 @@ impl Follower {
                 if kind == Kind::IngressClass {
                     self.contents.set_classes_known(true);
                 }
-                for change in changes {
+                for change in interleaved(changes) {
                     self.contents.apply(change);
                 }
             }

@@ -68,7 +68,7 @@ use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, StreamPort,
 };
 use objects::gateway::{Gateway, GatewayClass, ListenerSet};
-use objects::{ObjectKey, Snapshot};
+use objects::{ObjectKey, Snapshot, interleaved};
 use parents::{Parent, ours};
 use places::{Places, amounts};
 use reach::Behind;
@@ -203,7 +203,7 @@ impl Gateways {
         self.take_policies(&around, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
-        for id in std::mem::take(&mut work.routes) {
+        for id in interleaved(std::mem::take(&mut work.routes)) {
             if is_stream(&id) {
                 self.take_stream(&id, &around, &mut work);
             } else {
@@ -213,7 +213,7 @@ impl Gateways {
         self.tell_gateways(new, &mut work);
         self.tell_sets(&around, &mut work);
         self.tell_policies(&around, &mut work);
-        for name in &work.hosts {
+        for name in interleaved(&work.hosts) {
             let routes = self.by_host.get(name).into_iter().flatten();
             let made = host(
                 name,

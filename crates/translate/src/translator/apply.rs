@@ -13,7 +13,7 @@ use crate::upstream::{self, Behind};
 use model::{
     Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
 };
-use objects::{Asks, Ingress, ObjectKey, Reference};
+use objects::{Asks, Ingress, ObjectKey, Reference, interleaved};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Translator {
         work.weighed.extend(work.ingresses.iter().cloned());
         while !work.weighed.is_empty() {
             let mut namespaces = BTreeSet::new();
-            for key in std::mem::take(&mut work.weighed) {
+            for key in interleaved(std::mem::take(&mut work.weighed)) {
                 self.weigh(&key);
                 namespaces.insert(key.namespace);
             }
@@ -57,29 +57,35 @@ impl Translator {
     fn weigh(&mut self, key: &ObjectKey) {
         let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
         let current = self.snapshot.ingresses.get(key).filter(ours);
-        let kept = |current: &Ingress| {
-            let kept = self.last_valid.get(key).filter(|kept| kept.meta.uid == current.meta.uid);
-            kept.map(|kept| &**kept).filter(|kept| !kept.asks_the_same_as(current))
+        let last = self.last_valid(key).cloned();
+        let is_other = |last: &&Ingress, current: &Ingress| {
+            last.meta.uid == current.meta.uid && !last.asks_the_same_as(current)
         };
-        let versions = current.map(|current| Versions { current, kept: kept(current) });
+        let versions = current.map(|current| Versions {
+            current,
+            kept: last.as_deref().filter(|last| is_other(last, current)),
+        });
         self.budgets.weigh(key, versions, &self.snapshot, &self.options);
     }
 
     /// Reads the touched Ingresses again.
     pub(super) fn make_drafts(&mut self, ground: &Ground, work: &mut Work) {
-        for key in std::mem::take(&mut work.ingresses) {
+        for key in interleaved(std::mem::take(&mut work.ingresses)) {
             let waits = self.budgets.problem(&key);
-            let had_other = self.last_valid.get(&key).cloned();
-            let draft = match waits {
+            let before = self.last_valid(&key).cloned();
+            let (draft, aside) = match waits {
                 // Nothing of it is served: an earlier version must not weigh on the one that may fit.
-                Some(_) => {
-                    self.last_valid.remove(&key);
-                    None
-                }
-                None => self.draft(&key, ground).map(Arc::new),
+                Some(_) => (None, None),
+                None => self.draft(&key, ground, before.as_ref()),
             };
-            if had_other.is_some() && self.last_valid.get(&key) != had_other.as_ref() {
+            let draft = draft.map(Arc::new);
+            let taken = draft.as_ref().filter(|draft| is_taken(draft)).map(|draft| &draft.ingress);
+            if before.is_some() && taken.or(aside.as_ref()) != before.as_ref() {
                 work.weighed.insert(key.clone());
+            }
+            match aside {
+                Some(aside) => drop(self.aside.insert(key.clone(), aside)),
+                None => drop(self.aside.remove(&key)),
             }
             if let Some(old) = self.drafts.remove(&key) {
                 self.take_out(&key, &old, work);
@@ -103,12 +109,23 @@ impl Translator {
         }
     }
 
-    /// What an Ingress asks for; where its current version is not taken, what its last valid one did.
-    fn draft(&mut self, key: &ObjectKey, ground: &Ground) -> Option<Draft> {
+    /// The last version of an Ingress that was taken.
+    fn last_valid(&self, key: &ObjectKey) -> Option<&Arc<Ingress>> {
+        let served = self.drafts.get(key).filter(|draft| is_taken(draft));
+        served.map(|draft| &draft.ingress).or_else(|| self.aside.get(key))
+    }
+
+    /// What an Ingress asks for; where its current version is not taken, what its last valid one did. And that one, where
+    /// it is not taken, either, for now.
+    fn draft(
+        &self,
+        key: &ObjectKey,
+        ground: &Ground,
+        last_valid: Option<&Arc<Ingress>>,
+    ) -> (Option<Draft>, Option<Arc<Ingress>>) {
         let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
         let Some(current) = self.snapshot.ingresses.get(key).filter(ours) else {
-            self.last_valid.remove(key);
-            return None;
+            return (None, None);
         };
         let scope = Scope {
             cross_namespace: ground.permissions.cross_namespace,
@@ -117,21 +134,14 @@ impl Translator {
         };
         let context = Context { deep_inspect: self.options.deep_inspect, scope, ground };
         let draft = Draft::read(current, context);
-        if is_taken(&draft) {
-            self.last_valid.insert(key.clone(), Arc::clone(current));
-            return Some(draft);
-        }
-        let last = self
-            .last_valid
-            .get(key)
-            .filter(|last| draft.refused && last.meta.uid == current.meta.uid);
-        let Some(last) = last else {
-            self.last_valid.remove(key);
-            return Some(draft);
+        let uid = &current.meta.uid;
+        let is_other = |last: &&Arc<Ingress>| draft.refused && last.meta.uid == *uid;
+        let Some(kept) = last_valid.filter(is_other).filter(|_| !is_taken(&draft)) else {
+            return (Some(draft), None);
         };
-        let mut last = Draft::read(last, context);
+        let mut last = Draft::read(kept, context);
         if !is_taken(&last) {
-            return Some(draft);
+            return (Some(draft), Some(Arc::clone(kept)));
         }
         last.problems = draft.problems;
         last.problems.push(Problem {
@@ -140,7 +150,7 @@ impl Translator {
             severity: Severity::Error,
             message: "the current version is not taken: the last valid one stays served until it is mended".into(),
         });
-        Some(last)
+        (Some(last), None)
     }
 
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {
@@ -296,7 +306,7 @@ impl Translator {
     /// Makes the touched servers.
     pub(super) fn make_servers(&mut self, ground: &Ground, work: &mut Work) {
         let nobody = Drafts::new();
-        for name in std::mem::take(&mut work.hosts) {
+        for name in interleaved(std::mem::take(&mut work.hosts)) {
             let drafts = self.hosts.get(&name);
             // A canary alone makes no server.
             let creates = |draft: &Arc<Draft>| draft.standing != Standing::Canary;

@@ -71,7 +71,8 @@ pub struct Translator {
     served: OrdSet<ObjectKey>,
     /// Those that are served in an earlier version.
     kept: OrdMap<ObjectKey, Arc<Ingress>>,
-    last_valid: BTreeMap<ObjectKey, Arc<Ingress>>,
+    /// Last versions that were taken and for now are not, while later ones are not, either.
+    aside: BTreeMap<ObjectKey, Arc<Ingress>>,
     hosts: BTreeMap<ServerName, Drafts>,
     /// Which host has which other names.
     names_of_hosts: Registry,
@@ -143,7 +144,7 @@ impl Translator {
             drafts: BTreeMap::new(),
             served: OrdSet::new(),
             kept: OrdMap::new(),
-            last_valid: BTreeMap::new(),
+            aside: BTreeMap::new(),
             hosts: BTreeMap::new(),
             names_of_hosts: Registry::default(),
             references: ReverseIndex::default(),
