@@ -63,7 +63,7 @@ pub(crate) fn of_canary(
     let paths = rules.flat_map(|rule| rule.paths.iter().flatten());
     let same = paths
         .filter(|path| path.path == location.path || path.path.is_empty() && location.path == "/");
-    let backend = same.map(|path| &path.backend).next().or(ingress.default_backend.as_ref())?;
+    let backend = same.map(|path| &path.backend).next().or(ingress.default_backend.as_deref())?;
     let IngressBackend::Service { name, port: Some(port) } = backend else { return None };
     let port = match port {
         PortRef::Number(port) => port.to_string(),

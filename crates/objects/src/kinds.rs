@@ -44,7 +44,7 @@ pub struct Ingress {
     /// `spec.ingressClassName`.
     pub class: Option<String>,
     /// `spec.defaultBackend`.
-    pub default_backend: Option<IngressBackend>,
+    pub default_backend: Option<Box<IngressBackend>>,
     /// `spec.rules`.
     pub rules: Vec<IngressRule>,
     /// `spec.tls`.

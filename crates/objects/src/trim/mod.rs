@@ -43,7 +43,7 @@ impl Trim for networking::Ingress {
             class: spec.ingress_class_name,
             default_backend: spec
                 .default_backend
-                .map(|found| backend(found, "spec.defaultBackend"))
+                .map(|found| backend(found, "spec.defaultBackend").map(Box::new))
                 .transpose()?,
             rules: each(spec.rules, rule)?,
             tls: each(spec.tls, |_, tls| Ok(ingress_tls(tls)))?,

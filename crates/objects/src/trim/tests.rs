@@ -58,7 +58,7 @@ fn an_ingress_keeps_what_routes_and_loses_what_nobody_reads() {
                 )]),
             },
             class: Some("nginx".into()),
-            default_backend: Some(service("rest", PortRef::Name("http".into()))),
+            default_backend: Some(Box::new(service("rest", PortRef::Name("http".into())))),
             rules: vec![
                 IngressRule {
                     host: Some("a.test".into()),

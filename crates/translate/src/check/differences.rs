@@ -142,7 +142,7 @@ fn target(ingress: &Ingress, backend: &IngressBackend) -> Option<Target> {
 
 fn targets(ingress: &Ingress) -> impl Iterator<Item = Target> {
     let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
-    let backends = paths.map(|path| &path.backend).chain(&ingress.default_backend);
+    let backends = paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref());
     backends.filter_map(|backend| target(ingress, backend))
 }
 

@@ -21,7 +21,7 @@ pub fn references(ingress: &Ingress, options: &Options) -> Vec<Reference> {
         ingress.tls.iter().filter_map(|tls| tls.secret.as_deref()).filter(|name| !name.is_empty());
     found.extend(tls.map(|name| Reference::Secret(ObjectKey::new(namespace.clone(), name))));
     let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
-    for backend in paths.map(|path| &path.backend).chain(&ingress.default_backend) {
+    for backend in paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref()) {
         if let IngressBackend::Service { name, .. } = backend {
             found.push(Reference::Service(ObjectKey::new(namespace.clone(), name.as_str())));
         }

@@ -184,7 +184,7 @@ fn lack(
 /// The ports of a Service that the paths of an Ingress lead to.
 fn ports<'a>(ingress: &'a Ingress, service: &'a str) -> impl Iterator<Item = &'a PortRef> {
     let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
-    let backends = paths.map(|path| &path.backend).chain(&ingress.default_backend);
+    let backends = paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref());
     let mut seen = Vec::new();
     backends.filter_map(move |backend| match backend {
         IngressBackend::Service { name, port: Some(port) }

@@ -164,10 +164,10 @@ fn a_canary_older_than_its_main_ingress_stands_beside_it_all_the_same() {
 fn its_default_backend_stands_beside_the_catch_all_of_an_ingress() {
     let mut snapshot = shop();
     let mut beside_all = canary("c", "shop.test", "/nowhere", "next");
-    beside_all.default_backend = Some(backend("next", Some(PortRef::Number(80))));
+    beside_all.default_backend = Some(Box::new(backend("next", Some(PortRef::Number(80)))));
     put_ingress(&mut snapshot, beside_all);
     assert_eq!(beside(&read(&snapshot), "_", "/"), None, "nobody is the catch-all yet");
-    let default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    let default_backend = Some(Box::new(backend("s", Some(PortRef::Number(80)))));
     put_ingress(&mut snapshot, Ingress { default_backend, ..ingress("demo", "all") });
     assert_eq!(upstream(beside(&read(&snapshot), "_", "/")).as_deref(), Some("demo-next-80"));
 }

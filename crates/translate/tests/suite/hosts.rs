@@ -97,7 +97,7 @@ fn the_implicit_root_has_the_policy_of_the_ingress_that_created_the_host() {
 fn the_catch_all_takes_the_root_and_a_rule_without_host_its_paths() {
     let mut snapshot = cluster();
     let mut catch_all = ingress("demo", "catch-all");
-    catch_all.default_backend = Some(backend("all", Some(PortRef::Number(80))));
+    catch_all.default_backend = Some(Box::new(backend("all", Some(PortRef::Number(80)))));
     annotate(&mut catch_all, "force-ssl-redirect", "true");
     annotate(&mut catch_all, "rewrite-target", "/x");
     put_ingress(&mut snapshot, catch_all);
@@ -272,7 +272,7 @@ fn classes_say_which_ingresses_are_ours() {
 #[test]
 fn references_are_what_a_change_of_would_matter() {
     let mut shop = simple("demo", "shop", "shop.test", "/", "s");
-    shop.default_backend = Some(backend("fallback", None));
+    shop.default_backend = Some(Box::new(backend("fallback", None)));
     shop.tls = vec![tls(&["shop.test"], Some("cert")), tls(&[], None)];
     annotate(&mut shop, "proxy-ssl-secret", "other/client");
     annotate(&mut shop, "auth-secret", "users");

@@ -242,7 +242,13 @@ fn an_ingress() -> impl Strategy<Value = Ingress> {
         |(rules, tls, default, class, created, annotations)| {
             let default_backend = default.map(|(service, port)| backend(service, port));
             let class = class.map(str::to_owned);
-            let mut made = Ingress { rules, tls, default_backend, class, ..ingress("", "") };
+            let mut made = Ingress {
+                rules,
+                tls,
+                default_backend: default_backend.map(Box::new),
+                class,
+                ..ingress("", "")
+            };
             made.meta.created = created;
             for (name, value) in annotations {
                 annotate(&mut made, name, value);

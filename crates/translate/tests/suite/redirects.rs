@@ -88,7 +88,7 @@ fn what_no_ingress_owns_is_never_redirected() {
 fn the_catch_all_has_no_redirect_and_no_app_root() {
     let mut snapshot = cluster();
     let mut all = ingress("demo", "all");
-    all.default_backend = Some(backend("s", Some(objects::PortRef::Number(80))));
+    all.default_backend = Some(Box::new(backend("s", Some(objects::PortRef::Number(80)))));
     for (name, value) in [("permanent-redirect", "/x"), ("app-root", "/x"), ("upstream-vhost", "v")]
     {
         annotate(&mut all, name, value);

@@ -134,7 +134,7 @@ fn risk_words_and_validation_are_matters_of_the_config_map_and_the_command_line(
 fn a_catch_all_that_is_not_taken_leaves_the_root_to_who_is() {
     let mut snapshot = cluster();
     let mut bad = ingress("demo", "bad");
-    bad.default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    bad.default_backend = Some(Box::new(backend("s", Some(PortRef::Number(80)))));
     annotate(&mut bad, BAD.0, BAD.1);
     put_ingress(&mut snapshot, bad);
     let options = Options::default();

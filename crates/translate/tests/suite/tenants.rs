@@ -484,7 +484,7 @@ fn whoever_owns_a_path_keeps_it_over_a_mistake_and_a_restart() {
 #[test]
 fn a_default_backend_of_the_owner_is_its_path_root() {
     let mut ours = of("a", "own", "/app", &[]);
-    ours.default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    ours.default_backend = Some(Box::new(backend("s", Some(PortRef::Number(80)))));
     let theirs = of("b", "other", "/", &[]);
     let (configuration, problems) = with(&[], &[ours.clone(), theirs.clone()]);
     assert_eq!(upstream(&configuration, "shop.test", "/").as_deref(), Some("a-s-80"), "{problems}");
@@ -795,7 +795,7 @@ fn who_adds_what_is_below_a_path_brings_its_redirect_and_opens_nothing() {
 fn a_path_that_its_owner_has_already_takes_nothing_from_the_owners_other_ingresses() {
     let mut first = of("a", "first", "/", &[]);
     first.meta.created = -1;
-    first.default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    first.default_backend = Some(Box::new(backend("s", Some(PortRef::Number(80)))));
     first.rules[0].paths = Some(Vec::new());
     let mut own = of("a", "own", "/", &[]);
     own.meta.created = 2;
@@ -812,7 +812,7 @@ fn a_path_that_its_owner_has_already_takes_nothing_from_the_owners_other_ingress
 
 #[test]
 fn a_path_that_would_take_requests_from_an_older_one_takes_nothing_from_younger_ones_either() {
-    let default = || Some(backend("t", Some(PortRef::Number(80))));
+    let default = || Some(Box::new(backend("t", Some(PortRef::Number(80)))));
     let mut first = of("a", "first", "/", &[]);
     (first.meta.created, first.default_backend) = (-1, default());
     first.rules[0].paths = Some(Vec::new());
@@ -854,7 +854,7 @@ fn an_exact_root_takes_no_default_backend_on_a_host_of_regular_expressions() {
     // The owner's first Ingress has it by its default backend, wherever the regular expressions are written.
     let mut first = of("a", "first", "/", &[]);
     (first.meta.created, first.rules[0].paths) = (-1, Some(Vec::new()));
-    first.default_backend = Some(backend("t", Some(PortRef::Number(80))));
+    first.default_backend = Some(Box::new(backend("t", Some(PortRef::Number(80)))));
     let late = {
         let mut late = app.clone();
         late.meta.created = 5;

@@ -72,7 +72,7 @@ fn a_port_is_found_by_number_by_name_and_by_its_target() {
         let mut snapshot = shop();
         put_slice(&mut snapshot, slice("demo", "s-1", "s", vec![endpoint("10.0.0.1")]));
         let mut shop = simple("demo", "shop", "shop.test", "/", "s");
-        shop.default_backend = Some(backend("s", port.clone()));
+        shop.default_backend = Some(Box::new(backend("s", port.clone())));
         shop.rules.clear();
         put_ingress(&mut snapshot, shop);
         let translation = translate(&snapshot, &Options::default());

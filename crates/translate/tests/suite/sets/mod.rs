@@ -242,7 +242,7 @@ impl Sets {
         });
         found.path == "/"
             && own.any(|own| {
-                let default = match &own.default_backend {
+                let default = match own.default_backend.as_deref() {
                     Some(IngressBackend::Service { name, .. }) => Some(name),
                     _ => None,
                 };
@@ -408,7 +408,7 @@ fn ingress(bytes: &mut Bytes<'_>, namespace: &str, number: u8) -> Ingress {
         0 => vec![IngressTls { hosts: vec!["a.test".to_owned()], secret: Some("ca".to_owned()) }],
         _ => Vec::new(),
     };
-    let default_backend = bytes.next().is_multiple_of(4).then(|| service(bytes));
+    let default_backend = bytes.next().is_multiple_of(4).then(|| Box::new(service(bytes)));
     Ingress {
         meta,
         class: Some("nginx".to_owned()),
