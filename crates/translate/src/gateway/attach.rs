@@ -2,14 +2,14 @@
 
 use super::backend_tls::Policies;
 use super::few::Few;
-use super::listeners::State;
+use super::listeners::{Listening, State};
 use super::names::covers;
 use super::parents::{Ours, ours};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
 use crate::settings::quote;
 use model::{Others, RouteKey, Scheme, ServerName};
-use objects::gateway::{HttpRoute, ParentRef};
+use objects::gateway::{HttpRoute, Listener, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -229,21 +229,18 @@ pub(super) fn listeners(
         };
         return Err(("NoMatchingParent", message));
     }
-    let allowed = named.into_iter().filter(|(_, (listener, read))| {
+    let takes = |(listener, read): (&Listener, &Listening)| {
         read.takes.contains(&wish.kind)
             && listener.namespaces.take(
                 &state.owner(read).1.namespace,
                 wish.namespace,
                 &snapshot.namespaces,
             )
-    });
-    let allowed: Vec<_> = allowed.collect();
+    };
+    let allowed: Vec<_> = named.iter().copied().filter(|(_, one)| takes(*one)).collect();
     if allowed.is_empty() {
-        let message = format!(
-            "the listener takes no {}s of this namespace; see its allowedRoutes",
-            wish.kind
-        );
-        return Err(("NotAllowedByListeners", message));
+        let named = named.into_iter().map(|(_, one)| one);
+        return Err(("NotAllowedByListeners", why_none(wish.kind, &named.collect::<Vec<_>>())));
     }
     let fits = allowed.into_iter().filter(|(_, (listener, _))| {
         !hosts(wish.hostnames, listener.hostname.as_deref()).is_empty()
@@ -255,6 +252,34 @@ pub(super) fn listeners(
     } else {
         Ok(fits)
     }
+}
+
+/// Why none of these listeners takes a route of this kind: the kind itself, by their protocol or by what they allow, or
+/// else its namespace.
+fn why_none(kind: &str, named: &[(&Listener, &Listening)]) -> String {
+    if named.iter().any(|(_, read)| read.takes.contains(&kind)) {
+        return format!(
+            "the listener takes no {kind}s of this namespace; see its allowedRoutes.namespaces"
+        );
+    }
+    if named.iter().any(|(_, read)| read.may_take(kind)) {
+        return format!(
+            "allowedRoutes.kinds of the listener has no {kind}; add it, or name another"
+        );
+    }
+    const MOST: usize = 4;
+    let had: BTreeSet<&str> = named.iter().map(|(listener, _)| &*listener.protocol).collect();
+    let had: Vec<String> = had.into_iter().take(MOST).map(quote).collect();
+    let needed = match kind {
+        "TLSRoute" => "TLS",
+        "TCPRoute" => "TCP",
+        "UDPRoute" => "UDP",
+        _ => "HTTP or HTTPS",
+    };
+    format!(
+        "{kind}s need a listener of protocol {needed}, and here it is {}: name another listener, or mend its protocol",
+        had.join(" and ")
+    )
 }
 
 /// The hosts that both a route and a listener mean.

@@ -102,6 +102,11 @@ impl Listening {
         }
     }
 
+    /// Whether its protocol is one for routes of this kind, allowed or not.
+    pub(super) fn may_take(&self, kind: &str) -> bool {
+        self.protocol.is_some_and(|protocol| protocol.kinds().contains(&kind))
+    }
+
     /// Whether requests are served there.
     pub(super) fn is_served(&self) -> bool {
         self.is_accepted() && !matches!(self.certificate, Some(Err(_)))

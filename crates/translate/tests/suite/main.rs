@@ -21,6 +21,7 @@ mod listener_sockets;
 mod listeners;
 mod load_balancers;
 mod names;
+mod newcomers;
 mod own_servers;
 mod raw;
 mod redirects;
