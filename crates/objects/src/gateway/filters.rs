@@ -1,7 +1,7 @@
 //! From the JSON of the filters of a route to what is kept of them.
 
 use super::parse::RawRef;
-use super::parse_rules::{RawNamed, Unsaid};
+use super::parse_rules::{RawNamed, Unsaid, short};
 use super::route::{
     BackendRef, CorsFilter, ExternalAuth, HeaderChange, HeaderChanges, PathModifier, Redirect,
     RequestMirror, Rewrite, RouteFilter,
@@ -112,6 +112,60 @@ struct RawBody {
     max_size: u32,
 }
 
+/// The types of filters, each with the field that says what it does.
+const TYPES: [(&str, &str); 7] = [
+    ("RequestHeaderModifier", "requestHeaderModifier"),
+    ("ResponseHeaderModifier", "responseHeaderModifier"),
+    ("RequestRedirect", "requestRedirect"),
+    ("URLRewrite", "urlRewrite"),
+    ("RequestMirror", "requestMirror"),
+    ("CORS", "cors"),
+    ("ExternalAuth", "externalAuth"),
+];
+
+/// How many letters of a type may be others than those of the one that was meant.
+const TYPOS: usize = 3;
+
+impl RawFilter {
+    /// The type that its first field belongs to.
+    fn present(&self) -> Option<&'static str> {
+        let there = [
+            self.request_header_modifier.is_some(),
+            self.response_header_modifier.is_some(),
+            self.request_redirect.is_some(),
+            self.url_rewrite.is_some(),
+            self.request_mirror.is_some(),
+            self.cors.is_some(),
+            self.external_auth.is_some(),
+        ];
+        let mut types = TYPES.iter().zip(there);
+        types.find(|(_, there)| *there).map(|((name, _), _)| *name)
+    }
+}
+
+/// What is wrong with a filter that cannot be read: its type, or the field that is missing.
+fn unknown(kind: &str, present: Option<&str>) -> String {
+    let kind = short(kind);
+    if kind.is_empty() {
+        let meant = present.unwrap_or("RequestHeaderModifier");
+        return format!(" has no type: write type: {meant}, or whatever it is");
+    }
+    match TYPES.iter().find(|(name, _)| *name == kind) {
+        Some(("ExternalAuth", _)) if present == Some("ExternalAuth") => {
+            ".externalAuth.protocol is not known: write HTTP or GRPC".to_owned()
+        }
+        Some((_, field)) => format!(" of type {kind} has no {field}: add it"),
+        None => {
+            let far = |name: &str| strsim::osa_distance(&name.to_lowercase(), &kind.to_lowercase());
+            let near = TYPES.iter().map(|(name, _)| (far(name), *name)).min();
+            let near = near.filter(|(far, _)| *far <= TYPOS).map(|(_, name)| name).or(present);
+            let remedy =
+                near.map_or("take it out".to_owned(), |near| format!("did you mean {near}?"));
+            format!(" of type {kind} is not supported: {remedy}")
+        }
+    }
+}
+
 /// Reads filters; what is not known among them is noted.
 pub(super) fn filters(
     raw: Vec<RawFilter>,
@@ -121,6 +175,7 @@ pub(super) fn filters(
     let mut kept = Vec::with_capacity(raw.len());
     for (index, filter) in raw.into_iter().enumerate() {
         let at = format!("{at}.filters[{index}]");
+        let present = filter.present();
         let RawFilter {
             r#type: kind,
             request_header_modifier,
@@ -159,7 +214,7 @@ pub(super) fn filters(
         };
         match read {
             Some(read) => kept.push(read),
-            None => unread.note(true, || format!("{at} of type {kind}")),
+            None => unread.say(|| format!("{at}{}", unknown(&kind, present))),
         }
     }
     Ok(kept)

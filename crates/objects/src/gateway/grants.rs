@@ -2,7 +2,7 @@
 
 use super::{GROUP, ObjectRef, ReferenceGrant};
 use crate::ObjectKey;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -17,6 +17,8 @@ pub struct Grants {
     all: OrdMap<ObjectKey, Arc<ReferenceGrant>>,
     /// How often each thing is said.
     said: OrdMap<Said, u32>,
+    /// The grants of a namespace, the first, that name another one, whatever they grant to it.
+    between: OrdMap<(Arc<str>, String), OrdSet<Arc<str>>>,
 }
 
 /// Who may refer to what.
@@ -69,6 +71,12 @@ impl Deref for Grants {
     }
 }
 
+/// The namespaces that a grant stands between: its own, and each that it names.
+fn pairs(grant: &ReferenceGrant) -> impl Iterator<Item = (Arc<str>, String)> {
+    let to = &grant.meta.key.namespace;
+    grant.from.iter().map(|from| (to.clone(), from.namespace.clone()))
+}
+
 /// All that a grant says. What it grants to objects of other groups is asked by nobody here.
 fn said_by(grant: &ReferenceGrant) -> impl Iterator<Item = Said> {
     let whats = grant.to.iter().map(|to| {
@@ -99,6 +107,9 @@ impl Grants {
         for said in said_by(&grant) {
             *self.said.entry(said).or_default() += 1;
         }
+        for pair in pairs(&grant) {
+            self.between.entry(pair).or_default().insert(key.name.clone());
+        }
         self.all.insert(key, grant);
         before
     }
@@ -112,7 +123,23 @@ impl Grants {
                 _ => drop(self.said.remove(&said)),
             }
         }
+        for pair in pairs(&before) {
+            let Some(names) = self.between.get_mut(&pair) else { continue };
+            names.remove(&key.name);
+            if names.is_empty() {
+                self.between.remove(&pair);
+            }
+        }
         Some(before)
+    }
+
+    /// The grants of the namespace `to` that name the namespace `from`, by name, whatever they grant.
+    pub fn between(&self, from: &str, to: &str) -> impl Iterator<Item = &ReferenceGrant> {
+        let names = self.between.get(&(to.into(), from.to_owned())).into_iter().flatten();
+        let to: Arc<str> = to.into();
+        names.filter_map(move |name| {
+            Some(&**self.all.get(&ObjectKey::new(to.clone(), name.clone()))?)
+        })
     }
 
     /// Whether an object of `kind` in the namespace `from` may refer to another object: in its own namespace, or where
@@ -186,9 +213,15 @@ mod tests {
             "a",
             &ObjectRef { group: GROUP.into(), ..service("s") }
         ));
+        let between = |grants: &Grants, from: &str| grants.between(from, "b").count();
+        assert_eq!(
+            (between(&grants, "a"), between(&grants, "c"), between(&grants, "b")),
+            (2, 1, 0)
+        );
         grants.remove(&one.0);
         assert!(grants.permit("HTTPRoute", "a", &service("s")));
         assert!(!grants.permit("HTTPRoute", "c", &service("s")));
+        assert_eq!((between(&grants, "a"), between(&grants, "c")), (1, 0));
         // Another version of it.
         grants.insert(two.0.clone(), grant(2, &["a"], &[None]).1);
         assert!(grants.permit("HTTPRoute", "a", &service("t")));

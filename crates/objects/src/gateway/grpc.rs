@@ -119,7 +119,8 @@ impl RawMatch {
             None | Some("Exact") => false,
             Some("RegularExpression") => true,
             Some(other) => {
-                unread.note(true, || format!("{at}.method.type {other}"));
+                let known = "Exact or RegularExpression";
+                unread.other(|| format!("{at}.method.type"), other, known);
                 false
             }
         };

@@ -76,16 +76,35 @@ pub(super) struct RawBackend {
     filters: Vec<RawFilter>,
 }
 
-/// The first field that is not read.
+/// What is wrong with the first field that is not read.
 #[derive(Default)]
 pub(super) struct Unsaid(pub(super) Option<String>);
 
 impl Unsaid {
+    /// Notes a field that is not known at all, if it is there.
     pub(super) fn note(&mut self, is_there: bool, field: impl FnOnce() -> String) {
-        if is_there && self.0.is_none() {
-            self.0 = Some(field());
+        if is_there {
+            self.say(|| format!("{} is not supported: take it out", field()));
         }
     }
+
+    /// Notes the value of a field that is none of those that are known.
+    pub(super) fn other(&mut self, field: impl FnOnce() -> String, value: &str, known: &str) {
+        self.say(|| format!("{} {} is not supported: write {known}", field(), short(value)));
+    }
+
+    /// Notes something with its remedy.
+    pub(super) fn say(&mut self, what: impl FnOnce() -> String) {
+        if self.0.is_none() {
+            self.0 = Some(what());
+        }
+    }
+}
+
+/// The beginning of a value that may be of any length.
+pub(super) fn short(value: &str) -> &str {
+    const MOST: usize = 60;
+    value.char_indices().nth(MOST).map_or(value, |(end, _)| &value[..end])
 }
 
 impl RawRule {
@@ -138,7 +157,8 @@ impl RawMatch {
             Some("Exact") => PathMatch::Exact(value),
             Some("RegularExpression") => PathMatch::Expression(value),
             Some(other) => {
-                unread.note(true, || format!("{at}.path.type {other}"));
+                let known = "PathPrefix, Exact or RegularExpression";
+                unread.other(|| format!("{at}.path.type"), other, known);
                 PathMatch::Exact(value)
             }
         };
@@ -161,7 +181,8 @@ pub(super) fn named(
             None | Some("Exact") => ValueMatch::Exact(value),
             Some("RegularExpression") => ValueMatch::Expression(value),
             Some(other) => {
-                unread.note(true, || format!("{at}.{field}.type {other}"));
+                let known = "Exact or RegularExpression";
+                unread.other(|| format!("{at}.{field}.type"), other, known);
                 ValueMatch::Exact(value)
             }
         };

@@ -16,7 +16,7 @@ pub struct StreamRoute {
     pub hostnames: Vec<String>,
     /// `backendRefs` of its rule.
     pub backends: Vec<BackendRef>,
-    /// What it asks for and nobody reads.
+    /// What it asks for and nobody reads, with a remedy.
     pub unread: Option<String>,
     /// `controllerName` of `status.parents`, each once.
     pub told_by: Vec<String>,
@@ -35,7 +35,7 @@ pub struct HttpRoute {
     pub hostnames: Vec<String>,
     /// `spec.rules`; one that matches everything if absent.
     pub rules: Vec<RouteRule>,
-    /// What of the specification is not read, by its field: the first of it that was found.
+    /// What of the specification is not read, by its field, with a remedy: the first of it that was found.
     pub unread: Option<String>,
     /// `controllerName` of `status.parents`, each once.
     pub told_by: Vec<String>,

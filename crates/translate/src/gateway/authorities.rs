@@ -1,6 +1,7 @@
 //! Authorities that certificates must descend from, as references to ConfigMaps name them.
 
 use super::listeners::key_of;
+use super::ungranted;
 use crate::certificate;
 use crate::settings::ABSENT;
 use objects::gateway::ObjectRef;
@@ -64,9 +65,10 @@ impl Referring<'_> {
             None => ObjectKey::new(own.clone(), named.name.as_str()),
         };
         let ObjectKey { namespace, name } = &key;
-        if self.kind.is_some_and(|kind| !snapshot.grants.permit(kind, own, named)) {
+        if let Some(kind) = self.kind.filter(|kind| !snapshot.grants.permit(kind, own, named)) {
+            let remedy = ungranted::remedy(kind, own, named, snapshot);
             let message = format!(
-                "{field}: ConfigMap {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
+                "{field}: ConfigMap {namespace}/{name} may not be referred to from namespace {own}: {remedy}"
             );
             return Err(("RefNotPermitted", message));
         }

@@ -2,6 +2,7 @@
 
 use super::authorities::{Referring, config_maps};
 use super::listeners::{is_secret, key_of};
+use super::ungranted;
 use crate::certificate;
 use crate::settings::ABSENT;
 use model::policy::{ClientDemand, ClientErrorPage, ClientVerification, Identity};
@@ -27,8 +28,9 @@ pub(super) fn identity(gateway: &Gateway, snapshot: &Snapshot) -> Option<Result<
     let key = key_of(named, own);
     let ObjectKey { namespace, name } = &key;
     if !snapshot.grants.permit("Gateway", own, named) {
+        let remedy = ungranted::remedy("Gateway", own, named, snapshot);
         let message = format!(
-            "{FIELD}: Secret {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
+            "{FIELD}: Secret {namespace}/{name} may not be referred to from namespace {own}: {remedy}"
         );
         return Some(Err(("RefNotPermitted", message)));
     }

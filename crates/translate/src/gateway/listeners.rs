@@ -7,6 +7,7 @@ use super::missing::note;
 use super::reach::{Reach, Taken};
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use super::targets::port_of;
+use super::ungranted;
 use crate::{GatewayServices, Options};
 use model::policy::Identity;
 use model::{
@@ -522,8 +523,10 @@ fn certificate(
     let key = key_of(named, &own.into());
     if !snapshot.grants.permit(kind, own, named) {
         let message = format!(
-            "Secret {}/{} may not be referred to from namespace {own}: add a ReferenceGrant there",
-            key.namespace, key.name
+            "Secret {}/{} may not be referred to from namespace {own}: {}",
+            key.namespace,
+            key.name,
+            ungranted::remedy(kind, own, named, snapshot)
         );
         return Err(("RefNotPermitted", message));
     }

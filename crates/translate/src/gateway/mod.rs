@@ -39,6 +39,7 @@ mod status;
 mod streams;
 mod targets;
 mod texts;
+mod ungranted;
 mod upstreams;
 
 pub(crate) use room::Room;

@@ -5,7 +5,7 @@ use super::expressions::Expressions;
 use super::few::{Few, Set};
 use super::listeners::key_of;
 use super::paths::path_of;
-use super::{filters, guards, sessions, status, texts};
+use super::{filters, guards, sessions, status, texts, ungranted};
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
@@ -81,8 +81,8 @@ impl Draft {
         let (draft, policies) = (Self::default(), Vec::new());
         let session = None;
         let mut reader = Reader { route, snapshot, tls, draft, policies, session, expressions };
-        if let Some(field) = &route.unread {
-            reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
+        if let Some(why) = &route.unread {
+            reader.refuse("UnsupportedValue", why.clone());
         }
         if places(route).saturating_mul(route.hostnames.len().max(1)) > PLACES {
             let message = format!(
@@ -215,14 +215,20 @@ impl Wanted<'_> {
         };
         visit(&key_of(object, own));
         if !object.group.is_empty() || object.kind != "Service" {
-            let message = format!("backends of kind {} are not known; name a Service", object.kind);
+            let message = match (texts::short(&object.group), texts::short(&object.kind)) {
+                ("", kind) => format!("backends of kind {kind} are not known; name a Service"),
+                (group, kind) => format!(
+                    "backends of kind {kind} and group {group} are not known; name a Service, and no group"
+                ),
+            };
             return Err(("InvalidKind", message));
         }
         let key = key_of(object, own);
         let (namespace, name) = (&key.namespace, &key.name);
         if !snapshot.grants.permit(self.kind, own, object) {
+            let remedy = ungranted::remedy(self.kind, own, object, snapshot);
             let message = format!(
-                "Service {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
+                "Service {namespace}/{name} may not be referred to from namespace {own}: {remedy}"
             );
             return Err(("RefNotPermitted", message));
         }
@@ -239,11 +245,19 @@ impl Wanted<'_> {
         let named = named_by(service).filter(|named| named.namespace != key.namespace);
         named.iter().for_each(&mut visit);
         named.iter().for_each(|named| services.put(named.clone()));
-        if let Some(named) = named.filter(|named| !self.may_reach(named, object, snapshot)) {
+        let target = named.map(|named| ObjectRef {
+            namespace: Some(named.namespace.to_string()),
+            name: named.name.to_string(),
+            ..object.clone()
+        });
+        // A name in one's own namespace is no way around the ReferenceGrants of another one.
+        if let Some(to) = target.filter(|to| !snapshot.grants.permit(self.kind, own, to)) {
+            let remedy = ungranted::remedy(self.kind, own, &to, snapshot);
             let message = format!(
                 "Service {namespace}/{name} leads to Service {}/{}, which may not be referred to from namespace {own}: \
-                 add a ReferenceGrant there",
-                named.namespace, named.name
+                 {remedy}",
+                to.namespace.unwrap_or_default(),
+                to.name
             );
             return Err(("RefNotPermitted", message));
         }
@@ -253,17 +267,6 @@ impl Wanted<'_> {
             let protocol = self.protocol;
             Err(missing(format!("Service {namespace}/{name} has no {protocol} port {port}")))
         }
-    }
-
-    /// Whether what an ExternalName leads to may be referred to from here: a name in one's own namespace is no way
-    /// around the ReferenceGrants of another one.
-    fn may_reach(&self, named: &ObjectKey, object: &ObjectRef, snapshot: &Snapshot) -> bool {
-        let to = ObjectRef {
-            namespace: Some(named.namespace.to_string()),
-            name: named.name.to_string(),
-            ..object.clone()
-        };
-        snapshot.grants.permit(self.kind, self.namespace, &to)
     }
 }
 

@@ -128,10 +128,7 @@ impl Draft {
             Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message),
             None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
         };
-        let unread = route
-            .unread
-            .as_ref()
-            .map(|field| ("UnsupportedValue", format!("{field} is not supported: take it out")));
+        let unread = route.unread.as_ref().map(|why| ("UnsupportedValue", why.clone()));
         let refused = waits.or(unread);
         let wish = wish(route);
         let mut told = Vec::with_capacity(ours.len());
