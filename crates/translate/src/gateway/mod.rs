@@ -41,6 +41,7 @@ mod targets;
 mod texts;
 mod ungranted;
 mod upstreams;
+mod vain;
 
 pub(crate) use room::Room;
 pub(crate) use rules::usual;
@@ -387,7 +388,10 @@ impl Gateways {
             put(&mut self.by_host, &spot.key, id.clone());
             work.hosts.insert(spot.key.clone());
         }
-        let notes = missing::of_route(id, &route.parents, snapshot, around.options);
+        let mut notes = missing::of_route(id, &route.parents, snapshot, around.options);
+        if attached.status.is_some() {
+            notes.extend(vain::of_route(route));
+        }
         tell_route((id, attached.status.as_ref()), notes, told, work);
         self.routes.insert(id.clone(), Box::new(attached));
     }
@@ -408,6 +412,8 @@ impl Gateways {
             let state = self.gateways.get(&key);
             work.note(state.and_then(State::unused_infrastructure));
             work.note(state.into_iter().flat_map(|state| state.warnings(None)));
+            let own = state.map(|state| &state.gateway.listeners).into_iter().flatten();
+            work.note(vain::of_listeners((Kind::Gateway, &key), own));
             match status {
                 Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
                 None => self.statuses.gateways.remove(&key),

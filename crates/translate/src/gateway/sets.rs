@@ -6,7 +6,7 @@ use super::listeners::State;
 use super::missing::{note, of_set};
 use super::parents::Parent;
 use super::status::{Condition, ListenerStatus, SetStatus};
-use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems};
+use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems, vain};
 use crate::budget;
 use model::Kind;
 use objects::Snapshot;
@@ -128,6 +128,9 @@ impl Gateways {
             work.note(set.into_iter().flat_map(|set| of_set(set, around.new, around.options)));
             let warnings = state.zip(place).map(|(state, place)| state.warnings(Some(place)));
             work.note(warnings.into_iter().flatten());
+            let added = set.filter(|_| place.is_some()).map(|set| &set.listeners);
+            let own = (Kind::ListenerSet, &key);
+            work.note(vain::of_listeners(own, added.into_iter().flatten()));
             let foreign = set.filter(|set| set.gateway().is_none());
             work.note(foreign.map(|_| {
                 let message = "only Gateways are known; name one".to_owned();

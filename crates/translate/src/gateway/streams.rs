@@ -12,7 +12,7 @@ use super::parents::{Ours, ours};
 use super::places::{Amounts, Places, Why};
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus, unserved};
-use super::{Around, Gateways, Work, missing, tell_route};
+use super::{Around, Gateways, Work, missing, tell_route, vain};
 use crate::endpoint_budget::{Lists, Weight};
 use crate::upstream;
 use model::policy::UpstreamTls;
@@ -391,7 +391,10 @@ impl Gateways {
         let raw = around.options.raw.then(|| unserved("routes of Gateways"));
         let waits = raw.or_else(|| self.streams.places.refused(id));
         let draft = Draft::read(route, waits, &self.gateways, (around.new, &self.policies));
-        let notes = missing::of_route(id, &route.parents, around.new, around.options);
+        let mut notes = missing::of_route(id, &route.parents, around.new, around.options);
+        if draft.status.is_some() {
+            notes.extend(vain::of_stream(route));
+        }
         tell_route((id, draft.status.as_ref()), notes, told, work);
         self.links.put(id, &draft.named(), work);
         self.streams.put(id, draft, work);

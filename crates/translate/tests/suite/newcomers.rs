@@ -191,5 +191,131 @@ fn misspelt_kinds_groups_and_types_are_told_with_what_was_meant() {
         assert!(told.contains(expected), "{rule}: {told}");
     }
     let long = of_rule(&format!("filters: [{{type: {}}}]", "x".repeat(5000)));
-    assert!(long.len() < 300, "{} bytes", long.len());
+    assert!(long.len() < 600, "{} bytes", long.len());
+}
+
+#[test]
+fn a_rule_that_answers_nobody_is_told() {
+    const ZERO: &str = "backendRefs: [{name: s, port: 80, weight: 0}]";
+    for (rule, expected) in [
+        (
+            "matches: [{path: {value: /x}}]",
+            "there are no backendRefs and no redirect, so that every request is answered 500",
+        ),
+        ("backendRefs: []", "so that every request is answered 500: name a Service in backendRefs"),
+        (
+            ZERO,
+            "no backend has a weight above 0, so that every request is answered 500: give one of them a weight",
+        ),
+        (
+            &format!("{ZERO}, sessionPersistence: {{sessionName: c}}"),
+            "every request without a session is answered 500",
+        ),
+        (
+            "timeouts: {request: 5s, backendRequest: 1m}, backendRefs: [{name: s, port: 80}]",
+            "HTTPRoute shop/r: spec.rules[0].timeouts: backendRequest is 60s and never counts, as request ends after 5s",
+        ),
+    ] {
+        let told = of_rule(rule);
+        assert!(told.contains(expected) && told.lines().count() == 1, "{rule}: {told}");
+    }
+    for well in [
+        "filters: [{type: RequestRedirect, requestRedirect: {scheme: https}}]",
+        "backendRefs: [{name: s, port: 80, weight: 0}, {name: s, port: 80}]",
+        "timeouts: {request: 0s, backendRequest: 1m}, backendRefs: [{name: s, port: 80}]",
+        "timeouts: {request: 1m, backendRequest: 1m}, backendRefs: [{name: s, port: 80}]",
+    ] {
+        assert_eq!(of_rule(well), "", "{well}");
+    }
+}
+
+/// What is told of a route of this kind with these fields in its spec.
+fn of_spec(kind: &str, spec: &str) -> String {
+    told(&format!(
+        "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: {kind}
+metadata: {{namespace: shop, name: r}}
+spec: {{{spec}}}
+"
+    ))
+}
+
+#[test]
+fn a_route_without_a_rule_or_a_backend_is_told() {
+    for (kind, rules, expected) in [
+        (
+            "HTTPRoute",
+            "[]",
+            "HTTPRoute shop/r: spec.rules: there is no rule, so that no request is",
+        ),
+        (
+            "GRPCRoute",
+            "[]",
+            "GRPCRoute shop/r: spec.rules: there is no rule, so that no request is",
+        ),
+        ("GRPCRoute", "[{}]", "there are no backendRefs, so that every call fails (unavailable)"),
+        (
+            "TCPRoute",
+            "[{backendRefs: []}]",
+            "backendRefs names nothing, so that connections just end",
+        ),
+        (
+            "UDPRoute",
+            "[{backendRefs: []}]",
+            "backendRefs names nothing, so that datagrams lead nowhere",
+        ),
+    ] {
+        let told = of_spec(kind, &format!("parentRefs: [{{name: web}}], rules: {rules}"));
+        assert!(told.contains(expected), "{told}");
+    }
+    // Another controller's route is none of our business.
+    let foreign = "parentRefs: [{name: s, kind: Service, group: ''}], rules: []";
+    assert_eq!(of_spec("HTTPRoute", foreign), "");
+}
+
+#[test]
+fn host_names_that_are_none_are_told_by_their_value() {
+    for (hostname, severity, expected) in [
+        ("*", "Warning", "stands for no host"),
+        ("", "Warning", "stands for no host"),
+        ("a.test:80", "Warning", "is a host name and more, which no request has: write a.test"),
+        (
+            "http://A.test/x",
+            "Warning",
+            "is a host name and more, which no request has: write a.test",
+        ),
+        ("a.test.", "Warning", "ends in a dot, which no request has: write a.test"),
+        (
+            "a.*.test",
+            "Warning",
+            "is no host name: write one such as shop.example, or *.shop.example",
+        ),
+        ("*test", "Warning", "is no host name"),
+        ("_", "Notice", "is no host name"),
+        ("a_b.test", "Notice", "is no host name"),
+        ("10.0.0.1", "Notice", "is an address, which is no host name"),
+        ("10.0.0.1:80", "Warning", "is an address, which is no host name"),
+        ("[2001:db8::1]:80", "Warning", "is an address"),
+        ("Shop.Test", "Notice", "counts as shop.test: write it so"),
+    ] {
+        let field = format!("hostnames: ['{hostname}', b.test]");
+        let all = of_gateways(
+            &[GATEWAY, &route(["HTTPRoute", "shop", "r", "1"], "{name: web}", &field, BACKEND)]
+                .concat(),
+        );
+        let found = translate(&all, &Options::default());
+        let told = found.problems.of(&model::Origin::new(model::Kind::HttpRoute, "shop", "r"));
+        let [told] = told else { panic!("{hostname}: {told:?}") };
+        assert_eq!(format!("{:?}", told.severity), severity, "{hostname}");
+        let whole = format!("HTTPRoute shop/r: spec.hostnames: {hostname:?} {expected}");
+        assert!(told.to_string().starts_with(&whole), "{told}");
+        // Of a listener the same is said.
+        let text = GATEWAY.replace("calls.test", &format!("'{hostname}'"));
+        let found = translate(&of_gateways(&text), &Options::default()).problems.to_string();
+        let whole = format!("spec.listeners: hostname of listener calls: {hostname:?} {expected}");
+        assert!(hostname.is_empty() || found.contains(&whole), "{found}");
+    }
+    let well = "hostnames: [a.test, '*.b.test', xn--4ca.test, 1.test]";
+    assert_eq!(told(&route(["HTTPRoute", "shop", "r", "1"], "{name: web}", well, BACKEND)), "");
 }
