@@ -1,5 +1,6 @@
 //! Objects of the Gateway API: how many are ours, and what is wrong with them.
 
+use super::elsewhere;
 use super::left_out::{of_route, parentless};
 use super::remark::Remark;
 use crate::Translation;
@@ -47,6 +48,8 @@ pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayAp
         Some(remark(of_route(*kind, key), parentless(parents, unread)?.to_owned()))
     }));
     found.notes.extend(of_policies(snapshot));
+    found.notes.extend(elsewhere::parents(snapshot));
+    found.notes.extend(elsewhere::grants(snapshot));
     for problem in translation.problems.iter() {
         // What was not read is told as such.
         if !is_of_it(problem.origin.kind.name()) || problem.key.is_none() {

@@ -4,6 +4,7 @@ mod beside;
 mod challenges;
 mod closed;
 mod differences;
+mod elsewhere;
 mod finding;
 mod gateway;
 mod left_out;

@@ -250,6 +250,8 @@ impl Gateways {
             let status = class.map(|class| class_status(class, around.options));
             let problems = status.as_ref().map(|status| failing(&status.conditions));
             work.tell(Kind::GatewayClass, key, problems.unwrap_or_default());
+            let named = new.get(key).and_then(|class| missing::of_class(class, around.options));
+            work.note(named);
             match status {
                 Some(status) => self.statuses.classes.insert(key.clone(), Arc::new(status)),
                 None => self.statuses.classes.remove(key),

@@ -2,7 +2,7 @@
 //! that helps.
 
 use crate::builders::*;
-use translate::{Options, Translator, translate};
+use translate::{Options, Translator, check, translate};
 
 const GATEWAY: &str = "
 apiVersion: gateway.networking.k8s.io/v1
@@ -318,4 +318,107 @@ fn host_names_that_are_none_are_told_by_their_value() {
     }
     let well = "hostnames: [a.test, '*.b.test', xn--4ca.test, 1.test]";
     assert_eq!(told(&route(["HTTPRoute", "shop", "r", "1"], "{name: web}", well, BACKEND)), "");
+}
+
+#[test]
+fn a_parent_of_a_misspelt_kind_or_group_is_told() {
+    for (parent, expected) in [
+        (
+            "kind: Gatway",
+            "kind \"Gatway\" is none that routes attach to, as Gateways and ListenerSets are; did you mean Gateway?",
+        ),
+        ("kind: XListenerSet", "did you mean ListenerSet?"),
+        (
+            "group: ''",
+            "there is no Gateway of group \"\": leave group out, or write gateway.networking.k8s.io",
+        ),
+        ("group: networking.k8s.io", "there is no Gateway of group \"networking.k8s.io\""),
+        (
+            "group: gateway.networking.k8s.io/v1",
+            "there is no Gateway of group \"gateway.networking.k8s.io/v1\"",
+        ),
+        (
+            "group: gateways.networking.k8s.io",
+            "there is no Gateway of group \"gateways.networking.k8s.io\"",
+        ),
+        ("group: networking.istio.io", ""),
+        ("group: '', kind: Service", ""),
+    ] {
+        let told = of_kind("HTTPRoute", "shop", &format!("{{name: web, {parent}}}"));
+        let whole = format!("HTTPRoute shop/r: spec.parentRefs: {expected}");
+        assert!(
+            told.is_empty() == expected.is_empty() && told.contains(expected),
+            "{parent}: {told}"
+        );
+        assert!(
+            expected.starts_with("did") || expected.is_empty() || told.starts_with(&whole),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_class_of_a_misspelt_controller_is_told_and_another_controllers_is_not() {
+    let of = |name: &str, own: &str| {
+        let text = format!(
+            "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: other}}
+spec: {{controllerName: {name}}}
+"
+        );
+        let options = Options { gateway_controller: own.to_owned(), ..Options::default() };
+        translate(&of_gateways(&text), &options).problems.to_string()
+    };
+    const OWN: &str = "fairway/gateway-controller";
+    for name in [
+        "fairway/gateway-controler",
+        "fairway/gatewaycontroller",
+        "farway/gateway-controller",
+        "Fairway/Gateway-Controller",
+    ] {
+        let whole = format!(
+            "Notice: GatewayClass other: spec.controllerName: {name:?} is not this controller, which is {OWN}"
+        );
+        assert!(of(name, OWN).starts_with(&whole), "{}", of(name, OWN));
+    }
+    for (name, own) in [
+        (OWN, OWN),
+        ("fairway/gateway-controller-b", OWN),
+        ("fairway-b/gateway-controller", OWN),
+        ("fairway/gateway-2", "fairway/gateway-1"),
+        ("example.net/gateway-controller", OWN),
+        ("istio.io/gateway-controller", OWN),
+    ] {
+        assert!(!of(name, own).contains("other: spec.controllerName"), "{name}");
+    }
+}
+
+#[test]
+fn check_finds_what_a_name_means_in_another_namespace() {
+    let notes = |text: &str| {
+        let all = of_gateways(&format!("{GATEWAY}{text}"));
+        let found = check(&all, &Options::default(), 0).gateway.notes;
+        found
+            .into_iter()
+            .map(|note| format!("{} {}", note.key.unwrap_or_default(), note.message))
+            .collect::<Vec<_>>()
+    };
+    let lost = notes(&route(["HTTPRoute", "news", "r", "1"], "{name: web}", "", BACKEND));
+    let whole = "HTTPRoute news/r spec.parentRefs Gateway shop/web has the name: write namespace: shop if it is meant";
+    assert!(lost.iter().any(|note| note == whole), "{lost:?}");
+    let asks = |namespace: &str| {
+        let from = format!(
+            "{{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: {namespace}}}"
+        );
+        let grant = grant(&from, "{group: '', kind: Service}");
+        let to_far = "{name: s, namespace: far, port: 80}";
+        let route = route(["HTTPRoute", "shop", "r", "1"], "{name: web}", "", to_far);
+        notes(&[ABROAD, &grant, &route].concat())
+    };
+    let whole = "ReferenceGrant far/for-shop spec.from lets HTTPRoutes of namespace shp in, and none of namespace shop, \
+                 which asks for it; did you mean shop?";
+    assert_eq!(asks("shp"), [whole]);
+    assert!(asks("news").is_empty() && asks("shop").is_empty(), "{:?}", asks("news"));
 }
