@@ -59,7 +59,7 @@ impl Files {
             self.store.withdraw(report);
         }
         let mut content = Content::default();
-        let Parsed { objects, issuers, mut faults } = parsed;
+        let Parsed { objects, issuers, mut faults, passed } = parsed;
         for issuer in issuers {
             self.store.put_issuer(issuer);
         }
@@ -70,7 +70,7 @@ impl Files {
             }
         }
         keep_last_good(&before, &faults, &mut content);
-        for fault in &faults {
+        for fault in faults.iter().chain(&passed) {
             let (id, malformed) = report_of(&file.path, fault);
             self.store.report(id.clone(), malformed);
             content.reports.push(id);

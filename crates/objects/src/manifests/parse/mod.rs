@@ -27,6 +27,8 @@ pub struct Parsed {
     pub(super) issuers: Vec<Issuer>,
     /// What could not be read.
     pub(super) faults: Vec<Fault>,
+    /// What is not read, and hides nothing that was: objects of kinds that are nobody's here.
+    pub(super) passed: Vec<Fault>,
 }
 
 /// Something in a file that could not be read.
@@ -56,8 +58,14 @@ pub fn parse(path: &Path, text: &str) -> Parsed {
 /// What the head of an object says about it.
 enum Head {
     Object(Kind),
-    List { items: Vec<Value>, api_version: String, item_kind: String },
+    List {
+        items: Vec<Value>,
+        api_version: String,
+        item_kind: String,
+    },
     Foreign,
+    /// Of the experimental kinds of the Gateway API.
+    Experimental(String),
     Wrong(String),
 }
 
@@ -65,6 +73,9 @@ impl Parsed {
     fn document(&mut self, document: &Document<'_>, mut value: Value) {
         match head(&mut value) {
             Head::Foreign => self.issuers.extend(Issuer::read(&value)),
+            Head::Experimental(message) => {
+                self.passed.push(Fault { place: document.start(), object: None, message });
+            }
             Head::Wrong(message) => {
                 self.faults.push(Fault { place: document.start(), object: None, message });
             }
@@ -97,6 +108,9 @@ impl Parsed {
             Head::List { .. } => {
                 let message = "a list inside a list; put its items into the outer one".to_owned();
                 self.faults.push(Fault { place, object: None, message });
+            }
+            Head::Experimental(message) => {
+                self.passed.push(Fault { place, object: None, message });
             }
             Head::Wrong(message) => self.faults.push(Fault { place, object: None, message }),
             Head::Object(kind) => self.object(kind, value, place, || place, |_| place),
@@ -218,6 +232,9 @@ fn is_nearly_one(fields: &serde_json::Map<String, Value>) -> bool {
 
 /// A kind that is none of ours: another controller's, a misspelt one, or one of the Gateway API that is not served.
 fn unknown(kind: &str, api_version: &str) -> Head {
+    if api_version.starts_with(EXPERIMENTAL_GROUP) {
+        return Head::Experimental(experimental(kind, api_version));
+    }
     if api_version.is_empty() || !is_meant(api_version) {
         return Head::Foreign;
     }
@@ -236,15 +253,36 @@ fn unknown(kind: &str, api_version: &str) -> Head {
     Head::Wrong(format!("{kind} of the Gateway API is not served; the kinds that are: {served}"))
 }
 
-/// The group of the Gateway API, as versions begin.
+/// The groups of the Gateway API, as versions begin: that of its kinds, and that of its experiments.
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io/";
+const EXPERIMENTAL_GROUP: &str = "gateway.networking.x-k8s.io/";
+
+/// What is said of an experimental kind: what it became since, or what says nearly the same.
+fn experimental(kind: &str, api_version: &str) -> String {
+    let remedy = match kind {
+        "XListenerSet" => "write ListenerSet of apiVersion gateway.networking.k8s.io/v1".to_owned(),
+        "XBackendTrafficPolicy" => {
+            "sessionPersistence and retry of the rules of an HTTPRoute say a part of it".to_owned()
+        }
+        "XMesh" => "Fairway is no mesh: leave it to whoever is one".to_owned(),
+        _ => match kind.strip_prefix('X').and_then(Kind::named) {
+            Some(known) => format!("write {known} of apiVersion {}", known.api_version()),
+            None => "there is no standard kind for it".to_owned(),
+        },
+    };
+    format!("{kind} of apiVersion `{api_version}` is experimental and not read; {remedy}")
+}
 
 /// Whether somebody who wrote this version of a kind that we know meant the kind that we know.
 fn is_meant(api_version: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     matches!(
         group,
-        "" | "networking.k8s.io" | "discovery.k8s.io" | "extensions" | "gateway.networking.k8s.io"
+        "" | "networking.k8s.io"
+            | "discovery.k8s.io"
+            | "extensions"
+            | "gateway.networking.k8s.io"
+            | "gateway.networking.x-k8s.io"
     )
 }
 

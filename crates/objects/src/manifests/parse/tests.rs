@@ -1,6 +1,7 @@
 //! Documents, lists, places of mistakes, and what is left alone.
 
 use super::*;
+use crate::manifests::{FileId, Files};
 
 fn yaml(text: &str) -> Parsed {
     parse(Path::new("a.yaml"), text)
@@ -271,4 +272,44 @@ fn fields_of_the_gateway_api_that_do_not_exist_are_told_and_those_that_nobody_re
         "spec.rules[0].match is no field of HTTPRoute and was not read: did you mean matches?",
     ];
     assert_eq!(told, wanted);
+}
+
+#[test]
+fn experimental_kinds_are_told_with_what_they_became_and_hide_nothing() {
+    const GROUP: &str = "gateway.networking.x-k8s.io/v1alpha1";
+    let of = |kind: &str| {
+        let parsed = yaml(&format!("apiVersion: {GROUP}\nkind: {kind}\nmetadata: {{name: a}}\n"));
+        assert!(parsed.objects.is_empty() && parsed.faults.is_empty(), "{kind}");
+        parsed.passed.into_iter().map(|fault| fault.message).collect::<Vec<_>>()
+    };
+    for (kind, remedy) in [
+        ("XListenerSet", "write ListenerSet of apiVersion gateway.networking.k8s.io/v1"),
+        (
+            "XBackendTrafficPolicy",
+            "sessionPersistence and retry of the rules of an HTTPRoute say a part of it",
+        ),
+        ("XMesh", "Fairway is no mesh: leave it to whoever is one"),
+        ("XTCPRoute", "write TCPRoute of apiVersion gateway.networking.k8s.io/v1"),
+        ("XNew", "there is no standard kind for it"),
+    ] {
+        let whole =
+            format!("{kind} of apiVersion `{GROUP}` is experimental and not read; {remedy}");
+        assert_eq!(of(kind), [whole]);
+    }
+    let parsed = yaml(&format!("apiVersion: {GROUP}\nkind: HTTPRoute\nmetadata: {{name: a}}\n"));
+    let whole = "HTTPRoute of apiVersion `gateway.networking.x-k8s.io/v1alpha1` is not read; \
+                 write apiVersion: gateway.networking.k8s.io/v1";
+    assert_eq!(faults(&parsed), [(1, 1, whole)]);
+    // An object that the file has no longer is gone, though something of the file is not read.
+    let file = FileId { root: 0, path: "a.yaml".into() };
+    let (map, x) = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n",
+        format!("---\napiVersion: {GROUP}\nkind: XMesh\n"),
+    );
+    let mut files = Files::default();
+    for (text, maps) in [(map.to_owned() + &x, 1), (x, 0)] {
+        files.set(&file, yaml(&text));
+        let snapshot = files.store().snapshot();
+        assert_eq!((snapshot.config_maps.len(), snapshot.malformed.len()), (maps, 1));
+    }
 }
