@@ -136,16 +136,26 @@ fn beginning<'o, V>(
     all.range(ObjectKey::new(namespace.clone(), "")..).map(|(key, _)| key)
 }
 
-/// A note if there is no class of the name that a Gateway gives.
-pub(super) fn of_gateway(gateway: &Gateway, snapshot: &Snapshot) -> Option<Problem> {
-    let class = &gateway.class;
-    let classes = &snapshot.gateway_classes;
-    if classes.contains_key(&ObjectKey::new("", class.as_str())) {
-        return None;
-    }
-    let meant = meant(nearest(class, classes.keys().map(|key| &*key.name)));
-    let known = if classes.is_empty() { " that can be read" } else { "" };
-    let message = format!("there is no GatewayClass {class}{known}{meant}");
+/// A note if there is no class of the name that a Gateway gives, or one whose controller is nearly this one.
+pub(super) fn of_gateway(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    options: &Options,
+) -> Option<Problem> {
+    let (name, classes) = (&gateway.class, &snapshot.gateway_classes);
+    let message = match classes.get(&ObjectKey::new("", name.as_str())) {
+        Some(class) => {
+            of_class(class, options)?;
+            format!(
+                "GatewayClass {name} is not this controller's, though nearly: see its controllerName"
+            )
+        }
+        None => {
+            let meant = meant(nearest(name, classes.keys().map(|key| &*key.name)));
+            let known = if classes.is_empty() { " that can be read" } else { "" };
+            format!("there is no GatewayClass {name}{known}{meant}")
+        }
+    };
     Some(note(Kind::Gateway, &gateway.meta.key, "spec.gatewayClassName", message))
 }
 

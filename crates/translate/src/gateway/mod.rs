@@ -212,7 +212,7 @@ impl Gateways {
                 self.take_route(&id, &around, &mut work);
             }
         }
-        self.tell_gateways(new, &mut work);
+        self.tell_gateways(&around, &mut work);
         self.tell_sets(&around, &mut work);
         self.tell_policies(&around, &mut work);
         for name in interleaved(&work.hosts) {
@@ -398,7 +398,8 @@ impl Gateways {
         self.routes.insert(id.clone(), Box::new(attached));
     }
 
-    fn tell_gateways(&mut self, snapshot: &Snapshot, work: &mut Work) {
+    fn tell_gateways(&mut self, around: &Around<'_>, work: &mut Work) {
+        let snapshot = around.new;
         for key in std::mem::take(&mut work.gateways) {
             let attached = |index| self.links.attached_at(&key, index);
             let status = self.gateways.get(&key).map(|state| state.status(attached));
@@ -410,7 +411,9 @@ impl Gateways {
             }
             work.tell(Kind::Gateway, &key, problems);
             let gateway = snapshot.gateways.get(&key);
-            work.note(gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot)));
+            work.note(
+                gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot, around.options)),
+            );
             let state = self.gateways.get(&key);
             work.note(state.and_then(State::unused_infrastructure));
             work.note(state.into_iter().flat_map(|state| state.warnings(None)));

@@ -366,6 +366,11 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {{name: other}}
 spec: {{controllerName: {name}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{namespace: shop, name: web}}
+spec: {{gatewayClassName: other, listeners: [{{name: http, protocol: HTTP, port: 80}}]}}
 "
         );
         let options = Options { gateway_controller: own.to_owned(), ..Options::default() };
@@ -381,7 +386,14 @@ spec: {{controllerName: {name}}}
         let whole = format!(
             "Notice: GatewayClass other: spec.controllerName: {name:?} is not this controller, which is {OWN}"
         );
-        assert!(of(name, OWN).starts_with(&whole), "{}", of(name, OWN));
+        let told = of(name, OWN);
+        assert!(told.starts_with(&whole), "{told}");
+        assert!(
+            told.contains(
+                "Gateway shop/web: spec.gatewayClassName: GatewayClass other is not this"
+            ),
+            "{told}"
+        );
     }
     for (name, own) in [
         (OWN, OWN),
@@ -391,7 +403,7 @@ spec: {{controllerName: {name}}}
         ("example.net/gateway-controller", OWN),
         ("istio.io/gateway-controller", OWN),
     ] {
-        assert!(!of(name, own).contains("other: spec.controllerName"), "{name}");
+        assert!(!of(name, own).contains("other"), "{name}");
     }
 }
 

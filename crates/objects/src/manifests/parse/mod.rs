@@ -129,14 +129,14 @@ impl Parsed {
         let key = settle_namespace(kind, &mut value);
         let no_base64 = no_base64(kind, &value);
         let no_texts = no_texts(kind, &value);
-        let (path_types, mut unknown) = (strict::path_types(kind, &value), Vec::new());
+        let (words, mut unknown) = (strict::words(kind, &value), Vec::new());
         let object = typed(kind, Source::Value(value, &mut unknown));
         let named = key.map(|key| (kind, key));
         match object {
             Ok(object) => {
                 let named = Some((kind, object.key().clone()));
                 let fault = |message| Fault { place: start, object: named.clone(), message };
-                self.faults.extend(strict::odd(kind, path_types, unknown).into_iter().map(fault));
+                self.faults.extend(strict::odd(kind, words, unknown).into_iter().map(fault));
                 self.objects.push((start, object));
             }
             Err(_) if !no_texts.is_empty() => {

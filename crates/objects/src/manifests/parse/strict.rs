@@ -1,11 +1,15 @@
 //! What an API server would refuse of an object that a file has, and nobody would notice here: fields that do not
-//! exist, as typing errors are, and paths without a type. Such an object counts; what is wrong with it is told.
+//! exist, as typing errors are, paths without a type, and words that are none. Such an object counts; what is wrong
+//! with it is told.
 
 use crate::Kind;
 use serde_json::Value;
 
 /// Fields of one object that are told.
 const MOST: usize = 5;
+
+/// Letters of a word that are told.
+const LONGEST: usize = 60;
 
 /// The fields that people write.
 const FIELDS: [&str; 46] = [
@@ -190,10 +194,46 @@ const PASSED_OVER: [&str; 10] = [
 /// The types of paths.
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 
-/// What to say of an object besides its `path_types`, of which nobody reads these fields.
-pub(super) fn odd(kind: Kind, mut path_types: Vec<String>, unknown: Vec<String>) -> Vec<String> {
-    path_types.extend(of_fields(kind, unknown));
-    path_types
+/// Where Gateways and ListenerSets have a word of a few: below a listener or the spec, what it may be, and what counts
+/// where it is none of them.
+const WORDS: [(&str, &[&str], &str); 3] = [
+    ("/allowedRoutes/namespaces/from", &["All", "Same", "Selector", "None"], "None"),
+    ("/tls/mode", &["Terminate", "Passthrough"], "Terminate"),
+    ("/allowedListeners/namespaces/from", &["All", "Same", "Selector", "None"], "None"),
+];
+
+/// What to say of an object besides its `words`, of which nobody reads these fields.
+pub(super) fn odd(kind: Kind, mut words: Vec<String>, unknown: Vec<String>) -> Vec<String> {
+    words.extend(of_fields(kind, unknown));
+    words
+}
+
+/// What to say of the words of an object that are none of those that its API knows.
+pub(super) fn words(kind: Kind, value: &Value) -> Vec<String> {
+    match kind {
+        Kind::Ingress => path_types(value),
+        Kind::Gateway | Kind::ListenerSet => listener_words(value),
+        _ => Vec::new(),
+    }
+}
+
+fn listener_words(value: &Value) -> Vec<String> {
+    let listeners = value.pointer("/spec/listeners").and_then(Value::as_array);
+    let listeners = listeners.into_iter().flatten().enumerate();
+    let listeners = listeners.map(|(at, listener)| (format!("spec.listeners[{at}]"), listener));
+    let places = value.get("spec").map(|spec| ("spec".to_owned(), spec)).into_iter();
+    let said = places.chain(listeners).flat_map(|(at, place)| {
+        WORDS.iter().filter_map(move |(path, known, counts)| {
+            let word = place.pointer(path)?.as_str().filter(|word| !known.contains(word))?;
+            let word: String = word.chars().take(LONGEST).collect();
+            Some(format!(
+                "{at}{} is {word:?}, which no API server takes: write {}; as it is, {counts} counts",
+                path.replace('/', "."),
+                known.join(", ")
+            ))
+        })
+    });
+    said.take(MOST).collect()
 }
 
 /// What to say of fields of an object that do not exist.
@@ -237,10 +277,7 @@ fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> {
 }
 
 /// What to say of the paths of an Ingress whose type is missing or none.
-pub(super) fn path_types(kind: Kind, value: &Value) -> Vec<String> {
-    if kind != Kind::Ingress {
-        return Vec::new();
-    }
+fn path_types(value: &Value) -> Vec<String> {
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     let mut said = Vec::new();
     for (rule, of_rule) in list(value.pointer("/spec/rules")).iter().enumerate() {

@@ -313,3 +313,26 @@ fn experimental_kinds_are_told_with_what_they_became_and_hide_nothing() {
         assert_eq!((snapshot.config_maps.len(), snapshot.malformed.len()), (maps, 1));
     }
 }
+
+#[test]
+fn words_of_listeners_that_are_none_are_told_with_what_counts() {
+    let parsed = yaml(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: g}\nspec:\n  \
+         allowedListeners: {namespaces: {from: all}}\n  listeners:\n  \
+         - {name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Every}}}\n  \
+         - {name: b, port: 443, protocol: TLS, tls: {mode: passthrough}, allowedRoutes: {namespaces: {from: All}}}\n",
+    );
+    assert_eq!(names(&parsed), ["Gateway default/g"]);
+    let told: Vec<_> = faults(&parsed).into_iter().map(|(.., message)| message).collect();
+    assert_eq!(
+        told,
+        [
+            "spec.allowedListeners.namespaces.from is \"all\", which no API server takes: write All, Same, Selector, None; \
+             as it is, None counts",
+            "spec.listeners[0].allowedRoutes.namespaces.from is \"Every\", which no API server takes: write All, Same, \
+             Selector, None; as it is, None counts",
+            "spec.listeners[1].tls.mode is \"passthrough\", which no API server takes: write Terminate, Passthrough; as it \
+             is, Terminate counts",
+        ]
+    );
+}
