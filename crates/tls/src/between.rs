@@ -2,13 +2,17 @@
 
 use super::signatures::is_issued;
 use rustls::pki_types::CertificateDer;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Certificates at most that may lead from a client's to a root. webpki goes every way that names allow, up to 200,000
 /// steps, in each of which it reads all of them, and looks at no signature before it has come to a root: whoever sends
 /// 40 of his own, or has them in a Secret, stops a thread. Few of which each is signed by the next have few ways.
 const MOST: usize = 10;
+/// Keys of one name among them at most. webpki comes back to no key of a name, but to each other one of it, and a
+/// certificate can be made so that many keys have signed it: ten of one name would be 150,000 ways. An authority that has
+/// renewed its key has two.
+const KEYS: usize = 2;
 /// Signatures that are looked at for them at most.
 const SIGNATURES: usize = 32;
 
@@ -58,6 +62,9 @@ impl Authorities {
                 if found.iter().any(|(known, _)| *known == der) {
                     continue;
                 }
+                if is_one_key_too_many(&one, &found) {
+                    continue;
+                }
                 signatures += 1;
                 if is_issued(&below, &one) { found.push((der, one)) } else { is_forged = true }
             }
@@ -68,6 +75,14 @@ impl Authorities {
         let certificates = found.into_iter().map(|(der, _)| CertificateDer::from(der.as_ref()));
         Between { certificates: certificates.collect(), is_forged }
     }
+}
+
+/// Whether a certificate has another key than those of its name that were found, which are as many as there may be.
+fn is_one_key_too_many(one: &X509Certificate<'_>, found: &[Read<'_>]) -> bool {
+    let (name, key) = (one.subject().as_raw(), one.public_key().raw);
+    let alike = found.iter().filter(|(_, known)| known.subject().as_raw() == name);
+    let keys: HashSet<&[u8]> = alike.map(|(_, known)| known.public_key().raw).collect();
+    keys.len() >= KEYS && !keys.contains(key)
 }
 
 fn read<'a>(der: &'a CertificateDer<'a>) -> Option<Read<'a>> {

@@ -4,6 +4,7 @@ use super::revocation_tests::told;
 use super::tests::{Party, below, params, root, verdict, verifier};
 use super::{Verdict, X509Certificate};
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::FromDer;
 
 /// A certificate of a stranger, and authorities of two names that seem to have signed each other.
@@ -49,6 +50,25 @@ fn of_many_certificates_with_the_right_signatures_few_are_followed() {
     let verifier = verifier(&[&root("ours")], Vec::new(), 9);
     let found = verifier.trusted.others.above(&read, &sent);
     assert_eq!((found.certificates.len(), found.is_forged), (10, false));
+}
+
+/// Ten authorities of one name with ten keys, all of which have signed the leaf before them: its signature is the padded
+/// hash M itself, and the modulus a multiple of M - 1 that divides M * M - 1, so that it is right for every odd exponent.
+#[test]
+fn of_keys_of_one_name_that_all_seem_to_have_signed_two_are_followed() {
+    let pem = include_bytes!("keys_of_one_name.pem");
+    let sent: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(pem).map(|one| one.expect("a certificate")).collect();
+    let [leaf, sent @ ..] = &sent[..] else { panic!("a chain") };
+    let (_, read) = X509Certificate::from_der(leaf).expect("a certificate");
+    let verifier = verifier(&[&root("ours")], Vec::new(), 9);
+    assert_eq!(sent.len(), 10);
+    let all_signed = sent.iter().all(|one| {
+        let (_, one) = X509Certificate::from_der(one).expect("a certificate");
+        crate::signatures::is_issued(&read, &one)
+    });
+    assert!(all_signed, "or the test is none");
+    assert_eq!(verifier.trusted.others.above(&read, sent).certificates.len(), 2);
 }
 
 #[test]
