@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stream::own::{self, Hops};
 use stream::proxy_protocol::Announced;
-use tls::TlsSession;
+use tls::{Peer, TlsSession};
 use tokio::time::Instant;
 use wire::lane::Lane;
 use wire::{Control, canonical};
@@ -108,6 +108,9 @@ impl Connection {
         announced: Option<Announced>,
         tls: Option<TlsSession>,
     ) -> Self {
+        let control: Rc<Control> = Rc::default();
+        let shown = tls.as_ref().and_then(|tls| tls.client.as_ref());
+        control.certificates.set(shown.map_or(0, Peer::size));
         Self {
             serial,
             peer_text: canonical(peer).ip().to_string().into(),
@@ -122,7 +125,7 @@ impl Connection {
             idle: Cell::new(None),
             door: None,
             guest: None,
-            control: Rc::default(),
+            control,
             hairpin: own::may_be_one_machine(peer, local).then_some(local.port()),
             turns: OnceCell::new(),
             lane: Cell::default(),

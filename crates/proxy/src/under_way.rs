@@ -109,7 +109,7 @@ impl UnderWay {
 
 /// What a connection holds, of which what moves counts half.
 fn weight(control: &Control) -> usize {
-    let held = control.under_way.held() + control.head.get();
+    let held = control.under_way.held() + control.head.get() + 2 * control.certificates.get();
     let moved = usize::try_from(control.under_way.speed()).unwrap_or(usize::MAX);
     held - moved.min(held / 2)
 }

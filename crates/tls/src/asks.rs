@@ -10,6 +10,19 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use std::sync::Arc;
 
+/// Bytes of a client's certificates at most: a connection has them in memory as long as it lasts, twice, and each is read
+/// at every step of the ways to a root. One has 1 to 3 kB, a chain seldom more than four.
+const LONGEST_CHAIN: usize = 16 << 10;
+
+/// Refuses the handshake of a client whose certificates are too long.
+fn is_short(certificate: &CertificateDer<'_>, others: &[CertificateDer<'_>]) -> Result<(), Error> {
+    let bytes: usize = std::iter::once(certificate).chain(others).map(|one| one.len()).sum();
+    if bytes <= LONGEST_CHAIN {
+        return Ok(());
+    }
+    Err(Error::InvalidCertificate(CertificateError::BadEncoding))
+}
+
 /// Asks for a certificate. That the client has its key is checked here, its worth elsewhere.
 #[derive(Debug)]
 pub(super) struct Asks {
@@ -30,11 +43,11 @@ impl ClientCertVerifier for Asks {
 
     fn verify_client_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        Ok(ClientCertVerified::assertion())
+        is_short(certificate, others).map(|()| ClientCertVerified::assertion())
     }
 
     checks_signatures!();
@@ -62,6 +75,7 @@ impl ClientCertVerifier for Demands {
         others: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        is_short(certificate, others)?;
         let chain = std::iter::once(certificate).chain(others);
         let chain: Vec<_> = chain.map(|one| CertificateDer::from(one.as_ref())).collect();
         match self.verifier.verdict(&chain, now) {
@@ -74,4 +88,18 @@ impl ClientCertVerifier for Demands {
     }
 
     checks_signatures!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_CHAIN, is_short};
+    use rustls::pki_types::CertificateDer;
+
+    #[test]
+    fn a_chain_that_is_too_long_ends_the_handshake() {
+        let of = |bytes: usize| CertificateDer::from(vec![0; bytes]);
+        assert!(is_short(&of(LONGEST_CHAIN), &[]).is_ok());
+        assert!(is_short(&of(1000), &[of(LONGEST_CHAIN - 1000)]).is_ok());
+        assert!(is_short(&of(1000), &[of(LONGEST_CHAIN - 1000), of(1)]).is_err());
+    }
 }

@@ -66,11 +66,11 @@ pub(super) fn config(
     let builder = match asking {
         None => builder.with_no_client_auth(),
         Some(clients) if own.refuses && clients.settings.demand == ClientDemand::Required => {
-            let (authorities, verifier) = (clients.subjects(), clients.clone());
+            let (authorities, verifier) = (clients.subjects().to_vec(), clients.clone());
             builder.with_client_cert_verifier(Arc::new(Demands { authorities, verifier, provider }))
         }
         Some(clients) => {
-            let authorities = clients.subjects();
+            let authorities = clients.subjects().to_vec();
             builder.with_client_cert_verifier(Arc::new(Asks { authorities, provider }))
         }
     };

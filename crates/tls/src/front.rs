@@ -16,6 +16,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
+use wire::UnderTls;
 
 /// The alert for a name that nobody has (RFC 6066 section 3), as a record.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
@@ -157,7 +158,8 @@ impl TlsFront {
         &self,
         tcp: TcpStream,
         hosts: &impl Hosts,
-    ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
+    ) -> io::Result<Option<(TlsStream<UnderTls>, TlsSession)>> {
+        let tcp = UnderTls::new(tcp);
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
         let hello = start.client_hello();
         let steps = Steps::default();
@@ -209,15 +211,16 @@ impl ListenersTls {
     ///
     /// # Errors
     /// It fails, or nobody has the name.
-    pub async fn accept(&self, tcp: TcpStream) -> io::Result<(TlsStream<TcpStream>, TlsSession)> {
-        let stream = tokio_rustls::TlsAcceptor::from(self.0.clone()).accept(tcp).await?;
+    pub async fn accept(&self, tcp: TcpStream) -> io::Result<(TlsStream<UnderTls>, TlsSession)> {
+        let acceptor = tokio_rustls::TlsAcceptor::from(self.0.clone());
+        let stream = acceptor.accept(UnderTls::new(tcp)).await?;
         let session = session(stream.get_ref().1);
         Ok((stream, session))
     }
 }
 
 /// Ends a handshake with the alert that says why.
-async fn refuse(mut tcp: TcpStream) -> io::Result<()> {
+async fn refuse(mut tcp: UnderTls) -> io::Result<()> {
     tcp.write_all(&UNRECOGNIZED_NAME).await?;
     tcp.shutdown().await
 }

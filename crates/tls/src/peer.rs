@@ -28,6 +28,11 @@ impl Peer {
         })
     }
 
+    /// Bytes of its certificates.
+    pub fn size(&self) -> usize {
+        self.chain.iter().map(|one| one.len()).sum()
+    }
+
     /// What `verifier` thinks of it. It is asked again when a change of the configuration replaces it.
     pub fn verdict(&self, verifier: &Arc<Verifier>) -> Verdict {
         let mut judged = self.judged.borrow_mut();

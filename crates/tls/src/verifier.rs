@@ -47,6 +47,8 @@ struct Trusted {
     roots: Roots,
     others: Authorities,
     revocations: Vec<RevocationList>,
+    /// The names of the authorities, which handshakes tell; none where they are so long that each would be a burden.
+    subjects: Vec<DistinguishedName>,
 }
 
 impl Trusted {
@@ -58,6 +60,7 @@ impl Trusted {
             roots: Roots::default(),
             others: Authorities::default(),
             revocations: Vec::new(),
+            subjects: subjects(&settings.authorities),
         };
         for authority in settings.authorities.iter() {
             if let Err(other) = trusted.roots.add(CertificateDer::from(authority.to_vec())) {
@@ -86,14 +89,8 @@ impl Verifier {
     }
 
     /// The subjects of the authorities; none where they are so long that every handshake would be a burden.
-    pub fn subjects(&self) -> Vec<DistinguishedName> {
-        let subject = |der: &Arc<[u8]>| {
-            let (_, certificate) = X509Certificate::from_der(der).ok()?;
-            Some(DistinguishedName::from(certificate.subject().as_raw().to_vec()))
-        };
-        let all: Vec<_> = self.settings.authorities.iter().filter_map(subject).collect();
-        let bytes: usize = all.iter().map(|name| 2 + name.as_ref().len()).sum();
-        if bytes > LONGEST_NAMES { Vec::new() } else { all }
+    pub fn subjects(&self) -> &[DistinguishedName] {
+        &self.trusted.subjects
     }
 
     /// What a chain is worth at this time; its first certificate is the client's.
@@ -234,6 +231,17 @@ impl Verifier {
             Ok(()) => Verdict::Good,
         }
     }
+}
+
+/// The names of authorities, unless they are too long.
+fn subjects(authorities: &[Arc<[u8]>]) -> Vec<DistinguishedName> {
+    let subject = |der: &Arc<[u8]>| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        Some(DistinguishedName::from(certificate.subject().as_raw().to_vec()))
+    };
+    let all: Vec<_> = authorities.iter().filter_map(subject).collect();
+    let bytes: usize = all.iter().map(|name| 2 + name.as_ref().len()).sum();
+    if bytes > LONGEST_NAMES { Vec::new() } else { all }
 }
 
 /// Whether a certificate is valid at this second; OpenSSL's reason if not.

@@ -59,8 +59,16 @@ pub(crate) fn trust(secret: &Secret) -> Result<Trust, String> {
     Ok((authorities.into_iter().map(Arc::from).collect(), identity))
 }
 
-/// The authorities (`ca.crt`) and revocation lists (`ca.crl`) for certificates of clients, each in DER.
-pub(crate) type Authorities = (Arc<[Arc<[u8]>]>, Arc<[Arc<[u8]>]>);
+/// What certificates of clients are verified against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Authorities {
+    /// `ca.crt`: certificates in DER.
+    pub(crate) certificates: Arc<[Arc<[u8]>]>,
+    /// `ca.crl`: revocation lists in DER.
+    pub(crate) lists: Arc<[Arc<[u8]>]>,
+    /// Whether one of the certificates may sign others.
+    pub(crate) may_sign: bool,
+}
 
 /// What certificates of clients are verified against; the error completes the sentence "Secret x …".
 pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
@@ -79,8 +87,10 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
         read(der, "ca.crt")?;
     }
     let lists = field(secret, "ca.crl").map_or(Ok(Vec::new()), revocations)?;
-    let shared = |all: Vec<Vec<u8>>| all.into_iter().map(Arc::from).collect();
-    Ok((shared(authorities), shared(lists)))
+    let shared = |all: Vec<Vec<u8>>| all.into_iter().map(Arc::from).collect::<Arc<[Arc<[u8]>]>>();
+    let certificates = shared(authorities);
+    let may_sign = last_of(&certificates).is_some();
+    Ok(Authorities { certificates, lists: shared(lists), may_sign })
 }
 
 /// The pair that a Secret holds, to be shown to upstreams; the error completes the sentence "Secret x …".

@@ -85,7 +85,7 @@ impl SecretFiles {
     pub(crate) fn forget(&self) {
         locked(&self.passwords).retain(|_, read| Arc::strong_count(&read.users) > 1);
         locked(&self.authorities).retain(|_, trust| match &trust.found {
-            Ok((authorities, _)) => Arc::strong_count(authorities) > 1,
+            Ok(trusted) => Arc::strong_count(&trusted.certificates) > 1,
             Err(_) => Arc::strong_count(&trust.secret) > 1,
         });
     }

@@ -12,7 +12,7 @@ use tls::{Profile, ProfileId};
 use tokio::net::TcpSocket;
 use tokio::time::Instant;
 use tokio_rustls::{TlsConnector, TlsStream};
-use wire::{Io, Loan, Timer, descriptors};
+use wire::{Io, Loan, Timer, UnderTls, descriptors};
 
 /// What connections have in common that are exchanged for one another.
 pub(super) type Key = (SocketAddr, Option<ProfileId>);
@@ -99,6 +99,6 @@ async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {
     let own = Own::of(&tcp);
     let Some(profile) = &target.tls else { return Ok((Io::Plain(tcp), own)) };
     let name = profile.name_for(target.address.ip());
-    let tls = TlsConnector::from(profile.config.clone()).connect(name, tcp).await?;
-    Ok((Io::Tls(Box::new(TlsStream::Client(tls))), own))
+    let tls = TlsConnector::from(profile.config.clone()).connect(name, UnderTls::new(tcp)).await?;
+    Ok((Io::secure(TlsStream::Client(tls)), own))
 }

@@ -20,8 +20,10 @@ pub struct Control {
     pub under_way: Backlog,
     /// Bytes of that which are encoders'.
     pub encoders: Cell<u64>,
-    /// Bytes of its last head over HTTP/1, where there is one at a time.
+    /// Bytes of its last head over HTTP/1, where there is one at a time; with what TLS holds while one is not whole.
     pub head: Cell<usize>,
+    /// Bytes of the certificates that its client has shown, each of which is in memory twice.
+    pub certificates: Cell<usize>,
     waker: RefCell<Option<Waker>>,
 }
 

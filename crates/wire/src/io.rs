@@ -3,6 +3,7 @@
 
 use crate::now::time_passes;
 use crate::turn;
+use crate::under_tls::UnderTls;
 use bytes::{Buf, BytesMut};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -21,7 +22,7 @@ pub enum Io {
     /// TCP.
     Plain(TcpStream),
     /// TLS over TCP.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<UnderTls>>),
     /// A connection whose first bytes were read already.
     Rewound(BytesMut, Box<Self>),
     /// One of two handles on a connection: its ways in and out belong to tasks of their own.
@@ -44,6 +45,23 @@ thread_local! {
 }
 
 impl Io {
+    /// A connection whose handshake is over.
+    pub fn secure(tls: impl Into<TlsStream<UnderTls>>) -> Self {
+        let mut tls = tls.into();
+        tls.get_mut().0.established();
+        Self::Tls(Box::new(tls))
+    }
+
+    /// Bytes that TLS holds of what is not complete.
+    pub fn held(&self) -> usize {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Tls(tls) => tls.get_ref().0.held(),
+            Self::Rewound(_, inner) => inner.held(),
+            Self::Shared(io) => io.borrow().held(),
+        }
+    }
+
     /// Two handles on the same connection.
     pub fn shared(self) -> (Self, Self) {
         let io = Rc::new(RefCell::new(self));
@@ -151,7 +169,7 @@ impl Io {
     pub fn is_closed(&self) -> bool {
         let tcp = match self {
             Self::Plain(tcp) => tcp,
-            Self::Tls(tls) => tls.get_ref().0,
+            Self::Tls(tls) => tls.get_ref().0.tcp(),
             Self::Rewound(_, inner) => return inner.is_closed(),
             Self::Shared(io) => return io.borrow().is_closed(),
         };
@@ -189,7 +207,7 @@ fn join(pieces: &[io::IoSlice<'_>], whole: &mut [u8; JOINED]) {
 /// nothing of an answer comes with them.
 const TICKETS: u32 = 64;
 
-fn has_too_many_tickets(tls: &TlsStream<TcpStream>) -> bool {
+fn has_too_many_tickets(tls: &TlsStream<UnderTls>) -> bool {
     match tls {
         TlsStream::Client(tls) => tls.get_ref().1.tls13_tickets_received() > TICKETS,
         TlsStream::Server(_) => false,
@@ -208,6 +226,9 @@ impl AsyncRead for Io {
                 let read = Pin::new(tls.as_mut()).poll_read(cx, buffer);
                 if has_too_many_tickets(tls) {
                     return Poll::Ready(Err(io::Error::other("too many tickets of TLS sessions")));
+                }
+                if read.is_ready() {
+                    tls.get_mut().0.given();
                 }
                 read
             }

@@ -36,6 +36,7 @@ mod substitute;
 mod timer;
 pub mod trailers;
 mod turn;
+mod under_tls;
 mod upgraded;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
@@ -64,4 +65,5 @@ pub use spool::Spool;
 pub use substitute::Substituted;
 pub use timer::{Elapsed, Timer};
 pub use trailers::TrailerRule;
+pub use under_tls::UnderTls;
 pub use upgraded::Upgraded;

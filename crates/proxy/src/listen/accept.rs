@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
+use wire::UnderTls;
 use wire::http1::Client;
 use wire::http2::starts_http2;
 use wire::lane::{self, Lane, Owner};
@@ -240,7 +241,7 @@ async fn open(
     let connection = make(Some(session));
     let entry = worker.enter(&connection);
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
+    let io = Io::secure(tokio_rustls::TlsStream::Server(stream));
     let spoken = if is_http2 { Spoken::Http2(io) } else { http1(io, BytesMut::new(), &connection) };
     Ok(Some(Open { spoken, connection, entry }))
 }
@@ -286,7 +287,7 @@ async fn shake_hands(
     tcp: TcpStream,
     entrance: Entrance,
     generation: &Generation,
-) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
+) -> io::Result<Option<(TlsStream<UnderTls>, TlsSession)>> {
     let Some(door) = entrance.door() else {
         return generation.front.accept(tcp, generation).await;
     };

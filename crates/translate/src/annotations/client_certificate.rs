@@ -73,7 +73,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let error_page = settings.get_or(&ERROR_PAGE, ClientErrorPage::Plain);
     let subject = settings.get(&SUBJECT);
     let pass_certificate = settings.get_or(&PASS, false);
-    let (authorities, revocations) = match authorities(settings, &reference) {
+    let trusted = match authorities(settings, &reference) {
         Ok(found) => found,
         Err(reason) => {
             let message = format!("{reason}; what it guards is closed until it is mended");
@@ -83,7 +83,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
             return;
         }
     };
-    if demand != ClientDemand::Off && certificate::last_of(&authorities).is_none() {
+    if demand != ClientDemand::Off && !trusted.may_sign {
         let message = format!(
             "Secret {reference} has no authority in ca.crt (CA:TRUE in its basicConstraints): who shows one of its own \
              certificates may get in, nobody else; put the certificate that signs those of clients there"
@@ -104,8 +104,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     }
     policy.client_certificate = Some(ClientCertificate::Verified(Arc::new(ClientVerification {
         secret: reference,
-        authorities,
-        revocations,
+        authorities: trusted.certificates,
+        revocations: trusted.lists,
         demand,
         depth,
         subject,

@@ -105,7 +105,13 @@ impl Client {
                 if let Some(found) = self.take_head(&mut scanned, &mut empty_lines, sizes) {
                     return Poll::Ready(found);
                 }
-                match self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut()) {
+                let read = self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut());
+                if read.is_pending()
+                    && let held @ 1.. = self.held()
+                {
+                    self.control.head.set(held);
+                }
+                match read {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
                     Poll::Ready(Ok(_)) if started => {}
                     Poll::Ready(Ok(_)) => {
@@ -128,6 +134,11 @@ impl Client {
                 }
             }
         })
+    }
+
+    /// Bytes of a head that is not whole, and of what TLS has of it or of its own.
+    fn held(&self) -> usize {
+        self.buffer.borrow().len() + self.io.borrow().held()
     }
 
     /// Cuts a whole head off the buffer, if there is one.

@@ -1,0 +1,127 @@
+//! What TLS is spoken over: a TCP connection that counts what is taken from it and not given on.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Bytes that a handshake may take: those of the longest messages, and some.
+const HANDSHAKE: usize = 128 << 10;
+/// Bytes that may come in afterwards until some of them are given on: a record, of 16.6 kB at most, and what was read with
+/// it. rustls keeps a message of its own that is not complete up to 64 kB, though none has more than some hundred.
+const ESTABLISHED: usize = 24 << 10;
+
+/// A TCP connection under TLS.
+#[derive(Debug)]
+pub struct UnderTls {
+    tcp: TcpStream,
+    taken: usize,
+    most: usize,
+}
+
+impl UnderTls {
+    /// A connection whose handshake begins.
+    pub fn new(tcp: TcpStream) -> Self {
+        Self { tcp, taken: 0, most: HANDSHAKE }
+    }
+
+    /// The connection itself.
+    pub fn tcp(&self) -> &TcpStream {
+        &self.tcp
+    }
+
+    /// The handshake is over.
+    pub(crate) fn established(&mut self) {
+        (self.taken, self.most) = (0, ESTABLISHED);
+    }
+
+    /// What was taken is given on.
+    pub(crate) fn given(&mut self) {
+        self.taken = 0;
+    }
+
+    /// Bytes that TLS has taken and not given on.
+    pub(crate) fn held(&self) -> usize {
+        self.taken
+    }
+}
+
+impl AsyncRead for UnderTls {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.tcp).poll_read(cx, buffer))?;
+        this.taken += buffer.filled().len() - before;
+        if this.taken > this.most {
+            return Poll::Ready(Err(io::Error::other("messages of TLS itself that do not end")));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for UnderTls {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().tcp).poll_write(cx, data)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().tcp).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ESTABLISHED, UnderTls};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// Both ends of a connection whose handshake is over.
+    async fn established() -> (TcpStream, UnderTls) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("it has an address");
+        let peer = TcpStream::connect(address).await.expect("connects");
+        let mut here = UnderTls::new(listener.accept().await.expect("is accepted").0);
+        here.established();
+        (peer, here)
+    }
+
+    #[tokio::test]
+    async fn what_takes_much_and_gives_nothing_ends_and_what_gives_goes_on() {
+        let (mut peer, mut here) = established().await;
+        let mut record = [0; ESTABLISHED / 2];
+        for _ in 0..5 {
+            peer.write_all(&record).await.expect("it is sent");
+            here.read_exact(&mut record).await.expect("a record is taken");
+            assert_eq!(here.held(), record.len());
+            here.given();
+        }
+        peer.write_all(&[0; ESTABLISHED + 1]).await.expect("it is sent");
+        let ended = here.read_exact(&mut [0; ESTABLISHED + 1]).await;
+        assert!(ended.is_err_and(|error| error.to_string().contains("do not end")));
+    }
+}
