@@ -53,6 +53,8 @@ const IDLE_PART: usize = 4;
 const UPSTREAM_QUARTERS: u64 = 3;
 /// Ticks between two looks at what clients leave lying.
 const LOOK: u32 = 5;
+/// Looks for which a head may be on its way under pressure: about 3 s, as long as a handshake may take then.
+const SLOW: u8 = 6;
 /// How long connections may take leave once the time for draining is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a drain waits for handshakes that have begun.
@@ -324,12 +326,17 @@ impl Worker {
             one.control.backlog.look();
             one.control.owed.look();
             one.control.under_way.look();
+            one.control.look_at_head();
             one.guest.iter().for_each(|guest| guest.make_way());
         }
         let is_short = self.shared.load.is_out_of_memory();
         let all = self.connections.borrow();
-        let all = all.values().cloned();
-        self.end(&self.shared.under_way.heaviest(all, is_short, &self.no_room))
+        let of_all = all.values().cloned();
+        let heaviest = self.shared.under_way.heaviest(of_all, is_short, &self.no_room);
+        let is_slow = |one: &&Rc<Connection>| one.control.unfinished.get() > SLOW;
+        let hurried = self.pressure() != Pressure::Normal;
+        let slow: Vec<_> = all.values().filter(|_| hurried).filter(is_slow).cloned().collect();
+        self.end(&heaviest) + self.end(&slow)
     }
 
     /// Counts what comes of tries from now on if somebody looks, and no more if nobody does.

@@ -103,6 +103,7 @@ impl Client {
         poll_fn(move |cx| {
             loop {
                 if let Some(found) = self.take_head(&mut scanned, &mut empty_lines, sizes) {
+                    self.control.unfinished.set(0);
                     return Poll::Ready(found);
                 }
                 let read = self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut());
@@ -110,6 +111,7 @@ impl Client {
                     && let held @ 1.. = self.held()
                 {
                     self.control.head.set(held);
+                    self.control.unfinished.set(self.control.unfinished.get().max(1));
                 }
                 match read {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
@@ -126,6 +128,11 @@ impl Client {
                         let turn = turn.get_or_insert_with(|| Box::pin(tokio::task::yield_now()));
                         ready!(turn.as_mut().poll(cx));
                         looked = true;
+                    }
+                    Poll::Pending
+                        if self.control.unfinished.get() > 0 && self.control.poll_cut(cx) =>
+                    {
+                        return Poll::Ready(Err(NoHead::Over));
                     }
                     Poll::Pending => {
                         ready!(self.timer.poll(cx));
@@ -422,13 +429,14 @@ impl BodySource for RequestBody {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, Patience, SYSTEM_HOLDS};
+    use super::{Client, NoHead, Patience, SYSTEM_HOLDS};
     use crate::Control;
     use crate::io::Io;
     use bytes::BytesMut;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;
+    use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test]
@@ -452,5 +460,28 @@ mod tests {
             () = full => panic!("nobody ends it"),
             () = held => assert!(control.backlog.held() >= SYSTEM_HOLDS),
         }
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_not_whole_weighs_and_can_be_cut() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("it has an address");
+        let mut peer = TcpStream::connect(address).await.expect("connects");
+        let (tcp, _) = listener.accept().await.expect("is accepted");
+        let control = Rc::new(Control::default());
+        let client = Client::new(Io::Plain(tcp), BytesMut::new(), control.clone());
+        let long = Duration::from_secs(60);
+        let head = client.head(long, long, (8 << 10, 32 << 10));
+        let cuts = async {
+            let begun = format!("GET / HTTP/1.1\r\nA: {}\r\n", "a".repeat(5000));
+            peer.write_all(begun.as_bytes()).await.expect("it is sent");
+            while control.head.get() < begun.len() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!((control.look_at_head(), control.look_at_head()), (1, 2));
+            control.cut();
+        };
+        let (head, ()) = tokio::join!(head, cuts);
+        assert!(matches!(head, Err(NoHead::Over)), "{head:?}");
     }
 }
