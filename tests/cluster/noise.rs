@@ -1,4 +1,4 @@
-//! What a namespace does with its own Ingresses, all the time and as large as the API server lets it, holds up no other.
+//! What a namespace does with its own Ingresses, all the time and as large as the API server lets it, holds up nobody.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,8 @@ fn numbered_in(namespace: &str, number: usize) -> Value {
     ingress
 }
 
-/// Between two changes. A Fairway without optimisations cannot follow all that an API server takes while the processor is
-/// busy with other tests besides; a released one can.
+/// Between two changes. A Fairway without optimisations cannot follow all that an API server takes while the processor
+/// is busy with other tests besides; a released one can.
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Changes where all Ingresses of a namespace lead, all the time.

@@ -125,7 +125,7 @@ families! {
     REFUSED_REQUESTS = Counter false "fairway_requests_refused_total" []
         "Requests that were answered 503 under full pressure.";
     UNREAD = Counter false "fairway_connections_ended_unread_total" []
-        "Connections of clients that were ended under pressure, since they held much of their answers and took little, or announced bodies and sent nothing.";
+        "Connections of clients that were ended under pressure, since they held much of their answers and took little, or announced bodies, or began a head, and sent no more.";
     ACCEPT_FAILURES = Counter false "fairway_accept_failures_total" []
         "Times that no connection could be accepted.";
     PANICS = Counter false "fairway_panics_total" []

@@ -2,9 +2,9 @@
 
 /// Three of five entries, then the others.
 ///
-/// A B-tree that is filled in the order of its keys splits each full node in two and never comes back: all of them stay
-/// about half empty. This way the others come back and fill them; were they as many, nodes of the standard library, which
-/// keep 6 of 11, would be split once more.
+/// A B-tree that is filled in the order of its keys splits each full node in two and never comes back: all stay half
+/// empty. This way the others come back and fill them; were they as many, nodes of the standard library, which keep 6
+/// of 11, would be split once more.
 pub fn interleaved<T>(all: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for (number, entry) in all.into_iter().enumerate() {

@@ -10,8 +10,8 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// Bytes of a client's certificates at most: a connection has them in memory as long as it lasts, twice, and each is read
-/// at every step of the ways to a root. One has 1 to 3 kB, a chain seldom more than four.
+/// Bytes of a client's certificates at most: a connection has them in memory as long as it lasts, twice, and each is
+/// read at every step of the ways to a root. One has 1 to 3 kB, a chain seldom more than four.
 const LONGEST_CHAIN: usize = 16 << 10;
 
 /// Refuses the handshake of a client whose certificates are too long.

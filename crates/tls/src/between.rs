@@ -10,11 +10,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// 40 of his own, or has them in a Secret, stops a thread. Few of which each is signed by the next have few ways.
 const MOST: usize = 10;
 /// Keys of one name among them at most. webpki comes back to no key of a name, but to each other one of it, and a
-/// certificate can be made so that many keys have signed it: ten of one name would be 150,000 ways. An authority that has
-/// renewed its key has two.
+/// certificate can be made so that many keys have signed it: ten of one name would be 150,000 ways. An authority that
+/// has renewed its key has two.
 const KEYS: usize = 2;
 /// Signatures that are looked at for them at most.
 const SIGNATURES: usize = 32;
+/// Certificates of the right name that are looked at for them at most: a Secret may have a thousand.
+const LOOKED_AT: usize = 64;
 
 /// Authorities that are no roots, by their names: they help to find the way to one.
 #[derive(Debug, Default)]
@@ -49,14 +51,15 @@ impl Authorities {
     ) -> Between<'a> {
         let sent: Vec<Read<'a>> = sent.iter().filter_map(read).collect();
         let mut found: Vec<Read<'a>> = Vec::new();
-        let (mut is_forged, mut signatures, mut next) = (false, 0, 0);
+        let (mut is_forged, mut signatures, mut looked_at, mut next) = (false, 0, 0, 0);
         let mut below = leaf.clone();
         loop {
             let name = below.issuer().as_raw();
             let named = sent.iter().filter(|(_, one)| one.subject().as_raw() == name).cloned();
             let known = self.0.get(name).into_iter().flatten().filter_map(read);
             for (der, one) in named.chain(known) {
-                if found.len() == MOST || signatures == SIGNATURES {
+                looked_at += 1;
+                if found.len() == MOST || signatures == SIGNATURES || looked_at > LOOKED_AT {
                     break;
                 }
                 if found.iter().any(|(known, _)| *known == der) {

@@ -52,8 +52,9 @@ fn of_many_certificates_with_the_right_signatures_few_are_followed() {
     assert_eq!((found.certificates.len(), found.is_forged), (10, false));
 }
 
-/// Ten authorities of one name with ten keys, all of which have signed the leaf before them: its signature is the padded
-/// hash M itself, and the modulus a multiple of M - 1 that divides M * M - 1, so that it is right for every odd exponent.
+/// Ten authorities of one name with ten keys, all of which have signed the leaf before them: its signature is the
+/// padded hash M itself, and the modulus a multiple of M - 1 that divides M * M - 1, so that it is right for every odd
+/// exponent.
 #[test]
 fn of_keys_of_one_name_that_all_seem_to_have_signed_two_are_followed() {
     let pem = include_bytes!("keys_of_one_name.pem");

@@ -22,7 +22,8 @@ pub struct Control {
     pub encoders: Cell<u64>,
     /// Bytes of its last head over HTTP/1, where there is one at a time; with what TLS holds while one is not whole.
     pub head: Cell<usize>,
-    /// While its next head has begun and is not whole: one, and one more for each look of the process since then. Else 0.
+    /// While its next head has begun and is not whole, or TLS holds something: one, and one more for each look of the
+    /// process since then. Else 0.
     pub unfinished: Cell<u8>,
     /// Bytes of the certificates that its client has shown, each of which is in memory twice.
     pub certificates: Cell<usize>,
@@ -30,11 +31,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Looks how long it has been sending a head, and says for how many looks.
-    pub fn look_at_head(&self) -> u8 {
+    /// Looks how long it has been sending a head.
+    pub fn look_at_head(&self) {
         let looks = self.unfinished.get();
         self.unfinished.set(if looks == 0 { 0 } else { looks.saturating_add(1) });
-        looks
     }
 
     /// Asks the connection to end: at once if idle, else after the request it is busy with.

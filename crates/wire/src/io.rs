@@ -227,9 +227,7 @@ impl AsyncRead for Io {
                 if has_too_many_tickets(tls) {
                     return Poll::Ready(Err(io::Error::other("too many tickets of TLS sessions")));
                 }
-                if read.is_ready() {
-                    tls.get_mut().0.given();
-                }
+                tls.get_mut().0.gives(read.is_ready())?;
                 read
             }
             Self::Rewound(first, inner) if first.is_empty() => {

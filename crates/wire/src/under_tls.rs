@@ -8,8 +8,9 @@ use tokio::net::TcpStream;
 
 /// Bytes that a handshake may take: those of the longest messages, and some.
 const HANDSHAKE: usize = 128 << 10;
-/// Bytes that may come in afterwards until some of them are given on: a record, of 16.6 kB at most, and what was read with
-/// it. rustls keeps a message of its own that is not complete up to 64 kB, though none has more than some hundred.
+/// Bytes that may have come in afterwards when there is nothing to give on: a record, of 16.6 kB at most, and what was
+/// read with it. rustls keeps a message of its own that is not whole up to 64 kB, though none has more than some
+/// hundred bytes.
 const ESTABLISHED: usize = 24 << 10;
 
 /// A TCP connection under TLS.
@@ -33,18 +34,25 @@ impl UnderTls {
 
     /// The handshake is over.
     pub(crate) fn established(&mut self) {
-        (self.taken, self.most) = (0, ESTABLISHED);
+        (self.taken, self.most) = (0, usize::MAX);
     }
 
-    /// What was taken is given on.
-    pub(crate) fn given(&mut self) {
-        self.taken = 0;
+    /// Something of what was taken is given on; or nothing, though the peer has no more now.
+    pub(crate) fn gives(&mut self, something: bool) -> io::Result<()> {
+        if something {
+            self.taken = 0;
+        }
+        if self.taken > ESTABLISHED { Err(endless()) } else { Ok(()) }
     }
 
     /// Bytes that TLS has taken and not given on.
     pub(crate) fn held(&self) -> usize {
         self.taken
     }
+}
+
+fn endless() -> io::Error {
+    io::Error::other("messages of TLS itself that do not end")
 }
 
 impl AsyncRead for UnderTls {
@@ -58,7 +66,7 @@ impl AsyncRead for UnderTls {
         ready!(Pin::new(&mut this.tcp).poll_read(cx, buffer))?;
         this.taken += buffer.filled().len() - before;
         if this.taken > this.most {
-            return Poll::Ready(Err(io::Error::other("messages of TLS itself that do not end")));
+            return Poll::Ready(Err(endless()));
         }
         Poll::Ready(Ok(()))
     }
@@ -118,10 +126,13 @@ mod tests {
             peer.write_all(&record).await.expect("it is sent");
             here.read_exact(&mut record).await.expect("a record is taken");
             assert_eq!(here.held(), record.len());
-            here.given();
+            here.gives(true).expect("it goes on");
         }
-        peer.write_all(&[0; ESTABLISHED + 1]).await.expect("it is sent");
-        let ended = here.read_exact(&mut [0; ESTABLISHED + 1]).await;
-        assert!(ended.is_err_and(|error| error.to_string().contains("do not end")));
+        // Several records for one large buffer are taken one after the other, and given on together.
+        for is_more in [false, true] {
+            peer.write_all(&[0; ESTABLISHED + 1]).await.expect("it is sent");
+            here.read_exact(&mut [0; ESTABLISHED + 1]).await.expect("all of it is taken");
+            assert_eq!(here.gives(!is_more).is_err(), is_more);
+        }
     }
 }

@@ -31,6 +31,15 @@ pub(crate) enum Change {
     Removed(Kind, ObjectKey),
 }
 
+impl Change {
+    fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Put(object) => object.key(),
+            Self::Malformed(_, key, _) | Self::Removed(_, key) => key,
+        }
+    }
+}
+
 /// What a watch tells.
 #[derive(Debug)]
 pub(crate) enum News {
@@ -229,11 +238,14 @@ impl<K: Watchable> Watch<K> {
             }
             Event::InitApply(object) => {
                 let (key, version) = (object.key(), object.version());
+                // It changed while the list came: only the last of it counts, in whatever order changes are taken.
+                if progress.fresh.insert(key.clone(), version).is_some() {
+                    progress.changes.retain(|earlier| *earlier.key() != key);
+                }
                 // Most of a list that is taken again is known: it takes no room and nobody looks at it.
                 if version.is_none() || progress.known.get(&key) != Some(&version) {
                     progress.changes.push(self.change(object));
                 }
-                progress.fresh.insert(key, version);
                 true
             }
             Event::InitDone => {

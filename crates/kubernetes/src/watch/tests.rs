@@ -114,6 +114,19 @@ fn name(change: &Change) -> String {
 }
 
 #[tokio::test]
+async fn of_what_changes_while_a_list_comes_the_last_version_is_told() {
+    let (told, _) = told(vec![
+        Ok(Event::Init),
+        Ok(Event::InitApply(service("a"))),
+        Ok(Event::InitApply(service("b"))),
+        Ok(Event::InitApply(service("a"))),
+        Ok(Event::InitDone),
+    ])
+    .await;
+    assert_eq!(told, ["listed +b +a"]);
+}
+
+#[tokio::test]
 async fn a_list_that_is_taken_again_tells_what_went_away_in_between() {
     let bad = || serde_json::from_str::<Guarded<Service>>(BAD).expect("an object");
     let (told, _) = told(vec![

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use model::policy::Password;
 use sha_crypt::{PasswordVerifier, ShaCrypt};
 
-/// Bytes of a password beyond which hashes whose work grows with them say no: SHA-crypt as the original's libc does, MD5
-/// since nobody has such a password, and 6 kB of it cost 30 times as much as is counted.
+/// Bytes of a password beyond which hashes whose work grows with them say no: SHA-crypt as the original's libc does,
+/// MD5 since nobody has such a password, and 6 kB of it cost 30 times as much as is counted.
 const LONGEST: usize = 256;
 
 /// Microseconds that finding out takes, about: what hashes cost one another. 0: so little that nobody waits.

@@ -333,7 +333,10 @@ impl Worker {
         let all = self.connections.borrow();
         let of_all = all.values().cloned();
         let heaviest = self.shared.under_way.heaviest(of_all, is_short, &self.no_room);
-        let is_slow = |one: &&Rc<Connection>| one.control.unfinished.get() > SLOW;
+        let is_slow = |one: &&Rc<Connection>| {
+            one.control.unfinished.get() > SLOW
+                && !heaviest.iter().any(|heavy| Rc::ptr_eq(heavy, one))
+        };
         let hurried = self.pressure() != Pressure::Normal;
         let slow: Vec<_> = all.values().filter(|_| hurried).filter(is_slow).cloned().collect();
         self.end(&heaviest) + self.end(&slow)

@@ -85,8 +85,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     };
     if demand != ClientDemand::Off && !trusted.may_sign {
         let message = format!(
-            "Secret {reference} has no authority in ca.crt (CA:TRUE in its basicConstraints): who shows one of its own \
-             certificates may get in, nobody else; put the certificate that signs those of clients there"
+            "Secret {reference} has no authority in ca.crt (CA:TRUE in its basicConstraints): put the certificate that signs \
+             those of clients there"
         );
         settings.note(SECRET.about.name, Severity::Warning, message);
     }

@@ -81,7 +81,8 @@ pub(super) fn check(settings: &mut Settings<'_>, suggestions: &mut usize) {
     }
 }
 
-/// Another prefix was chosen, maybe with a mistake, and the Ingress has names of the usual one alone: its guards are off.
+/// Another prefix was chosen, maybe with a mistake, and the Ingress has names of the usual one alone: its guards are
+/// off.
 fn usual(settings: &mut Settings<'_>, full: &str, name: &str, ours: &str) {
     if settings.annotations().next().is_none() {
         let message = format!(

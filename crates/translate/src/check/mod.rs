@@ -219,7 +219,7 @@ fn ended_authorities(configuration: &Configuration, now: i64) -> impl Iterator<I
     ended.into_iter().map(move |(secret, last)| Remark {
         key: Some(format!("Secret {secret}")),
         message: format!(
-            "its authorities in ca.crt have all ended, the last one {} days ago: no client's certificate is good; renew them",
+            "its authorities in ca.crt have all ended, the last one {} days ago: what they have signed is good no more; renew them",
             (now - last) / 86_400
         ),
     })

@@ -115,8 +115,8 @@ impl Translator {
         served.map(|draft| &draft.ingress).or_else(|| self.aside.get(key))
     }
 
-    /// What an Ingress asks for; where its current version is not taken, what its last valid one did. And that one, where
-    /// it is not taken, either, for now.
+    /// What an Ingress asks for; where its current version is not taken, what its last valid one did. And that one,
+    /// where it is not taken, either, for now.
     fn draft(
         &self,
         key: &ObjectKey,
