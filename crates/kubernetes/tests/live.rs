@@ -198,7 +198,7 @@ async fn a_server_that_is_not_there_is_an_error_after_some_patience() {
         namespace_selector: None,
         pinned: Vec::new(),
         secrets_of: Arc::new(|_| Vec::new()),
-        patience: Duration::from_millis(500),
+        patience: Duration::from_secs(2),
         once: false,
         server: String::new(),
         watch: kubernetes::WATCH,
