@@ -129,10 +129,10 @@ mod tests {
             here.gives(true).expect("it goes on");
         }
         // Several records for one large buffer are taken one after the other, and given on together.
-        for is_more in [false, true] {
+        for gives in [true, false] {
             peer.write_all(&[0; ESTABLISHED + 1]).await.expect("it is sent");
             here.read_exact(&mut [0; ESTABLISHED + 1]).await.expect("all of it is taken");
-            assert_eq!(here.gives(!is_more).is_err(), is_more);
+            assert_eq!(here.gives(gives).is_ok(), gives);
         }
     }
 }

@@ -17,6 +17,7 @@ mod tls;
 
 pub use backend_tls::RawBackendTlsPolicy;
 pub use grants::Grants;
+pub use parse_rules::short;
 pub use route::{
     BackendRef, CorsFilter, ExternalAuth, HeaderChange, HeaderChanges, HttpRoute, MethodMatch,
     NameMatch, ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite,

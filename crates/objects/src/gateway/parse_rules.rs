@@ -101,8 +101,8 @@ impl Unsaid {
     }
 }
 
-/// The beginning of a value that may be of any length.
-pub(super) fn short(value: &str) -> &str {
+/// The beginning of a value that may be of any length, such as a kind: 60 characters.
+pub fn short(value: &str) -> &str {
     const MOST: usize = 60;
     value.char_indices().nth(MOST).map_or(value, |(end, _)| &value[..end])
 }

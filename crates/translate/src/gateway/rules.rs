@@ -14,7 +14,7 @@ use model::policy::{
 use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
     BackendRef, ExternalAuth, HttpRoute, ObjectRef, PathMatch, RequestMirror, RouteFilter,
-    RouteMatch, RouteRule, ValueMatch,
+    RouteMatch, RouteRule, ValueMatch, short,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -215,7 +215,7 @@ impl Wanted<'_> {
         };
         visit(&key_of(object, own));
         if !object.group.is_empty() || object.kind != "Service" {
-            let message = match (texts::short(&object.group), texts::short(&object.kind)) {
+            let message = match (short(&object.group), short(&object.kind)) {
                 ("", kind) => format!("backends of kind {kind} are not known; name a Service"),
                 (group, kind) => format!(
                     "backends of kind {kind} and group {group} are not known; name a Service, and no group"

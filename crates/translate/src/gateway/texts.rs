@@ -64,12 +64,6 @@ pub(super) fn host(text: &str) -> Result<(), String> {
     }
 }
 
-/// The beginning of a word that may be of any length, such as a kind.
-pub(super) fn short(text: &str) -> &str {
-    const MOST: usize = 60;
-    text.char_indices().nth(MOST).map_or(text, |(end, _)| &text[..end])
-}
-
 /// Whether a scheme is one that redirects know.
 pub(super) fn scheme(text: &str) -> Result<(), String> {
     if matches!(text, "http" | "https") {

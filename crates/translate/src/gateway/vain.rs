@@ -2,12 +2,13 @@
 //! no request has, time-outs that never end. Conditions are those of the specification; this is told besides.
 
 use super::missing::note;
-use super::texts;
 use crate::kinds::kind_of;
 use crate::settings::quote;
 use model::{Kind, Problem, Severity};
 use objects::ObjectKey;
-use objects::gateway::{BackendRef, HttpRoute, Listener, RouteFilter, RouteRule, StreamRoute};
+use objects::gateway::{
+    BackendRef, HttpRoute, Listener, RouteFilter, RouteRule, StreamRoute, short,
+};
 use std::net::IpAddr;
 
 /// What an HTTPRoute or a GRPCRoute should know of its rules and host names.
@@ -58,7 +59,7 @@ pub(super) fn of_listeners<'l>(
 ) -> impl Iterator<Item = Problem> {
     listeners.filter_map(move |listener| {
         let (severity, why) = no_host(listener.hostname.as_deref()?)?;
-        let message = format!("hostname of listener {}: {why}", texts::short(&listener.name));
+        let message = format!("hostname of listener {}: {why}", short(&listener.name));
         Some(Problem { severity, ..note(own.0, own.1, "spec.listeners", message) })
     })
 }
@@ -131,11 +132,11 @@ fn no_host(text: &str) -> Option<(Severity, String)> {
     if (bare != text || port.is_some()) && is_host(host) {
         return never(format!(
             "is a host name and more, which no request has: write {}",
-            texts::short(&host.to_ascii_lowercase())
+            short(&host.to_ascii_lowercase())
         ));
     }
     if let Some(host) = text.strip_suffix('.').filter(|host| is_host(host)) {
-        return never(format!("ends in a dot, which no request has: write {}", texts::short(host)));
+        return never(format!("ends in a dot, which no request has: write {}", short(host)));
     }
     if !is_host(text) {
         let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -146,7 +147,7 @@ fn no_host(text: &str) -> Option<(Severity, String)> {
     }
     let lower = text.to_ascii_lowercase();
     (lower != text).then(|| {
-        let lower = texts::short(&lower);
+        let lower = short(&lower);
         let message =
             format!("{called} counts as {lower}: write it so; an API server takes no capitals");
         (Severity::Notice, message)
