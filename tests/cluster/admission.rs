@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
-use crate::gateways::define;
 use crate::objects::{GROUND, ingress, service};
 
 /// What the API server answered.
@@ -135,9 +134,8 @@ fn an_api_server_refuses_and_warns_as_the_webhook_says() {
 
 #[test]
 fn who_writes_a_route_is_warned_of_what_it_lacks() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         cluster.apply(GROUND).await?;
-        define(cluster).await?;
         let (fairway, registration) = reviewing(cluster).await?;
         cluster.apply_value(&registration).await?;
         let route = json!({

@@ -15,8 +15,6 @@ use serde_json::Value;
 use testkit::cluster::{self, Cluster};
 use testkit::yaml::documents;
 
-use crate::gateways::define;
-
 const CLASS: &str = "
 apiVersion: networking.k8s.io/v1
 kind: IngressClass
@@ -134,8 +132,7 @@ fn odd() -> String {
 
 #[test]
 fn an_api_server_takes_whatever_is_written_for_ingresses() {
-    cluster::test(async |cluster| {
-        define(cluster).await?;
+    cluster::test_with_gateway_api(async |cluster| {
         let mut all = Vec::new();
         for (name, text) in recorded()?.into_iter().chain([("odd".to_owned(), odd())]) {
             for object in converted(&text).with_context(|| name.clone())? {

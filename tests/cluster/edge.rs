@@ -131,7 +131,7 @@ impl Leads {
 
 #[test]
 fn every_kind_of_listener_is_answered_through_its_ports_and_a_changed_one_touches_no_other() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         let _upstreams = echoes(cluster, &FIXTURES).await?;
         ground(cluster).await?;
         apply_edge(cluster, HTTPS).await?;
@@ -237,7 +237,7 @@ async fn mended(cluster: &Cluster, what: &str, before: &Value) -> Result<()> {
 
 #[test]
 fn what_somebody_writes_over_ours_in_the_service_is_put_right_and_what_else_they_write_stays() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         ground(cluster).await?;
         let infrastructure = "labels: {tier: one}, annotations: {to: us}";
         let made = gateway("one", "").replace("labels: {tier: one}", infrastructure);
@@ -308,7 +308,7 @@ fn what_somebody_writes_over_ours_in_the_service_is_put_right_and_what_else_they
 
 #[test]
 fn a_service_of_somebody_else_is_not_taken_and_one_that_asks_for_ipv6_has_that_family() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         ground(cluster).await?;
         let foreign = "apiVersion: v1\nkind: Service\nmetadata: {name: gateway-one, namespace: demo}\n\
                        spec: {type: LoadBalancer, ports: [{port: 8080}]}\n";
@@ -378,7 +378,7 @@ async fn replicas(cluster: &Cluster, order: [usize; 2]) -> Result<[Fairway; 2]> 
 
 #[test]
 fn two_replicas_open_the_same_ports_and_open_them_again_whoever_leads() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         prepare(cluster).await?;
         let both = OWN.replace(
             "endpoints: [",
@@ -423,7 +423,7 @@ async fn deletions(cluster: &Cluster) -> Result<f64> {
 
 #[test]
 fn a_service_that_is_on_its_way_out_is_left_alone_until_it_is_gone() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         ground(cluster).await?;
         cluster.apply(&gateway("one", "")).await?;
         let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;

@@ -78,7 +78,7 @@ fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
         replica(cluster, "fairway-0").await?;
         let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
         fairway.reaches("a.test", "/", "a").await?;
-        define(cluster).await?;
+        cluster.define(&cluster.gateway_api()?).await?;
         cluster.apply(GATEWAYS).await?;
         cluster.apply(&route("route.test")).await?;
         fairway.reaches("route.test", "/", "a").await?;
@@ -140,9 +140,8 @@ fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
 #[test]
 fn what_the_native_engine_served_is_told_when_nginx_serves_it_no_more_and_comes_back_with_the_other()
  {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         cluster.apply(&route("route.test")).await?;
         replica(cluster, "fairway-0").await?;
@@ -212,9 +211,8 @@ spec:
 
 #[test]
 fn a_gateway_keeps_the_address_that_its_status_names_and_is_served_as_soon_as_it_is_told_so() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         cluster.apply(OWN).await?;
         replica(cluster, "fairway-0").await?;
@@ -258,9 +256,8 @@ fn a_gateway_keeps_the_address_that_its_status_names_and_is_served_as_soon_as_it
 
 #[test]
 fn what_is_left_of_us_in_a_route_goes_with_the_next_leader_and_others_words_stay() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         // It has left our Gateway while nobody led, and no word about that was written.
         cluster.apply(&route("route.test").replace("{name: web}, ", "")).await?;
@@ -313,9 +310,8 @@ spec:
 
 #[test]
 fn a_listener_that_is_added_to_a_gateway_is_served_and_told_so_and_goes_with_its_definition() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         cluster.apply(ADDED).await?;
         replica(cluster, "fairway-0").await?;
@@ -360,9 +356,8 @@ const SERVICES: &str = include_str!("../../deploy/gateway-services.yaml");
 
 #[test]
 fn a_gateway_has_a_service_with_its_labels_and_what_others_made_is_left_alone() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(SERVICES).await?;
         cluster.apply(GATEWAYS).await?;
         let labelled = |label: &str| {
@@ -450,9 +445,8 @@ fn definition_of(kind: &str) -> Value {
 
 #[test]
 fn kinds_that_nobody_here_looks_at_are_told_once_and_again_when_there_are_others() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         cluster.apply(&route("route.test")).await?;
         cluster.apply_value(&definition_of("TeapotRoute")).await?;
@@ -516,20 +510,6 @@ pub(crate) async fn told(
         anyhow::Ok(())
     })
     .await
-}
-
-/// Applies the definitions, and waits until objects of them can be made.
-pub(crate) async fn define(cluster: &Cluster) -> Result<()> {
-    for definition in cluster.gateway_api()? {
-        cluster.apply_value(&definition).await?;
-    }
-    for kind in ["GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TCPRoute"] {
-        eventually(format!("the definition of {kind}"), PATIENCE, async || {
-            api(cluster, kind).list(&Default::default()).await
-        })
-        .await?;
-    }
-    Ok(())
 }
 
 async fn undefine(cluster: &Cluster, plural: &str) -> Result<()> {

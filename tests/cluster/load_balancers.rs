@@ -12,7 +12,7 @@ use testkit::cluster::{self, Cluster, Connection, eventually};
 use tokio::process::Command;
 
 use crate::fairway::{Fairway, PATIENCE};
-use crate::gateways::{GATEWAYS, api, define, holds, told};
+use crate::gateways::{GATEWAYS, api, holds, told};
 use crate::objects::one_host;
 use crate::replicas::replica;
 
@@ -150,7 +150,6 @@ pub(crate) async fn ground(cluster: &Cluster) -> Result<()> {
 /// The same without replicas.
 pub(crate) async fn prepare(cluster: &Cluster) -> Result<()> {
     one_host(cluster).await?;
-    define(cluster).await?;
     cluster.apply(RIGHTS).await?;
     cluster.apply(GATEWAYS).await?;
     let mut route = Command::new("ip");
@@ -187,7 +186,7 @@ pub(crate) const FLAGS: [&str; 3] = [
 
 #[test]
 fn a_gateway_has_a_load_balancer_with_ports_of_its_own_and_is_programmed_once_it_has_an_address() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         ground(cluster).await?;
         cluster.apply(&gateway("one", "")).await?;
         cluster.apply(&gateway("two", "")).await?;
@@ -251,7 +250,7 @@ fn a_gateway_has_a_load_balancer_with_ports_of_its_own_and_is_programmed_once_it
 
 #[test]
 fn a_load_balancer_is_asked_for_one_address_and_a_full_range_of_ports_is_told() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         ground(cluster).await?;
         let asks = |addresses: &str| gateway("one", &format!("  addresses: [{addresses}]"));
         cluster.apply(&asks("{type: IPAddress, value: 192.0.2.9}")).await?;

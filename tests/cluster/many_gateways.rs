@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
-use crate::gateways::{FIXED, GATEWAYS, api, define, holds, told};
+use crate::gateways::{FIXED, GATEWAYS, api, holds, told};
 use crate::objects::one_host;
 use crate::replicas::replica;
 
@@ -129,9 +129,8 @@ fn many_gateways_and_routes_are_told_once_and_nothing_is_written_when_nothing_ch
     let number = std::env::var("FAIRWAY_GATEWAYS").ok().and_then(|text| text.parse().ok());
     let gateways = number.unwrap_or(FEW);
     let patience = 4 + u32::try_from(gateways / 100).expect("not that many");
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         // Whose routes are counted elsewhere.
         api(cluster, "Gateway").delete("web", &Default::default()).await?;

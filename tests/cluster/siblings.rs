@@ -9,7 +9,7 @@ use serde_json::Value;
 use testkit::cluster::{self, Cluster};
 
 use crate::fairway::{Fairway, free_addresses};
-use crate::gateways::{FIXED, GATEWAYS, api, define, holds, route, told};
+use crate::gateways::{FIXED, GATEWAYS, api, holds, route, told};
 use crate::objects::{ingress, one_host};
 use crate::replicas::{leads, pod_of_a_process, tells};
 
@@ -22,7 +22,6 @@ const IN_VAIN: &str = "not every replica showed within 5 s";
 /// Two replicas at addresses of their Pods, of which the first leads, and a route that both serve.
 async fn start(cluster: &Cluster) -> Result<(Fairway, Fairway)> {
     one_host(cluster).await?;
-    define(cluster).await?;
     let [free] = free_addresses()?;
     let start = async |number: u8| {
         let pod = format!("fairway-{number}");
@@ -57,7 +56,7 @@ fn is_told(status: &Value, generation: u64) -> bool {
 
 #[test]
 fn a_status_waits_for_a_replica_that_lags_and_is_written_once_that_has_caught_up() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         let (first, second) = start(cluster).await?;
         for attempt in 1.. {
             ensure!(attempt < 6, "the machine is too slow to see it");
@@ -91,7 +90,7 @@ fn a_status_waits_for_a_replica_that_lags_and_is_written_once_that_has_caught_up
 
 #[test]
 fn a_replica_that_stays_silent_holds_up_a_status_for_some_seconds_and_the_next_ones_no_more() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         let (first, second) = start(cluster).await?;
         second.freeze(true)?;
         let began = Instant::now();

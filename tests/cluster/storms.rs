@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
-use crate::gateways::{FIXED, GATEWAYS, api, define, holds, told};
+use crate::gateways::{FIXED, GATEWAYS, api, holds, told};
 use crate::objects::one_host;
 use crate::replicas::replica;
 
@@ -89,10 +89,9 @@ fn name(object: &DynamicObject) -> &str {
 
 #[test]
 fn a_storm_of_routes_settles_and_a_bad_gateway_touches_no_other_one() {
-    cluster::test(async |cluster| {
+    cluster::test_with_gateway_api(async |cluster| {
         let number = routes()?;
         one_host(cluster).await?;
-        define(cluster).await?;
         cluster.apply(GATEWAYS).await?;
         cluster.apply_value(&route("steady", "web", "steady.test")).await?;
         replica(cluster, "fairway-0").await?;

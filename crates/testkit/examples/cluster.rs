@@ -5,13 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use kube::Api;
-use kube::api::DynamicObject;
-use kube::core::{ApiResource, GroupVersionKind};
-use testkit::cluster::{self, Cluster, eventually};
+use testkit::cluster::{self, Cluster};
 use testkit::kubelet::Images;
-
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
@@ -26,30 +21,13 @@ async fn main() -> Result<ExitCode> {
     code
 }
 
-/// Applies the definitions of the Gateway API, and waits until routes can be made.
-async fn define(cluster: &Cluster) -> Result<()> {
-    for definition in cluster.gateway_api()? {
-        cluster.apply_value(&definition).await?;
-    }
-    let group = "gateway.networking.k8s.io";
-    for kind in ["GatewayClass", "Gateway", "HTTPRoute"] {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
-        let all: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);
-        eventually(format!("the definition of {kind}"), PATIENCE, async || {
-            all.list(&Default::default()).await
-        })
-        .await?;
-    }
-    Ok(())
-}
-
 /// Runs the command of the command line, or waits for Ctrl-C.
 async fn serve(cluster: &Cluster) -> Result<ExitCode> {
     let admin = cluster.admin_kubeconfig()?;
     let fairway = cluster.fairway_kubeconfig().await?;
     let mut words = std::env::args_os().skip(1).peekable();
     if words.next_if(|word| word == "--gateway-api").is_some() {
-        define(cluster).await?;
+        cluster.define(&cluster.gateway_api()?).await?;
     }
     if let Some(program) = words.next() {
         let mut command = tokio::process::Command::new(&program);

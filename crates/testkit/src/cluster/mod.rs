@@ -14,6 +14,7 @@
 //! Every such test has a control plane and a network of its own, see [`private_network`].
 
 mod credentials;
+mod definitions;
 mod http;
 mod objects;
 mod plane;
@@ -33,9 +34,9 @@ use anyhow::{Context, Result, anyhow};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
-use serde_json::Value;
 use tokio::time::Instant;
 
+pub use self::definitions::definitions;
 pub use self::http::{Answer, Connection, Stream, secure};
 pub use self::private::private_network;
 pub use self::process::Process;
@@ -46,6 +47,7 @@ pub use self::wire::Wire;
 use self::credentials::Identity;
 use self::plane::{Plane, Publishes};
 use self::program::Programs;
+use self::seed::Seed;
 use crate::kubelet::{Image, Images, Kubelet};
 
 /// The image of the HTTP server in `tests/cluster/pod/`, for Pods of tests.
@@ -59,9 +61,22 @@ pub const FORMER_IMAGE: &str = "fairway.test/ingress-nginx";
 /// # Panics
 /// When the body fails, or when the control plane cannot be built or started here; the message says what would help.
 pub fn test<F: AsyncFnOnce(&mut Cluster) -> Result<()>>(body: F) {
+    run(Seed::Bare, body);
+}
+
+/// As [`test`], with the definitions of the Gateway API there from the start: to take them in costs an API server more
+/// than its start does.
+///
+/// # Panics
+/// As [`test`].
+pub fn test_with_gateway_api<F: AsyncFnOnce(&mut Cluster) -> Result<()>>(body: F) {
+    run(Seed::GatewayApi, body);
+}
+
+fn run<F: AsyncFnOnce(&mut Cluster) -> Result<()>>(seed: Seed, body: F) {
     // The name of the test is read off the closure's type, and this one names the caller's.
     private::run::<F>(async || {
-        let mut cluster = Cluster::with(Images::default(), Publishes::Nothing).await?;
+        let mut cluster = Cluster::with(Images::default(), Publishes::Nothing, seed).await?;
         // No goodbye: the namespaces end with this process, and everything in them.
         body(&mut cluster).await
     });
@@ -80,10 +95,10 @@ impl Cluster {
     /// Starts a cluster whose Pods may have `images`, besides [`POD_IMAGE`]. Only inside a private network. Its API
     /// server publishes schemas, which that of [`test`] does not.
     pub async fn start(images: Images) -> Result<Self> {
-        Self::with(images, Publishes::Schemas).await
+        Self::with(images, Publishes::Schemas, Seed::Bare).await
     }
 
-    async fn with(images: Images, publishes: Publishes) -> Result<Self> {
+    async fn with(images: Images, publishes: Publishes, seed: Seed) -> Result<Self> {
         let folder = private::folder()
             .context("a test cluster starts inside private_network() or cluster::test() only")?;
         let programs = Programs::ready()?;
@@ -91,7 +106,7 @@ impl Cluster {
         let images = images.with(POD_IMAGE, Image::new(&programs.pod)).with(FORMER_IMAGE, former);
         // First, since its bridge carries an address of the API server.
         let network = crate::kubelet::Network::create().await?;
-        let plane = Plane::start(&programs, &folder, publishes).await?;
+        let plane = Plane::start(&programs, &folder, publishes, seed).await?;
         let client = plane::client(&plane.admin()?).await?;
         let wire = Wire::start(plane.address()).await?;
         let kubelet = Kubelet::start(client.clone(), network, images, &folder.join("pods")).await?;
@@ -144,14 +159,6 @@ impl Cluster {
         self.kubeconfig_of("fairway", "fairway").await
     }
 
-    /// The definitions of the Gateway API's standard channel, without what they explain to readers: that is most of
-    /// them, and an API server stores, copies and compares it again and again.
-    pub fn gateway_api(&self) -> Result<Vec<Value>> {
-        let mut all = definitions(&Programs::ready()?.gateway_api)?;
-        all.iter_mut().for_each(without_descriptions);
-        Ok(all)
-    }
-
     /// Ends the API server and starts it again on the same port; everything else keeps running.
     pub async fn restart_apiserver(&mut self) -> Result<()> {
         self.plane.restart_apiserver(async |_| Ok(())).await
@@ -188,30 +195,6 @@ impl Cluster {
     pub async fn stop(self) -> Result<()> {
         self.kubelet.stop().await;
         self.plane.stop().await
-    }
-}
-
-/// The CustomResourceDefinitions of a folder of YAML.
-pub fn definitions(folder: &Path) -> Result<Vec<Value>> {
-    let mut definitions = Vec::new();
-    for entry in std::fs::read_dir(folder).context("read the definitions")? {
-        let text = std::fs::read_to_string(entry?.path()).context("read a definition")?;
-        let values: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-        let is_definition = |value: &Value| value["kind"] == "CustomResourceDefinition";
-        definitions.extend(values.into_iter().filter(is_definition));
-    }
-    Ok(definitions)
-}
-
-/// Takes the descriptions out of a schema; a field of that name is an object, and stays.
-fn without_descriptions(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            fields.retain(|name, value| name != "description" || !value.is_string());
-            fields.values_mut().for_each(without_descriptions);
-        }
-        Value::Array(all) => all.iter_mut().for_each(without_descriptions),
-        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Cluster;
 
 /// Whose changes these are, as the API server writes it down.
-const FIELD_MANAGER: &str = "fairway-tests";
+pub(super) const FIELD_MANAGER: &str = "fairway-tests";
 
 impl Cluster {
     /// Applies all documents of a YAML (or JSON) text, in their order.

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::credentials::{Credentials, Identity};
-use super::eventually;
 use super::process::Process;
 use super::program::Programs;
-use super::seed;
+use super::seed::{self, Seed};
+use super::{definitions, eventually};
 use crate::kubelet::GATEWAY;
 
 /// From a start to `/readyz`, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What an API server says of its kinds.
 #[derive(Clone, Copy, Debug)]
@@ -47,16 +47,23 @@ impl Plane {
         programs: &Programs,
         folder: &Path,
         publishes: Publishes,
+        seed: Seed,
     ) -> Result<Self> {
-        seed::sow(programs, folder, &folder.join("etcd")).await?;
+        seed::sow(programs, folder, &folder.join("etcd"), seed).await?;
         let mut plane = Self::begin(programs, folder, publishes).await?;
         plane.controllers = Some(plane.start_controllers()?);
         Ok(plane)
     }
 
-    /// Lets an API server put what it needs into an empty etcd in `folder`, and stops both.
-    pub(super) async fn first(programs: &Programs, folder: &Path) -> Result<()> {
-        Self::begin(programs, folder, Publishes::Nothing).await?.stop().await
+    /// Lets an API server put what it needs, and what is to be there besides, into an empty etcd in `folder`, and
+    /// stops both.
+    pub(super) async fn first(programs: &Programs, folder: &Path, seed: Seed) -> Result<()> {
+        let plane = Self::begin(programs, folder, Publishes::Nothing).await?;
+        if let Seed::GatewayApi = seed {
+            let client = client(&plane.admin()?).await?;
+            definitions::define(&client, &definitions::gateway_api(programs)?).await?;
+        }
+        plane.stop().await
     }
 
     /// Starts etcd and the API server, and waits until that is ready.

@@ -10,17 +10,15 @@ mod results;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testkit::cluster::{self, Cluster, Process, eventually};
+use testkit::cluster::{self, Cluster, Process};
 use testkit::kubelet::{GATEWAY, Image, Images};
 use tokio::process::Command;
 
 use self::results::Results;
 
 const ECHO_IMAGE: &str = "registry.k8s.io/gateway-api/conformance/echo-basic";
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the suite is to ask for.
 const FEATURES: &str = include_str!("../../../../../tests/conformance/features.txt");
@@ -97,10 +95,8 @@ async fn main() -> Result<ExitCode> {
 }
 
 async fn run(cluster: &Cluster, order: &Order) -> Result<ExitCode> {
-    for definition in cluster::definitions(&order.definitions)? {
-        cluster.apply_value(&definition).await?;
-    }
-    eventually("the definitions", PATIENCE, async || cluster.apply(CLASS).await).await?;
+    cluster.define(&cluster::definitions(&order.definitions)?).await?;
+    cluster.apply(CLASS).await?;
     let fairway = start_fairway(cluster, order).await?;
     let mut results = Results::default();
     if order.only.is_empty() {
