@@ -49,11 +49,22 @@ pub(crate) fn shown(text: &str) -> String {
     model::beginning(text, MOST).into_owned()
 }
 
+/// Bytes of a name for which a hint is looked for: a comparison takes time by the product of both.
+const HINTED: usize = 40;
+
+/// Names that are compared for a hint.
+const COMPARED: usize = 500;
+
 /// `, did you mean "…"?` for the closest of `known`, if one is close.
 pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let most = name.len() / 3;
+    if name.len() > HINTED {
+        return String::new();
+    }
+    let known = known.filter(|known| known.len().abs_diff(name.len()) <= most).take(COMPARED);
     let closest = known.map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
     match closest {
-        Some((distance, known)) if distance <= name.len() / 3 => {
+        Some((distance, known)) if distance <= most => {
             format!(", did you mean \"{known}\"?")
         }
         _ => String::new(),

@@ -34,9 +34,13 @@ impl Snippet {
     }
 
     /// How much its levels say, each with what it has from those around it, in words; and of how many levels there is
-    /// one at each of so many places, which counts as 50 words.
+    /// one at each of so many places, which counts as 100 words. What is said of hosts is copied for each of them.
     pub fn said(&self, places: u64) -> u64 {
-        said(&self.directives, 0, places.saturating_mul(LEVEL))
+        let copies = match self.place {
+            Context::Server => places.saturating_mul(COPIES),
+            _ => 1,
+        };
+        said(&self.directives, 0, copies, places.saturating_mul(LEVEL))
     }
 
     /// What it means where `names` are declared, its own among them; else all that is wrong with it.
@@ -45,17 +49,20 @@ impl Snippet {
     }
 }
 
-/// What a level costs by itself, in words.
-const LEVEL: u64 = 50;
+/// What a level costs by itself, in words: some kilobytes.
+const LEVEL: u64 = 100;
 
-fn said(directives: &[Directive], around: u64, level: u64) -> u64 {
+/// How often a host has what is said of it: as it is said, as its locations inherit it, and compiled.
+const COPIES: u64 = 3;
+
+fn said(directives: &[Directive], around: u64, copies: u64, level: u64) -> u64 {
     let all = words(directives).saturating_add(around);
     let blocks = directives.iter().filter_map(|directive| match &directive.block {
         Some(Block::Directives(inner)) => Some(inner),
         Some(Block::Foreign(_)) | None => None,
     });
-    let inner = blocks.map(|inner| said(inner, all, level));
-    inner.fold(all.saturating_add(level), u64::saturating_add)
+    let inner = blocks.map(|inner| said(inner, all, copies, level));
+    inner.fold(all.saturating_mul(copies).saturating_add(level), u64::saturating_add)
 }
 
 fn words(directives: &[Directive]) -> u64 {

@@ -227,7 +227,7 @@ impl Names {
             rest = left;
         }
         push(&mut pieces, rest);
-        Ok(Template { pieces })
+        Ok(Template { pieces: pieces.into() })
     }
 }
 

@@ -3,6 +3,7 @@
 use super::inherit::settings;
 use super::{Stacked, Template};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 settings! {
@@ -99,10 +100,10 @@ impl HeaderPattern {
 pub struct MoreHeader {
     /// What is done.
     pub action: MoreAction,
-    /// With these status only; all if empty.
-    pub statuses: Vec<u16>,
+    /// With these status only; all if empty. Shared by the headers of a directive, as the types are.
+    pub statuses: Arc<[u16]>,
     /// With these types of content only; all if empty.
-    pub types: Vec<String>,
+    pub types: Arc<[String]>,
 }
 
 /// What is done with headers of an answer.
@@ -121,8 +122,8 @@ pub enum MoreAction {
 pub struct InputHeader {
     /// What is done.
     pub action: InputAction,
-    /// For requests with these types of content only; all if empty.
-    pub types: Vec<String>,
+    /// For requests with these types of content only; all if empty. Shared by the headers of a directive.
+    pub types: Arc<[String]>,
 }
 
 /// What is done with headers of a request.

@@ -64,14 +64,14 @@ fn shown(text: &str) -> &str {
 /// Text with variables, parsed once. Its texts are shown by `Display` alone, which is for those who use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
-    /// In order; no two neighbours are text.
-    pub pieces: Vec<Piece>,
+    /// In order; no two neighbours are text. Shared, since whatever inherits a text has a copy of it.
+    pub pieces: Arc<[Piece]>,
 }
 
 impl Template {
     /// The text, if it has no variable.
     pub fn literal(&self) -> Option<&str> {
-        match self.pieces.as_slice() {
+        match &*self.pieces {
             [] => Some(""),
             [Piece::Text(text)] => Some(text),
             _ => None,

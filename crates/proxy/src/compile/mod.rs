@@ -386,8 +386,9 @@ impl Compiler {
 /// What places of one server share with others that have the same settings of snippets.
 #[derive(Debug, Default)]
 struct Known {
-    /// What they do, by where they are and how the upstream is spoken to.
-    effects: HashMap<(*const Settings, Protocol), Option<Arc<Effects>>>,
+    /// What they do, by where they are, how the upstream is spoken to, and whether annotations rewrite nothing of
+    /// answers. Of places where they do it is that of the last one: paths of an Ingress stand together.
+    effects: HashMap<(*const Settings, Protocol, bool), (AnswerRewrites, Option<Arc<Effects>>)>,
     /// What they ask of answers, by where they and their scope are.
     watches: HashMap<(*const Settings, Option<*const Scope>), Watch>,
 }
@@ -463,11 +464,17 @@ impl<'g> Around<'g> {
     ) -> Option<Arc<Effects>> {
         let level = level?;
         let new = || Effects::new(&level.settings, policy, self.global, &self.zones).map(Arc::from);
-        if policy.answer_rewrites != AnswerRewrites::default() {
-            return new();
+        let rewrites = &policy.answer_rewrites;
+        let none = *rewrites == AnswerRewrites::default();
+        let key = (Arc::as_ptr(&level.settings), policy.protocol, none);
+        if let Some((of, effects)) = known.effects.get(&key)
+            && of == rewrites
+        {
+            return effects.clone();
         }
-        let key = (Arc::as_ptr(&level.settings), policy.protocol);
-        known.effects.entry(key).or_insert_with(new).clone()
+        let effects: Option<Arc<Effects>> = new();
+        known.effects.insert(key, (rewrites.clone(), effects.clone()));
+        effects
     }
 
     /// Whether what snippets stand on is other than before.
@@ -682,6 +689,41 @@ mod tests {
         let asks = |spot: &Spot| spot.extras().authenticator.clone().expect("it asks");
         let (one, two) = (asks(one), asks(two));
         assert!(Arc::ptr_eq(&one.policy, &two.policy) && Arc::ptr_eq(&one.id.1, &two.id.1));
+    }
+
+    /// There may be thousands of paths, and of hosts.
+    #[test]
+    fn places_share_what_is_compiled_of_snippets_that_they_share() {
+        use model::policy::{AnswerRewrites, Replaced, Replacement};
+        use snippet::{Context, understand};
+        let text = "add_header X-A '$host$uri'; more_set_headers 'X-B: $host';";
+        let server = understand(Context::Server, text).expect("it is understood").scope;
+        let cookie = |path: &str| {
+            let from = Replaced::Text(Template::parse("/a").expect("no variable"));
+            let to = Template::parse(path).expect("no variable").into();
+            let answer_rewrites = AnswerRewrites {
+                cookie_path: Some(Replacement { from, to }),
+                ..AnswerRewrites::default()
+            };
+            Policy { answer_rewrites, ..Policy::default() }
+        };
+        let policies = vec![cookie("/b"), cookie("/b"), cookie("/c"), Policy::default()];
+        let mut next = configuration(policies, "192.0.2.1:80");
+        let (name, host) = next.servers.iter().next().expect("a server");
+        let (name, mut host) = (name.clone(), Server::clone(host));
+        host.snippet = Some(Arc::new(server));
+        next.servers.insert(name, Arc::new(host));
+        let compiler = Compiler::default();
+        let generation = after(&compiler, &nothing(&compiler), &next).expect("it is taken");
+        let site = generation.sites.find("a.test", &Steps::default());
+        let site = site.expect("steps suffice").expect("a site");
+        let effects = |at: usize| site.spots[at].extras().effects.clone().expect("it has some");
+        assert!(Arc::ptr_eq(&effects(0), &effects(1)) && !Arc::ptr_eq(&effects(1), &effects(2)));
+        let level = |at: usize| site.spots[at].extras().snippet.clone().expect("it has one");
+        assert!(Arc::ptr_eq(&level(0).settings, &level(3).settings));
+        let add = |at: usize| level(at).settings.headers.add[0].value.pieces.clone();
+        let said = &site.server.snippet.as_ref().expect("it has one").settings.headers.add[0];
+        assert!(Arc::ptr_eq(&add(0), &said.value.pieces), "texts are never copied");
     }
 
     #[test]

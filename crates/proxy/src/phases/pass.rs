@@ -61,7 +61,7 @@ pub(super) fn has_upstream(exchange: &mut Exchange) -> Result<(), Stop> {
 /// where it has variables.
 fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result<(), Stop> {
     let as_received = [Piece::Known(Variable::RequestUri)];
-    if path.pieces == as_received && exchange.received() == &exchange.request.target && !moved {
+    if *path.pieces == as_received && exchange.received() == &exchange.request.target && !moved {
         return Ok(());
     }
     let Some(literal) = path.literal() else {

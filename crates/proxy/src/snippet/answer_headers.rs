@@ -8,6 +8,7 @@ use bytes::Bytes;
 use model::is_of_connection;
 use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
 use snippet::run::Exceeded;
+use std::sync::Arc;
 use wire::{Body, Followed, Response, is_token_byte};
 
 /// What is done to the header section of an answer, compiled.
@@ -40,8 +41,8 @@ const CHARSET_TYPES: [&str; 6] = [
 #[derive(Debug)]
 struct More {
     action: Action,
-    statuses: Vec<u16>,
-    types: Vec<String>,
+    statuses: Arc<[u16]>,
+    types: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -82,7 +83,11 @@ impl AnswerHeaders {
                 MoreAction::Append(name, value) => Action::Append(bytes(name), Text::new(value)),
                 MoreAction::Clear(pattern) => Action::Clear(pattern.clone()),
             };
-            Some(More { action, statuses: more.statuses.clone(), types: more.types.clone() })
+            Some(More {
+                action,
+                statuses: Arc::clone(&more.statuses),
+                types: Arc::clone(&more.types),
+            })
         });
         let mut more: Vec<More> = more.collect();
         let first = first_of(&mut more);

@@ -1,7 +1,7 @@
 //! What the tests of snippets share: requests of fixed variables, and snippets as they are written.
 
 use model::Variable;
-use model::snippet::{Other, Scope};
+use model::snippet::{Other, Piece, Scope};
 use snippet::run::{Machine, Request, State, Tables};
 use snippet::{Context, understand};
 use std::borrow::Cow;
@@ -33,6 +33,10 @@ impl Request for Fixed {
 
     fn other(&self, variable: &Other) -> Cow<'_, str> {
         self.value(&variable.name())
+    }
+
+    fn looked_through(&self, _: &Piece) -> usize {
+        0
     }
 }
 

@@ -7,13 +7,14 @@ use bytes::Bytes;
 use model::is_of_connection;
 use model::snippet::{HeaderPattern, InputAction, InputHeader, Stacked};
 use snippet::run::Exceeded;
+use std::sync::Arc;
 use wire::Headers;
 
 /// One header of a request that is set or taken away.
 #[derive(Debug)]
 pub(crate) struct InputField {
     action: Action,
-    types: Vec<String>,
+    types: Arc<[String]>,
 }
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(crate) fn compile(input: &Stacked<InputHeader>) -> Vec<InputField> {
             InputAction::Replace(of, value) => Action::Replace(name(of), Text::new(value)),
             InputAction::Clear(pattern) => Action::Clear(pattern.clone()),
         };
-        Some(InputField { action, types: header.types.clone() })
+        Some(InputField { action, types: Arc::clone(&header.types) })
     });
     fields.collect()
 }

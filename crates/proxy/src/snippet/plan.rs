@@ -195,6 +195,8 @@ impl<'t> Planner<'t> {
         }
         let mut settings = scope.settings.clone();
         settings.inherit(around);
+        // What says nothing of its own has what is around it: there may be thousands of hosts.
+        let settings = if settings == **around { Arc::clone(around) } else { Arc::new(settings) };
         let branches = scope.branches.iter().map(|branch| {
             let mut inner = branch.clone();
             inner.inherit(&settings);
@@ -204,12 +206,17 @@ impl<'t> Planner<'t> {
             (Arc::new(inner), asks)
         });
         let branches = branches.collect();
-        let said = [&settings as &dyn Pieces, &scope.program, &scope.branches, &scope.limit_except];
+        let said =
+            [&*settings as &dyn Pieces, &scope.program, &scope.branches, &scope.limit_except];
         let asks = self.tables.asks(&said);
-        let within = Arc::new(Settings { pass: None, ..settings.clone() });
+        let within = if settings.pass.is_none() {
+            Arc::clone(&settings)
+        } else {
+            Arc::new(Settings { pass: None, ..Settings::clone(&settings) })
+        };
         let inherited = Inherited {
             scope: Arc::new(scope.clone()),
-            settings: Arc::new(settings),
+            settings,
             asks,
             branches,
             within,

@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use crate::phases::access_log;
 use crate::variables;
 use crate::variables::fastcgi;
-use model::snippet::Other;
+use model::snippet::{Other, Piece};
 use model::{Alias, Steps, Variable};
 use request_metrics::Connections;
 use snippet::run::{Request, State, is_invalid_referer};
@@ -30,6 +30,16 @@ impl Request for Exchange {
         let mut value = String::new();
         other(variable, self, &mut value);
         Cow::Owned(value)
+    }
+
+    fn looked_through(&self, piece: &Piece) -> usize {
+        match piece {
+            Piece::Known(variable) => variables::looked_through(variable, self),
+            Piece::Other(other) if other.row.name == "upstream_cookie_" => {
+                self.answer.upstream.all("set-cookie").map(<[u8]>::len).sum()
+            }
+            _ => 0,
+        }
     }
 }
 

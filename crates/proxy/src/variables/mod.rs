@@ -169,7 +169,7 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
 }
 
 /// About how many bytes are looked through for the value of a variable.
-fn looked_through(variable: &Variable, exchange: &Exchange) -> usize {
+pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize {
     use Variable as V;
     match variable {
         V::RequestHeader(_) | V::Cookie(_) | V::Argument(_) => exchange.request.head_size,

@@ -182,7 +182,7 @@ fn default_redirect(kind: &LocationKind, level: Level, settings: &mut Settings) 
         }
         (Some(_), LocationKind::Regex(_) | LocationKind::Named(_)) => return,
     };
-    let text = |text: String| Template { pieces: vec![Piece::Text(text)] };
+    let text = |text: String| Template { pieces: [Piece::Text(text)].into() };
     let from = Replacement::Text(text(format!("{scheme}://upstream_balancer{path}")));
     let replaced = Replaced { from, to: text(to.to_owned()) };
     match &mut settings.answers.redirects {

@@ -78,7 +78,7 @@ impl Compiler<'_> {
         let words = directive.arguments();
         let (name, address) = match words {
             [address, name] => (name, self.reader.template(address)?),
-            words => (&words[0], Template { pieces: vec![Piece::Known(Variable::RemoteAddr)] }),
+            words => (&words[0], Template { pieces: [Piece::Known(Variable::RemoteAddr)].into() }),
         };
         let mut geo = Geo {
             name: self.reader.names.target(&name.text, name.at)?,

@@ -47,8 +47,7 @@ pub(crate) fn compile(
     directives: &[Directive],
     names: &Names,
 ) -> Result<Meaning, Vec<Mistake>> {
-    let expressions = Bounds::of(place).expressions;
-    let reader = Reader::new(names, expressions, PROBES);
+    let reader = Reader::new(names, &Bounds::of(place), PROBES);
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
     match place.level() {

@@ -101,7 +101,7 @@ impl Compiler<'_> {
 
     /// A replacement whose first `?` begins a query of its own.
     fn path(&self, to: &Word, then: Then) -> Result<Uri, Mistake> {
-        let mut path = self.reader.template(to)?;
+        let path = self.reader.template(to)?;
         let split = path.pieces.iter().enumerate().find_map(|(index, piece)| match piece {
             Piece::Text(text) => Some((index, text.find('?')?)),
             _ => None,
@@ -109,16 +109,18 @@ impl Compiler<'_> {
         let Some((index, at)) = split else {
             return Ok(Uri::Path { path, query: None, then });
         };
-        let mut query = path.pieces.split_off(index);
+        let (mut path, mut query) = (path.pieces.to_vec(), Vec::new());
+        query.extend(path.drain(index..));
         if let Some(Piece::Text(text)) = query.first_mut() {
             let before = text[..at].to_owned();
             text.drain(..=at);
             if !before.is_empty() {
-                path.pieces.push(Piece::Text(before));
+                path.push(Piece::Text(before));
             }
         }
         query.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
-        Ok(Uri::Path { path, query: Some(Template { pieces: query }), then })
+        let (path, query) = (Template { pieces: path.into() }, Template { pieces: query.into() });
+        Ok(Uri::Path { path, query: Some(query), then })
     }
 
     pub(super) fn if_block(&mut self, level: Level, directive: &Directive, scope: &mut Scope) {
@@ -175,7 +177,7 @@ impl Compiler<'_> {
     /// A condition begins with one variable, without braces and with nothing behind it.
     fn condition_variable(&self, name: &str, at: Position) -> Result<Template, Mistake> {
         let template = self.reader.template(&Word { text: format!("${name}"), at })?;
-        match template.pieces.as_slice() {
+        match &*template.pieces {
             [Piece::Capture(_)] => Err(Mistake::refused(at, format!("unknown variable ${name}"))),
             [Piece::Text(_)] | [] => Err(bad_condition(at, name)),
             [_] if !name.starts_with('{') => Ok(template),

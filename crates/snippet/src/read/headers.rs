@@ -7,6 +7,7 @@ use crate::syntax::{Directive, Word};
 use crate::typed::{
     AddHeader, Expires, HeaderPattern, InputAction, InputHeader, MoreAction, MoreHeader, Template,
 };
+use std::sync::Arc;
 
 pub(crate) fn add_header(
     reader: &mut Reader<'_>,
@@ -21,6 +22,7 @@ pub(crate) fn add_header(
         }
     };
     let (name, value) = (words[0].text.clone(), header_value(reader, &words[1])?);
+    reader.header(words[0].at)?;
     let is_header = is_header(reader, directive, &name);
     note_framing(reader, directive, &name, &[]);
     Ok(is_header.then_some(AddHeader { name, value, always }))
@@ -65,8 +67,8 @@ pub fn expires_of(text: &str, modified: bool) -> Option<Expires> {
 /// What stands before the headers of a directive of headers-more.
 #[derive(Default)]
 struct Options<'d> {
-    statuses: Vec<u16>,
-    types: Vec<String>,
+    statuses: Arc<[u16]>,
+    types: Arc<[String]>,
     flag: bool,
     headers: Vec<&'d Word>,
 }
@@ -74,6 +76,7 @@ struct Options<'d> {
 /// Reads options; `letters` are those that this directive has beside `-t`.
 fn options<'d>(directive: &'d Directive, letters: &str) -> Result<Options<'d>, Mistake> {
     let mut options = Options::default();
+    let (mut statuses, mut types) = (Vec::new(), Vec::new());
     let mut words = directive.arguments().iter();
     while let Some(word) = words.next() {
         let Some(letter) = word.text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
@@ -96,12 +99,12 @@ fn options<'d>(directive: &'d Directive, letters: &str) -> Result<Options<'d>, M
         })?;
         let items = value.text.split_ascii_whitespace();
         match letter {
-            "s" => options
-                .statuses
+            "s" => statuses
                 .extend(items.map(|item| status(item, value)).collect::<Result<Vec<_>, _>>()?),
-            _ => options.types.extend(items.map(str::to_ascii_lowercase)),
+            _ => types.extend(items.map(str::to_ascii_lowercase)),
         }
     }
+    (options.statuses, options.types) = (statuses.into(), types.into());
     match options.headers.is_empty() {
         true => Err(Mistake::refused(
             directive.at(),
@@ -125,6 +128,7 @@ fn header(
     word: &Word,
     free: &[&str],
 ) -> Result<Option<(String, Option<Template>)>, Mistake> {
+    reader.header(word.at)?;
     let (name, value) = word.text.split_once(':').unwrap_or((&word.text, ""));
     let name = name.trim();
     if name.is_empty() {
@@ -162,7 +166,11 @@ fn each<T>(
 }
 
 fn more(action: MoreAction, options: &Options<'_>) -> MoreHeader {
-    MoreHeader { action, statuses: options.statuses.clone(), types: options.types.clone() }
+    MoreHeader {
+        action,
+        statuses: Arc::clone(&options.statuses),
+        types: Arc::clone(&options.types),
+    }
 }
 
 pub(crate) fn set(
@@ -198,7 +206,7 @@ pub(crate) fn set_input(
             (name, Some(value)) if options.flag => InputAction::Replace(name, value),
             (name, Some(value)) => InputAction::Set(name, value),
         };
-        InputHeader { action, types: options.types.clone() }
+        InputHeader { action, types: Arc::clone(&options.types) }
     })
 }
 
@@ -208,6 +216,6 @@ pub(crate) fn clear_input(
 ) -> Result<Vec<InputHeader>, Mistake> {
     each(reader, directive, "t", &["upgrade"], |(name, _), options| {
         let action = InputAction::Clear(pattern(&name));
-        InputHeader { action, types: options.types.clone() }
+        InputHeader { action, types: Arc::clone(&options.types) }
     })
 }

@@ -8,7 +8,7 @@ pub(crate) mod upstreams;
 
 use crate::Position;
 use crate::mistake::shown;
-use crate::syntax::{Directive, Word};
+use crate::syntax::{Bounds, Directive, Word};
 use crate::typed::{Regex, Template};
 use crate::variables::{Names, groups};
 use crate::{Mistake, Need, Needed, Note};
@@ -30,13 +30,16 @@ pub(crate) struct Reader<'n> {
     /// Those of them that may still be tried for endless backtracking, which takes milliseconds; all others only when
     /// they run.
     pub probes: usize,
+    /// Headers that may still be said.
+    headers: usize,
 }
 
 impl<'n> Reader<'n> {
-    /// A reader of a snippet that may have so many expressions.
-    pub fn new(names: &'n Names, expressions: usize, probes: usize) -> Self {
+    /// A reader of a snippet with these bounds.
+    pub fn new(names: &'n Names, bounds: &Bounds, probes: usize) -> Self {
+        let &Bounds { expressions, headers, .. } = bounds;
         let (notes, needs, patterns) = (Vec::new(), Vec::new(), Vec::new());
-        Self { names, notes, needs, patterns, expressions, probes }
+        Self { names, notes, needs, patterns, expressions, probes, headers }
     }
 
     /// Text with variables.
@@ -74,6 +77,14 @@ impl<'n> Reader<'n> {
         Ok(Regex { pattern, names: names.collect::<Result<_, _>>()? })
     }
 
+    /// Counts a header that is set or taken away.
+    pub fn header(&mut self, at: Position) -> Result<(), Mistake> {
+        self.headers = self.headers.checked_sub(1).ok_or_else(|| {
+            Mistake::refused(at, "more headers than the directives of one snippet may say")
+        })?;
+        Ok(())
+    }
+
     /// Says what must be there.
     pub fn need(&mut self, directive: &Directive, what: Needed) {
         self.needs.push(Need::of(directive, what));
@@ -82,7 +93,11 @@ impl<'n> Reader<'n> {
     /// Says that something has no effect.
     pub fn note(&mut self, directive: &Directive, why: &'static str) {
         let (at, name) = (directive.at(), directive.name().to_owned());
-        self.notes.push(Note { at, directive: name, why });
+        let note = Note { at, directive: name, why };
+        // A directive may say the same of each of its words.
+        if self.notes.last() != Some(&note) {
+            self.notes.push(note);
+        }
     }
 }
 

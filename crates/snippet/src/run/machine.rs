@@ -54,8 +54,9 @@ impl<'m, R: Request> Machine<'m, R> {
 
     fn write(&mut self, template: &Template, quotes: bool) -> Result<String, Exceeded> {
         let mut text = String::new();
-        for piece in &template.pieces {
+        for piece in template.pieces.iter() {
             self.state.step()?;
+            self.look(piece)?;
             match piece {
                 Piece::Text(literal) => text.push_str(literal),
                 Piece::Known(variable) => text.push_str(&self.known(variable)),
@@ -72,6 +73,15 @@ impl<'m, R: Request> Machine<'m, R> {
         }
         self.state.steps_of(text.len())?;
         Ok(text)
+    }
+
+    /// Counts what is looked through to find a value: 256 bytes are a step.
+    fn look(&mut self, piece: &Piece) -> Result<(), Exceeded> {
+        let bytes = match piece {
+            Piece::Known(Variable::Argument(_)) => self.state.query.len(),
+            piece => self.request.looked_through(piece),
+        };
+        self.state.steps_of(bytes.saturating_mul(4))
     }
 
     fn known(&self, variable: &Variable) -> Cow<'_, str> {
@@ -111,7 +121,9 @@ impl<'m, R: Request> Machine<'m, R> {
             }
             return Ok(value);
         }
-        Ok(match of_request(&name.0) {
+        let piece = of_request(&name.0);
+        piece.as_ref().map_or(Ok(()), |piece| self.look(piece))?;
+        Ok(match piece {
             Some(Piece::Known(variable)) => self.known(&variable).into_owned(),
             Some(Piece::Other(variable)) => self.request.other(&variable).into_owned(),
             _ => String::new(),

@@ -15,7 +15,7 @@ pub use tables::{Table, Tables};
 
 use crate::Other;
 use crate::typed::{
-    Comparison, Condition, Program, Return, Rewrite, Step, Task, Template, Then, Uri,
+    Comparison, Condition, Piece, Program, Return, Rewrite, Step, Task, Template, Then, Uri,
 };
 use model::{Shown, Variable, hide_in_url};
 use std::borrow::Cow;
@@ -29,6 +29,9 @@ pub trait Request {
 
     /// A variable that only snippets know.
     fn other(&self, variable: &Other) -> Cow<'_, str>;
+
+    /// About how many bytes are looked through for one of them.
+    fn looked_through(&self, piece: &Piece) -> usize;
 }
 
 /// Whose program runs.
@@ -264,6 +267,8 @@ impl<R: Request> Run<'_, '_, R> {
                 state.query = match new {
                     None => kept.to_owned(),
                     Some(new) if kept.is_empty() => new,
+                    // It may come through here again and again.
+                    Some(new) if new.len() + kept.len() > state::QUERY => return Err(Exceeded),
                     Some(new) => format!("{new}&{kept}"),
                 };
                 if path.is_empty() {

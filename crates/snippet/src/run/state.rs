@@ -11,8 +11,12 @@ use std::sync::Arc;
 const STEPS: u32 = 10_000;
 /// Bytes of one text that a program makes.
 pub(super) const TEXT: usize = 64 << 10;
-/// Bytes of all variables of a request.
+/// Bytes of a query to which a `rewrite` adds.
+pub(super) const QUERY: usize = 256 << 10;
+/// Bytes of all variables of a request, [`SLOT`] of them for each.
 const VARIABLES: usize = 256 << 10;
+/// Bytes that a variable takes besides its value.
+const SLOT: usize = size_of::<Own>();
 /// Bytes of all fields of header sections, and of parameters, that are filled in for a request.
 const FIELDS: usize = 256 << 10;
 /// How often the location of a request may be looked for again, as in nginx.
@@ -137,7 +141,8 @@ impl State {
     pub fn come_to(&mut self, owner: Option<&Arc<str>>) -> bool {
         let leaves = self.place.is_some() && self.place.as_ref() != owner;
         if leaves {
-            self.bytes -= self.remembered.iter().map(|(_, value)| value.len()).sum::<usize>();
+            self.bytes -=
+                self.remembered.iter().map(|(_, value)| value.len() + SLOT).sum::<usize>();
             self.remembered.clear();
             self.captures.clear();
         }
@@ -156,7 +161,7 @@ impl State {
 
     /// Remembers what a table said.
     pub(super) fn remember(&mut self, name: &Name, value: &str) -> Result<(), Exceeded> {
-        self.bytes += value.len();
+        self.bytes += value.len() + SLOT;
         self.remembered.push((name.clone(), value.to_owned()));
         if self.bytes > VARIABLES { Err(Exceeded) } else { Ok(()) }
     }
@@ -175,7 +180,10 @@ impl State {
                 self.bytes -= own.value.len();
                 (own.value, own.owner) = (value, owner);
             }
-            None => self.own.push(Own { name: name.clone(), value, owner }),
+            None => {
+                self.bytes += SLOT;
+                self.own.push(Own { name: name.clone(), value, owner });
+            }
         }
         if self.bytes > VARIABLES { Err(Exceeded) } else { Ok(()) }
     }
@@ -215,6 +223,7 @@ impl State {
         };
         self.captures = (0..found.len().min(10)).map(group).collect();
         for (number, name) in &regex.names {
+            self.step()?;
             self.set(name, group(*number))?;
         }
         Ok(true)

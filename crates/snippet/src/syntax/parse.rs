@@ -17,6 +17,8 @@ pub struct Bounds {
     pub directives: usize,
     /// Regular expressions.
     pub expressions: usize,
+    /// Headers that its directives say: each is looked for in every message.
+    pub headers: usize,
     /// Words of one directive.
     pub words: usize,
     /// Bytes of one word: nginx reads with a buffer of this size.
@@ -26,11 +28,11 @@ pub struct Bounds {
 impl Bounds {
     /// Of a snippet; the ConfigMap's `http-snippet` may have long tables.
     pub fn of(place: Context) -> Self {
-        let (bytes, directives, expressions) = match place {
-            Context::Http => (1 << 20, 20_000, 2_000),
-            _ => (64 << 10, 1_000, 500),
+        let (bytes, directives, expressions, headers) = match place {
+            Context::Http => (1 << 20, 20_000, 2_000, 10_000),
+            _ => (64 << 10, 1_000, 500, 500),
         };
-        Self { bytes, depth: 8, directives, expressions, words: 512, word: 4_096 }
+        Self { bytes, depth: 8, directives, expressions, headers, words: 512, word: 4_096 }
     }
 }
 

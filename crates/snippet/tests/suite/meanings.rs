@@ -6,6 +6,7 @@ use snippet::typed::{
     Template,
 };
 use snippet::{Context, Meaning, Names, Snippet, understand};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn meaning(place: Context, text: &str) -> Meaning {
@@ -37,9 +38,12 @@ fn headers_more_has_options_and_patterns() {
         matches!(&more[0].action, MoreAction::Set(name, value) if name == "X-A" && literal(value) == "b: c")
     );
     assert_eq!(
-        (more[0].statuses.as_slice(), more[0].types.as_slice()),
+        (&*more[0].statuses, &*more[0].types),
         ([404, 410].as_slice(), ["text/html".to_owned()].as_slice())
     );
+    // Held once, however many headers there are.
+    assert!(Arc::ptr_eq(&more[0].types, &more[1].types));
+    assert!(Arc::ptr_eq(&more[0].statuses, &more[1].statuses));
     assert!(matches!(&more[1].action, MoreAction::Clear(pattern) if pattern.name == "x-gone"));
     assert!(matches!(&more[2].action, MoreAction::Append(name, _) if name == "Set-Cookie"));
     let MoreAction::Clear(pattern) = &more[3].action else { panic!("{:?}", more[3]) };
@@ -419,4 +423,17 @@ fn variables_of_tenants_are_told_apart_and_those_of_requests_stay() {
         })
         .collect();
     assert_eq!(names, ["a/own $own ${shared}", "args $args ${own}"]);
+}
+
+#[test]
+fn what_is_said_of_hosts_counts_for_each_of_them() {
+    let said = |place, places| {
+        Snippet::parse(place, "add_header A 1; if ($host) { expires 1d; }")
+            .expect("it is read")
+            .said(places)
+    };
+    let (server, location) = (Context::Server, Context::Location);
+    // Two levels at each place are 200; five words are said outside, and inside them and two more.
+    assert_eq!([said(location, 1), said(location, 10)], [212, 2_012]);
+    assert_eq!(said(server, 10), 10 * (3 * 12 + 200));
 }

@@ -313,6 +313,24 @@ fn expressions_are_counted() {
 }
 
 #[test]
+fn headers_are_counted() {
+    let some = |count| format!("more_set_headers {};", "X-A:1 ".repeat(count));
+    assert!(understand(Context::Location, &some(500)).is_ok());
+    let many = some(300) + "add_header A 1;" + &some(200);
+    assert!(said(Context::Location, &many)[0].contains("more headers"));
+}
+
+/// To compare two names takes time by the product of their lengths.
+#[test]
+fn long_names_get_no_hint() {
+    let long = "x".repeat(4_000);
+    let declared: String = (0..8).map(|at| format!("set ${long}{at} 1;")).collect();
+    let unknown: String = (0..8).map(|at| format!("set $a ${long}_{at};{long} 1;")).collect();
+    let said = said(Context::Location, &(declared + &unknown));
+    assert!(said.iter().all(|said| !said.contains("did you mean")), "{said:?}");
+}
+
+#[test]
 fn a_block_list_of_words_works_with_what_it_allows() {
     // What is left where { } ' location root proxy_pass and the like may not be written.
     let text = "more_set_headers \"X-Frame-Options: DENY\";\nrewrite ^/a$ /b permanent;\nset $x 1;\nexpires 1d;";

@@ -1,7 +1,7 @@
 //! Programs as the real controller ran them, and their bounds.
 
 use snippet::run::{Machine, Next, Outcome, Owner, Reply, Request, State, Tables, run};
-use snippet::typed::{GlobalScope, Scope};
+use snippet::typed::{GlobalScope, Piece, Scope};
 use snippet::{Context, Other, Snippet};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,6 +30,10 @@ impl Request for Asked {
 
     fn other(&self, variable: &Other) -> Cow<'_, str> {
         self.value(&variable.name())
+    }
+
+    fn looked_through(&self, _: &Piece) -> usize {
+        0
     }
 }
 
@@ -415,6 +419,35 @@ fn maps_are_looked_up_as_in_nginx() {
     let order =
         ran_with("set $a $kind; set $kind mine; set $b $kind;", http, "/", &[("host", "a.test")]);
     assert_eq!((order.variables["a"].as_str(), order.variables["b"].as_str()), ("a", "mine"));
+}
+
+/// What is looked through for a value is paid for, however short the value is.
+#[test]
+fn what_is_looked_through_again_and_again_is_counted() {
+    let reads = |count: usize| "set $a $arg_z;".repeat(count);
+    let query = format!("/?{}", "&".repeat(64 << 10));
+    assert_eq!(answer(&reads(30), &query, &[]), Next::Continue);
+    assert_eq!(answer(&reads(60), &query, &[]), status(500));
+    assert_eq!(answer(&reads(900), "/?z=1&y=2", &[]), Next::Continue);
+    let grows = format!("set $a {}; {}", "x".repeat(4_000), "rewrite ^ /b?$a;".repeat(80));
+    assert_eq!(answer(&grows, "/", &[]), status(500), "each adds to the query");
+    assert_eq!(answer("rewrite ^ /b?c=1;", "/?a=1", &[]), Next::Search);
+}
+
+/// A group of an expression is a variable, whether or not anything is in it.
+#[test]
+fn variables_without_a_value_are_held_and_counted() {
+    let expression = |number: usize| -> String {
+        let groups: String = (0..10).map(|at| format!("(?<v{number}_{at}>)")).collect();
+        format!("if ($uri ~ \"^/{groups}\") {{ set $s 1; }}")
+    };
+    let names = |count: usize| -> String { (0..count).map(expression).collect() };
+    let (scope, _) = scopes(Context::Location, &names(20), "");
+    let (asked, tables) = (Asked::default(), Tables::default());
+    let mut machine = Machine::new(&asked, State::new("/", "", false), &tables);
+    assert_eq!(run(&scope.program, Owner::Location, &mut machine).next, Next::Continue);
+    assert!(machine.state.held() > 200 * 50, "{}", machine.state.held());
+    assert_eq!(answer(&names(470), "/", &[]), status(500));
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Authorities that certificates must descend from, as references to ConfigMaps name them.
 
+use super::authority_files::{AuthorityFiles, Certificates};
 use super::listeners::key_of;
 use super::ungranted;
-use crate::certificate;
-use crate::settings::ABSENT;
 use objects::gateway::ObjectRef;
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
@@ -25,28 +24,38 @@ pub(super) struct Referring<'a> {
 
 /// What references lead to: certificates in DER, and the first reference that is wrong. Those that are right count
 /// without the others: fewer are trusted, never more.
-pub(super) type Found = (Vec<Arc<[u8]>>, Option<(&'static str, String)>);
+pub(super) type Found = (Certificates, Option<(&'static str, String)>);
 
 impl Referring<'_> {
     /// Follows all references.
-    pub(super) fn authorities(&self, named: &[ObjectRef], snapshot: &Snapshot) -> Found {
-        let (mut all, mut wrong, mut bytes) = (Vec::<Arc<[u8]>>::new(), None, 0);
+    pub(super) fn authorities(
+        &self,
+        named: &[ObjectRef],
+        snapshot: &Snapshot,
+        files: &mut AuthorityFiles,
+    ) -> Found {
+        let (mut all, mut wrong, mut bytes) = (Vec::<Certificates>::new(), None, 0);
         for one in named {
-            match self.of(one, snapshot) {
+            match self.of(one, snapshot, files) {
                 Ok(found) => {
                     bytes += found.iter().map(|der| der.len()).sum::<usize>();
-                    all.extend(found);
+                    all.push(found);
                 }
                 Err(why) => drop(wrong.get_or_insert(why)),
             }
+            if bytes > BYTES {
+                let message = format!(
+                    "{}: authorities of more than {BYTES} bytes: name fewer of them",
+                    self.field
+                );
+                return (Arc::default(), Some(("InvalidCACertificateRef", message)));
+            }
         }
-        if bytes > BYTES {
-            let message = format!(
-                "{}: authorities of more than {BYTES} bytes: name fewer of them",
-                self.field
-            );
-            return (Vec::new(), Some(("InvalidCACertificateRef", message)));
-        }
+        let all = match &*all {
+            // The usual one is held once, whoever names it.
+            [one] => Arc::clone(one),
+            all => all.iter().flat_map(|found| found.iter().cloned()).collect(),
+        };
         (all, wrong)
     }
 
@@ -54,7 +63,8 @@ impl Referring<'_> {
         &self,
         named: &ObjectRef,
         snapshot: &Snapshot,
-    ) -> Result<Vec<Arc<[u8]>>, (&'static str, String)> {
+        files: &mut AuthorityFiles,
+    ) -> Result<Certificates, (&'static str, String)> {
         let (own, field) = (self.namespace, self.field);
         if !is_config_map(named) {
             let message = format!("{field}: kind {} is not known; name a ConfigMap", named.kind);
@@ -72,13 +82,7 @@ impl Referring<'_> {
             );
             return Err(("RefNotPermitted", message));
         }
-        let text = snapshot.config_maps.get(&key).ok_or(ABSENT.to_owned());
-        let text = text.and_then(|map| {
-            let text = map.data.get("ca.crt").filter(|text| !text.trim().is_empty());
-            text.ok_or("has no ca.crt: put the certificates of authorities there".to_owned())
-        });
-        let found = text.and_then(|text| certificate::roots(text.as_bytes()));
-        found.map_err(|why| {
+        files.of(&key, snapshot).map_err(|why| {
             ("InvalidCACertificateRef", format!("{field}: ConfigMap {namespace}/{name} {why}"))
         })
     }

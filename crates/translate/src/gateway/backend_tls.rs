@@ -2,6 +2,7 @@
 //! policy cannot be kept to is closed, and never spoken to in clear.
 
 use super::authorities::{Referring, config_maps};
+use super::authority_files::AuthorityFiles;
 use super::index::{put, take_out};
 use super::listeners::key_of;
 use super::rules::Port;
@@ -30,8 +31,6 @@ pub(super) struct Policies {
     pub(super) by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The policies for a Service, or for a port of it, in the order in which they count.
     by_target: BTreeMap<Target, BTreeSet<(i64, ObjectKey)>>,
-    /// The authorities of all policies: those of many are held once.
-    known: BTreeSet<Arc<[u8]>>,
 }
 
 /// A policy as it was read.
@@ -54,6 +53,15 @@ pub(super) struct Touched {
 }
 
 impl Read {
+    fn new(
+        policy: &Arc<BackendTlsPolicy>,
+        snapshot: &Snapshot,
+        files: &mut AuthorityFiles,
+    ) -> Self {
+        let (asks, unresolved) = asked(policy, snapshot, files);
+        Self { policy: policy.clone(), asks: asks.map(Arc::new), unresolved }
+    }
+
     pub(super) fn services(&self) -> impl Iterator<Item = (ObjectKey, Option<&str>)> {
         let namespace = &self.policy.meta.key.namespace;
         let services = self.policy.targets.iter().filter(|target| is_service(target));
@@ -82,6 +90,7 @@ impl Policies {
         mut touched: BTreeSet<ObjectKey>,
         changed: &BTreeSet<ObjectKey>,
         snapshot: &Snapshot,
+        files: &mut AuthorityFiles,
     ) -> Touched {
         if !changed.is_empty() {
             let names = |(_, read): &(&ObjectKey, &Read)| {
@@ -94,7 +103,7 @@ impl Policies {
         for key in &touched {
             let before = self.read.remove(key);
             let policy = snapshot.backend_tls.get(key);
-            let now = policy.map(|policy| self.read(policy, snapshot));
+            let now = policy.map(|policy| Read::new(policy, snapshot, files));
             let is_same = matches!((&before, &now), (Some(before), Some(now)) if before.is_as(now));
             before.iter().for_each(|read| self.take_out(read));
             now.iter().for_each(|read| self.put(read));
@@ -103,9 +112,6 @@ impl Policies {
                 services.extend(both.map(|(service, _)| service));
             }
             self.read.extend(now.map(|read| (key.clone(), read)));
-        }
-        if !touched.is_empty() {
-            self.known.retain(|der| Arc::strong_count(der) > 1);
         }
         Touched { services, policies: touched }
     }
@@ -124,22 +130,6 @@ impl Policies {
             take_out(&mut self.by_target, &at, &read.rank());
             take_out(&mut self.by_service, &service, &read.policy.meta.key);
         }
-    }
-
-    fn read(&mut self, policy: &Arc<BackendTlsPolicy>, snapshot: &Snapshot) -> Read {
-        let (asks, unresolved) = asked(policy, snapshot);
-        let asks = asks.map(|mut tls| {
-            let known = |der: &Arc<[u8]>| match self.known.get(&**der) {
-                Some(known) => known.clone(),
-                None => {
-                    self.known.insert(der.clone());
-                    der.clone()
-                }
-            };
-            tls.authorities = tls.authorities.iter().map(known).collect();
-            Arc::new(tls)
-        });
-        Read { policy: policy.clone(), asks, unresolved }
     }
 
     /// How a port of a Service is reached under TLS, or why it cannot be; none: in clear.
@@ -253,6 +243,7 @@ fn is_service(target: &PolicyTarget) -> bool {
 fn asked(
     policy: &BackendTlsPolicy,
     snapshot: &Snapshot,
+    files: &mut AuthorityFiles,
 ) -> (Result<UpstreamTls, Why>, Option<Why>) {
     let referring = Referring {
         kind: None,
@@ -260,7 +251,7 @@ fn asked(
         field: "spec.validation.caCertificateRefs",
         unknown_kind: "InvalidKind",
     };
-    let (authorities, unresolved) = referring.authorities(&policy.authorities, snapshot);
+    let (authorities, unresolved) = referring.authorities(&policy.authorities, snapshot, files);
     let asks = match (policy.well_known.as_deref(), &unresolved) {
         (Some("System"), None) if policy.authorities.is_empty() => Ok(true),
         (Some("System"), _) => Err(invalid(
@@ -283,7 +274,7 @@ fn asked(
         let names = names(policy)?;
         let name = Some(policy.hostname.to_ascii_lowercase());
         Ok(UpstreamTls {
-            authorities: authorities.into(),
+            authorities,
             system,
             verify: true,
             name,

@@ -1,6 +1,7 @@
 //! `spec.tls` of a Gateway: the certificate that backends are shown, and what is asked of clients.
 
 use super::authorities::{Referring, config_maps};
+use super::authority_files::AuthorityFiles;
 use super::listeners::{is_secret, key_of};
 use super::ungranted;
 use crate::certificate;
@@ -49,7 +50,12 @@ pub(super) struct Asked {
 }
 
 /// What the clients of an HTTPS listener of this port are asked, if anything.
-pub(super) fn asked(gateway: &Gateway, port: u16, snapshot: &Snapshot) -> Option<Asked> {
+pub(super) fn asked(
+    gateway: &Gateway,
+    port: u16,
+    snapshot: &Snapshot,
+    files: &mut AuthorityFiles,
+) -> Option<Asked> {
     let FrontendTls { default, ports } = gateway.frontend.as_ref()?;
     let own = ports.iter().find(|(number, _)| *number == port).map(|(_, own)| own);
     let FrontendValidation { authorities, falls_back } = own.unwrap_or(default).as_ref()?;
@@ -60,7 +66,7 @@ pub(super) fn asked(gateway: &Gateway, port: u16, snapshot: &Snapshot) -> Option
         field: "spec.tls.frontend",
         unknown_kind: "InvalidCACertificateKind",
     };
-    let (found, unresolved) = referring.authorities(authorities, snapshot);
+    let (found, unresolved) = referring.authorities(authorities, snapshot, files);
     let demand = if *falls_back { ClientDemand::OptionalUnknown } else { ClientDemand::Required };
     let verified = if found.is_empty() {
         let why = unresolved.as_ref().map(|(_, why)| why.clone());
@@ -69,7 +75,7 @@ pub(super) fn asked(gateway: &Gateway, port: u16, snapshot: &Snapshot) -> Option
     } else {
         Ok(Arc::new(ClientVerification {
             secret: format!("Gateway {}/{} port {port}", key.namespace, key.name),
-            authorities: found.into(),
+            authorities: found,
             revocations: Arc::default(),
             demand,
             depth: DEPTH,

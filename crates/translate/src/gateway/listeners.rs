@@ -1,6 +1,7 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
 use super::added::{self, Set};
+use super::authority_files::AuthorityFiles;
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::missing::note;
@@ -129,6 +130,7 @@ impl State {
         reach: Reach,
         (snapshot, options, taken): (&Snapshot, &Options, Taken<'_>),
         certified: Certified<'_>,
+        files: &mut AuthorityFiles,
     ) -> Self {
         let own = Group {
             namespace: &gateway.meta.key.namespace,
@@ -154,6 +156,7 @@ impl State {
                     (gateway, from),
                     (snapshot, options),
                     &mut *certified,
+                    &mut *files,
                 );
                 let port = port_of(listener);
                 let refused = read.refused.or_else(|| reach.refuses(port?, taken));
@@ -308,11 +311,12 @@ impl Listening {
         (gateway, from): (&Gateway, (&'static str, &str)),
         (snapshot, options): (&Snapshot, &Options),
         certified: Certified<'_>,
+        files: &mut AuthorityFiles,
     ) -> Self {
         let (protocol, refused) = protocol(listener, options);
         let is_https = protocol == Some(Protocol::Spoken(Speaks::Https));
         let clients =
-            is_https.then(|| client_certificates::asked(gateway, listener.port, snapshot));
+            is_https.then(|| client_certificates::asked(gateway, listener.port, snapshot, files));
         let clients = clients.flatten();
         let refused = refused.or_else(|| clients.as_ref().and_then(|asked| closed(asked, options)));
         let kinds = protocol.map_or(&[][..], Protocol::kinds);

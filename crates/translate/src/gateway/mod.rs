@@ -6,6 +6,7 @@ mod addresses;
 mod apart;
 mod attach;
 mod authorities;
+mod authority_files;
 mod backend_tls;
 mod client_certificates;
 mod conflicts;
@@ -57,6 +58,7 @@ use crate::kinds::kind_of;
 use crate::translator::differing;
 use addresses::Given;
 use attach::{Attached, attach, hosts_of};
+use authority_files::AuthorityFiles;
 use backend_tls::Policies;
 use client_certificates::authorities_of;
 use few::Few;
@@ -129,6 +131,8 @@ pub(crate) struct Gateways {
     streams: Streams,
     /// Which backends are spoken to under TLS.
     policies: Policies,
+    /// The authorities that policies and Gateways name.
+    files: AuthorityFiles,
     pub(crate) statuses: Statuses,
 }
 
@@ -199,6 +203,7 @@ impl Gateways {
             return Vec::new();
         }
         let mut work = Work::default();
+        self.files.forget(around.config_maps);
         self.take_classes(&around, &mut work);
         self.take_sets(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
@@ -287,7 +292,7 @@ impl Gateways {
         }
         self.give_addresses(around, work);
         self.weigh_ports(around, work);
-        let mut others = BTreeSet::new();
+        let (mut others, options) = (BTreeSet::new(), around.options);
         for key in &work.gateways.clone() {
             let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
             let state = gateway.map(|gateway| {
@@ -295,8 +300,14 @@ impl Gateways {
                 let sets = self.sets_of(gateway, new);
                 let looked_at = (gateway, sets);
                 let crowded = self.crowded.get(key);
-                let taken = Taken::of(around.options, around.stream_ports, crowded);
-                State::read(looked_at, reach, (new, around.options, taken), &mut *around.certified)
+                let taken = Taken::of(options, around.stream_ports, crowded);
+                State::read(
+                    looked_at,
+                    reach,
+                    (new, options, taken),
+                    &mut *around.certified,
+                    &mut self.files,
+                )
             });
             if self.gateways.get(key) != state.as_ref() {
                 self.touch_children(key, work);

@@ -15,7 +15,8 @@ impl Gateways {
     pub(super) fn take_policies(&mut self, around: &Around<'_>, work: &mut Work) {
         let Touched { services, policies } = {
             let touched = differing(&around.old.backend_tls, &around.new.backend_tls).cloned();
-            self.policies.follow(touched.collect(), around.config_maps, around.new)
+            let (changed, files) = (around.config_maps, &mut self.files);
+            self.policies.follow(touched.collect(), changed, around.new, files)
         };
         for service in &services {
             work.routes.extend(self.links.by_service.get(service).into_iter().flatten().cloned());

@@ -313,7 +313,7 @@ fn rename_steps(steps: &mut [Step], renamed: &Renamed) {
                     value.literal() == Some(plain.as_str())
                 };
                 if let Some((_, id)) = renamed.iter().find(is_it) {
-                    *value = Template { pieces: vec![Piece::Text(id.to_string())] };
+                    *value = Template { pieces: [Piece::Text(id.to_string())].into() };
                 }
             }
             Task::Set(..) | Task::Return(_) | Task::Rewrite(_) | Task::Break => {}

@@ -2,7 +2,7 @@
 
 use super::databases::without_databases;
 use super::for_all::ForAll;
-use super::position::as_written;
+use super::position::Lines;
 use super::targets::{self, Whose};
 use super::{ANNOTATIONS, meaning, parse, said};
 use crate::Options;
@@ -142,8 +142,12 @@ impl Reader<'_, '_> {
     fn understood(&mut self, name: &'static str, snippet: &Snippet) -> Option<Scope> {
         let Self { settings, for_all, has_passwords, names, within, .. } = self;
         let has_passwords = *has_passwords && name == "configuration-snippet";
+        let first = within.len();
         let met = |need: &Need| met(need, settings, for_all, has_passwords, name, within);
-        match meaning(snippet, names, met) {
+        let meant = meaning(snippet, names, met);
+        let lines = Lines::of(settings.written(name).unwrap_or_default());
+        within[first..].iter_mut().for_each(|need| need.at = lines.as_written(need.at));
+        match meant {
             Ok(Meaning { scope, notes, patterns, .. }) => {
                 self.note(name, &notes);
                 self.patterns(name, &patterns);
@@ -158,17 +162,17 @@ impl Reader<'_, '_> {
 
     /// The paths answer 503, with every mistake where its author sees it.
     fn wrong(&mut self, name: &str, mistakes: Vec<Mistake>) {
-        let written = self.settings.written(name).unwrap_or_default();
+        let lines = Lines::of(self.settings.written(name).unwrap_or_default());
         for mut mistake in mistakes {
-            mistake.at = as_written(written, mistake.at);
+            mistake.at = lines.as_written(mistake.at);
             self.settings.deny_by_snippet(name, &said(&mistake));
         }
     }
 
     fn note(&mut self, name: &str, notes: &[Note]) {
-        let written = self.settings.written(name).unwrap_or_default();
+        let lines = Lines::of(self.settings.written(name).unwrap_or_default());
         for note in notes {
-            let at = as_written(written, note.at);
+            let at = lines.as_written(note.at);
             let message = format!("{at}: {} has no effect: {}", note.directive, note.why);
             self.settings.note(name, Severity::Notice, message);
         }
@@ -215,8 +219,7 @@ fn met(
             kind.misplaced_in(&around).map_or(Ok(()), |why| Err(why.to_owned()))
         }
         Needed::Around(_) => {
-            let written = settings.written(name).unwrap_or_default();
-            within.push(Need { at: as_written(written, need.at), ..need.clone() });
+            within.push(need.clone());
             Ok(())
         }
     }

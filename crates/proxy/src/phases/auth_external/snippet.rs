@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::StatusCode;
 use model::Variable;
-use model::snippet::{Name, Other, Template};
+use model::snippet::{Name, Other, Piece, Template};
 use snippet::run::{Exceeded, Machine, Next, Owner, Reply, Request, run};
 use std::borrow::Cow;
 use wire::{Headers, Response};
@@ -164,5 +164,14 @@ impl Request for Heard<'_> {
             is_it.then(|| route::path::text(&pair[at + 1..]).into_owned())
         });
         Cow::Owned(cookies.unwrap_or_default())
+    }
+
+    fn looked_through(&self, piece: &Piece) -> usize {
+        match piece {
+            Piece::Known(Variable::UpstreamHeader(_)) | Piece::Other(_) => {
+                self.said.asked.iter().map(|field| field.value.len()).sum()
+            }
+            piece => self.exchange.looked_through(piece),
+        }
     }
 }
