@@ -105,12 +105,13 @@ fn is_decided(notes: &Authenticated, field: &Field<'_>) -> bool {
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1), in
 /// which requests would come past all guards.
-pub(super) fn upgrade(exchange: &Exchange) -> Option<&[u8]> {
-    let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
+pub(super) fn upgrade(exchange: &Exchange) -> Option<Bytes> {
+    let wanted = exchange.request.headers.joined("upgrade")?;
     if exchange.told().is_some_and(Told::forbids_upgrade) {
         return None;
     }
-    tokens(wanted).all(is_harmless).then_some(wanted)
+    let is_wanted = tokens(&wanted).all(is_harmless);
+    is_wanted.then_some(wanted)
 }
 
 /// Whether it is a protocol as RFC 9110 section 7.8 writes it, a token and maybe a version, and none of HTTP/2. Servers
@@ -323,7 +324,7 @@ fn http1(exchange: &Exchange) -> Bytes {
     written(exchange, upgrade(exchange))
 }
 
-fn written(exchange: &Exchange, upgrade: Option<&[u8]>) -> Bytes {
+fn written(exchange: &Exchange, upgrade: Option<Bytes>) -> Bytes {
     let request = &exchange.request;
     let policy = &exchange.spot().location.policy;
     let old = policy.http_version == HttpVersion::Http10;
@@ -339,7 +340,7 @@ fn written(exchange: &Exchange, upgrade: Option<&[u8]>) -> Bytes {
     if !at_once(exchange, &mut out) {
         set_all(exchange, |name, value| write::field(&mut out, name, value));
     }
-    if let Some(wanted) = upgrade {
+    if let Some(wanted) = &upgrade {
         write::field(&mut out, b"Upgrade", wanted);
     }
     let closes = exchange.told().is_some_and(Told::closes);
