@@ -92,6 +92,9 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.hide_headers = settings.get(&HIDE).into_iter().flatten().collect();
     global.hsts = hsts(settings);
     global.add_headers = set_headers(settings, &ADD);
+    if !global.server_tokens {
+        without_server(settings, &mut global.add_headers);
+    }
     global.proxy_set_headers = set_headers(settings, &SET);
 }
 
@@ -106,6 +109,17 @@ fn set_headers(settings: &mut Settings<'_>, key: &Key<String>) -> Vec<SetHeader>
         settings.note(key.about.name, Severity::Error, wrong);
     }
     headers
+}
+
+/// Without server-tokens no answer has a Server header that `add-headers` names: it is taken away behind that
+/// (nginx.tmpl: `more_clear_headers Server`). One of `custom-headers` stays.
+fn without_server(settings: &mut Settings<'_>, headers: &mut Vec<SetHeader>) {
+    let count = headers.len();
+    headers.retain(|header| !header.name.eq_ignore_ascii_case("server"));
+    if headers.len() < count {
+        let message = "names Server, which no answer has while server-tokens is off: write server-tokens: \"true\", or remove it";
+        settings.note(ADD.about.name, Severity::Warning, message.to_owned());
+    }
 }
 
 fn hsts(settings: &mut Settings<'_>) -> Option<String> {
