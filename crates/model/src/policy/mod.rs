@@ -148,4 +148,10 @@ impl Policy {
     pub fn unauthenticated(self) -> Self {
         Self { auth_basic: None, auth_external: None, ..self }
     }
+
+    /// The same without `affinity`, for what no path of a rule leads to.
+    pub fn without_sessions(self) -> Self {
+        let balance = Balance { affinity: None, ..self.balance };
+        Self { balance, ..self }
+    }
 }

@@ -29,7 +29,8 @@ const DEFAULT_NAME: &str = "INGRESSCOOKIE";
 static AFFINITY: Key<()> = Key::annotation("affinity", cookie).says(
     "cookie",
     "none",
-    "Clients stay with an endpoint by a cookie. It counts on the paths of this Ingress, not on others of its Services.",
+    "Clients stay with an endpoint by a cookie. It counts on the paths of this Ingress, not on others of its Services, nor \
+     for spec.defaultBackend.",
 );
 
 static MODE: Key<AffinityMode> = Key::annotation("affinity-mode", mode)

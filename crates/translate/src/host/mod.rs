@@ -17,7 +17,9 @@ use crate::certificate::{costly, nameless};
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
-use model::policy::{Access, ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
+use model::policy::{
+    Access, Balance, ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls,
+};
 use model::{
     Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,
     ServerName, Severity, UpstreamId,
@@ -228,16 +230,11 @@ impl Host<'_> {
         if is_catch_all {
             policy = Arc::new(of_the_catch_all(&policy, &backend));
         }
-        if target.is_none()
-            && (policy.protocol != Protocol::Http || policy.upstream_tls != UpstreamTls::default())
-        {
-            // The global default backend speaks plain HTTP, whatever the Ingress says of its own.
-            let plain = Policy::clone(&policy);
-            policy = Arc::new(Policy {
-                protocol: Protocol::Http,
-                upstream_tls: UpstreamTls::default(),
-                ..plain
-            });
+        if target.is_none() {
+            policy = towards_the_default(policy, &self.ground.policy.balance);
+        } else if policy.balance.affinity.is_some() {
+            // Sessions belong to the paths of rules (compat/behaviour.md section 9).
+            policy = Arc::new(Policy::clone(&policy).without_sessions());
         }
         if creator.is_none() && policy.tls_redirect != TlsRedirect::NEVER {
             let open = Policy::clone(&policy);
@@ -489,6 +486,23 @@ fn of_the_catch_all(policy: &Policy, backend: &Backend) -> Policy {
         Backend::Upstream(_) | Backend::Denied(_) | Backend::Broken(_) => policy.access.clone(),
     };
     Policy { tls_redirect, access, ..policy.clone() }
+}
+
+/// Policy of a location that leads to the default backend of the process: that speaks plain HTTP and is balanced as the
+/// ConfigMap says, whatever the Ingress says of its own backends.
+fn towards_the_default(policy: Arc<Policy>, balance: &Balance) -> Arc<Policy> {
+    let is_plain = policy.protocol == Protocol::Http
+        && policy.upstream_tls == UpstreamTls::default()
+        && policy.balance == *balance;
+    if is_plain {
+        return policy;
+    }
+    Arc::new(Policy {
+        protocol: Protocol::Http,
+        upstream_tls: UpstreamTls::default(),
+        balance: balance.clone(),
+        ..Policy::clone(&policy)
+    })
 }
 
 /// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.

@@ -503,7 +503,8 @@ impl Reader<'_> {
         (route, too_large)
     }
 
-    /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
+    /// The catch-all takes everything of its Ingress but redirects, rewriting and sessions (compat/behaviour.md
+    /// sections 6 and 9).
     fn catch_all(&self, target: &Target) -> Route {
         let backend = match &self.denied {
             Some(reason) => Backend::Denied(reason.clone()),
@@ -521,7 +522,7 @@ impl Reader<'_> {
                 tls_redirect: TlsRedirect::NEVER,
                 redirect: None,
                 relative_redirects: false,
-                ..Policy::clone(self.policy_of("/"))
+                ..Policy::clone(self.policy_of("/")).without_sessions()
             }),
         });
         Route { target: target.clone(), regex: false, location, pattern: None }
