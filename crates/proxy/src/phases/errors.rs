@@ -75,11 +75,21 @@ pub(super) fn pages<'a>(
     if exchange.connection.turns() > PAGED {
         return None;
     }
+    if response.source == Source::Own && is_barred(exchange, response.status) {
+        return None;
+    }
     // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
     let http =
         !matches!(spot.location.policy.protocol, Protocol::Grpc | Protocol::Grpcs | Protocol::Fcgi);
     let may_be = response.source == Source::Own || (pages.errors.intercept && http);
     (may_be && pages.errors.statuses.contains(&response.status.as_u16())).then_some(pages)
+}
+
+/// Whether it is the refusal of an address of `block-cidrs`: those addresses may not come to error pages either
+/// (nginx.tmpl: `deny` at the level of http, which counts in named locations, too).
+fn is_barred(exchange: &Exchange, status: StatusCode) -> bool {
+    let barred = &exchange.generation.global().block.addresses;
+    status == StatusCode::FORBIDDEN && !barred.is_empty() && barred.contains(exchange.client)
 }
 
 /// The same request, to `/` of the error backend.
