@@ -102,8 +102,14 @@ pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
 /// section 5: the exact one, else the longest). Where paths are regular expressions load balancers go before: in
 /// ingress-nginx the expression of `/` hides their path, and all of them would take it for ill.
 fn is_closer(exchange: &Exchange, site: &Site, found: &Found) -> bool {
-    let Found::Location { index } = *found else { return false };
-    let Location { path, kind, .. } = &*site.spots[index].location;
+    let Location { path, kind, .. } = match *found {
+        Found::Location { index } => &*site.spots[index].location,
+        // The path lacks only its slash, and is as long as it is without.
+        Found::AddSlash { .. } => {
+            return exchange.path.len() > exchange.worker.listen.health_path.len();
+        }
+        _ => return false,
+    };
     !site.server.regex && says_more(exchange, *kind, path, &exchange.path)
 }
 
