@@ -177,6 +177,13 @@ fn field<'a>(secret: &'a Secret, name: &str) -> Option<&'a [u8]> {
 fn pair(secret: &Secret) -> Result<Pair, String> {
     let chain = field(secret, "tls.crt").ok_or("has no tls.crt: add the certificate")?;
     let key = field(secret, "tls.key").ok_or("has no tls.key: add the private key")?;
+    for (name, pem) in [("tls.crt", chain), ("tls.key", key)] {
+        if is_hidden(pem) {
+            return Err(format!(
+                "has a byte order mark in {name} that hides its first line: save it as UTF-8 without one"
+            ));
+        }
+    }
     let chain = certificates(chain, "tls.crt")?;
     let bytes: usize = chain.iter().map(Vec::len).sum();
     if bytes > LONGEST_CHAIN {
@@ -224,6 +231,11 @@ pub fn no_pem(error: &pem::Error) -> &'static str {
         pem::Error::NoItemsFound => "nothing in it is one",
         _ => "it is no PEM",
     }
+}
+
+/// Whether an editor's mark hides the first line of a PEM text, from here as from ingress-nginx (Go's pem.Decode).
+fn is_hidden(pem: &[u8]) -> bool {
+    pem.starts_with(b"\xef\xbb\xbf-----BEGIN")
 }
 
 /// Whether a private key in PEM is encrypted, as PKCS #8 has it or OpenSSL had it before.

@@ -118,6 +118,25 @@ fn what_is_wrong_with_a_secret_is_said() {
 }
 
 #[test]
+fn a_byte_order_mark_before_the_first_line_is_told_and_one_before_a_remark_is_none_of_it() {
+    let (certificate, key) = certificate(&["shop.test"]);
+    let marked = |text: &str| format!("\u{feff}{text}");
+    for (crt, key, wrong) in [
+        (marked(&certificate), key.clone(), Some("tls.crt")),
+        (marked(&format!("{certificate}{certificate}")), key.clone(), Some("tls.crt")),
+        (certificate.clone(), marked(&key), Some("tls.key")),
+        (marked(&format!("the shop's\n{certificate}")), key.clone(), None),
+    ] {
+        let translation = with_secret(&[("tls.crt", &crt), ("tls.key", &key)]);
+        let usual = if wrong.is_some() { "default" } else { "demo/cert" };
+        assert_eq!(of(&translation.configuration, "shop.test").as_deref(), Some(usual));
+        let told = translation.problems.to_string();
+        let is_told = |wrong| told.contains(&format!("a byte order mark in {wrong} that"));
+        assert!(wrong.is_none_or(is_told), "{told}");
+    }
+}
+
+#[test]
 fn a_renewed_certificate_changes_no_server_and_one_that_appears_does() {
     let mut snapshot = cluster();
     put_ingress(
