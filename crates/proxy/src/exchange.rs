@@ -325,6 +325,50 @@ impl Exchange {
         self.request.headers.has_token("te", "trailers") || self.place.as_ref().is_some_and(grpc)
     }
 
+    /// The value of a forwarded header, if the peer is believed about it.
+    pub(crate) fn forwarded_header(&self, name: &str) -> Option<Bytes> {
+        let real = &self.generation.global().real_ip;
+        if !real.forwarded_headers || !real.trusts(self.connection.peer.ip()) {
+            return None;
+        }
+        self.request.headers.joined(name)
+    }
+
+    /// The port that the client came to, as a trusted header or the PROXY protocol says, else the listener's; empty
+    /// where a PROXY header without addresses says nothing about it (lua_ingress.lua: `$pass_server_port`).
+    pub(crate) fn server_port(&self) -> Bytes {
+        let told = self.forwarded_header("x-forwarded-port");
+        told.unwrap_or_else(|| self.decimal(self.own_port()))
+    }
+
+    /// The same as clients know it: that of HTTPS is 443, whatever it is inside of the cluster (`$pass_port`).
+    pub(crate) fn known_port(&self) -> Bytes {
+        if let Some(told) = self.forwarded_header("x-forwarded-port") {
+            return self.as_known(told);
+        }
+        let https = self.worker.listen.https_port;
+        self.decimal(self.own_port().map(|port| if port == https { 443 } else { port }))
+    }
+
+    /// A port that somebody wrote, as clients know it.
+    pub(crate) fn as_known(&self, port: Bytes) -> Bytes {
+        let https = self.worker.listen.https_port;
+        let is_https = itoa::Buffer::new().format(https).as_bytes() == &*port;
+        if is_https { Bytes::from_static(b"443") } else { port }
+    }
+
+    fn own_port(&self) -> Option<u16> {
+        if self.generation.global().proxy_protocol {
+            self.connection.announced().map(|announced| announced.destination.port())
+        } else {
+            Some(self.connection.local.port())
+        }
+    }
+
+    fn decimal(&self, port: Option<u16>) -> Bytes {
+        port.map_or_else(Bytes::new, |port| self.worker.numbers.decimal(port))
+    }
+
     /// The client's address as text; that of the peer is written once for the whole connection.
     pub(crate) fn client_text(&self) -> Bytes {
         if self.client == self.connection.peer.ip() {

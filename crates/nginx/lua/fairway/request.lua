@@ -18,13 +18,13 @@ end
 
 local function redirect_to_https(var)
   local wanted = var.fairway_tls_redirect
-  if not wanted or wanted == "off" or wanted == "" or var.pass_access_scheme ~= "http" then
+  if not wanted or wanted == "off" or wanted == "" or var.fairway_scheme ~= "http" then
     return
   end
   if wanted == "certificate" and not certificates.entry(certificates.canonical(var.host or "")) then
     return
   end
-  local host = (var.best_http_host or ""):match("^[^:]*")
+  local host = (var.fairway_host_of_client or ""):match("^[^:]*")
   local port = var.fairway_tls_redirect_port or ""
   local uri = var.request_uri
   if var.fairway_tls_redirect_slash ~= "keep" then

@@ -56,9 +56,9 @@ pub(super) fn redirected(scope: &mut Scope<'_>, to: &Server, from: &ServerName, 
     begin(scope, false, &mut block);
     put!(block, "access_log", false);
     let status = scope.configuration.global.redirect_status;
-    let target = Word::from("$pass_access_scheme://")
+    let target = Word::from("$fairway_scheme://")
         .then(Word::literal(to.name.as_str()))
-        .then(":$pass_port$fairway_uri_without_slash");
+        .then(":$fairway_pass_port$fairway_uri_without_slash");
     put!(block, "return", status, target);
     all.open("server", vec![], block);
 }

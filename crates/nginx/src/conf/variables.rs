@@ -10,7 +10,7 @@ use model::RealIp;
 
 /// Variables that are set in locations, and what they are elsewhere. A `set` in the server would not do: subrequests
 /// pass there, too, and share their variables with the request.
-const SET: [(&str, &str); 19] = [
+const SET: [(&str, &str); 18] = [
     ("$proxy_upstream_name", "-"),
     ("$proxy_alternative_upstream_name", ""),
     ("$namespace", ""),
@@ -18,7 +18,6 @@ const SET: [(&str, &str); 19] = [
     ("$service_name", ""),
     ("$service_port", ""),
     ("$location_path", ""),
-    ("$pass_server_port", "$server_port"),
     ("$cors", ""),
     ("$auth_cookie", ""),
     ("$escaped_request_uri", ""),
@@ -135,12 +134,19 @@ fn host(http: &mut Block) {
     map(
         http,
         "$fairway_trusted$http_x_forwarded_host",
-        "$best_http_host",
+        "$fairway_host_of_client",
         &[
             (Word::from("default"), "$fairway_own_host".into()),
             ("~^1(?<fairway_host>[^,\\s]+)".into(), "$fairway_host".into()),
         ],
     );
+    shown(http, "$best_http_host", "$fairway_host_of_client");
+}
+
+/// What snippets know under the name that ingress-nginx gives it. A `set` of theirs changes that alone, and neither
+/// redirects nor what upstreams hear: ingress-nginx sets it anew behind them (lua_ingress.lua).
+fn shown(http: &mut Block, name: &'static str, value: &'static str) {
+    map(http, "", name, &[("default".into(), value.into())]);
 }
 
 fn scheme(proxy_protocol: bool, http: &mut Block) {
@@ -153,32 +159,33 @@ fn scheme(proxy_protocol: bool, http: &mut Block) {
     map(
         http,
         "$proxy_protocol_server_port:$fairway_trusted$http_x_forwarded_proto",
-        "$pass_access_scheme",
+        "$fairway_scheme",
         &entries,
     );
+    shown(http, "$pass_access_scheme", "$fairway_scheme");
 }
 
 fn port(scope: &Scope<'_>, http: &mut Block) {
     let global = &scope.configuration.global;
     let source = if global.proxy_protocol { "$proxy_protocol_server_port" } else { "$server_port" };
-    let mut own = vec![
-        (Word::from("default"), Word::from(source)),
+    let told = "$fairway_trusted$http_x_forwarded_port";
+    let of_header = || (Word::from("~^1(?<fairway_port>.+)$"), Word::from("$fairway_port"));
+    // A `set` of a snippet changes the first one, and counts for the second one unless a header tells.
+    for (name, otherwise) in
+        [("$pass_server_port", source), ("$fairway_server_port", "$pass_server_port")]
+    {
+        map(http, told, name, &[(Word::from("default"), Word::from(otherwise)), of_header()]);
+    }
+    let mut known = vec![
+        (Word::from("default"), Word::from("$fairway_server_port")),
         (Word::from(scope.environment.https_port), Word::from(443_u16)),
     ];
     // Behind passthrough there is a socket without a port.
     if scope.environment.passthrough {
-        own.push(("".into(), 443_u16.into()));
+        known.push(("".into(), 443_u16.into()));
     }
-    map(http, source, "$fairway_own_port", &own);
-    map(
-        http,
-        "$fairway_trusted$http_x_forwarded_port",
-        "$pass_port",
-        &[
-            (Word::from("default"), "$fairway_own_port".into()),
-            ("~^1(?<fairway_port>.+)$".into(), "$fairway_port".into()),
-        ],
-    );
+    map(http, "$fairway_server_port", "$fairway_pass_port", &known);
+    shown(http, "$pass_port", "$fairway_pass_port");
 }
 
 /// X-Forwarded-For towards upstreams: that of this name with one more, whichever is believed.

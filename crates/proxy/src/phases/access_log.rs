@@ -53,6 +53,7 @@ fn exists(variable: &Variable, exchange: &Exchange) -> bool {
         | V::BestHttpHost
         | V::PassAccessScheme
         | V::PassPort
+        | V::PassServerPort
         | V::ReqId => true,
         // nginx itself has the empty value for these.
         V::IsArgs | V::Https | V::Http2 | V::RequestCompletion => true,

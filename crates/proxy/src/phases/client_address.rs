@@ -113,18 +113,8 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
     }
 }
 
-/// The value of a forwarded header, if the peer is believed about it.
-pub(super) fn told(exchange: &Exchange, name: &str) -> Option<Bytes> {
-    let real = &exchange.generation.global().real_ip;
-    if !real.forwarded_headers || !real.trusts(exchange.connection.peer.ip()) {
-        return None;
-    }
-    exchange.request.headers.joined(name)
-}
-
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
-    let header = |name| told(exchange, name);
-    let host = header("x-forwarded-host").as_ref().and_then(first);
+    let host = exchange.forwarded_header("x-forwarded-host").as_ref().and_then(first);
     let destination = exchange
         .connection
         .announced()
@@ -134,18 +124,14 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
     // Of the two that tell, the PROXY protocol is heard last (lua_ingress.lua).
     let scheme = match destination {
         Some(443) => Bytes::from_static(b"https"),
-        _ => header("x-forwarded-proto").unwrap_or(Bytes::from_static(own_scheme.as_bytes())),
-    };
-    let port = match destination.unwrap_or(exchange.connection.local.port()) {
-        // A PROXY header without addresses says nothing about the port either.
-        _ if global.proxy_protocol && destination.is_none() => Bytes::new(),
-        port if port == exchange.worker.listen.https_port => exchange.worker.numbers.decimal(443),
-        port => exchange.worker.numbers.decimal(port),
+        _ => exchange
+            .forwarded_header("x-forwarded-proto")
+            .unwrap_or(Bytes::from_static(own_scheme.as_bytes())),
     };
     Forwarded {
         host: host.unwrap_or_else(|| own_host(exchange)),
         scheme,
-        port: header("x-forwarded-port").unwrap_or(port),
+        port: exchange.known_port(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Redirects: of a whole host, to the path with a slash, configured ones, from HTTP to HTTPS (compat/behaviour.md
 //! section 12, in this order; ngx_http_rewrite_module's `return`, ngx_http_header_filter's absolute redirects).
 
-use super::{Stop, client_address::told};
+use super::Stop;
 use crate::exchange::Exchange;
 use crate::generation::Site;
 use crate::trace::Phase;
@@ -119,8 +119,8 @@ pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -
 /// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those
 /// of the connection, unless trusted headers name them.
 fn to_www(exchange: &Exchange, host: &str) -> Bytes {
-    let scheme = told(exchange, "x-forwarded-proto");
-    let port = told(exchange, "x-forwarded-port");
+    let scheme = exchange.forwarded_header("x-forwarded-proto");
+    let port = exchange.forwarded_header("x-forwarded-port");
     let own_port = || match exchange.connection.local.port() {
         port if port == exchange.worker.listen.https_port => exchange.worker.numbers.decimal(443),
         port => exchange.worker.numbers.decimal(port),

@@ -1,28 +1,35 @@
-//! `set $best_http_host`, `$pass_access_scheme`, `$pass_port` and `$req_id` of snippets: the template of ingress-nginx
-//! sets these before it, and writes them into the head for the upstream and into redirects afterwards.
+//! `set $pass_server_port` and `$req_id` of snippets, which what goes to the upstream is made of. What they make of
+//! `$best_http_host`, `$pass_access_scheme` and `$pass_port` is over with the program: ingress-nginx sets these three
+//! anew behind it (lua_ingress.lua).
 
 use crate::exchange::Exchange;
 use crate::variables::in_header;
-use bytes::Bytes;
+
+/// What is set anew behind the program of a location.
+const SET_ANEW: [&str; 3] = ["best_http_host", "pass_access_scheme", "pass_port"];
+const PORT: &str = "pass_server_port";
 
 /// What snippets of the location say of how its client came in.
 pub(super) fn hear(exchange: &mut Exchange) {
+    // A location that stands in a server of its own has no program of the controller's behind its own.
+    let is_of_ingress = exchange.spot().location.origin.is_some();
+    let is_told = is_of_ingress && exchange.forwarded_header("x-forwarded-port").is_some();
     let Some(running) = &mut exchange.snippet else { return };
-    let state = &running.state;
-    let said = |name| Some(in_header(state.own(name)?.as_bytes()));
-    let [host, scheme, port, id] =
-        ["best_http_host", "pass_access_scheme", "pass_port", "req_id"].map(said);
-    if host.is_some() || scheme.is_some() || port.is_some() {
+    if is_of_ingress {
+        running.state.forget(&SET_ANEW);
+    }
+    if is_told {
+        running.state.forget(&[PORT]);
+    }
+    let said = |name| Some(in_header(running.state.own(name)?.as_bytes()));
+    let (port, id) = (said(PORT), said("req_id"));
+    if let Some(port) = port {
+        let port = exchange.as_known(port);
         let forwarded = &mut exchange.forwarded;
-        running.of_request.came.get_or_insert_with(|| forwarded.clone());
-        let put = |place: &mut Bytes, said: Option<Bytes>| {
-            if let Some(said) = said {
-                *place = said;
-            }
-        };
-        put(&mut forwarded.host, host);
-        put(&mut forwarded.scheme, scheme);
-        put(&mut forwarded.port, port);
+        if let Some(running) = &mut exchange.snippet {
+            running.of_request.came.get_or_insert_with(|| forwarded.clone());
+        }
+        forwarded.port = port;
     }
     if let Some(id) = id {
         exchange.request_id = id;

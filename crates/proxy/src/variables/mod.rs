@@ -299,7 +299,8 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
             }
         }
         V::ServerAddr => put!(out, "{}", connection.local.ip()),
-        V::ServerPort | V::PassServerPort => put!(out, "{}", connection.local.port()),
+        V::ServerPort => put!(out, "{}", connection.local.port()),
+        V::PassServerPort => text(&exchange.server_port(), out),
         V::Connection => put!(out, "{}", connection.serial),
         V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
         V::Hostname => out.push_str(&exchange.worker.listen.hostname),

@@ -369,11 +369,12 @@ async fn no_text_of_a_snippet_ends_a_line_of_a_message() {
 }
 
 #[tokio::test]
-async fn what_a_location_sets_of_how_its_client_came_in_is_what_the_upstream_hears() {
+async fn of_how_a_client_came_in_upstreams_hear_what_is_set_behind_snippets() {
     let native = Host::of(
-        "set $pass_access_scheme ftp; location /own { proxy_pass http://upstream_balancer; }",
-        "if ($http_x_front = tls) { set $pass_access_scheme https; set $pass_port 443; }
-         if ($arg_host) { set $best_http_host $arg_host; set $req_id fixed; }
+        "set $pass_server_port 8443; location /own { proxy_pass http://upstream_balancer; }",
+        "set $pass_access_scheme https; set $best_http_host out.test; set $pass_port 81;
+         if ($arg_front) { set $pass_server_port $arg_front; set $req_id fixed; }
+         proxy_set_header X-Said $pass_access_scheme/$best_http_host/$pass_port/$pass_server_port;
          rewrite ^/moved/ /other last;",
     );
     let native = native.path("/other", "", Policy::default()).serve().await;
@@ -382,24 +383,24 @@ async fn what_a_location_sets_of_how_its_client_came_in_is_what_the_upstream_hea
         let line = answer.lines().rev().find_map(|line| line.strip_prefix(&*start));
         line.unwrap_or_default().to_owned()
     };
-    let answer = get(&native, "/?host=b.test%0d%0aX:1", "X-Front: tls\r\n").await;
+    let answer = get(&native, "/?front=8443%0d%0aX:1", "").await;
     for (name, wanted) in [
-        ("X-Forwarded-Proto", "https"),
-        ("X-Forwarded-Scheme", "https"),
-        ("X-Scheme", "https"),
-        ("X-Forwarded-Port", "443"),
-        ("Host", "b.test%0d%0aX:1"),
-        ("X-Forwarded-Host", "b.test%0d%0aX:1"),
+        ("X-Forwarded-Proto", "http"),
+        ("X-Forwarded-Scheme", "http"),
+        ("X-Scheme", "http"),
+        ("X-Forwarded-Port", "8443%0d%0aX:1"),
+        ("Host", "a.test"),
+        ("X-Forwarded-Host", "a.test"),
         ("X-Request-ID", "fixed"),
+        ("X-Said", "http/a.test/8443%0d%0aX:1/8443%0d%0aX:1"),
     ] {
         assert_eq!(said(&answer, name), wanted, "{name}: {answer}");
     }
     // A location sets its own before its snippet: what the server or another location has said is over.
-    for target in ["/", "/moved/"] {
-        let answer = get(&native, target, "").await;
-        assert_eq!(said(&answer, "X-Forwarded-Proto"), "http", "{answer}");
-        assert_eq!(said(&answer, "X-Forwarded-Host"), "a.test", "{answer}");
-    }
+    let usual = said(&get(&native, "/", "").await, "X-Forwarded-Port");
+    assert_ne!(usual, "8443");
+    let answer = get(&native, "/moved/?front=8443", "").await;
+    assert_eq!(said(&answer, "X-Forwarded-Port"), usual, "{answer}");
 }
 
 #[tokio::test]

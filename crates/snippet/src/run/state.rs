@@ -132,7 +132,12 @@ impl State {
     /// The request comes to a location of the controller's, which sets some variables anew: what another snippet made
     /// of them leads nowhere from here.
     pub fn meet_controller(&mut self) {
-        self.own.retain(|own| !SET_BY_LOCATIONS.contains(&&*own.name.0));
+        self.forget(SET_BY_LOCATIONS);
+    }
+
+    /// These variables are what they are without any program.
+    pub fn forget(&mut self, names: &[&str]) {
+        self.own.retain(|own| !names.contains(&&*own.name.0));
     }
 
     /// The request comes to a location of a namespace, or to one that is nobody's: what other namespaces have set of

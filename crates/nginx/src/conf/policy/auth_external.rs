@@ -127,7 +127,7 @@ fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)
     tell("X-Request-ID", "$req_id".into());
     if policy.method.is_some() {
         tell("X-Original-URI", "$request_uri".into());
-        tell("X-Scheme", "$pass_access_scheme".into());
+        tell("X-Scheme", "$fairway_scheme".into());
     }
     tell("Host", upstream_tls::host_of(&policy.url));
     tell("X-Original-URL", "$scheme://$http_host$request_uri".into());

@@ -57,7 +57,7 @@ fn page(backend: &str, status: u16, at: &At<'_, '_>) -> Block {
     }
     put!(page, "proxy_set_header", "X-Original-URI", "$request_uri");
     put!(page, "proxy_set_header", "X-Forwarded-For", "$remote_addr");
-    put!(page, "proxy_set_header", "Host", "$best_http_host");
+    put!(page, "proxy_set_header", "Host", "$fairway_host_of_client");
     put!(page, "proxy_set_header", "Proxy", "");
     for (name, _) in client_certificate::told(at.server) {
         put!(page, "proxy_set_header", name, "");

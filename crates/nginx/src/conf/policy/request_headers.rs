@@ -36,7 +36,7 @@ pub(in crate::conf) fn write(
 
 /// The host that is asked for; where nothing is left of it, that of the client.
 fn or_own_host(host: Option<&Template>, at: &mut At<'_, '_>) -> Word {
-    let clients = Word::from("$best_http_host");
+    let clients = Word::from("$fairway_host_of_client");
     let Some(host) = host else { return clients };
     let wanted = Word::template(host);
     if host.literal().is_some() {
@@ -79,11 +79,11 @@ fn own(host: Word, connection: Option<ConnectionHeader>, at: &At<'_, '_>) -> Vec
     let full = real.forwarded_headers && real.full_forwarded_for;
     let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
     tell("X-Forwarded-For", forwarded.into());
-    tell("X-Forwarded-Host", "$best_http_host".into());
-    tell("X-Forwarded-Port", "$pass_port".into());
-    tell("X-Forwarded-Proto", "$pass_access_scheme".into());
-    tell("X-Forwarded-Scheme", "$pass_access_scheme".into());
-    tell("X-Scheme", "$pass_access_scheme".into());
+    tell("X-Forwarded-Host", "$fairway_host_of_client".into());
+    tell("X-Forwarded-Port", "$fairway_pass_port".into());
+    tell("X-Forwarded-Proto", "$fairway_scheme".into());
+    tell("X-Forwarded-Scheme", "$fairway_scheme".into());
+    tell("X-Scheme", "$fairway_scheme".into());
     if global.original_uri_header {
         tell("X-Original-URI", "$request_uri".into());
     }
