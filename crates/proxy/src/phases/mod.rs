@@ -160,11 +160,12 @@ fn arrive(exchange: &mut Exchange) -> Result<(), Stop> {
         cors::preflight(exchange)?; // rewrite
         exchange.enter(Phase::Redirect);
         route_filters::redirect(exchange)?;
-        redirects::configured(exchange)?;
-        exchange.enter(Phase::Rewrite);
         if exchange.snippet.is_none() {
+            redirects::configured(exchange)?;
+            exchange.enter(Phase::Rewrite);
             break rewrite::path(exchange)?;
         }
+        exchange.enter(Phase::Rewrite);
         if program::of_location(exchange)? {
             break;
         }

@@ -58,7 +58,8 @@ pub(super) fn of_server(
     adopt_path(exchange, true)
 }
 
-/// The location's program, and behind it the controller's own rewrite. Whether the request stays here: else its
+/// The location's program, and behind it the controller's own redirect and rewrite, if no `break` ends all of it
+/// (nginx.tmpl: their order in a location). Whether the request stays here: else its
 /// location is to be looked for again.
 pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
@@ -70,6 +71,7 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     let searches = outcome.as_ref().is_some_and(|outcome| outcome.next == Next::Search);
     let moved = adopt_path(exchange, searches)?;
     let Some(outcome) = outcome else {
+        redirects::configured(exchange)?;
         rewrite::path(exchange)?;
         pass::aim(exchange, moved)?;
         return Ok(true);
@@ -86,12 +88,16 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
         // What comes behind is not reached.
         Next::Search if outcome.ended => false,
         // The controller's rewrite is the last of the program, and ends it.
-        Next::Search => rewrite::to_target(exchange)?,
+        Next::Search => {
+            redirects::configured(exchange)?;
+            rewrite::to_target(exchange)?
+        }
         Next::Continue if outcome.ended => {
             rewrite::as_it_is(exchange);
             true
         }
         Next::Continue => {
+            redirects::configured(exchange)?;
             rewrite::path(exchange)?;
             true
         }

@@ -48,7 +48,11 @@ pub(super) fn to_slash(exchange: &Exchange) -> Response {
 }
 
 /// `permanent-redirect` and `temporal-redirect`.
-pub(super) fn configured(exchange: &Exchange) -> Result<(), Stop> {
+pub(super) fn configured(exchange: &mut Exchange) -> Result<(), Stop> {
+    if exchange.spot().location.policy.redirect.is_some() {
+        // The program of a snippet came before.
+        exchange.enter(Phase::Redirect);
+    }
     let policy = &exchange.spot().location.policy;
     let Some(redirect) = &policy.redirect else { return Ok(()) };
     let target = variables::text_of(&redirect.target, exchange);

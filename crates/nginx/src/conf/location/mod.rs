@@ -215,7 +215,7 @@ fn policies(at: &mut At<'_, '_>) {
     policy::access::write(access, at);
     policy::cors::write(cors.as_deref(), at);
     policy::custom_headers::write(custom_headers, at);
-    policy::redirects::write(redirect.as_ref(), *relative_redirects, at);
+    policy::redirects::spell(*relative_redirects, at);
     policy::auth_basic::write(auth_basic.as_deref(), at);
     policy::auth_external::write(auth_external.as_deref(), at);
     policy::limits::write(limits, at);
@@ -225,8 +225,9 @@ fn policies(at: &mut At<'_, '_>) {
     policy::timeouts::write(*timeouts, *protocol, at);
     policy::retries::write(retries, *protocol, at);
     policy::errors::write(errors.as_ref(), at);
-    // After every redirect, and before a rewrite ends what the rewrite module does.
+    // Snippets come before the redirect and the rewrite, which end what the rewrite module does.
     policy::raw::write(raw.as_deref(), at);
+    policy::redirects::write(redirect.as_ref(), at);
     policy::rewrite::write(rewrite.as_ref(), at);
     policy::request_headers::write(upstream_host.as_ref(), *connection_header, at);
     if default_backend.is_some() {

@@ -5,13 +5,18 @@ use super::super::location::At;
 use super::super::tree::put;
 use model::policy::Redirect;
 
-pub(in crate::conf) fn write(policy: Option<&Redirect>, relative: bool, at: &mut At<'_, '_>) {
+/// How redirects are written.
+pub(in crate::conf) fn spell(relative: bool, at: &mut At<'_, '_>) {
     if relative {
         put!(at.block, "absolute_redirect", false);
     }
     if at.location.policy.tls_redirect.with_port {
         put!(at.block, "port_in_redirect", true);
     }
+}
+
+/// The redirect itself.
+pub(in crate::conf) fn write(policy: Option<&Redirect>, at: &mut At<'_, '_>) {
     if let Some(Redirect { status, target }) = policy {
         put!(at.block, "return", *status, Word::template(target));
     }
