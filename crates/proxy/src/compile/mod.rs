@@ -383,12 +383,18 @@ impl Compiler {
     }
 }
 
+/// Where settings are, how the upstream is spoken to there, and whether annotations rewrite nothing of answers.
+type At = (*const Settings, Protocol, bool);
+
+/// What annotations rewrite, and what settings do beside it.
+type Done = (AnswerRewrites, Option<Arc<Effects>>);
+
 /// What places of one server share with others that have the same settings of snippets.
 #[derive(Debug, Default)]
 struct Known {
-    /// What they do, by where they are, how the upstream is spoken to, and whether annotations rewrite nothing of
-    /// answers. Of places where they do it is that of the last one: paths of an Ingress stand together.
-    effects: HashMap<(*const Settings, Protocol, bool), (AnswerRewrites, Option<Arc<Effects>>)>,
+    /// What they do. Of places where annotations rewrite answers it is that of the last one: paths of an Ingress stand
+    /// together.
+    effects: HashMap<At, Done>,
     /// What they ask of answers, by where they and their scope are.
     watches: HashMap<(*const Settings, Option<*const Scope>), Watch>,
 }
