@@ -14,6 +14,7 @@ mod front;
 #[cfg(test)]
 mod long_key_tests;
 mod long_keys;
+mod may_sign;
 mod ocsp;
 mod peer;
 mod revocations;

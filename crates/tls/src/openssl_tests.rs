@@ -32,6 +32,31 @@ basicConstraints = critical,CA:TRUE
 [signs_nothing]
 basicConstraints = critical,CA:TRUE
 keyUsage = digitalSignature
+[says_nothing]
+subjectKeyIdentifier = hash
+[is_none]
+basicConstraints = critical,CA:FALSE
+[signs_alone]
+keyUsage = keyCertSign
+[is_none_and_signs]
+basicConstraints = critical,CA:FALSE
+keyUsage = keyCertSign
+[of_netscape]
+nsCertType = sslCA
+[client_of_netscape]
+nsCertType = client
+[server_of_netscape]
+nsCertType = server
+[root_for_servers]
+basicConstraints = critical,CA:TRUE
+extendedKeyUsage = serverAuth
+[root_for_clients]
+basicConstraints = critical,CA:TRUE
+keyUsage = keyCertSign,digitalSignature
+extendedKeyUsage = serverAuth,clientAuth
+[root_for_anything]
+basicConstraints = critical,CA:TRUE
+extendedKeyUsage = anyExtendedKeyUsage
 [signs_no_lists]
 basicConstraints = critical,CA:TRUE
 keyUsage = keyCertSign
@@ -197,6 +222,42 @@ fn certificates_of_every_kind_are_judged_as_openssl_judges_them() {
     let expired = Verdict::Bad("certificate has expired");
     assert_eq!(bench.verdict("root", None, "root-old", 60), expired);
     assert_eq!(bench.verdict("root", None, "root-signs", 60), expired);
+}
+
+#[test]
+fn a_root_that_may_not_sign_is_none() {
+    let bench = Bench::new();
+    let with = |section: &str| format!(" -extfile openssl.cnf -extensions {section}");
+    for (root, signs, is_client) in [
+        ("says_nothing", false, true),
+        ("is_none", false, true),
+        ("signs", false, true),
+        ("signs_alone", true, false),
+        ("is_none_and_signs", false, false),
+        ("signs_nothing", false, true),
+        ("of_netscape", true, false),
+        ("client_of_netscape", false, true),
+        ("server_of_netscape", false, false),
+        ("root", true, true),
+        ("root_for_servers", false, false),
+        ("root_for_clients", true, true),
+        ("root_for_anything", false, false),
+    ] {
+        bench.root(root, &with(root));
+        for (client, how) in [("new", with("says_nothing")), ("old", String::new())] {
+            let client = format!("{client}_{root}");
+            bench.client(&client, root, &how);
+            let verdict = bench.verdict(root, None, &client, 0);
+            assert_eq!(verdict == Verdict::Good, signs, "{client}: {verdict:?}");
+            assert!(!matches!(verdict, Verdict::Unknown(_)), "it is known, and no authority");
+        }
+        // OpenSSL takes one that clients show themselves, whatever it may sign.
+        let verdict = bench.verdict(root, None, root, 0);
+        assert_eq!(verdict == Verdict::Good, is_client, "{root}: {verdict:?}");
+    }
+    bench.root("first_version", "");
+    bench.client("of_it", "first_version", &with("says_nothing"));
+    assert_eq!(bench.verdict("first_version", None, "of_it", 0), Verdict::Good);
 }
 
 #[test]

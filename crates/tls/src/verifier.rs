@@ -2,6 +2,7 @@
 //! (`$ssl_client_verify` of ngx_http_ssl_module).
 
 use super::between::Authorities;
+use super::may_sign;
 use super::revocations::{self, Budget, RevocationList};
 use super::roots::Roots;
 use super::signatures::is_issued;
@@ -167,19 +168,13 @@ impl Verifier {
         now: i64,
         budget: &Budget,
     ) -> Result<(), &'static str> {
-        let usage =
-            |one: &X509Certificate<'_>| one.key_usage().ok().flatten().map(|usage| *usage.value);
         let [client, authorities @ ..] = all else { return Err("certificate verify error") };
-        if usage(client).is_some_and(|usage| !usage.digital_signature() && !usage.key_agreement()) {
-            return Err("unsuitable certificate purpose");
-        }
+        may_sign::as_client(client)?;
         let mut below = client;
         in_time(client, now)?;
         for authority in authorities {
             in_time(authority, now)?;
-            if usage(authority).is_some_and(|usage| !usage.key_cert_sign()) {
-                return Err("invalid CA certificate");
-            }
+            may_sign::clients(authority)?;
             if !self.settings.revocations.is_empty() {
                 revocations::check(&self.trusted.revocations, below, authority, now, budget)?;
             }
@@ -217,13 +212,9 @@ impl Verifier {
         let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
             return Verdict::Bad("certificate verify error");
         };
-        let usage = certificate
-            .extended_key_usage()
-            .map(|usage| usage.is_none_or(|usage| usage.value.client_auth || usage.value.any));
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match in_time(&certificate, now) {
+        match in_time(&certificate, now).and_then(|()| may_sign::as_client(&certificate)) {
             Err(reason) => Verdict::Bad(reason),
-            Ok(()) if usage != Ok(true) => Verdict::Bad("unsuitable certificate purpose"),
             // A list of revocations that the certificate signs itself would prove nothing.
             Ok(()) if !self.settings.revocations.is_empty() => {
                 Verdict::Bad("unable to get certificate CRL")
