@@ -66,8 +66,12 @@ pub(crate) struct Authorities {
     pub(crate) certificates: Arc<[Arc<[u8]>]>,
     /// `ca.crl`: revocation lists in DER.
     pub(crate) lists: Arc<[Arc<[u8]>]>,
-    /// Whether one of the certificates may sign others.
+    /// Whether one of the certificates may sign those of clients.
     pub(crate) may_sign: bool,
+    /// Certificates that may not: how many they are, and the subject of the first.
+    pub(crate) idle: Option<(usize, String)>,
+    /// Why the first certificate of the text is not read, though others are.
+    pub(crate) unseen: Option<&'static str>,
 }
 
 /// What certificates of clients are verified against; the error completes the sentence "Secret x …".
@@ -83,14 +87,18 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
             authorities.len()
         ));
     }
+    let mut idle = None::<(usize, String)>;
     for der in &authorities {
-        read(der, "ca.crt")?;
+        let one = read(der, "ca.crt")?;
+        if !may_sign(&one) {
+            idle.get_or_insert_with(|| (0, one.subject().to_string())).0 += 1;
+        }
     }
     let lists = field(secret, "ca.crl").map_or(Ok(Vec::new()), revocations)?;
     let shared = |all: Vec<Vec<u8>>| all.into_iter().map(Arc::from).collect::<Arc<[Arc<[u8]>]>>();
     let certificates = shared(authorities);
     let may_sign = last_of(&certificates).is_some();
-    Ok(Authorities { certificates, lists: shared(lists), may_sign })
+    Ok(Authorities { certificates, lists: shared(lists), may_sign, idle, unseen: unseen(pem) })
 }
 
 /// The pair that a Secret holds, to be shown to upstreams; the error completes the sentence "Secret x …".
@@ -108,12 +116,27 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<Arc<[u8]>>, String> {
     Ok(found.into_iter().map(Arc::from).collect())
 }
 
-/// The second at which the last of these authorities ends; none if no one of them is an authority. A certificate of
-/// version 1 does not say what it is.
+/// The second at which the last of these authorities ends; none if no one of them is an authority.
 pub(crate) fn last_of(authorities: &[Arc<[u8]>]) -> Option<i64> {
     let read = authorities.iter().filter_map(|der| read(der, "ca.crt").ok());
-    let signing = read.filter(|one| one.is_ca() || one.version() == X509Version::V1);
-    signing.map(|one| one.validity().not_after.timestamp()).max()
+    read.filter(may_sign).map(|one| one.validity().not_after.timestamp()).max()
+}
+
+/// Whether a certificate may sign those of clients, as OpenSSL and the TLS crate have it. One of version 1 does not say
+/// what it is; of one of version 3 the key usage suffices where it has no basicConstraints.
+fn may_sign(one: &X509Certificate<'_>) -> bool {
+    let (Ok(usage), Ok(constraints), Ok(purposes)) =
+        (one.key_usage(), one.basic_constraints(), one.extended_key_usage())
+    else {
+        return false;
+    };
+    let says_so = match (&usage, &constraints) {
+        (Some(usage), _) if !usage.value.key_cert_sign() => false,
+        (_, Some(constraints)) => constraints.value.ca,
+        (Some(_), None) => true,
+        (None, None) => one.version() == X509Version::V1,
+    };
+    says_so && purposes.is_none_or(|purposes| purposes.value.client_auth)
 }
 
 /// What is said of a certificate with a key that is dear to sign with; completes the sentence "Secret x …".
@@ -175,16 +198,9 @@ fn field<'a>(secret: &'a Secret, name: &str) -> Option<&'a [u8]> {
 }
 
 fn pair(secret: &Secret) -> Result<Pair, String> {
-    let chain = field(secret, "tls.crt").ok_or("has no tls.crt: add the certificate")?;
+    let certificate = field(secret, "tls.crt").ok_or("has no tls.crt: add the certificate")?;
     let key = field(secret, "tls.key").ok_or("has no tls.key: add the private key")?;
-    for (name, pem) in [("tls.crt", chain), ("tls.key", key)] {
-        if is_hidden(pem) {
-            return Err(format!(
-                "has a byte order mark in {name} that hides its first line: save it as UTF-8 without one"
-            ));
-        }
-    }
-    let chain = certificates(chain, "tls.crt")?;
+    let chain = certificates(certificate, "tls.crt")?;
     let bytes: usize = chain.iter().map(Vec::len).sum();
     if bytes > LONGEST_CHAIN {
         return Err(format!(
@@ -192,13 +208,15 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
              the host there, and those between it and its authority"
         ));
     }
+    let text = key;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
-        if is_locked(key) {
+        if is_locked(text) {
             "has a private key in tls.key that a passphrase locks, and nobody is there to type it: put the open one there \
              (openssl pkey -in tls.key -out open.key)"
                 .to_owned()
         } else {
-            format!("has no private key in tls.key ({}): put one in PEM there", no_pem(&error))
+            let why = unseen(text).unwrap_or_else(|| no_pem(&error));
+            format!("has no private key in tls.key ({why}): put one in PEM there")
         }
     })?;
     let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
@@ -213,6 +231,11 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
         }
     })?;
     if signer.public_key().is_some_and(|key| *key != *leaf.public_key().raw) {
+        if let Some(why) = unseen(certificate) {
+            return Err(format!(
+                "has a tls.key that does not belong to the first certificate that is read of tls.crt, as {why}"
+            ));
+        }
         return Err("has a tls.key that does not belong to tls.crt: put both of one pair \
                     there, the certificate before those of its authorities"
             .to_owned());
@@ -233,9 +256,26 @@ pub fn no_pem(error: &pem::Error) -> &'static str {
     }
 }
 
-/// Whether an editor's mark hides the first line of a PEM text, from here as from ingress-nginx (Go's pem.Decode).
-fn is_hidden(pem: &[u8]) -> bool {
-    pem.starts_with(b"\xef\xbb\xbf-----BEGIN")
+/// Why the first block of a text is not read: OpenSSL, Go and we look for its BEGIN at the beginning of a line.
+fn unseen(pem: &[u8]) -> Option<&'static str> {
+    const BEGIN: &[u8] = b"-----BEGIN ";
+    if pem.starts_with(b"\xff\xfe") || pem.starts_with(b"\xfe\xff") {
+        return Some("it is UTF-16, as PowerShell writes it: save it as ASCII");
+    }
+    let at = pem.windows(BEGIN.len()).position(|some| some == BEGIN)?;
+    let line = pem[..at].rsplit(|byte| matches!(byte, b'\n' | b'\r')).next()?;
+    match line {
+        [] => None,
+        b"\xef\xbb\xbf" => Some(
+            "its first line begins with a byte order mark, which hides the BEGIN: save it as ASCII, or UTF-8 without BOM",
+        ),
+        space if space.iter().all(u8::is_ascii_whitespace) => {
+            Some("its first BEGIN is indented: let each line of PEM begin at its left edge")
+        }
+        _ => Some(
+            "something stands before its first BEGIN in the line: give BEGIN a line of its own",
+        ),
+    }
 }
 
 /// Whether a private key in PEM is encrypted, as PKCS #8 has it or OpenSSL had it before.
@@ -267,7 +307,10 @@ fn certificates(pem: &[u8], field: &str) -> Result<Vec<Vec<u8>>, String> {
             _ => {}
         }
     }
-    if found.is_empty() { Err(wrong("nothing in it is PEM")) } else { Ok(found) }
+    if found.is_empty() {
+        return Err(wrong(unseen(pem).unwrap_or("nothing in it is PEM")));
+    }
+    Ok(found)
 }
 
 /// The DNS names of a certificate and the second it expires; the common name counts where there is no DNS name.

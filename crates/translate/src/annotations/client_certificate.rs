@@ -83,12 +83,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
             return;
         }
     };
-    if demand != ClientDemand::Off && !trusted.may_sign {
-        let message = format!(
-            "Secret {reference} has no authority in ca.crt (CA:TRUE in its basicConstraints): put the certificate that signs \
-             those of clients there"
-        );
-        settings.note(SECRET.about.name, Severity::Warning, message);
+    if demand != ClientDemand::Off {
+        note_idle(settings, &reference, &trusted);
     }
     if let Some(why) = match error_page {
         ClientErrorPage::Forbidden => Some(
@@ -112,6 +108,29 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         error_page,
         pass_certificate,
     })));
+}
+
+/// Says which certificates of the Secret let nobody in.
+fn note_idle(settings: &mut Settings<'_>, reference: &str, trusted: &certificate::Authorities) {
+    const NEEDED: &str = "CA:TRUE in its basicConstraints, keyCertSign where it has a keyUsage, clientAuth where it has an \
+        extendedKeyUsage";
+    let mut note = |message: String| {
+        let message = format!("Secret {reference} has {message}");
+        settings.note(SECRET.about.name, Severity::Warning, message);
+    };
+    if let Some(why) = trusted.unseen {
+        note(format!("a certificate in ca.crt that does not count: {why}"));
+    }
+    match &trusted.idle {
+        _ if !trusted.may_sign => note(format!(
+            "no authority in ca.crt ({NEEDED}): put the certificate that signs those of clients there"
+        )),
+        Some((number, first)) => note(format!(
+            "certificates in ca.crt that may sign none of clients ({number}, the first is {first}): what they have signed \
+             gets 400; renew them ({NEEDED}), or leave those alone there that clients show themselves"
+        )),
+        None => {}
+    }
 }
 
 /// Says what guards nothing, since nobody is asked for a certificate.

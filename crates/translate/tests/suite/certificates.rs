@@ -78,6 +78,55 @@ fn the_first_ingress_of_a_host_with_tls_decides_even_if_its_secret_is_missing() 
 }
 
 #[test]
+fn what_hides_the_beginning_of_pem_is_told() {
+    let (certificate, key) = certificate(&["shop.test"]);
+    let (authority, _) = crate::builders::certificate(&["ca.test"]);
+    let with_mark = |text: &str| format!("\u{feff}{text}");
+    let indented = |text: &str| text.replace("-----BEGIN", "  -----BEGIN");
+    let chain = [certificate.as_str(), authority.as_str()].concat();
+    for (chain, key, expected) in [
+        (
+            with_mark(&certificate),
+            key.clone(),
+            "no certificate in tls.crt (its first line begins with a byte order mark",
+        ),
+        (
+            with_mark(&chain),
+            key.clone(),
+            "the first certificate that is read of tls.crt, as its first line begins with a",
+        ),
+        (
+            certificate.clone(),
+            with_mark(&key),
+            "no private key in tls.key (its first line begins with a byte order mark",
+        ),
+        (
+            indented(&certificate),
+            key.clone(),
+            "no certificate in tls.crt (its first BEGIN is indented",
+        ),
+        (
+            certificate.clone(),
+            format!("key: {key}"),
+            "tls.key (something stands before its first BEGIN",
+        ),
+    ] {
+        let found = with_secret(&[("tls.crt", &chain), ("tls.key", &key)]);
+        assert!(found.problems.to_string().contains(expected), "{expected}: {}", found.problems);
+    }
+    // A line of its own above the block hides nothing.
+    let found =
+        with_secret(&[("tls.crt", &with_mark(&format!("\n{certificate}"))), ("tls.key", &key)]);
+    assert!(!found.problems.to_string().contains("tls.crt"), "{}", found.problems);
+    let (_, problems) =
+        asked_of_clients(&with_mark(&[authority.as_str(), &certificate].concat()), "");
+    assert!(
+        problems.contains("in ca.crt that does not count: its first line begins"),
+        "{problems}"
+    );
+}
+
+#[test]
 fn no_part_of_a_private_key_is_told_however_it_is_broken() {
     let (certificate, key) = certificate(&["shop.test"]);
     let escaped = key.replace('\n', "\\n");
@@ -114,25 +163,6 @@ fn what_is_wrong_with_a_secret_is_said() {
         let found = with_secret(data);
         assert_eq!(of(&found.configuration, "shop.test").as_deref(), Some("default"));
         assert!(found.problems.to_string().contains(message), "{message}: {}", found.problems);
-    }
-}
-
-#[test]
-fn a_byte_order_mark_before_the_first_line_is_told_and_one_before_a_remark_is_none_of_it() {
-    let (certificate, key) = certificate(&["shop.test"]);
-    let marked = |text: &str| format!("\u{feff}{text}");
-    for (crt, key, wrong) in [
-        (marked(&certificate), key.clone(), Some("tls.crt")),
-        (marked(&format!("{certificate}{certificate}")), key.clone(), Some("tls.crt")),
-        (certificate.clone(), marked(&key), Some("tls.key")),
-        (marked(&format!("the shop's\n{certificate}")), key.clone(), None),
-    ] {
-        let translation = with_secret(&[("tls.crt", &crt), ("tls.key", &key)]);
-        let usual = if wrong.is_some() { "default" } else { "demo/cert" };
-        assert_eq!(of(&translation.configuration, "shop.test").as_deref(), Some(usual));
-        let told = translation.problems.to_string();
-        let is_told = |wrong| told.contains(&format!("a byte order mark in {wrong} that"));
-        assert!(wrong.is_none_or(is_told), "{told}");
     }
 }
 
@@ -250,6 +280,12 @@ fn lists_and_authorities_of_clients_count_once_and_too_many_close_the_host() {
         }
         other => panic!("{other:?}"),
     }
+    let (client, _) = certificate(&["client.test"]);
+    let (_, told) = asked_of_clients(&[authority.as_str(), &client].concat(), &lists[0]);
+    assert!(
+        told.contains("in ca.crt that may sign none of clients (1, the first is CN="),
+        "{told}"
+    );
     let closed = |authorities: &str, lists: &str, why: &str| {
         let (asked, problems) = asked_of_clients(authorities, lists);
         assert!(matches!(asked, Some(ClientCertificate::Closed(_))), "{asked:?}");

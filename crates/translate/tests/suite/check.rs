@@ -466,6 +466,10 @@ fn authorities_that_let_nobody_in_are_named() {
     let (_, of_user) = said_of_authority(&params, end - 1);
     assert!(of_user.contains("Secret demo/ca has no authority in ca.crt"), "{of_user}");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.key_usages = vec![rcgen::KeyUsagePurpose::DigitalSignature];
+    let (_, of_idle) = said_of_authority(&params, end - 1);
+    assert!(of_idle.contains("has no authority in ca.crt (CA:TRUE"), "{of_idle}");
+    params.key_usages.clear();
     let (objects, of_authority) = said_of_authority(&params, end - 1);
     assert_eq!(objects, "");
     assert!(!of_authority.contains("no authority"), "{of_authority}");
