@@ -208,15 +208,23 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
 
 /// Authorities of clients that have all ended: no certificate descends from them any more.
 fn ended_authorities(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remark> {
-    let asked =
-        configuration.servers.values().filter_map(|server| match &server.client_certificate {
-            Some(ClientCertificate::Verified(asked)) if asked.demand != ClientDemand::Off => {
-                Some((&asked.secret, certificate::last_of(&asked.authorities)?))
-            }
-            _ => None,
-        });
-    let ended: BTreeMap<_, _> = asked.filter(|(_, last)| *last < now).collect();
-    ended.into_iter().map(move |(secret, last)| Remark {
+    let servers = || configuration.servers.values();
+    let of_hosts = servers().filter_map(|server| server.client_certificate.as_ref());
+    // A path whose Ingress asks in another way than the host asks for both.
+    let of_paths = servers().flat_map(|server| &server.locations);
+    let of_paths = of_paths.filter_map(|location| location.policy.client_certificate.as_ref());
+    let asked = of_hosts.chain(of_paths).filter_map(|asked| match asked {
+        ClientCertificate::Verified(asked) if asked.demand != ClientDemand::Off => {
+            Some((&asked.secret, &asked.authorities))
+        }
+        _ => None,
+    });
+    let asked: BTreeMap<_, _> = asked.collect();
+    let ended = asked.into_iter().filter_map(move |(secret, authorities)| {
+        let last = certificate::last_of(authorities)?;
+        (last < now).then_some((secret, last))
+    });
+    ended.map(move |(secret, last)| Remark {
         key: Some(format!("Secret {secret}")),
         message: format!(
             "its authorities in ca.crt have all ended, the last one {} days ago: what they have signed is good no more; renew them",

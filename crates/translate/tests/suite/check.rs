@@ -458,6 +458,32 @@ fn said_of_authority(params: &rcgen::CertificateParams, now: i64) -> (String, St
 }
 
 #[test]
+fn authorities_that_only_a_path_asks_for_are_looked_at_too() {
+    let mut params = rcgen::CertificateParams::new(vec!["ca.test".to_owned()]).expect("a name");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let secret = |name: &str, year: i32| {
+        let mut params = params.clone();
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem().replace('\n', "\n    ");
+        format!(
+            "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: demo}}\nstringData:\n  ca.crt: |\n    {pem}\n"
+        )
+    };
+    let asks = |name: &str| format!("nginx.ingress.kubernetes.io/auth-tls-secret: demo/{name}");
+    let found = checked(&[
+        secret("good", 2030),
+        secret("ended", 2024),
+        ingress("z-first", &asks("good"), "a.test", "/"),
+        ingress("a-second", &asks("ended"), "a.test", "/b"),
+    ]);
+    let ended = found.objects.iter().filter(|remark| remark.message.contains("have all ended"));
+    let ended: Vec<_> = ended.filter_map(|remark| remark.key.as_deref()).collect();
+    assert_eq!(ended, ["Secret demo/ended"]);
+}
+
+#[test]
 fn authorities_that_let_nobody_in_are_named() {
     let mut params = rcgen::CertificateParams::new(vec!["ca.test".to_owned()]).expect("a name");
     params.not_before = rcgen::date_time_ymd(2026, 1, 1);
