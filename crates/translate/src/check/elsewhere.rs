@@ -1,20 +1,24 @@
 //! Names that mean something in another namespace than they say. It takes a look at all objects, which nobody takes
-//! while they change, and tells one namespace of another, which only whoever has all of them may know.
+//! while they change, and tells one namespace of another, which only whoever has all of them may know. Of namespaces
+//! that are not watched nothing is said: a controller would not see what is there.
 
 use super::left_out::of_route;
 use super::remark::Remark;
+use crate::Options;
+use crate::ingress::is_watched_namespace as is_watched;
 use crate::settings::nearest;
 use objects::gateway::{BackendRef, GROUP, ParentRef};
 use objects::{Kind, ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gateways that routes name in a namespace that has none of the name, where another one has.
-pub(super) fn parents(snapshot: &Snapshot) -> Vec<Remark> {
+pub(super) fn parents(snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
     let mut by_name = BTreeMap::new();
-    for ObjectKey { namespace, name } in snapshot.gateways.keys() {
+    let gateways = snapshot.gateways.keys().filter(|key| is_watched(&key.namespace, options));
+    for ObjectKey { namespace, name } in gateways {
         by_name.entry(&**name).or_insert(namespace);
     }
-    let remarks = routes(snapshot).flat_map(|(kind, key, parents, _)| {
+    let remarks = routes(snapshot, options).flat_map(|(kind, key, parents, _)| {
         let gateways = parents.iter().map(|parent| &parent.object);
         let gateways = gateways.filter(|object| object.group == GROUP && object.kind == "Gateway");
         let missing = gateways.filter(|object| {
@@ -34,9 +38,9 @@ pub(super) fn parents(snapshot: &Snapshot) -> Vec<Remark> {
 }
 
 /// ReferenceGrants that name a namespace which is nearly the one that asks for them.
-pub(super) fn grants(snapshot: &Snapshot) -> Vec<Remark> {
+pub(super) fn grants(snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
     let mut asking = BTreeMap::<(&str, &str), BTreeSet<&str>>::new();
-    for (kind, key, _, backends) in routes(snapshot) {
+    for (kind, key, _, backends) in routes(snapshot, options) {
         for object in backends.into_iter().map(|backend| &backend.object) {
             let Some(namespace) = object.namespace.as_deref() else { continue };
             if !snapshot.grants.permit(kind.name(), &key.namespace, object) {
@@ -44,7 +48,8 @@ pub(super) fn grants(snapshot: &Snapshot) -> Vec<Remark> {
             }
         }
     }
-    let remarks = snapshot.grants.iter().flat_map(|(key, grant)| {
+    let grants = snapshot.grants.iter().filter(|(key, _)| is_watched(&key.namespace, options));
+    let remarks = grants.flat_map(|(key, grant)| {
         let asking = &asking;
         grant.from.iter().filter_map(move |from| {
             let asking = asking.get(&(&*key.namespace, &*from.kind))?;
@@ -63,8 +68,8 @@ pub(super) fn grants(snapshot: &Snapshot) -> Vec<Remark> {
 
 type Route<'s> = (Kind, &'s ObjectKey, &'s [ParentRef], Vec<&'s BackendRef>);
 
-/// All routes, with what they name as parents and as backends of rules.
-fn routes(snapshot: &Snapshot) -> impl Iterator<Item = Route<'_>> {
+/// All routes of watched namespaces, with what they name as parents and as backends of rules.
+fn routes<'s>(snapshot: &'s Snapshot, options: &Options) -> impl Iterator<Item = Route<'s>> {
     let http = snapshot.http_routes.iter().map(|((kind, key), route)| -> Route<'_> {
         let backends = route.rules.iter().flat_map(|rule| &rule.backends).collect();
         (*kind, key, &route.parents, backends)
@@ -72,5 +77,5 @@ fn routes(snapshot: &Snapshot) -> impl Iterator<Item = Route<'_>> {
     let streams = snapshot.stream_routes.iter().map(|((kind, key), route)| -> Route<'_> {
         (*kind, key, &route.parents, route.backends.iter().collect())
     });
-    http.chain(streams)
+    http.chain(streams).filter(|(_, key, _, _)| is_watched(&key.namespace, options))
 }

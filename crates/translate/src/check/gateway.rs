@@ -3,7 +3,7 @@
 use super::elsewhere;
 use super::left_out::{of_route, parentless};
 use super::remark::Remark;
-use crate::Translation;
+use crate::{Options, Translation};
 use model::{Origin, Severity};
 use objects::{Kind, ObjectKey, Snapshot};
 use serde::Serialize;
@@ -21,7 +21,11 @@ pub struct GatewayApi {
     pub notes: Vec<Remark>,
 }
 
-pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayApi {
+pub(super) fn check(
+    snapshot: &Snapshot,
+    translation: &Translation,
+    options: &Options,
+) -> GatewayApi {
     let statuses = &translation.statuses;
     let mut found = GatewayApi {
         found: snapshot.gateways.len()
@@ -48,8 +52,8 @@ pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayAp
         Some(remark(of_route(*kind, key), parentless(parents, unread)?.to_owned()))
     }));
     found.notes.extend(of_policies(snapshot));
-    found.notes.extend(elsewhere::parents(snapshot));
-    found.notes.extend(elsewhere::grants(snapshot));
+    found.notes.extend(elsewhere::parents(snapshot, options));
+    found.notes.extend(elsewhere::grants(snapshot, options));
     for problem in translation.problems.iter() {
         // What was not read is told as such.
         if !is_of_it(problem.origin.kind.name()) || problem.key.is_none() {

@@ -125,7 +125,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     others.sort();
     let mut unread = unread(snapshot);
     unread.extend(secrets(snapshot, &ours, options));
-    let gateway = gateway::check(snapshot, &translation);
+    let gateway = gateway::check(snapshot, &translation, options);
     Check { ingresses, others, unread, objects, gateway }.printable()
 }
 

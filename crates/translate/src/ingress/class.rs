@@ -40,7 +40,11 @@ pub(crate) fn is_ours(ingress: &Ingress, classes: &Classes, options: &Options) -
 
 /// Whether an Ingress is in a namespace that is watched. A cluster sends no others; a folder holds what it holds.
 pub(crate) fn is_watched(ingress: &Ingress, options: &Options) -> bool {
-    let namespace = &*ingress.meta.key.namespace;
+    is_watched_namespace(&ingress.meta.key.namespace, options)
+}
+
+/// Whether a namespace is watched.
+pub(crate) fn is_watched_namespace(namespace: &str, options: &Options) -> bool {
     options.watch_namespace.as_deref().is_none_or(|watched| watched == namespace)
 }
 

@@ -7,7 +7,8 @@ mod references;
 mod target;
 
 pub(crate) use class::{
-    CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched, why_not_ours,
+    CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched,
+    is_watched_namespace, why_not_ours,
 };
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};

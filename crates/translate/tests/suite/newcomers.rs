@@ -409,9 +409,10 @@ spec: {{gatewayClassName: other, listeners: [{{name: http, protocol: HTTP, port:
 
 #[test]
 fn check_finds_what_a_name_means_in_another_namespace() {
-    let notes = |text: &str| {
+    let told = |text: &str, watched: Option<&str>| {
         let all = of_gateways(&format!("{GATEWAY}{text}"));
-        let found = check(&all, &Options::default(), 0).gateway.notes;
+        let options = Options { watch_namespace: watched.map(str::to_owned), ..Options::default() };
+        let found = check(&all, &options, 0).gateway.notes;
         found
             .into_iter()
             .map(|note| format!("{} {}", note.key.unwrap_or_default(), note.message))
@@ -433,4 +434,10 @@ fn check_finds_what_a_name_means_in_another_namespace() {
                  which asks for it; did you mean shop?";
     assert_eq!(asks("shp"), [whole]);
     assert!(asks("news").is_empty() && asks("shop").is_empty(), "{:?}", asks("news"));
+    // Of a namespace that is not watched a controller would see nothing.
+    let lost = route(["HTTPRoute", "news", "r", "1"], "{name: web}", "", BACKEND);
+    for watched in ["shop", "news", "far"] {
+        let told = told(&lost, Some(watched));
+        assert!(!told.iter().any(|note| note.contains("has the name")), "{watched}: {told:?}");
+    }
 }
