@@ -52,11 +52,13 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         }
         remarks.iter().for_each(|remark| line!(page, "- {}", text(remark)));
     }
-    if !check.objects.is_empty() {
-        line!(page, "\n## Other objects\n");
-        for remark in &check.objects {
-            line!(page, "- {}", text(remark));
+    for (title, remarks) in
+        [("Mistakes in the ConfigMap", &check.refused), ("Other objects", &check.objects)]
+    {
+        if !remarks.is_empty() {
+            line!(page, "\n## {title}\n");
         }
+        remarks.iter().for_each(|remark| line!(page, "- {}", text(remark)));
     }
     page
 }

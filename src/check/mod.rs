@@ -101,7 +101,7 @@ fn fails(check: &Check, fail_on: FailOn) -> bool {
         FailOn::NeedsNginx => Standing::NeedsNginx,
         FailOn::Differs => Standing::Differs,
     };
-    let is_refused = !check.gateway.refused.is_empty();
+    let is_refused = !check.gateway.refused.is_empty() || !check.refused.is_empty();
     is_refused || check.ingresses.iter().any(|finding| finding.standing >= least)
 }
 
@@ -154,7 +154,8 @@ enum Reason<'a> {
 
 /// The reasons of an Ingress in their order; those that it shares with all are one.
 fn reasons<'a>(check: &Check, finding: &'a Finding) -> Vec<Reason<'a>> {
-    let is_shared = |remark: &&Remark| check.objects.contains(remark);
+    let is_shared =
+        |remark: &&Remark| check.objects.contains(remark) || check.refused.contains(remark);
     let shared = finding.reasons.iter().filter(is_shared);
     let mut names: Vec<&str> = shared.filter_map(|remark| remark.key.as_deref()).collect();
     names.dedup();

@@ -30,9 +30,11 @@ pub(super) fn page(check: &Check, all: bool) -> String {
             line!(page, "{what:<24}{key}: {}", remark.message);
         }
     }
-    for remark in &check.objects {
-        let key = remark.key.as_deref().unwrap_or_default();
-        line!(page, "{:<24}{key}: {}", "note", remark.message);
+    for (what, remarks) in [("refused", &check.refused), ("note", &check.objects)] {
+        for remark in remarks {
+            let key = remark.key.as_deref().unwrap_or_default();
+            line!(page, "{what:<24}{key}: {}", remark.message);
+        }
     }
     for remark in &check.unread {
         let key = remark.key.as_deref().unwrap_or_default();
@@ -48,6 +50,9 @@ pub(super) fn page(check: &Check, all: bool) -> String {
     }
     if !check.others.is_empty() {
         line!(page, "{:>6}  not ours, not looked at", check.others.len());
+    }
+    if !check.refused.is_empty() {
+        line!(page, "{:>6}  mistakes in the ConfigMap, which count for all", check.refused.len());
     }
     if check.gateway.found > 0 {
         let (ours, all) = (check.gateway.ours, check.gateway.found);

@@ -3,6 +3,7 @@
 mod beside;
 mod challenges;
 mod closed;
+mod config_map;
 mod differences;
 mod elsewhere;
 mod finding;
@@ -16,20 +17,21 @@ mod unused;
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::problems::{OF_ONE, TOOK_IT};
 use crate::review::misfits;
-use crate::settings::{ANNOTATIONS, CONFIG_MAP, NOT_TAKEN, NameFate, Names, parse};
+use crate::settings::{ANNOTATIONS, NOT_TAKEN, parse};
 use crate::{Options, Translation, certificate, snippets, translate};
 pub use challenges::name_issuers;
 use closed::Closed;
+use config_map::{CIPHERS, needs_nginx};
 use differences::Shared;
 pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
 pub use left_out::left_out_of_host;
 use model::policy::{ClientCertificate, ClientDemand};
-use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
+use model::{Configuration, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 pub use refusals::RefusedBy;
 pub use remark::Remark;
-use remark::{CONFIG_MAP_KEY, WITH_NGINX};
+use remark::WITH_NGINX;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,7 +62,9 @@ pub struct Check {
     pub others: Vec<Other>,
     /// What could not be read, so that nothing was found out about it.
     pub unread: Vec<Remark>,
-    /// What concerns no Ingress: the ConfigMap, Secrets that nobody uses.
+    /// Keys of the ConfigMap with a mistake for which they are not heard, or close everything.
+    pub refused: Vec<Remark>,
+    /// What else concerns no Ingress: the ConfigMap, Secrets that nobody uses.
     pub objects: Vec<Remark>,
     /// Objects of the Gateway API: what is wrong with them.
     pub gateway: GatewayApi,
@@ -71,14 +75,15 @@ impl Check {
     /// come from files.
     fn printable(mut self) -> Self {
         let one_line = |text: &mut String| *text = Printable(text).to_string();
-        let Self { ingresses, others, unread, objects, gateway } = &mut self;
+        let Self { ingresses, others, unread, refused, objects, gateway } = &mut self;
         let names = ingresses.iter_mut().map(|finding| &mut finding.ingress);
         let others = others.iter_mut().flat_map(|other| [&mut other.reason, &mut other.ingress]);
         names.chain(others).for_each(one_line);
         let of_ingresses =
             ingresses.iter_mut().flat_map(|it| it.reasons.iter_mut().chain(&mut it.notes));
         let of_gateway = gateway.refused.iter_mut().chain(&mut gateway.notes);
-        for remark in of_ingresses.chain(unread).chain(objects).chain(of_gateway) {
+        let of_others = unread.iter_mut().chain(refused).chain(objects);
+        for remark in of_ingresses.chain(of_others).chain(of_gateway) {
             remark.key.iter_mut().for_each(one_line);
             one_line(&mut remark.message);
         }
@@ -93,9 +98,9 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let (ours, others): (Vec<_>, Vec<_>) =
         snapshot.ingresses.values().partition(|ingress| is_ours(ingress, &classes, options));
     let ours: Vec<&Ingress> = ours.into_iter().map(AsRef::as_ref).collect();
-    let objects = about_config_map(&translation, options);
-    let everywhere = needed_everywhere(&objects);
-    let mistakes = mistakes(&objects, &everywhere);
+    let objects = config_map::about(&translation, options);
+    let everywhere = config_map::needed_everywhere(&objects);
+    let mistakes = config_map::mistakes(&objects, &everywhere);
     let closed = Closed::among(&translation.configuration, mistakes, snapshot, options);
     let checker = Checker {
         snapshot,
@@ -107,12 +112,12 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         everywhere,
         closed,
         lost: differences::lost_certificates(&ours, &translation),
-        of_tls: lost_by_tls(&objects),
+        of_tls: config_map::lost_by_tls(&objects),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
     let ingresses = ingresses.into_iter().map(Finding::in_order).collect();
-    let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
+    let (refused, mut objects) = config_map::apart(objects, &checker.everywhere);
     objects.extend(differences::of_peers(&translation.configuration));
     objects.extend(beside::problems(snapshot, &translation, options));
     objects.extend(beside::unnamed_services(snapshot, options));
@@ -126,7 +131,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let mut unread = unread(snapshot);
     unread.extend(secrets(snapshot, &ours, options));
     let gateway = gateway::check(snapshot, &translation, options);
-    Check { ingresses, others, unread, objects, gateway }.printable()
+    Check { ingresses, others, unread, refused, objects, gateway }.printable()
 }
 
 /// Ingresses that name a host and are not ours.
@@ -429,7 +434,7 @@ impl Checker<'_> {
         }
         let options = Options { raw: true, ..self.options.clone() };
         let translation = translate(self.snapshot, &options);
-        let mistakes = mistakes(&about_config_map(&translation, &options), &[]);
+        let mistakes = config_map::mistakes(&config_map::about(&translation, &options), &[]);
         let closed =
             Closed::among(&translation.configuration, mistakes, self.snapshot, self.options);
         for (ingress, finding) in ingresses.iter().zip(findings) {
@@ -492,60 +497,4 @@ impl Checker<'_> {
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }
-}
-
-/// What is wrong with the ConfigMap, but for what takes another engine.
-fn mistakes(remarks: &[(Severity, Remark)], needed: &[Remark]) -> Vec<Remark> {
-    let errors = remarks.iter().filter(|(severity, _)| *severity == Severity::Error);
-    errors.map(|(_, remark)| remark).filter(|remark| !needed.contains(remark)).cloned().collect()
-}
-
-/// What there is to say about the ConfigMap, with how much of a matter it is.
-fn about_config_map(translation: &Translation, options: &Options) -> Vec<(Severity, Remark)> {
-    let Some(key) = &options.config_map else { return Vec::new() };
-    let origin =
-        Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
-    let remark = |problem: &Problem| Remark {
-        key: problem.key.as_ref().map(|name| format!("{CONFIG_MAP_KEY}{name}")),
-        message: problem.message.to_string(),
-    };
-    let problems = translation.problems.of(&origin).iter();
-    problems.map(|problem| (problem.severity, remark(problem))).collect()
-}
-
-/// Keys of the ConfigMap that do nothing for HTTP by themselves.
-const ELSEWHERE: [&str; 2] = ["stream-snippet", "modsecurity-snippet"];
-
-/// What the ConfigMap asks for every Ingress that only nginx has.
-fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
-    let is_needed = |(severity, remark): &&(Severity, Remark)| {
-        let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
-        *severity == Severity::Error
-            && name.is_some_and(|name| {
-                if snippets::is_key(name) {
-                    snippets::needs_nginx(&remark.message)
-                } else {
-                    needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name)
-                }
-            })
-    };
-    remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
-}
-
-/// Cipher suites of TLS 1.2, as annotation and in the ConfigMap.
-const CIPHERS: &str = "ssl-ciphers";
-
-/// Versions and cipher suites that the ConfigMap names and that are gone.
-fn lost_by_tls(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
-    const NAMES: [&str; 2] = ["ssl-protocols", CIPHERS];
-    let is_lost = |(_, remark): &&(Severity, Remark)| {
-        let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
-        name.is_some_and(|name| NAMES.contains(&name))
-    };
-    remarks.iter().filter(is_lost).map(|(_, remark)| remark.clone()).collect()
-}
-
-/// Whether a name is that of raw configuration, or tunes a module that only nginx has.
-fn needs_nginx(names: &Names, name: &str) -> bool {
-    names.get(name).is_some_and(|known| known.fate == NameFate::Nginx)
 }

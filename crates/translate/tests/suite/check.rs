@@ -484,6 +484,27 @@ fn authorities_that_only_a_path_asks_for_are_looked_at_too() {
 }
 
 #[test]
+fn a_mistake_in_a_snippet_of_the_config_map_is_refused_as_one_of_an_ingress_is() {
+    let refused = |data: &str| {
+        let found = checked_with(data, &[ingress("web", "", "a.test", "/")]);
+        let noted = found
+            .objects
+            .iter()
+            .filter(|it| it.key.as_deref().is_some_and(|key| key.contains("snippet")));
+        (found.refused.iter().filter_map(|it| it.key.clone()).collect::<Vec<_>>(), noted.count())
+    };
+    for name in ["http-snippet", "server-snippet", "location-snippet", "stream-snippet"] {
+        let wrong = refused(&format!("{name}: ad_header X y;"));
+        assert_eq!(wrong, (vec![format!("ConfigMap {name}")], 0), "{name}");
+    }
+    assert_eq!(refused("http-snippet: 'limit_req_zone $uri zone=a:1m rate=1r/s;'"), (vec![], 0));
+    // Whether it is a mistake is known to nginx alone.
+    assert_eq!(refused("modsecurity-snippet: x"), (vec![], 1));
+    let found = checked_with("whitelist-source-range: x", &[ingress("web", "", "a.test", "/")]);
+    assert!(of(&found, "web").reasons.contains(&found.refused[0]), "{found:?}");
+}
+
+#[test]
 fn authorities_that_let_nobody_in_are_named() {
     let mut params = rcgen::CertificateParams::new(vec!["ca.test".to_owned()]).expect("a name");
     params.not_before = rcgen::date_time_ymd(2026, 1, 1);

@@ -89,7 +89,7 @@ fn a_mistake_in_the_config_map_refuses_everybody_whom_it_closes() {
             assert_eq!(refused, (Standing::Refused, Some(by)), "{text}: {finding:?}");
             let reason = &finding.reasons[0];
             assert_eq!(reason.key, Some(format!("ConfigMap {name}")), "{finding:?}");
-            assert!(reason.message.contains("503") && found.objects.contains(reason), "{reason:?}");
+            assert!(reason.message.contains("503") && found.refused.contains(reason), "{reason:?}");
         }
     }
     for data in ["whitelist-source-range: 10.0.0.0/8", "global-auth-url: 'http://auth.demo.svc/'"] {

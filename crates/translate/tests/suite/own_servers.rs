@@ -43,8 +43,10 @@ fn what_is_wrong_with_an_own_server_is_told_by_line_and_column_and_by_check() {
         assert!(problem.starts_with(&start), "{problem}");
         let mut snapshot = cluster();
         put_config_map(&mut snapshot, config_map("x", "settings", &[("http-snippet", text)]));
-        let objects = check(&snapshot, &options(), 0).objects;
-        assert!(objects.iter().any(|remark| problem.contains(&remark.message)), "{objects:?}");
+        let found = check(&snapshot, &options(), 0);
+        // What only nginx has is no mistake.
+        let mut all = found.refused.iter().chain(&found.objects);
+        assert!(all.any(|remark| problem.contains(&remark.message)), "{found:?}");
     }
 }
 

@@ -1,0 +1,86 @@
+//! What there is to say of the controller's ConfigMap: what of it is refused, what takes another engine, what is only
+//! to be known.
+
+use super::remark::{CONFIG_MAP_KEY, Remark};
+use crate::settings::{CONFIG_MAP, NameFate, Names};
+use crate::{Options, Translation, snippets};
+use model::{Kind, Origin, Problem, Severity};
+
+/// What is wrong with the ConfigMap, but for what takes another engine.
+pub(super) fn mistakes(remarks: &[(Severity, Remark)], needed: &[Remark]) -> Vec<Remark> {
+    let errors = remarks.iter().filter(|(severity, _)| *severity == Severity::Error);
+    errors.map(|(_, remark)| remark).filter(|remark| !needed.contains(remark)).cloned().collect()
+}
+
+/// What there is to say about the ConfigMap, with how much of a matter it is.
+pub(super) fn about(translation: &Translation, options: &Options) -> Vec<(Severity, Remark)> {
+    let Some(key) = &options.config_map else { return Vec::new() };
+    let origin =
+        Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
+    let remark = |problem: &Problem| Remark {
+        key: problem.key.as_ref().map(|name| format!("{CONFIG_MAP_KEY}{name}")),
+        message: problem.message.to_string(),
+    };
+    let problems = translation.problems.of(&origin).iter();
+    problems.map(|problem| (problem.severity, remark(problem))).collect()
+}
+
+/// Keys of the ConfigMap that do nothing for HTTP by themselves.
+const ELSEWHERE: [&str; 2] = ["stream-snippet", "modsecurity-snippet"];
+
+/// What the ConfigMap asks for every Ingress that only nginx has.
+pub(super) fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
+    let is_needed = |(severity, remark): &&(Severity, Remark)| {
+        *severity == Severity::Error
+            && name_of(remark).is_some_and(|name| {
+                if snippets::is_key(name) {
+                    snippets::needs_nginx(&remark.message)
+                } else {
+                    needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name)
+                }
+            })
+    };
+    remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
+}
+
+/// Cipher suites of TLS 1.2, as annotation and in the ConfigMap.
+pub(super) const CIPHERS: &str = "ssl-ciphers";
+
+/// Versions and cipher suites that the ConfigMap names and that are gone.
+pub(super) fn lost_by_tls(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
+    const NAMES: [&str; 2] = ["ssl-protocols", CIPHERS];
+    let is_lost = |(_, remark): &&(Severity, Remark)| {
+        name_of(remark).is_some_and(|name| NAMES.contains(&name))
+    };
+    remarks.iter().filter(is_lost).map(|(_, remark)| remark.clone()).collect()
+}
+
+/// Whether a name is that of raw configuration, or tunes a module that only nginx has.
+pub(super) fn needs_nginx(names: &Names, name: &str) -> bool {
+    names.get(name).is_some_and(|known| known.fate == NameFate::Nginx)
+}
+
+/// What is refused, and what is to be known: a mistake is as loud here as it is in an annotation, unless only nginx
+/// could tell whether it is one.
+pub(super) fn apart(
+    remarks: Vec<(Severity, Remark)>,
+    needed: &[Remark],
+) -> (Vec<Remark>, Vec<Remark>) {
+    let is_of_nginx = |remark: &Remark| match name_of(remark) {
+        Some(snippets::STREAM) => snippets::needs_nginx(&remark.message),
+        Some(name) => needs_nginx(&CONFIG_MAP, name),
+        None => false,
+    };
+    let is_refused = |(severity, remark): &(Severity, Remark)| {
+        *severity == Severity::Error && !needed.contains(remark) && !is_of_nginx(remark)
+    };
+    let (refused, others): (Vec<_>, Vec<_>) = remarks.into_iter().partition(is_refused);
+    let remarks =
+        |all: Vec<(Severity, Remark)>| all.into_iter().map(|(_, remark)| remark).collect();
+    (remarks(refused), remarks(others))
+}
+
+/// The key that a remark is about.
+fn name_of(remark: &Remark) -> Option<&str> {
+    remark.key.as_deref()?.strip_prefix(CONFIG_MAP_KEY)
+}
