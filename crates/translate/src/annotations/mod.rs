@@ -37,6 +37,7 @@ mod rewrite;
 mod route_filters;
 mod server_alias;
 mod timeouts;
+mod twice;
 mod upstream_tls;
 mod upstream_vhost;
 
@@ -84,6 +85,7 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     foreign::check(settings, &mut suggestions);
     guards::check(settings);
     companions::check(settings);
+    twice::check(settings);
     let mut policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
     let counts =
         |settings: &Settings<'_>, name: &str| known::snippet_counts(settings, name, limits);

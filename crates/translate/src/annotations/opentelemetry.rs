@@ -80,7 +80,9 @@ pub(super) fn show(traced: Option<&OpenTelemetry>, lines: &mut Lines) {
 fn note_old_names(settings: &mut Settings<'_>) {
     for about in [&ENABLE.about, &TRUST.about] {
         for old in about.aliases {
-            if settings.raw(old).is_none() {
+            let is_there = |name| settings.raw(name).is_some_and(|text| !text.is_empty());
+            // Where the new name is there, too, it counts, and who says otherwise is told so.
+            if settings.raw(old).is_none() || is_there(about.name) {
                 continue;
             }
             let message = format!(
