@@ -132,7 +132,10 @@ fn note_nobody(settings: &mut Settings<'_>) {
 
 fn note(settings: &mut Settings<'_>, odd: &[String]) {
     for item in odd {
-        let message = format!("has {item:?}, which is no status from 300 to 599; it is ignored");
+        let message = format!(
+            "has {item:?}, which is no status from 300 to 599; it is ignored: write numbers, comma separated, such as \
+             404,503"
+        );
         settings.note(STATUSES.about.name, Severity::Warning, message);
     }
 }
@@ -146,7 +149,9 @@ fn has_own_pages(settings: &Settings<'_>) -> bool {
 fn statuses(text: &str) -> Result<Statuses, String> {
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if !plain.chars().all(|c| c.is_ascii_digit() || c == ',') {
-        return Err("is no list of statuses: write one such as 404,503".to_owned());
+        return Err(
+            "is no list of statuses: write numbers, comma separated, such as 404,503".to_owned()
+        );
     }
     any_statuses(&plain)
 }

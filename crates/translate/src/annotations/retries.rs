@@ -93,7 +93,7 @@ fn conditions(text: &str) -> Result<BTreeSet<Condition>, String> {
                 off = true;
                 continue;
             }
-            _ => return Err(format!("has the word \"{word}\", which is no condition: write error, timeout, http_503, …")),
+            _ => return Err(format!("has the word \"{word}\", which is no condition: write words such as error timeout http_503, separated by spaces")),
         });
     }
     // nginx: `off` turns everything off, whatever stands beside it.

@@ -206,7 +206,9 @@ fn protocols(text: &str) -> Result<BTreeSet<TlsVersion>, String> {
     let version = |word: &str| match word {
         "TLSv1.2" => Ok(TlsVersion::Tls12),
         "TLSv1.3" => Ok(TlsVersion::Tls13),
-        _ => Err(format!("has the word \"{word}\": write TLSv1.2, TLSv1.3 or both")),
+        _ => Err(format!(
+            "has the word \"{word}\": write TLSv1.2, TLSv1.3 or both, separated by a space"
+        )),
     };
     text.split_ascii_whitespace().map(version).collect()
 }

@@ -190,7 +190,9 @@ pub(super) fn of(
     let errors = value("custom-http-errors").unwrap_or_default();
     let is_status =
         |text: &str| text.trim().parse().is_ok_and(|code: u16| (300..600).contains(&code));
-    if !errors.is_empty() && !errors.split(',').all(is_status) {
+    // Anything but numbers is no list: ingress-nginx does not take it, either.
+    let is_list = errors.chars().all(|c| c.is_ascii_digit() || c == ',' || c.is_whitespace());
+    if !errors.is_empty() && is_list && !errors.split(',').all(is_status) {
         say(
             "custom-http-errors",
             "only 300 to 599 count; ingress-nginx took any number".to_owned(),

@@ -37,8 +37,9 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
         match bare.parse::<IpAddr>() {
             Ok(address) => global.listeners.addresses.push(address),
             Err(_) => {
-                let message =
-                    format!("{item:?} is no address and left out: write such as 192.0.2.1");
+                let message = format!(
+                    "{item:?} is no address and left out: write such as 192.0.2.1, comma separated"
+                );
                 settings.note(ADDRESSES.about.name, Severity::Warning, message);
             }
         }

@@ -107,7 +107,12 @@ fn versions(settings: &mut Settings<'_>, tls: &mut TlsSettings) {
         match word.as_str() {
             "TLSv1.2" => drop(versions.insert(TlsVersion::Tls12)),
             "TLSv1.3" => drop(versions.insert(TlsVersion::Tls13)),
-            _ => left_out(settings, PROTOCOLS.about.name, &word, "write TLSv1.2 and TLSv1.3 only"),
+            _ => left_out(
+                settings,
+                PROTOCOLS.about.name,
+                &word,
+                "write TLSv1.2 and TLSv1.3 only, separated by a space",
+            ),
         }
     }
     if versions.is_empty() {

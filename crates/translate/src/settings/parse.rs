@@ -136,11 +136,16 @@ pub(crate) fn header_name(text: &str) -> Result<String, String> {
         .to_owned())
 }
 
+/// What is wrong with an item of a list of headers.
+pub(crate) fn not_a_header(item: &str) -> String {
+    format!(
+        "has the item {item:?}, which is no name of a header: write letters, digits, - and _, comma separated, such as \
+         X-One,X-Two"
+    )
+}
+
 pub(crate) fn headers(text: &str) -> Result<Vec<String>, String> {
-    list(text)?
-        .iter()
-        .map(|name| header_name(name).map_err(|wrong| format!("has an item that {wrong}")))
-        .collect()
+    list(text)?.iter().map(|name| header_name(name).map_err(|_| not_a_header(name))).collect()
 }
 
 pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {

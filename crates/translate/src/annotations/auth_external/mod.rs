@@ -174,7 +174,10 @@ pub(crate) fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>
     let (response_headers, wrong): (Vec<_>, Vec<_>) =
         names.into_iter().partition(|name| parse::header_name(name).is_ok());
     if settings.is_of_config_map() && !wrong.is_empty() {
-        let message = format!("{} are no names of headers and left out", wrong.join(", "));
+        let message = format!(
+            "{wrong:?} are no names of headers and left out: write letters, digits, - and _, comma separated, such as \
+             X-One,X-Two"
+        );
         settings.note("global-auth-response-headers", Severity::Warning, message);
     }
     Ok(Some(AuthExternal {

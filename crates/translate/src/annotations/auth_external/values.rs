@@ -47,8 +47,8 @@ pub(super) fn parameter(text: &str) -> Result<String, String> {
 /// Names of headers as they are written: the case is that of what is sent.
 pub(super) fn headers(text: &str) -> Result<Vec<String>, String> {
     let names = few(parse::list(text)?)?;
-    match names.iter().find_map(|name| parse::header_name(name).err()) {
-        Some(wrong) => Err(format!("has an item that {wrong}")),
+    match names.iter().find(|name| parse::header_name(name).is_err()) {
+        Some(wrong) => Err(parse::not_a_header(wrong)),
         None => Ok(names),
     }
 }
