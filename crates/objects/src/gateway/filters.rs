@@ -123,7 +123,7 @@ const TYPES: [(&str, &str); 7] = [
     ("ExternalAuth", "externalAuth"),
 ];
 
-/// How many letters of a type may be others than those of the one that was meant.
+/// How many letters of a type may be others than those of the one that was meant, and of short ones one in three.
 const TYPOS: usize = 3;
 
 impl RawFilter {
@@ -158,7 +158,9 @@ fn unknown(kind: &str, present: Option<&str>) -> String {
         None => {
             let far = |name: &str| strsim::osa_distance(&name.to_lowercase(), &kind.to_lowercase());
             let near = TYPES.iter().map(|(name, _)| (far(name), *name)).min();
-            let near = near.filter(|(far, _)| *far <= TYPOS).map(|(_, name)| name).or(present);
+            let most = |name: &str| TYPOS.min(name.len() / 3);
+            let near = near.filter(|(far, name)| *far <= most(name)).map(|(_, name)| name);
+            let near = near.or(present);
             let remedy =
                 near.map_or("take it out".to_owned(), |near| format!("did you mean {near}?"));
             format!(" of type {kind} is not supported: {remedy}")

@@ -260,6 +260,13 @@ fn yaml_error(error: &serde_saphyr::Error, read: &str) -> (Option<Place>, String
     if let Some(end) = message.find(", set DuplicateKeyPolicy") {
         message.replace_range(end.., ": remove one of the two");
     }
+    if message.contains("unknown anchor") {
+        // A wildcard host, most of the time.
+        message.push_str("; text that begins with * needs quotes, as in \"*.shop.example\"");
+    }
+    if message.starts_with("tabs disallowed") {
+        message.push_str("; write spaces instead of the tab");
+    }
     let line = place.and_then(|place| read.lines().nth(place.line - 1));
     if line.is_some_and(|line| line.contains("{{")) {
         message.push_str("; is this a template? Render it first (helm template)");

@@ -2,7 +2,9 @@
 
 use super::{Limits, families, guards, idle, raw};
 use crate::config_map;
-use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
+use crate::settings::{
+    ANNOTATIONS, NameFate, Risk, Rule, Settings, meant_annotation, nearest, parse,
+};
 use crate::snippets;
 use model::Severity;
 
@@ -105,7 +107,8 @@ pub(crate) fn is_known(name: &str) -> bool {
 /// The annotation that a misspelt name most probably means, as long as there are `suggestions` left.
 pub(super) fn meant(name: &str, suggestions: &mut usize) -> Option<&'static str> {
     *suggestions = suggestions.checked_sub(1)?;
-    nearest(name, families::names().chain(ANNOTATIONS.iter().map(|row| row.name)))
+    let known = || families::names().chain(ANNOTATIONS.iter().map(|row| row.name));
+    meant_annotation(name).or_else(|| nearest(name, known()))
 }
 
 fn misspelt(settings: &mut Settings<'_>, name: &str, suggestions: &mut usize) {

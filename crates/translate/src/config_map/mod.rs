@@ -25,7 +25,7 @@ pub(crate) use permissions::Permissions;
 pub(crate) use tuning::read as tuning;
 
 use crate::annotations::{FAMILIES, is_annotation, is_guard, is_raw_key, raw_global};
-use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
+use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, meant_key, nearest};
 use crate::snippets::{STREAM, is_key as is_snippet};
 use area::Area;
 use model::{Global, Severity};
@@ -120,7 +120,8 @@ fn misspelt(name: &str) -> String {
         return "is an annotation and has no effect here: write it at Ingresses".to_owned();
     }
     let read = keys().filter_map(|(_, key)| key.about().in_config_map());
-    match nearest(name, read.chain(CONFIG_MAP.iter().map(|row| row.name))) {
+    let known = read.chain(CONFIG_MAP.iter().map(|row| row.name));
+    match meant_key(name).or_else(|| nearest(name, known)) {
         Some(meant) => format!("unknown key, it has no effect; did you mean {meant}?"),
         None => "unknown key, it has no effect; docs/configmap.md lists the known ones".to_owned(),
     }

@@ -1,6 +1,7 @@
 //! What one Ingress asks for, before it meets the others: hosts, paths, backends, policy.
 
 mod class;
+mod host_name;
 mod identity;
 mod inspect;
 mod references;
@@ -10,6 +11,7 @@ pub(crate) use class::{
     CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched,
     is_watched_namespace, why_not_ours,
 };
+pub(crate) use host_name::is_host;
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
@@ -367,10 +369,7 @@ impl Reader<'_> {
             None => ServerName::catch_all(),
             Some(host) if is_host(host) => ServerName::new(host.to_ascii_lowercase()),
             Some(host) => {
-                let message = format!(
-                    "{host:?} is no host name, the rule is left out; write one such as shop.example"
-                );
-                return wrong(format!("spec.rules[{index}].host"), message);
+                return wrong(format!("spec.rules[{index}].host"), host_name::fault(host));
             }
         };
         let Some(paths) = &rule.paths else {
@@ -548,16 +547,4 @@ fn compiled(
         budget.take(&rewrite.pattern)?;
     }
     if rewriting.regex { budget.path(path) } else { Ok(None) }
-}
-
-/// Whether a text can be the host of a rule: labels of letters, digits and `-`, the first one perhaps `*`.
-pub(crate) fn is_host(text: &str) -> bool {
-    let rest = text.strip_prefix("*.").unwrap_or(text);
-    let label = |label: &str| {
-        let edges = label.starts_with('-') || label.ends_with('-');
-        !label.is_empty()
-            && !edges
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    text.len() <= 253 && rest.split('.').all(label)
 }

@@ -4,6 +4,7 @@ mod documentation;
 mod lines;
 mod lookup;
 mod names;
+mod nginx_words;
 pub(crate) mod parse;
 mod references;
 
@@ -13,6 +14,7 @@ pub use documentation::{
 pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
 pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, Written, normalise, quote};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
+pub(crate) use nginx_words::{annotation as meant_annotation, config_map_key as meant_key};
 pub(crate) use references::{ABSENT, ENTRIES, no_secret};
 
 /// Where a key may be written.

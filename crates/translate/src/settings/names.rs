@@ -92,9 +92,18 @@ pub(crate) fn nearest<'a>(
         let longest = name.len().max(candidate.len());
         name.len().abs_diff(candidate.len()) <= longest / 3
     };
-    let distance = |candidate: &'a str| (strsim::osa_distance(name, candidate), candidate);
+    let distance = |candidate: &'a str| {
+        // Whoever writes another case means this one, however many letters there are.
+        let far = if name.eq_ignore_ascii_case(candidate) {
+            usize::from(name != candidate)
+        } else {
+            strsim::osa_distance(name, candidate)
+        };
+        (far, candidate)
+    };
     let (far, candidate) = candidates.filter(may_be).map(distance).min()?;
-    (far <= name.len().max(candidate.len()) / 3).then_some(candidate)
+    let is_near = far <= name.len().max(candidate.len()) / 3;
+    (is_near || name.eq_ignore_ascii_case(candidate)).then_some(candidate)
 }
 
 #[cfg(test)]
@@ -129,5 +138,8 @@ mod tests {
         let names = |names: &'static Names| names.iter().map(|row| row.name);
         assert_eq!(nearest("enable-influxbd", names(&ANNOTATIONS)), Some("enable-influxdb"));
         assert_eq!(nearest("something-else-entirely", names(&CONFIG_MAP)), None);
+        assert_eq!(nearest("ENABLE-INFLUXDB", names(&ANNOTATIONS)), Some("enable-influxdb"));
+        assert_eq!(nearest("GW", ["gw", "fw"].into_iter()), Some("gw"));
+        assert_eq!(nearest("gw", ["GW", "gw"].into_iter()), Some("gw"));
     }
 }

@@ -177,6 +177,18 @@ fn misspelt_kinds_groups_and_types_are_told_with_what_was_meant() {
             "filters[0] of type ExtensionRef is not supported: take it out",
         ),
         (
+            &format!("filters: [{{type: Cors}}], backendRefs: [{BACKEND}]"),
+            "filters[0] of type Cors is not supported: did you mean CORS?",
+        ),
+        (
+            &format!("filters: [{{type: CROS}}], backendRefs: [{BACKEND}]"),
+            "filters[0] of type CROS is not supported: did you mean CORS?",
+        ),
+        (
+            &format!("filters: [{{type: Foo}}], backendRefs: [{BACKEND}]"),
+            "filters[0] of type Foo is not supported: take it out",
+        ),
+        (
             &format!("matches: [{{path: {{type: Prefix, value: /}}}}], backendRefs: [{BACKEND}]"),
             "path.type Prefix is not supported: write PathPrefix, Exact or RegularExpression",
         ),
@@ -418,6 +430,7 @@ fn check_finds_what_a_name_means_in_another_namespace() {
             .map(|note| format!("{} {}", note.key.unwrap_or_default(), note.message))
             .collect::<Vec<_>>()
     };
+    let notes = |text: &str| told(text, None);
     let lost = notes(&route(["HTTPRoute", "news", "r", "1"], "{name: web}", "", BACKEND));
     let whole = "HTTPRoute news/r spec.parentRefs Gateway shop/web has the name: write namespace: shop if it is meant";
     assert!(lost.iter().any(|note| note == whole), "{lost:?}");

@@ -44,6 +44,22 @@ fn a_document_that_is_no_yaml_costs_only_itself() {
 }
 
 #[test]
+fn a_wildcard_without_quotes_and_a_tab_are_told_with_what_to_write() {
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n";
+    for (line, remedy) in [
+        (
+            "  host: *.shop.example\n",
+            "; text that begins with * needs quotes, as in \"*.shop.example\"",
+        ),
+        ("\thost: x\n", "; write spaces instead of the tab"),
+    ] {
+        let parsed = yaml(&format!("{head}{line}"));
+        let [(5, _, message)] = faults(&parsed)[..] else { panic!("{:?}", parsed.faults) };
+        assert!(message.ends_with(remedy), "{message}");
+    }
+}
+
+#[test]
 fn a_field_of_the_wrong_type_is_reported_where_it_is_with_its_object() {
     let parsed = yaml(
         "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n\
