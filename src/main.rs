@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Run(flags) => run::run(*flags).map(|()| ExitCode::SUCCESS),
-        Command::Translate(flags) => run::translate(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Translate(flags) => run::translate(&flags),
         Command::Check(flags) => check::run(*flags),
         Command::Convert(flags) => convert::run(*flags),
         Command::Compare(flags) => compare::run(*flags),

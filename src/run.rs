@@ -18,9 +18,11 @@ use controller::{Controller, Known};
 use engine::Engine;
 use exposition::{Identity, Metrics};
 use kubernetes::{ClientOptions, Following};
+use model::{Problem, Severity};
 use objects::Reference;
 use runtime::{Block, Ready, Shutdown, log, signal};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
@@ -70,17 +72,24 @@ fn of_listeners(listeners: &Listeners, options: Options) -> Options {
     Options { raw: listeners.engine == EngineName::Nginx, http_ports, ..options }
 }
 
-/// Prints what a folder means.
-pub(crate) fn translate(flags: &Translate) -> Result<()> {
+/// Prints what a folder means, and says by the exit code whether all of it is served as it is written.
+pub(crate) fn translate(flags: &Translate) -> Result<ExitCode> {
     let manifests = [&flags.manifests[..], &flags.paths[..]].concat();
     let source = Source { manifests, ..Source::default() };
     let options = options(&flags.classes);
-    let translation = translate::translate(&first_snapshot(source, &options)?, &options);
+    let snapshot = first_snapshot(source, &options)?;
+    let translation = translate::translate(&snapshot, &options);
     for problem in translation.problems.iter() {
         note!("{problem}");
     }
     say::json(&serde_json::to_string_pretty(&translation.configuration)?)?;
-    Ok(())
+    let is_error = |problem: &Problem| problem.severity == Severity::Error;
+    Ok(match snapshot.malformed.is_empty() {
+        // As `check` has it.
+        false => ExitCode::FAILURE,
+        true if translation.problems.iter().any(is_error) => ExitCode::from(2),
+        true => ExitCode::SUCCESS,
+    })
 }
 
 async fn serve(flags: Run, control: log::Control) -> Result<()> {

@@ -91,6 +91,31 @@ fn a_reader_who_has_had_enough_is_no_mistake() {
 }
 
 #[test]
+fn translate_says_by_its_exit_code_whether_all_is_served() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
+    let site = format!("{}---\n{service}", ingress("nginx"));
+    let wrong = site.replace(
+        "name: site,",
+        "name: site, annotations: {nginx.ingress.kubernetes.io/auth-type: basic},",
+    );
+    for (content, code) in [(&*site, 0), (&*wrong, 2), ("a: b: c", 1)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("objects.yaml"), content).expect("a file");
+        let output = fairway(&["translate", folder.path().to_str().expect("a path")]);
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).starts_with('{'), "it is printed nevertheless");
+    }
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: ingress-nginx-controller, namespace: \
+               ingress-nginx}, data: {http-snippet: foo bar}}";
+    let (code, page, _) = checked(&[&site, map], &[]);
+    assert!(
+        code == Some(2) && page.contains("\nrefused                 ConfigMap http-snippet: "),
+        "{page}"
+    );
+    assert!(page.contains("     1  mistakes in the ConfigMap"), "{page}");
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_one_line_with_its_name() {
     let output = fairway(&["check", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(1));

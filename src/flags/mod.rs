@@ -165,6 +165,10 @@ pub(crate) struct WaitShutdown {
 
 /// Flags of `translate`.
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 nothing worse than warnings; 1 something could not be read; 2 an object has an error, for which it, \
+or a part of it, is not served."
+)]
 pub(crate) struct Translate {
     /// Folders (or files) of YAML or JSON.
     #[arg(required_unless_present = "manifests", value_name = "PATH")]
