@@ -43,7 +43,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let options = Options {
         old,
         new,
-        rate,
+        rate: u32::try_from(rate).unwrap_or(u32::MAX),
         concurrency: usize::try_from(concurrency).unwrap_or(1),
         stop_after,
         strict_body,

@@ -44,8 +44,8 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) with_credentials: bool,
     /// Requests a second, to each side.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) rate: u32,
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) rate: u64,
     /// Requests at the same time.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=256))]
     pub(crate) concurrency: u64,

@@ -1,9 +1,11 @@
 //! What `/metrics` says.
 
+use super::pflag::integer;
 use anyhow::{Result, ensure};
 use clap::{ArgAction, Args};
 use request_metrics::{Measure, Settings};
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 
 /// What ingress-nginx's names may begin with.
 const PREFIX: &str = "nginx_ingress_controller_";
@@ -57,9 +59,9 @@ pub(crate) struct Metrics {
     )]
     pub(crate) size_buckets: Vec<f64>,
     /// Combinations of labels at most under which requests are counted; further ones are counted as overflow.
-    /// One namespace has a quarter of them, and up to half while others leave it.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(crate) metrics_series_limit: usize,
+    /// One namespace has a quarter of them, and up to half while others leave it. 1 at least.
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = series)]
+    pub(crate) metrics_series_limit: NonZeroUsize,
     /// Requests of one worker and second that --engine=nginx measures; 10000 at least. The rest is not counted, and the
     /// log says how many those were.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -81,7 +83,7 @@ impl Metrics {
             lengths: bounds("length-buckets", &self.length_buckets)?,
             sizes: bounds("size-buckets", &self.size_buckets)?,
             excluded: self.excluded(),
-            most: self.metrics_series_limit,
+            most: self.metrics_series_limit.get(),
         };
         Ok(self.enable_metrics.then_some(settings))
     }
@@ -102,6 +104,14 @@ impl Metrics {
     }
 }
 
+/// A number of series: of none, nothing would be counted but overflow.
+fn series(text: &str) -> Result<NonZeroUsize, String> {
+    let number = integer::<usize>(text).ok().and_then(NonZeroUsize::new);
+    number.ok_or_else(|| {
+        "expected a number from 1 on; --enable-metrics=false counts no requests".to_owned()
+    })
+}
+
 /// Bounds in ascending order; infinity is the last one anyway.
 fn bounds(flag: &str, given: &[f64]) -> Result<Vec<f64>> {
     let given = given.strip_suffix(&[f64::INFINITY]).unwrap_or(given);
@@ -117,6 +127,7 @@ fn bounds(flag: &str, given: &[f64]) -> Result<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::Metrics;
+    use crate::flags::{read, with_command};
     use clap::{Args, Command, FromArgMatches};
     use request_metrics::Measure;
 
@@ -151,6 +162,17 @@ mod tests {
             let line = refusal(&[&format!("--size-buckets={bounds}")]);
             assert!(line.starts_with("--size-buckets: ["), "{line}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_no_series_is_refused() {
+        for limit in ["0", "-1", "many"] {
+            let arguments = ["fairway".to_owned(), format!("--metrics-series-limit={limit}")];
+            let arguments = arguments.into_iter().map(std::ffi::OsString::from);
+            let error = read(with_command(arguments)).expect_err("a mistake").to_string();
+            assert!(error.contains("expected a number from 1 on"), "{error}");
+        }
+        assert_eq!(given(&["--metrics-series-limit=1"]).metrics_series_limit.get(), 1);
     }
 
     #[test]

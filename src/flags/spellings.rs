@@ -195,6 +195,8 @@ fn mistakes_are_one_line_with_what_to_write_instead() {
         ),
         (&["run", "--watch-namespace=a,b"], "expected one namespace"),
         (&["run", "--worker-threads=0"], "expected a number from 1 to 1024"),
+        (&["run", "--metrics-series-limit=0"], "expected a number from 1 on"),
+        (&["compare", "--old=http://a", "--new=http://b", "--rate=0"], "0 is not in 1..=10000"),
         (&["run", "--worker-threads=100000"], "expected a number from 1 to 1024"),
         (&["run", "--time-buckets=x"], "expected a number, such as 0.5"),
         (&["run", "--gateway-controller-name=bad name"], "expected domain/path"),

@@ -37,6 +37,7 @@ pub(crate) struct Status {
     #[arg(long, value_name = "NAME", default_value = "ingress-controller-leader")]
     pub(crate) election_id: String,
     /// How long a leader that falls silent keeps the lead, such as 30s; it stops writing after three quarters of that.
+    /// 1s at least; 0 means 30s, too.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = ttl, allow_hyphen_values = true)]
     pub(crate) election_ttl: Duration,
     /// Elect no leader: the status of Ingresses is not written, and each replica writes Events.
