@@ -7,8 +7,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 /// The paths of a plain host in their order: a request costs one search for its whole path and one for each of its
-/// folders that is not deeper than the deepest path of the host. Nearly all hosts have a few paths, and there may be ten
-/// thousands of hosts: in order they take half the memory of a hash map.
+/// folders that is not deeper than the deepest path of the host. Nearly all hosts have a few paths, and there may be
+/// ten thousands of hosts: in order they take half the memory of a hash map.
 #[derive(Debug)]
 pub(super) struct Prefixes {
     /// By path without its final slash, so that `/p` and `/p/` are found together and the root has the empty key.
