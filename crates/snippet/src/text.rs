@@ -34,10 +34,10 @@ impl Snippet {
     }
 
     /// How much its levels say, each with what it has from those around it, in words; and of how many levels there is
-    /// one at each of so many places, which counts as 100 words. What is said of hosts is copied for each of them.
+    /// one at each of so many places, which counts as 50 words. What is said of hosts is copied for each of them.
     pub fn said(&self, places: u64) -> u64 {
         let copies = match self.place {
-            Context::Server => places.saturating_mul(COPIES),
+            Context::Server => places,
             _ => 1,
         };
         said(&self.directives, 0, copies, places.saturating_mul(LEVEL))
@@ -49,11 +49,8 @@ impl Snippet {
     }
 }
 
-/// What a level costs by itself, in words: some kilobytes.
-const LEVEL: u64 = 100;
-
-/// How often a host has what is said of it: as it is said, as its locations inherit it, and compiled.
-const COPIES: u64 = 3;
+/// What a level costs by itself, in words.
+const LEVEL: u64 = 50;
 
 fn said(directives: &[Directive], around: u64, copies: u64, level: u64) -> u64 {
     let all = words(directives).saturating_add(around);

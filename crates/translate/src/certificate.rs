@@ -122,8 +122,9 @@ pub(crate) fn last_of(authorities: &[Arc<[u8]>]) -> Option<i64> {
     read.filter(may_sign).map(|one| one.validity().not_after.timestamp()).max()
 }
 
-/// Whether a certificate may sign those of clients, as OpenSSL and the TLS crate have it. One of version 1 does not say
-/// what it is; of one of version 3 the key usage suffices where it has no basicConstraints.
+/// Whether a certificate may sign those of clients, as OpenSSL and the TLS crate have it (but for Netscape's old types).
+/// One of version 1 does not say what it is; of one of version 3 the key usage suffices where it has no
+/// basicConstraints.
 fn may_sign(one: &X509Certificate<'_>) -> bool {
     let (Ok(usage), Ok(constraints), Ok(purposes)) =
         (one.key_usage(), one.basic_constraints(), one.extended_key_usage())

@@ -34,6 +34,11 @@ impl Request for Exchange {
 
     fn looked_through(&self, piece: &Piece) -> usize {
         match piece {
+            // Names are compared, not values.
+            Piece::Known(Variable::RequestHeader(_)) => 16 * self.request.headers.len(),
+            Piece::Known(Variable::Cookie(_)) => {
+                self.request.headers.all("cookie").map(<[u8]>::len).sum()
+            }
             Piece::Known(variable) => variables::looked_through(variable, self),
             Piece::Other(other) if other.row.name == "upstream_cookie_" => {
                 self.answer.upstream.all("set-cookie").map(<[u8]>::len).sum()

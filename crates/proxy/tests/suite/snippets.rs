@@ -369,6 +369,16 @@ async fn no_text_of_a_snippet_ends_a_line_of_a_message() {
 }
 
 #[tokio::test]
+async fn what_is_looked_through_for_cookies_is_counted() {
+    let native = Host::of("", "set $a $cookie_z;".repeat(900).leak()).serve().await;
+    for (fields, status) in [(1, "200"), (4, "500")] {
+        let cookies = format!("Cookie: {}\r\n", "a=b; ".repeat(1_500)).repeat(fields);
+        let answer = get(&native, "/", &cookies).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn of_how_a_client_came_in_upstreams_hear_what_is_set_behind_snippets() {
     let native = Host::of(
         "set $pass_server_port 8443; location /own { proxy_pass http://upstream_balancer; }",

@@ -12,6 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Prefixes {
     /// By path without its final slash, so that `/p` and `/p/` are found together and the root has the empty key.
+    /// Short ones come first: most comparisons are of two numbers then.
     nodes: Box<[(Box<[u8]>, Node)]>,
     /// The location of everything that nothing else matches.
     root: Option<Place>,
@@ -61,17 +62,23 @@ impl Prefixes {
         for node in nodes.values_mut() {
             node.slash = slash(node, locations);
         }
+        let mut sorted: Vec<(Box<[u8]>, Node)> =
+            nodes.iter().map(|(key, node)| ((*key).into(), *node)).collect();
+        sorted.sort_by_key(|(key, _)| key.len());
         let slashes = |key: &[u8]| key.iter().filter(|byte| **byte == b'/').count();
         Self {
             root: nodes.get(&b""[..]).and_then(|root| root.below),
             longest: nodes.keys().map(|key| key.len()).max().unwrap_or(0),
             deepest: nodes.keys().map(|key| slashes(key)).max().unwrap_or(0),
-            nodes: nodes.into_iter().map(|(key, node)| (key.into(), node)).collect(),
+            nodes: sorted.into(),
         }
     }
 
     fn node(&self, key: &[u8]) -> Option<&Node> {
-        let place = self.nodes.binary_search_by(|(own, _)| (**own).cmp(key)).ok()?;
+        let place = self
+            .nodes
+            .binary_search_by(|(own, _)| own.len().cmp(&key.len()).then_with(|| (**own).cmp(key)));
+        let place = place.ok()?;
         Some(&self.nodes[place].1)
     }
 

@@ -269,7 +269,10 @@ impl<R: Request> Run<'_, '_, R> {
                     Some(new) if kept.is_empty() => new,
                     // It may come through here again and again.
                     Some(new) if new.len() + kept.len() > state::QUERY => return Err(Exceeded),
-                    Some(new) => format!("{new}&{kept}"),
+                    Some(new) => {
+                        state.steps_of(kept.len())?;
+                        format!("{new}&{kept}")
+                    }
                 };
                 if path.is_empty() {
                     return Ok(Some(Flow::Answer(Reply::Status(500))));

@@ -137,7 +137,14 @@ impl State {
 
     /// These variables are what they are without any program.
     pub fn forget(&mut self, names: &[&str]) {
-        self.own.retain(|own| !names.contains(&&*own.name.0));
+        self.retain(|own| !names.contains(&&*own.name.0));
+    }
+
+    /// Keeps some variables; the others hold nothing any more.
+    fn retain(&mut self, stays: impl Fn(&Own) -> bool) {
+        for gone in self.own.extract_if(.., |own| !stays(own)) {
+            self.bytes -= gone.value.len() + SLOT;
+        }
     }
 
     /// The request comes to a location of a namespace, or to one that is nobody's: what other namespaces have set of
@@ -154,7 +161,7 @@ impl State {
         self.place = owner.cloned();
         self.owner = owner.cloned();
         let counts = |own: &Own| own.owner.is_none() || own.owner.as_ref() == owner;
-        self.own.retain(|own| own.name.0.contains('/') || counts(own));
+        self.retain(|own| own.name.0.contains('/') || counts(own));
         leaves
     }
 

@@ -58,7 +58,7 @@ pub(super) static BROTLI: &[Row] = rows! { "ngx_http_brotli_filter_module";
     "brotli", HSL | LIF, 1, 1, once(answers.brotli.enabled, flag), "Whether answers are compressed.";
     "brotli_types", HSL, 1, MANY, whole(answers.brotli.types, words), "Which types, beside text/html.";
     "brotli_min_length", HSL, 1, 1, once(answers.brotli.min_length, size), "From which length on.";
-    "brotli_comp_level", HSL, 1, 1, once(answers.brotli.level, level), "How hard.";
+    "brotli_comp_level", HSL, 1, 1, once(answers.brotli.level, level), "How hard; above 6 counts as 6.";
     "brotli_window", HSL, 1, 1, no_effect(), "Memory of nginx.";
     "brotli_buffers", HSL, 2, 2, no_effect(), "Memory of nginx.";
     "brotli_static", HSL, 1, 1, no_effect(), "There are no files.";

@@ -433,7 +433,7 @@ fn what_is_said_of_hosts_counts_for_each_of_them() {
             .said(places)
     };
     let (server, location) = (Context::Server, Context::Location);
-    // Two levels at each place are 200; five words are said outside, and inside them and two more.
-    assert_eq!([said(location, 1), said(location, 10)], [212, 2_012]);
-    assert_eq!(said(server, 10), 10 * (3 * 12 + 200));
+    // Two levels at each place are 100; five words are said outside, and inside them and two more.
+    assert_eq!([said(location, 1), said(location, 10)], [112, 1_012]);
+    assert_eq!(said(server, 10), 10 * (12 + 100));
 }

@@ -92,9 +92,13 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &files.of(&one, &snapshot).expect("it has one")));
         let both = files.of(&two, &snapshot).expect("it has two");
         assert!(both.iter().all(|der| Arc::ptr_eq(der, &first[0])));
-        // Another version is read anew, and what only the old one had is forgotten.
-        let changed = with(&snapshot, "one", "none");
+        // Another version is read anew, and what nobody has any more is forgotten.
+        let changed = with(&with(&snapshot, "one", "none"), "two", "none");
+        drop((first, both));
         files.forget(&[one.clone()].into());
+        assert!(files.read.len() == 1 && files.known.len() == 1, "{files:?}");
+        files.forget(&[two].into());
+        assert!(files.read.is_empty() && files.known.is_empty(), "{files:?}");
         assert!(files.of(&one, &changed).is_err_and(|why| why.contains("ca.crt")));
         assert!(files.of(&ObjectKey::new("a", "three"), &changed).is_err());
     }
