@@ -21,14 +21,23 @@ const INSIDE: &str = "FAIRWAY_PRIVATE_NETWORK";
 /// More than any test needs, less than a job's time limit.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// Runs at once: each is a whole control plane, which waits more than it computes.
+/// Runs that may begin at once: each is a whole control plane, which waits more than it computes.
 const AT_ONCE: usize = 2;
+
+/// Runs at once where there are cores with nothing to do.
+const MOST: usize = 4;
+
+/// For so long a core has nothing to do before one run more begins.
+const LULL: Duration = Duration::from_secs(2);
 
 /// How many there are.
 static RUNS: Mutex<usize> = Mutex::new(0);
 
 /// Told when one has ended.
 static ENDED: Condvar = Condvar::new();
+
+/// Whoever is next to begin: the others wait for it, so that one lull begins one run.
+static NEXT: Mutex<()> = Mutex::new(());
 
 /// The folder for files of this run, when this process is inside a private network.
 pub(super) fn folder() -> Option<PathBuf> {
@@ -50,9 +59,7 @@ pub(super) fn run<Named>(body: impl AsyncFnOnce() -> Result<()>) {
     match folder() {
         Some(folder) => inside(&folder, body),
         None => {
-            let runs = RUNS.lock().expect("nothing panics with it");
-            let is_full = |runs: &mut usize| *runs >= AT_ONCE;
-            *ENDED.wait_while(runs, is_full).expect("nothing panics with it") += 1;
+            take_place();
             let outcome = outside(&test_name::<Named>());
             *RUNS.lock().expect("nothing panics with it") -= 1;
             ENDED.notify_one();
@@ -61,6 +68,30 @@ pub(super) fn run<Named>(body: impl AsyncFnOnce() -> Result<()>) {
             }
         }
     }
+}
+
+/// Waits until one run more may begin.
+fn take_place() {
+    let _next = NEXT.lock().expect("nothing panics with it");
+    let mut runs = RUNS.lock().expect("nothing panics with it");
+    while *runs >= AT_ONCE {
+        let idle = idle();
+        let waited = ENDED.wait_timeout(runs, LULL).expect("nothing panics with it");
+        runs = waited.0;
+        let is_lull = waited.1.timed_out()
+            && idle.zip(self::idle()).is_some_and(|(from, to)| to.saturating_sub(from) >= LULL);
+        if is_lull && *runs < MOST {
+            break;
+        }
+    }
+    *runs += 1;
+}
+
+/// The time for which cores had nothing to do, of all together (proc(5): `/proc/stat`, in hundredths of a second).
+fn idle() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let hundredths: u64 = stat.lines().next()?.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    Some(Duration::from_millis(hundredths * 10))
 }
 
 /// Starts this very program again, in new namespaces, for one test.
