@@ -4,8 +4,8 @@
 use x509_parser::extensions::{NSCertType, ParsedExtension};
 use x509_parser::prelude::{X509Certificate, X509Version};
 
-/// Makes sure that a certificate may sign those of clients; a reason in OpenSSL's words if not. One of version 3 says so by
-/// CA:TRUE or, without basicConstraints, by its key usage; one of version 1 cannot say what it is, and counts.
+/// Makes sure that a certificate may sign those of clients; a reason in OpenSSL's words if not. One of version 3 says
+/// so by CA:TRUE or, without basicConstraints, by its key usage; one of version 1 cannot say what it is, and counts.
 pub(super) fn clients(one: &X509Certificate<'_>) -> Result<(), &'static str> {
     const NONE: Result<(), &str> = Err("invalid CA certificate");
     let (Ok(usage), Ok(constraints)) = (one.key_usage(), one.basic_constraints()) else {
@@ -25,7 +25,8 @@ pub(super) fn clients(one: &X509Certificate<'_>) -> Result<(), &'static str> {
     if says_so { Ok(()) } else { NONE }
 }
 
-/// Makes sure that a certificate may be a client's by its usages and the old type of Netscape; a reason in OpenSSL's words if not.
+/// Makes sure that a certificate may be a client's by its usages and the old type of Netscape; a reason in OpenSSL's
+/// words if not.
 pub(super) fn as_client(one: &X509Certificate<'_>) -> Result<(), &'static str> {
     let usage = one.key_usage().ok().flatten().map(|usage| *usage.value);
     let signs = usage.is_none_or(|usage| usage.digital_signature() || usage.key_agreement());

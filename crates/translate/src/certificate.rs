@@ -122,7 +122,7 @@ pub(crate) fn last_of(authorities: &[Arc<[u8]>]) -> Option<i64> {
     read.filter(may_sign).map(|one| one.validity().not_after.timestamp()).max()
 }
 
-/// Whether a certificate may sign those of clients, as OpenSSL and the TLS crate have it (but for Netscape's old types).
+/// Whether a certificate may sign those of clients, as OpenSSL and the TLS crate have it (but for Netscape's types).
 /// One of version 1 does not say what it is; of one of version 3 the key usage suffices where it has no
 /// basicConstraints.
 fn may_sign(one: &X509Certificate<'_>) -> bool {

@@ -198,8 +198,8 @@ impl Compressing {
     }
 }
 
-/// The degree of brotli that a snippet may ask for at most; 7 to 9 count as 6 everywhere. Above them a block of 256 KiB is
-/// one piece of work of up to a second, in which nobody else on the thread is answered.
+/// The degree of brotli that a snippet may ask for at most; 7 to 9 count as 6 everywhere. Above them a block of 256 KiB
+/// is one piece of work of up to a second, in which nobody else on the thread is answered.
 const DEAREST_BROTLI: u32 = 6;
 
 fn eligible(eligible: &mut Eligible, min_length: Option<u64>, types: Option<&[String]>) {

@@ -1,5 +1,5 @@
-//! ConfigMaps with authorities: each is read once for each of its versions, however many policies and listeners name it,
-//! and a certificate that several have is held once.
+//! ConfigMaps with authorities: each is read once for each of its versions, however many policies and listeners name
+//! it, and a certificate that several have is held once.
 
 use crate::certificate;
 use crate::settings::ABSENT;
