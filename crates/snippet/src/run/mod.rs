@@ -177,6 +177,10 @@ impl<R: Request> Run<'_, '_, R> {
                     state.trace(self.owner, step.at, || "rewrite: does not match".to_owned());
                     return Ok(Flow::Go);
                 };
+                if state.story.is_none() {
+                    // A query may be long, and a program may rewrite again and again.
+                    return Ok(flow);
+                }
                 let (path, query) = (state.path.clone(), state.query.clone());
                 // What a snippet says of a query may be a secret; what the client said is its own.
                 let is_own = matches!(&rewrite.to, Uri::Path { query: Some(_), .. });

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// Runs that may begin at once: each is a whole control plane, which waits more than it computes.
 const AT_ONCE: usize = 2;
 
-/// Runs at once where there are cores with nothing to do.
+/// Runs at once where there are cores with nothing to do: on a machine with many of them, nearly always.
 const MOST: usize = 4;
 
 /// For so long a core has nothing to do before one run more begins.
