@@ -3,7 +3,7 @@
 //! A section that was read stays the bytes that it came as, with the places of names and values in them; what is added
 //! stands in one more piece of memory. Fields are looked at, never held one by one.
 
-use crate::names::{NameSet, bit, tokens};
+use crate::names::{NameSet, bit, is_same, tokens};
 use bytes::{BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -31,7 +31,7 @@ impl<'a> Field<'a> {
     /// Whether the field is called `name` (given in any case).
     #[inline]
     pub fn is(&self, name: &str) -> bool {
-        self.name.len() == name.len() && self.name.eq_ignore_ascii_case(name.as_bytes())
+        is_same(self.name, name.as_bytes())
     }
 
     /// Whether the field is called one of these.

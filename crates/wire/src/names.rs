@@ -30,12 +30,12 @@ impl NameSet {
         if self.bits & bit(name) == 0 {
             return None;
         }
-        self.names.iter().position(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        self.names.iter().position(|known| is_same(name, known.as_bytes()))
     }
 
     #[inline(never)]
     fn is_one(&self, name: &[u8]) -> bool {
-        self.names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        self.names.iter().any(|known| is_same(name, known.as_bytes()))
     }
 
     #[inline]
@@ -52,6 +52,39 @@ pub(crate) const fn bit(name: &[u8]) -> u64 {
     1 << (mixed % 64)
 }
 
+/// Whether two names are the same in any case. Eight bytes are compared at once: most names that are compared at all are
+/// the same.
+#[inline]
+pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let (words, rest) = a.as_chunks::<8>();
+    let (others, other_rest) = b.as_chunks::<8>();
+    let lower = |word: &[u8; 8]| lower(u64::from_ne_bytes(*word));
+    let mut pairs = words.iter().zip(others);
+    if !pairs.all(|(word, other)| lower(word) == lower(other)) {
+        return false;
+    }
+    // Of what is left over, the last eight bytes of the whole are looked at once more, if there are so many.
+    match (a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(word), Some(other)) => lower(word) == lower(other),
+        _ => rest.eq_ignore_ascii_case(other_rest),
+    }
+}
+
+/// Eight bytes, their ASCII letters in lower case.
+#[inline]
+fn lower(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let low = word & (0x7f * EACH);
+    // The highest bit of each byte says whether it is an `A` or more, and whether it is more than a `Z`.
+    let from_a = low + (0x80 - u64::from(b'A')) * EACH;
+    let above_z = low + (0x7f - u64::from(b'Z')) * EACH;
+    let is_upper = (from_a & !above_z & !word) & (0x80 * EACH);
+    word | is_upper >> 2
+}
+
 /// The members of a comma-separated list, without white space around them; empty ones are left out.
 pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
@@ -64,7 +97,7 @@ pub fn is_token_byte(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NameSet, bit};
+    use super::{NameSet, bit, is_same};
 
     #[test]
     fn a_set_has_its_names_in_every_spelling_and_no_others() {
@@ -75,6 +108,20 @@ mod tests {
         for name in ["", "b", "t", "tee", "connections", "x-odd", "cannectian"] {
             assert!(!SET.has(name.as_bytes()), "{name}");
         }
+    }
+
+    #[test]
+    fn names_are_the_same_in_any_case_and_nothing_else_is() {
+        for length in [1, 5, 7, 8, 9, 15, 16, 20] {
+            let name: Vec<u8> = (0..length).map(|at| b"aZz@[`{-_.09~"[at % 13]).collect();
+            assert!(is_same(&name, &name.to_ascii_uppercase()), "{name:?}");
+            for (at, byte) in (0..length).flat_map(|at| (0..=255).map(move |byte| (at, byte))) {
+                let mut other = name.clone();
+                other[at] = byte;
+                assert_eq!(is_same(&name, &other), name.eq_ignore_ascii_case(&other), "{other:?}");
+            }
+        }
+        assert!(is_same(b"", b"") && !is_same(b"te", b"tee"));
     }
 
     #[test]

@@ -16,10 +16,52 @@ pub(crate) struct Format {
 /// A text, and the value behind it.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// The text; mostly a blank or a quote.
-    pub text: Box<[u8]>,
+    /// The text.
+    pub text: Text,
     /// The value; none behind the last text.
     pub value: Option<Variable>,
+}
+
+/// What stands between values: mostly a blank or a quote.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// Up to eight bytes, and how many they are.
+    Short([u8; 8], usize),
+    /// More than that.
+    Long(Box<[u8]>),
+}
+
+impl Text {
+    fn new(text: &[u8]) -> Self {
+        let mut short = [0; 8];
+        match short.get_mut(..text.len()) {
+            Some(room) => {
+                room.copy_from_slice(text);
+                Self::Short(short, text.len())
+            }
+            None => Self::Long(text.into()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Short(_, length) => *length,
+            Self::Long(text) => text.len(),
+        }
+    }
+
+    /// Appends it to a line. Eight bytes are one copy without a call, however many of them count.
+    #[inline]
+    pub(crate) fn append(&self, line: &mut Vec<u8>) {
+        match self {
+            Self::Short(text, length) => {
+                let end = line.len() + length;
+                line.extend_from_slice(text);
+                line.truncate(end);
+            }
+            Self::Long(text) => line.extend_from_slice(text),
+        }
+    }
 }
 
 /// How values are escaped (nginx: `log_format … escape=`).
@@ -51,13 +93,13 @@ impl Format {
                 Part::Text(literal) => text.extend_from_slice(literal.as_bytes()),
                 Part::Capture(_) => {}
                 Part::Variable(variable) => {
-                    let text = std::mem::take(&mut text).into();
-                    pieces.push(Piece { text, value: Some(variable.clone()) });
+                    pieces.push(Piece { text: Text::new(&text), value: Some(variable.clone()) });
+                    text.clear();
                 }
             }
         }
         if !text.is_empty() {
-            pieces.push(Piece { text: text.into(), value: None });
+            pieces.push(Piece { text: Text::new(&text), value: None });
         }
         let usual = pieces.iter().map(|piece| piece.text.len() + VALUE).sum();
         Self { pieces, escape, usual }
@@ -66,20 +108,26 @@ impl Format {
 
 #[cfg(test)]
 mod tests {
-    use super::{Escape, Format};
+    use super::{Escape, Format, Piece};
     use model::{LogFormat, Template, Variable};
 
     #[test]
     fn texts_stand_before_their_values() {
-        let template = Template::parse("$1[$status]$body_bytes_sent $1end").expect("variables");
+        let text = "$1[$status]$body_bytes_sent $1end of line$request";
+        let template = Template::parse(text).expect("variables");
         let format = LogFormat { template, json: false, raw: false };
         let Format { pieces, escape, .. } = Format::new(&format);
-        let pieces: Vec<(&[u8], Option<Variable>)> =
-            pieces.iter().map(|piece| (&*piece.text, piece.value.clone())).collect();
+        let pieces = pieces.into_iter().map(|Piece { text, value }| {
+            let mut line = b"before".to_vec();
+            text.append(&mut line);
+            (String::from_utf8(line), value)
+        });
+        let pieces: Vec<_> = pieces.collect();
+        let line = |text: &str| Ok(format!("before{text}"));
         let expected = [
-            (&b"["[..], Some(Variable::Status)),
-            (b"]", Some(Variable::BodyBytesSent)),
-            (b" end", None),
+            (line("["), Some(Variable::Status)),
+            (line("]"), Some(Variable::BodyBytesSent)),
+            (line(" end of line"), Some(Variable::Request)),
         ];
         assert_eq!(pieces, expected);
         assert_eq!(escape, Escape::Usual);

@@ -16,7 +16,7 @@ pub(crate) fn write(exchange: &Exchange) {
     exchange.worker.log.line(|line| {
         line.reserve(*usual);
         for Piece { text, value } in pieces {
-            line.extend_from_slice(text);
+            text.append(line);
             let Some(variable) = value else { continue };
             if *escape != Escape::Usual || !logged::append(variable, exchange, line) {
                 at_length(variable, exchange, *escape, line);

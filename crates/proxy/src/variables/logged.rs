@@ -104,10 +104,13 @@ fn attempted(variable: &Variable, attempt: &Try, line: &mut Vec<u8>) {
 }
 
 fn number(number: u64, line: &mut Vec<u8>) {
-    if let Ok(digit @ 0..10) = u8::try_from(number) {
-        return line.push(b'0' + digit);
+    let digit = |unit| b'0' + (number / unit % 10) as u8;
+    match number {
+        0..10 => line.push(digit(1)),
+        10..100 => line.extend_from_slice(&[digit(10), digit(1)]),
+        100..1000 => line.extend_from_slice(&[digit(100), digit(10), digit(1)]),
+        _ => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
     }
-    line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Seconds with milliseconds, as nginx prints times.
@@ -195,7 +198,7 @@ mod tests {
             let time = Duration::from_millis(millis);
             assert_eq!(written(|line| seconds(time, line)), text);
         }
-        for value in [0, 9, 10, u64::MAX] {
+        for value in [0, 9, 10, 99, 100, 404, 999, 1000, u64::MAX] {
             assert_eq!(written(|line| number(value, line)), value.to_string());
         }
     }
