@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use std::cell::RefCell;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// Cached texts of the current second; one per thread.
@@ -13,9 +13,8 @@ pub struct Clock {
 
 #[derive(Clone, Default)]
 struct Cached {
-    /// When somebody last looked.
-    turn: Option<Instant>,
-    second: u64,
+    /// When the second ends. The system is not asked before: whoever sets its clock has that seen a second later.
+    until: Option<Instant>,
     http: Bytes,
     /// The line of the field.
     date: Bytes,
@@ -44,17 +43,14 @@ impl Clock {
     }
 
     fn refreshed<T>(&self, take: impl FnOnce(&Cached) -> T) -> T {
-        let turn = crate::now();
+        let now = crate::now();
         let mut cached = self.cached.borrow_mut();
-        if cached.turn.replace(turn) == Some(turn) {
-            return take(&cached);
-        }
-        let second = since_epoch().as_secs();
-        if cached.second != second {
-            let date = Date::of(second);
+        if cached.until.is_none_or(|until| until <= now) {
+            let time = since_epoch();
+            let rest = Duration::from_secs(1) - Duration::from_nanos(time.subsec_nanos().into());
+            let date = Date::of(time.as_secs());
             *cached = Cached {
-                turn: Some(turn),
-                second,
+                until: Some(now + rest),
                 http: date.http().into(),
                 date: format!("Date: {}\r\n", date.http()).into(),
                 local: date.local().into(),
@@ -65,7 +61,7 @@ impl Clock {
 }
 
 /// Time since 1970.
-pub fn since_epoch() -> std::time::Duration {
+pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -83,7 +83,8 @@ struct Road {
     /// The host that had a task last, and when that became another one.
     host: Cell<Lane>,
     changed: Cell<Option<Instant>>,
-    /// When this turn began, or the last so many tasks of it did; how many there were since, and whether it is long.
+    /// When the first tasks of this turn had gone, or the last so many of it began; how many there were since, and
+    /// whether it is long. Of a turn with few tasks nobody asks, and the clock is not read.
     began: Cell<Option<Instant>>,
     tasks: Cell<u32>,
     is_long: Cell<bool>,
@@ -226,7 +227,7 @@ impl Road {
     /// Begins a turn.
     fn begin(&self) {
         self.went.set(0);
-        self.began.set(Some(crate::now()));
+        self.began.set(None);
         self.tasks.set(0);
         self.is_long.set(false);
         let mut lanes = self.lanes.borrow_mut();
