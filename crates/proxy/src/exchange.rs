@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::Method;
 use model::Steps;
 use model::policy::Protocol;
+use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -190,7 +191,7 @@ pub(crate) struct Log {
     /// Bytes received, head and body.
     pub received: u64,
     /// The tries at upstreams.
-    pub tries: Vec<Rc<Try>>,
+    pub tries: SmallVec<[Rc<Try>; 1]>,
     /// What compression did.
     pub squeezed: Option<Rc<Squeezed>>,
 }
@@ -208,7 +209,8 @@ impl Exchange {
             client: connection.counted_as(),
             since: wire::now(),
             forwarded: Forwarded::default(),
-            host: Rc::default(),
+            // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
+            host: connection.host_of(&request.authority),
             path: Bytes::new(),
             dotted: false,
             place: None,

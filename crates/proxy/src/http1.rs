@@ -70,13 +70,30 @@ async fn busy(
         // That of its arrival: the connection may have been idle while another one came into force.
         let generation = worker.generation();
         let seat = Seat { connection, generation: &generation, worker };
-        client = match head {
-            Ok(head) if worker.refuses_request(connection) => {
-                let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
-                Box::pin(refuse(&client, page, &head, seat)).await
+        client = match begin(&client, head, seat) {
+            // Here, and no function of its own: all that a request needs would be moved into that.
+            Ok(Begun { request, wants_to_stay }) => {
+                let has_interims = request.version == Version::Http11;
+                let mut exchange =
+                    Exchange::new(request, connection.clone(), worker.clone(), generation.clone());
+                exchange.interims = has_interims.then(|| client.interims.clone());
+                match answer(&client, &mut exchange).await {
+                    Some(response) => {
+                        let keep = wants_to_stay
+                            && may_stay(&client, &response, seat)
+                            && (client.body_is_done() || can_discard(&client, &response).await);
+                        deliver(client, &mut exchange, response, keep, generation.global()).await
+                    }
+                    None => {
+                        // The client went away: nginx logs 499.
+                        exchange.log.status = 499;
+                        phases::finish(&mut exchange, client.body_received());
+                        None
+                    }
+                }
             }
-            Ok(head) => one(client, head, seat).await,
-            Err(no_head) => Box::pin(refuse(&client, page_for(no_head)?, &[], seat)).await,
+            // Boxed, as what else few requests need: room for it would be moved with every one of them.
+            Err(Refused { page, head }) => Box::pin(refuse(&client, page?, &head, seat)).await,
         }?;
         drop(generation);
         let idle = patience(connection, worker);
@@ -144,51 +161,51 @@ fn page_for(no_head: NoHead) -> Option<Response> {
     }))
 }
 
-/// Answers one request; gives the connection back if it stays. What few requests need is boxed: room for it would be
-/// moved with every one of them.
-async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Client>> {
-    let global = seat.generation.global();
-    let parsed = seat
-        .connection
-        .with_known_authority(|known| parse_request(&head, limits_of(seat.generation), known));
+/// A request that can be answered.
+struct Begun {
+    request: Request,
+    /// Whether its client asks for more on the same connection.
+    wants_to_stay: bool,
+}
+
+/// What came instead of a request.
+struct Refused {
+    /// What is said to whoever sent it, if anything is owed.
+    page: Option<Response>,
+    head: Bytes,
+}
+
+impl Refused {
+    fn new(status: StatusCode, head: Bytes) -> Self {
+        Self { page: Some(Response::page(status)), head }
+    }
+}
+
+/// Reads a head, if one came and may be answered.
+#[inline]
+fn begin(
+    client: &Rc<Client>,
+    head: Result<Bytes, NoHead>,
+    Seat { connection, generation, worker }: Seat<'_>,
+) -> Result<Begun, Refused> {
+    let head = head.map_err(|no_head| Refused { page: page_for(no_head), head: Bytes::new() })?;
+    if worker.refuses_request(connection) {
+        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, head));
+    }
+    let limits = limits_of(generation);
+    let parsed = connection.with_known_authority(|known| parse_request(&head, limits, known));
     let parsed = match parsed {
         Ok(parsed) => parsed,
-        Err(BadRequest(status)) => {
-            let page = Response::page(status);
-            return Box::pin(refuse(&client, page, &head, seat)).await;
-        }
+        Err(BadRequest(status)) => return Err(Refused::new(status, head)),
     };
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
-    let (framing, wants_to_stay) = (parsed.framing, parsed.keep_alive);
-    let body = client.start_body(framing, parsed.expects_continue, global.limits.body_timeout);
-    let request = Request {
-        method,
-        target,
-        line: Some(line),
-        version,
-        authority,
-        headers,
-        body,
-        head_size: head.len(),
-    };
-    let Seat { connection, generation, worker } = seat;
-    client.control.head.set(head.len());
-    let mut exchange =
-        Exchange::new(request, connection.clone(), worker.clone(), generation.clone());
-    if version == Version::Http11 {
-        exchange.interims = Some(client.interims.clone());
-    }
-    let response = answer(&client, &mut exchange).await;
-    let Some(response) = response else {
-        // The client went away: nginx logs 499.
-        exchange.log.status = 499;
-        phases::finish(&mut exchange, client.body_received());
-        return None;
-    };
-    let keep = wants_to_stay
-        && may_stay(&client, &response, seat)
-        && (client.body_is_done() || can_discard(&client, &response).await);
-    deliver(client, &mut exchange, response, keep, global).await
+    let idle = generation.global().limits.body_timeout;
+    let body = client.start_body(parsed.framing, parsed.expects_continue, idle);
+    let head_size = head.len();
+    client.control.head.set(head_size);
+    let line = Some(line);
+    let request = Request { method, target, line, version, authority, headers, body, head_size };
+    Ok(Begun { request, wants_to_stay: parsed.keep_alive })
 }
 
 /// The answer, unless the client goes away before it is there, or has to.

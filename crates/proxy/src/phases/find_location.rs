@@ -15,11 +15,6 @@ use std::sync::Arc;
 use wire::lane::{self, Lane, Owner};
 use wire::{Length, Response};
 
-/// The host asked for, as servers are named.
-pub(super) fn hear_host(exchange: &mut Exchange) {
-    exchange.host = exchange.connection.host_of(&exchange.request.authority);
-}
-
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
     let site = match exchange.connection.door {

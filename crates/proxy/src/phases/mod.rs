@@ -54,8 +54,6 @@ pub(crate) use stop::Stop;
 pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
     client_address::find(exchange); // post-read
-    // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
-    find_location::hear_host(exchange);
     let mut response = match answer(exchange, Begin::Path).await {
         Ok(response) => response,
         Err(stop) => response_of(exchange, stop),
