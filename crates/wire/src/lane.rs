@@ -80,12 +80,12 @@ struct Road {
     here: Cell<Lane>,
     /// Tasks that went in this turn; no more are counted than `FEW`.
     went: Cell<usize>,
-    /// The host that had a task last, and when that became another one.
+    /// The host that had a task last, and from when on it is the only one that had any lately.
     host: Cell<Lane>,
-    changed: Cell<Option<Instant>>,
-    /// When the first tasks of this turn had gone, or the last so many of it began; how many there were since, and
-    /// whether it is long. Of a turn with few tasks nobody asks, and the clock is not read.
-    began: Cell<Option<Instant>>,
+    alone_from: Cell<Option<Instant>>,
+    /// From when on the turn is long, counted from its first few tasks or from the last so many of it; how many there
+    /// were since, and whether it is long. Of a turn with few tasks nobody asks, and the clock is not read.
+    long_from: Cell<Option<Instant>>,
     tasks: Cell<u32>,
     is_long: Cell<bool>,
     lanes: RefCell<Lanes>,
@@ -183,7 +183,7 @@ impl Road {
     fn is_free(&self, lane: Lane) -> bool {
         if lane.owner != Owner::NEWCOMERS && lane != self.host.get() {
             self.host.set(lane);
-            self.changed.set(Some(crate::now()));
+            self.alone_from.set(Some(crate::now() + LATELY));
         }
         let went = self.went.get();
         if went < FEW {
@@ -196,15 +196,16 @@ impl Road {
     /// Whether few tasks have had this turn for long. The time is that of the last bytes that came: it costs nothing.
     fn takes_long(&self) -> bool {
         let tasks = self.tasks.get() + 1;
-        let began = self.began.get().filter(|_| tasks < ROUND).unwrap_or_else(crate::now);
-        self.began.set(Some(began));
+        let known = self.long_from.get().filter(|_| tasks < ROUND);
+        let long_from = known.unwrap_or_else(|| crate::now() + LONG);
+        self.long_from.set(Some(long_from));
         self.tasks.set(if tasks < ROUND { tasks } else { 0 });
-        self.is_long.set(self.is_long.get() || crate::since(began) >= LONG);
+        self.is_long.set(self.is_long.get() || crate::now() >= long_from);
         self.is_long.get()
     }
 
     fn is_one_host_s(&self) -> bool {
-        self.changed.get().is_none_or(|changed| crate::since(changed) >= LATELY)
+        self.alone_from.get().is_none_or(|from| crate::now() >= from)
     }
 
     /// A place in a lane; none for the first one of its owner in this turn, which goes at once.
@@ -227,7 +228,7 @@ impl Road {
     /// Begins a turn.
     fn begin(&self) {
         self.went.set(0);
-        self.began.set(None);
+        self.long_from.set(None);
         self.tasks.set(0);
         self.is_long.set(false);
         let mut lanes = self.lanes.borrow_mut();
@@ -491,7 +492,7 @@ mod tests {
             bed.ask().await;
             bed.until_went(MANY).await;
             // As if it had been a while.
-            ROAD.with(|road| road.changed.set(None));
+            ROAD.with(|road| road.alone_from.set(None));
             bed.ask().await;
             yield_now().await;
             let went = bed.went.borrow().len() - MANY;

@@ -52,8 +52,8 @@ pub(crate) const fn bit(name: &[u8]) -> u64 {
     1 << (mixed % 64)
 }
 
-/// Whether two names are the same in any case. Eight bytes are compared at once: most names that are compared at all are
-/// the same.
+/// Whether two names are the same in any case. Eight bytes are compared at once: most names that are compared at all
+/// are the same.
 #[inline]
 pub(crate) fn is_same(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
