@@ -35,12 +35,12 @@ impl Broken {
 }
 
 impl Turn {
-    /// Answers a request.
-    pub(super) async fn serve(self, mut exchange: Exchange) {
+    /// Answers a request; whether all of the answer is sent.
+    pub(super) async fn serve(&self, exchange: &mut Exchange) -> bool {
         let interims = Rc::<Interims>::default();
         exchange.interims = Some(interims.clone());
-        let outcome = match self.response(&mut exchange, &interims).await {
-            Ok(response) => self.deliver(&mut exchange, response).await,
+        let outcome = match self.response(exchange, &interims).await {
+            Ok(response) => self.deliver(exchange, response).await,
             Err(broken) => {
                 exchange.log.status = 499;
                 Err(broken)
@@ -51,11 +51,8 @@ impl Turn {
             Err(Broken::Reset) => self.budget.reset(),
             Err(Broken::Other) => {}
         }
-        phases::finish(&mut exchange, 0);
-        drop(exchange);
-        if outcome.is_ok() {
-            self.stream.discard_rest().await;
-        }
+        phases::finish(exchange, 0);
+        outcome.is_ok()
     }
 
     /// The answer, unless the client goes away before it is there.
@@ -194,7 +191,7 @@ impl Turn {
     }
 
     /// Answers what is no request, or what there is no room for.
-    pub(super) async fn turn_away(self, mut exchange: Exchange, status: StatusCode) {
+    pub(super) fn turn_away(&self, exchange: &mut Exchange, status: StatusCode) {
         let page = error_page(status);
         exchange.log.status = status.as_u16();
         let mut answer = http::Response::new(());
@@ -207,8 +204,11 @@ impl Turn {
                 (exchange.log.sent, exchange.log.body_sent) = (size, size);
             }
         }
-        phases::finish(&mut exchange, 0);
-        drop(exchange);
+        phases::finish(exchange, 0);
+    }
+
+    /// Reads past what is left of a request that was answered.
+    pub(super) async fn discard_rest(self) {
         self.stream.discard_rest().await;
     }
 }

@@ -232,20 +232,25 @@ impl Streams {
         // Boxed: who makes tasks moves them ten times, and this one is of kilobytes.
         tokio::task::spawn_local(lane::in_turn(Box::pin(async move {
             let _witness = worker.witness(connection.peer, connection.serial);
-            match request {
+            let is_clean = match request {
                 Ok(request) => {
-                    let exchange = Exchange::new(*request, connection, worker, generation);
+                    let mut exchange = Exchange::new(*request, connection, worker, generation);
                     if under_way.is_some() {
-                        turn.serve(exchange).await;
+                        turn.serve(&mut exchange).await
                     } else {
-                        turn.turn_away(exchange, StatusCode::SERVICE_UNAVAILABLE).await;
+                        turn.turn_away(&mut exchange, StatusCode::SERVICE_UNAVAILABLE);
+                        true
                     }
                 }
                 Err(status) => {
                     let mut exchange = Exchange::refused(b"", connection, worker, generation);
                     exchange.request.version = Version::Http2;
-                    turn.turn_away(exchange, status).await;
+                    turn.turn_away(&mut exchange, status);
+                    true
                 }
+            };
+            if is_clean {
+                turn.discard_rest().await;
             }
             drop((load, under_way));
         })));
