@@ -52,7 +52,7 @@ impl Hello {
                     Err((error, mut alert)) => {
                         let mut record = Vec::new();
                         alert.write_all(&mut record)?;
-                        poll_fn(|cx| Poll::Ready(say(&mut io, cx, &record))).await;
+                        say(&mut io, &record).await;
                         return Err(broken(error));
                     }
                 }
@@ -89,8 +89,8 @@ impl Hello {
 }
 
 /// Says something that is heard if it can be at once.
-fn say(io: &mut UnderTls, cx: &mut Context<'_>, record: &[u8]) {
-    let _ = Pin::new(io).poll_write(cx, record);
+async fn say(io: &mut UnderTls, record: &[u8]) {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *io).poll_write(cx, record).is_ready())).await;
 }
 
 /// Reads what there is; zero at the end.

@@ -8,6 +8,7 @@ use rustls::{AlertDescription, ClientConfig, ClientConnection, RootCertStore, Se
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
 use std::pin::Pin;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -425,4 +426,41 @@ async fn messages_of_tls_that_give_nothing_do_not_go_on_for_ever() {
         client.send(&records).await;
     }
     tls.read(&mut [0; 8]).await.expect_err("it is too many");
+}
+
+#[tokio::test]
+async fn openssl_changes_its_keys_and_asks_for_others() {
+    for (version, changes) in [("-tls1_2", false), ("-tls1_3", true)] {
+        let (server, _) = configs(&[&TLS13]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("it has an address").to_string();
+        let mut openssl = Command::new("openssl")
+            .args(["s_client", version, "-connect", &address, "-servername", "a.test"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl is there");
+        let mut keyboard = openssl.stdin.take().expect("it has one");
+        let (tcp, _) = listener.accept().await.expect("is accepted");
+        let mut tls = accept(tcp, server).await.expect("a handshake");
+        for round in 0..3 {
+            if changes {
+                keyboard.write_all(b"K\n").expect("it is typed");
+                // What OpenSSL reads with more is no command.
+                while read_now(&mut tls, 1).await.is_pending() && tls.held() == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            keyboard.write_all(b"text\n").expect("it is typed");
+            let mut got = [0; 5];
+            tls.read_exact(&mut got).await.expect("it comes");
+            assert_eq!(&got, b"text\n");
+            tls.write_all(format!("answer {round}\n").as_bytes()).await.expect("it is sent");
+        }
+        tls.shutdown().await.expect("it ends");
+        let said = openssl.wait_with_output().expect("it ends").stdout;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!((0..3).all(|round| said.contains(&format!("answer {round}\n"))), "{said}");
+    }
 }
