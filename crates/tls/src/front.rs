@@ -12,11 +12,8 @@ use model::{CertificateId, Global, Outside, ServerName, Steps, TlsSettings};
 use rustls::ServerConfig;
 use std::io;
 use std::sync::Arc;
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio_rustls::LazyConfigAcceptor;
-use tokio_rustls::server::TlsStream;
-use wire::UnderTls;
+use wire::{Hello, ServerTls};
 
 /// The alert for a name that nobody has (RFC 6066 section 3), as a record.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
@@ -158,20 +155,19 @@ impl TlsFront {
         &self,
         tcp: TcpStream,
         hosts: &impl Hosts,
-    ) -> io::Result<Option<(TlsStream<UnderTls>, TlsSession)>> {
-        let tcp = UnderTls::new(tcp);
-        let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
-        let hello = start.client_hello();
+    ) -> io::Result<Option<(ServerTls, TlsSession)>> {
+        let hello = Hello::read(tcp).await?;
+        let name = name_in(&hello);
         let steps = Steps::default();
-        let config = self.config_for(hello.server_name(), hosts, &steps).clone();
+        let config = self.config_for(name.as_deref(), hosts, &steps).clone();
         let is_known = |name| hosts.has(name, &steps);
-        if self.settings.reject_unknown_names && !hello.server_name().is_some_and(is_known) {
-            refuse(start.io).await?;
+        if self.settings.reject_unknown_names && !name.as_deref().is_some_and(is_known) {
+            hello.refuse(&UNRECOGNIZED_NAME).await?;
             return Ok(None);
         }
-        let stream = start.into_stream(config).await?;
-        let session = session(stream.get_ref().1);
-        Ok(Some((stream, session)))
+        let tls = hello.answer(config).await?;
+        let session = session(tls.agreed(), name);
+        Ok(Some((tls, session)))
     }
 
     /// TLS for listeners that share an address, each with its hosts and its certificate: the most special one has a
@@ -211,18 +207,18 @@ impl ListenersTls {
     ///
     /// # Errors
     /// It fails, or nobody has the name.
-    pub async fn accept(&self, tcp: TcpStream) -> io::Result<(TlsStream<UnderTls>, TlsSession)> {
-        let acceptor = tokio_rustls::TlsAcceptor::from(self.0.clone());
-        let stream = acceptor.accept(UnderTls::new(tcp)).await?;
-        let session = session(stream.get_ref().1);
-        Ok((stream, session))
+    pub async fn accept(&self, tcp: TcpStream) -> io::Result<(ServerTls, TlsSession)> {
+        let hello = Hello::read(tcp).await?;
+        let name = name_in(&hello);
+        let tls = hello.answer(self.0.clone()).await?;
+        let session = session(tls.agreed(), name);
+        Ok((tls, session))
     }
 }
 
-/// Ends a handshake with the alert that says why.
-async fn refuse(mut tcp: UnderTls) -> io::Result<()> {
-    tcp.write_all(&UNRECOGNIZED_NAME).await?;
-    tcp.shutdown().await
+/// The name that a client asks for. A second hello of the same handshake has the same one, or that fails.
+fn name_in(hello: &Hello) -> Option<String> {
+    hello.says().server_name().map(str::to_owned)
 }
 
 /// OpenSSL's name of a group.
@@ -237,7 +233,7 @@ fn curve(group: rustls::NamedGroup) -> &'static str {
 }
 
 /// What is known of a client's TLS session.
-fn session(connection: &rustls::ServerConnection) -> TlsSession {
+fn session(connection: &rustls::CommonState, server_name: Option<String>) -> TlsSession {
     use rustls::{HandshakeKind, ProtocolVersion};
     let version = match connection.protocol_version() {
         Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
@@ -247,7 +243,7 @@ fn session(connection: &rustls::ServerConnection) -> TlsSession {
     TlsSession {
         version,
         cipher: suite.map(super::openssl_name).unwrap_or_default(),
-        server_name: connection.server_name().map(str::to_owned),
+        server_name,
         client: connection.peer_certificates().and_then(super::Peer::new),
         resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         curve: connection.negotiated_key_exchange_group().map_or("", |group| curve(group.name())),

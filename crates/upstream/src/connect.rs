@@ -11,7 +11,7 @@ use stream::own::Own;
 use tls::{Profile, ProfileId};
 use tokio::net::TcpSocket;
 use tokio::time::Instant;
-use tokio_rustls::{TlsConnector, TlsStream};
+use tokio_rustls::TlsConnector;
 use wire::{Io, Loan, Timer, UnderTls, descriptors};
 
 /// What connections have in common that are exchanged for one another.
@@ -100,5 +100,5 @@ async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {
     let Some(profile) = &target.tls else { return Ok((Io::Plain(tcp), own)) };
     let name = profile.name_for(target.address.ip());
     let tls = TlsConnector::from(profile.config.clone()).connect(name, UnderTls::new(tcp)).await?;
-    Ok((Io::secure(TlsStream::Client(tls)), own))
+    Ok((Io::secure(tls), own))
 }

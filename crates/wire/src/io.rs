@@ -2,6 +2,7 @@
 //! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
 
 use crate::now::time_passes;
+use crate::server_tls::ServerTls;
 use crate::turn;
 use crate::under_tls::UnderTls;
 use bytes::{Buf, BytesMut};
@@ -14,15 +15,17 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsStream;
+use tokio_rustls::client::TlsStream;
 
 /// A connection to a client or an upstream.
 #[derive(Debug)]
 pub enum Io {
     /// TCP.
     Plain(TcpStream),
-    /// TLS over TCP.
+    /// TLS over TCP, towards an upstream.
     Tls(Box<TlsStream<UnderTls>>),
+    /// TLS over TCP, of a client.
+    Accepted(Box<ServerTls>),
     /// A connection whose first bytes were read already.
     Rewound(BytesMut, Box<Self>),
     /// One of two handles on a connection: its ways in and out belong to tasks of their own.
@@ -45,9 +48,8 @@ thread_local! {
 }
 
 impl Io {
-    /// A connection whose handshake is over.
-    pub fn secure(tls: impl Into<TlsStream<UnderTls>>) -> Self {
-        let mut tls = tls.into();
+    /// A connection to an upstream whose handshake is over.
+    pub fn secure(mut tls: TlsStream<UnderTls>) -> Self {
         tls.get_mut().0.established();
         Self::Tls(Box::new(tls))
     }
@@ -57,6 +59,7 @@ impl Io {
         match self {
             Self::Plain(_) => 0,
             Self::Tls(tls) => tls.get_ref().0.held(),
+            Self::Accepted(tls) => tls.held(),
             Self::Rewound(_, inner) => inner.held(),
             Self::Shared(io) => io.borrow().held(),
         }
@@ -171,6 +174,7 @@ impl Io {
         let tcp = match self {
             Self::Plain(tcp) => tcp,
             Self::Tls(tls) => tls.get_ref().0.tcp(),
+            Self::Accepted(tls) => tls.under().tcp(),
             Self::Rewound(_, inner) => return inner.is_closed(),
             Self::Shared(io) => return io.borrow().is_closed(),
         };
@@ -209,10 +213,7 @@ fn join(pieces: &[io::IoSlice<'_>], whole: &mut [u8; JOINED]) {
 const TICKETS: u32 = 64;
 
 fn has_too_many_tickets(tls: &TlsStream<UnderTls>) -> bool {
-    match tls {
-        TlsStream::Client(tls) => tls.get_ref().1.tls13_tickets_received() > TICKETS,
-        TlsStream::Server(_) => false,
-    }
+    tls.get_ref().1.tls13_tickets_received() > TICKETS
 }
 
 impl AsyncRead for Io {
@@ -231,6 +232,7 @@ impl AsyncRead for Io {
                 tls.get_mut().0.gives(read.is_ready())?;
                 read
             }
+            Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_read(cx, buffer),
             Self::Rewound(first, inner) if first.is_empty() => {
                 Pin::new(inner.as_mut()).poll_read(cx, buffer)
             }
@@ -257,6 +259,7 @@ impl AsyncWrite for Io {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, data),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),
+            Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write(cx, data),
             Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_write(cx, data),
         }
@@ -270,6 +273,7 @@ impl AsyncWrite for Io {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, slices),
+            Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, slices),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write_vectored(cx, slices),
             Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_write_vectored(cx, slices),
         }
@@ -283,6 +287,7 @@ impl AsyncWrite for Io {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
+            Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_flush(cx),
             Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_flush(cx),
         }
@@ -292,6 +297,7 @@ impl AsyncWrite for Io {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
+            Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_shutdown(cx),
             Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_shutdown(cx),
         }

@@ -21,12 +21,10 @@ use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::server::TlsStream;
-use wire::UnderTls;
 use wire::http1::Client;
 use wire::http2::starts_http2;
 use wire::lane::{self, Lane, Owner};
-use wire::{Io, Timer};
+use wire::{Io, ServerTls, Timer};
 
 /// Connections accepted at once: where a turn of the event loop is long, who knocks behind others waits for few turns.
 const AT_ONCE: usize = 8;
@@ -240,8 +238,8 @@ async fn open(
     let Some((stream, session)) = accepted else { return Ok(None) };
     let connection = make(Some(session));
     let entry = worker.enter(&connection);
-    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let io = Io::secure(tokio_rustls::TlsStream::Server(stream));
+    let is_http2 = stream.agreed().alpn_protocol() == Some(b"h2");
+    let io = Io::Accepted(Box::new(stream));
     let spoken = if is_http2 { Spoken::Http2(io) } else { http1(io, BytesMut::new(), &connection) };
     Ok(Some(Open { spoken, connection, entry }))
 }
@@ -287,7 +285,7 @@ async fn shake_hands(
     tcp: TcpStream,
     entrance: Entrance,
     generation: &Generation,
-) -> io::Result<Option<(TlsStream<UnderTls>, TlsSession)>> {
+) -> io::Result<Option<(ServerTls, TlsSession)>> {
     let Some(door) = entrance.door() else {
         return generation.front.accept(tcp, generation).await;
     };

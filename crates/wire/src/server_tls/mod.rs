@@ -1,0 +1,389 @@
+//! TLS with clients. A connection that is idle holds no buffer: what comes is read into memory that all connections of
+//! a thread share, and only what is not whole, or not sent yet, is kept.
+
+mod hello;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use hello::Hello;
+
+use crate::under_tls::UnderTls;
+use bytes::{Buf, BytesMut};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, WriteTraffic};
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes that are encrypted at once, and so the most that waits for a client that takes nothing.
+const SEALED: usize = 64 << 10;
+/// Bytes read at once: what is asked for and what TLS adds to it, within these bounds.
+const READ: (usize, usize) = (4 << 10, 64 << 10);
+/// What TLS adds to a read, and more.
+const ADDED: usize = 1 << 10;
+
+thread_local! {
+    /// What has come, while it is decrypted.
+    static INCOMING: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// What was encrypted, until the system has taken it.
+    static OUTGOING: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Pieces that go out as the same records.
+    static TOGETHER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How application data is encrypted.
+type Traffic<'c> = WriteTraffic<'c, ServerConnectionData>;
+
+/// A connection with a client under TLS, whose handshake is over.
+pub struct ServerTls {
+    io: UnderTls,
+    connection: UnbufferedServerConnection,
+    /// What came and is not used up: a record that is not whole; or records that nobody had room for (`is_ahead`); or
+    /// those of a message of TLS that is not whole, to which rustls has pointers.
+    incoming: Vec<u8>,
+    /// Whether there are whole records in there that rustls has not seen.
+    is_ahead: bool,
+    /// Of a record what was more than somebody had room for.
+    opened: BytesMut,
+    /// What the system has not taken yet.
+    outgoing: BytesMut,
+    /// What broke it: nothing more comes in or goes out.
+    failed: Option<rustls::Error>,
+    /// Whether the client has said that nothing more comes.
+    is_ended: bool,
+    /// Whether the client was told so.
+    is_shut: bool,
+}
+
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerTls").field("io", &self.io).finish_non_exhaustive()
+    }
+}
+
+impl ServerTls {
+    fn new(io: UnderTls, connection: UnbufferedServerConnection, incoming: Vec<u8>) -> Self {
+        Self {
+            io,
+            connection,
+            incoming,
+            is_ahead: false,
+            opened: BytesMut::new(),
+            outgoing: BytesMut::new(),
+            failed: None,
+            is_ended: false,
+            is_shut: false,
+        }
+    }
+
+    /// What was agreed on.
+    pub fn agreed(&self) -> &rustls::CommonState {
+        &self.connection
+    }
+
+    /// What it goes over.
+    pub(crate) fn under(&self) -> &UnderTls {
+        &self.io
+    }
+
+    /// Bytes that are not whole, or of TLS itself.
+    pub(crate) fn held(&self) -> usize {
+        self.io.held().max(self.incoming.len())
+    }
+
+    fn poll_opened(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.opened.is_empty() {
+            let count = self.opened.len().min(out.remaining());
+            out.put_slice(&self.opened[..count]);
+            self.opened.advance(count);
+            if self.opened.is_empty() {
+                self.opened = BytesMut::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
+        if self.is_ended || out.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(error) = self.failure(cx) {
+            return Poll::Ready(Err(error));
+        }
+        INCOMING.with_borrow_mut(|shared| self.poll_records(cx, shared, out))
+    }
+
+    /// Reads until there is something to give on. It is read behind a gap for what is kept, which is copied there only
+    /// once a record is whole: small pieces cost no more than themselves.
+    fn poll_records(
+        &mut self,
+        cx: &mut Context<'_>,
+        shared: &mut Vec<u8>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = out.filled().len();
+        loop {
+            let kept = self.incoming.len();
+            let mut filled = kept;
+            if !self.is_ahead {
+                filled += out.remaining().clamp(READ.0, READ.1) + ADDED;
+            }
+            if shared.len() < filled {
+                shared.resize(filled, 0);
+            }
+            if !self.is_ahead {
+                let mut read = ReadBuf::new(&mut shared[kept..filled]);
+                ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
+                let count = read.filled().len();
+                if count == 0 {
+                    let message = "the client closed without a close_notify of TLS";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
+                }
+                filled = kept + count;
+                if record::lacks_more_than(count, &self.incoming) {
+                    self.incoming.extend_from_slice(&shared[kept..filled]);
+                    continue;
+                }
+            }
+            shared[..kept].copy_from_slice(&self.incoming);
+            let used = self.open(&mut shared[..filled], out);
+            self.keep(&shared[used..filled]);
+            if out.filled().len() > before || self.is_ended {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(error) = self.failure(cx) {
+                return Poll::Ready(Err(error));
+            }
+        }
+    }
+
+    fn keep(&mut self, rest: &[u8]) {
+        if rest.is_empty() {
+            self.incoming = Vec::new();
+        } else {
+            self.incoming.clear();
+            self.incoming.extend_from_slice(rest);
+        }
+    }
+
+    /// Decrypts what there is, as far as there is room for it. Returns how much is used up.
+    fn open(&mut self, input: &mut [u8], out: &mut ReadBuf<'_>) -> usize {
+        let mut used = 0;
+        loop {
+            let status = self.connection.process_tls_records(&mut input[used..]);
+            used += status.discard;
+            match status.state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(Ok(record)) = traffic.next_record() {
+                        let fits = record.payload.len().min(out.remaining());
+                        out.put_slice(&record.payload[..fits]);
+                        self.opened.extend_from_slice(&record.payload[fits..]);
+                        used += record.discard;
+                    }
+                    // No message of TLS has begun where application data comes: rustls points to nothing of this.
+                    let rest = &input[used..];
+                    self.is_ahead = !record::is_partial(rest);
+                    if !self.is_ahead || !record::may_fit(rest, out.remaining()) {
+                        return used;
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, &mut self.outgoing),
+                Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
+                Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => {
+                    self.is_ahead = false;
+                    return used;
+                }
+                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
+                    (self.is_ended, self.is_ahead) = (true, false);
+                    return input.len();
+                }
+                Ok(_) => return self.fail(early_data(), input.len()),
+                Err(error) => return self.fail(error, input.len()),
+            }
+        }
+    }
+
+    /// What broke it. The alert goes out if it can; whatever becomes of it changes nothing.
+    fn failure(&mut self, cx: &mut Context<'_>) -> Option<io::Error> {
+        let error = self.failed.clone()?;
+        let _ = self.poll_push(cx);
+        Some(broken(error))
+    }
+
+    fn fail(&mut self, error: rustls::Error, used: usize) -> usize {
+        (self.failed, self.is_ahead) = (Some(error), false);
+        used
+    }
+
+    /// Encrypts something into `sealed`; returns its length.
+    fn seal(
+        &mut self,
+        sealed: &mut Vec<u8>,
+        mut what: impl FnMut(&mut Traffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
+    ) -> io::Result<usize> {
+        loop {
+            // What rustls has pointers to must be there, and nothing that it would have to decrypt first.
+            let input = if self.is_ahead { &mut [][..] } else { &mut self.incoming[..] };
+            match self.connection.process_tls_records(input).state {
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => loop {
+                    match what(&mut traffic, sealed) {
+                        Ok(length) => return Ok(length),
+                        Err(EncryptError::InsufficientSize(size)) => {
+                            sealed.resize(size.required_size, 0);
+                        }
+                        Err(error) => return Err(io::Error::other(error)),
+                    }
+                },
+                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, &mut self.outgoing),
+                Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
+                Ok(ConnectionState::PeerClosed) => self.is_ended = true,
+                Ok(_) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(error) => {
+                    self.failed = Some(error.clone());
+                    return Err(broken(error));
+                }
+            }
+        }
+    }
+
+    /// Sends what is left of what was encrypted, and what TLS has to say itself.
+    fn poll_push(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.take_messages();
+        while !self.outgoing.is_empty() {
+            match ready!(Pin::new(&mut self.io).poll_write(cx, &self.outgoing))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => self.outgoing.advance(sent),
+            }
+            if self.outgoing.is_empty() {
+                self.outgoing = BytesMut::new();
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes messages of TLS itself from rustls. They come before it looks at records, so that none need to be there.
+    fn take_messages(&mut self) {
+        while self.connection.wants_write() {
+            let next = self.connection.process_tls_records(&mut []);
+            let Ok(ConnectionState::EncodeTlsData(message)) = next.state else { return };
+            encode(message, &mut self.outgoing);
+        }
+    }
+
+    /// Encrypts and sends; what the system does not take is kept, and nothing more is taken before that has gone.
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_shut || self.failed.is_some() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        ready!(self.poll_push(cx))?;
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let data = &data[..data.len().min(SEALED)];
+        OUTGOING.with_borrow_mut(|sealed| {
+            let length = self.seal(sealed, |traffic, room| traffic.encrypt(data, room))?;
+            let mut left = &sealed[..length];
+            while self.outgoing.is_empty() && !left.is_empty() {
+                match Pin::new(&mut self.io).poll_write(cx, left) {
+                    Poll::Ready(Ok(0)) => {
+                        return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                    }
+                    Poll::Ready(Ok(sent)) => left = &left[sent..],
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => break,
+                }
+            }
+            self.outgoing.extend_from_slice(left);
+            Poll::Ready(Ok(data.len()))
+        })
+    }
+
+    /// Tells the client that nothing more comes.
+    fn close(&mut self) {
+        let mut alert = Vec::new();
+        let length = self.seal(&mut alert, |traffic, room| traffic.queue_close_notify(room));
+        self.outgoing.extend_from_slice(&alert[..length.unwrap_or(0)]);
+    }
+}
+
+/// A message of TLS itself.
+fn encode(mut message: EncodeTlsData<'_, ServerConnectionData>, out: &mut BytesMut) {
+    let Err(EncodeError::InsufficientSize(size)) = message.encode(&mut []) else { return };
+    let at = out.len();
+    out.resize(at + size.required_size, 0);
+    message.encode(&mut out[at..]).expect("it has the room that it asks for");
+}
+
+fn broken(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// No configuration takes any.
+fn early_data() -> rustls::Error {
+    rustls::Error::General("early data that nobody takes".to_owned())
+}
+
+impl AsyncRead for ServerTls {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let read = this.poll_opened(cx, buffer);
+        this.io.gives(read.is_ready())?;
+        read
+    }
+}
+
+impl AsyncWrite for ServerTls {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_send(cx, data)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let mut filled = slices.iter().filter(|slice| !slice.is_empty());
+        let first = filled.next().map_or(&[][..], |slice| slice);
+        if first.len() >= SEALED || filled.next().is_none() {
+            return this.poll_send(cx, first);
+        }
+        TOGETHER.with_borrow_mut(|together| {
+            together.clear();
+            for slice in slices {
+                let room = SEALED - together.len();
+                together.extend_from_slice(&slice[..slice.len().min(room)]);
+            }
+            this.poll_send(cx, together)
+        })
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_push(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !std::mem::replace(&mut this.is_shut, true) && this.failed.is_none() {
+            this.close();
+        }
+        ready!(this.poll_push(cx))?;
+        match ready!(Pin::new(&mut this.io).poll_shutdown(cx)) {
+            // Whoever has gone already is told nothing.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            done => Poll::Ready(done),
+        }
+    }
+}
