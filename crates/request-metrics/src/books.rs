@@ -8,7 +8,7 @@ use super::series::{Cells, Series};
 use super::tally::{Connections, Tally};
 use super::{Counted, Settings};
 use foldhash::fast::RandomState;
-use model::{Alias, Location, Server, UpstreamId};
+use model::{Alias, Location, Server, ServerName, UpstreamId};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -175,10 +175,10 @@ impl Metrics {
             return Vec::new();
         }
         let alias = |alias: &Alias| match alias {
-            Alias::Name(name) => Some(self.name(name.as_str())),
+            Alias::Name(name) => Some(self.host(name)),
             Alias::Below(_) | Alias::Beginning(_) | Alias::Pattern(_) => None,
         };
-        let own = self.name(server.name.as_str());
+        let own = self.host(&server.name);
         std::iter::once(own).chain(server.aliases.iter().filter_map(alias)).collect()
     }
 
@@ -275,11 +275,20 @@ impl Metrics {
 
     /// A text that is to be a label's value.
     pub fn name(&self, text: &str) -> Arc<Name> {
+        self.named(text, || text.into())
+    }
+
+    /// The name of a host, whose text the label shares.
+    fn host(&self, name: &ServerName) -> Arc<Name> {
+        self.named(name.as_str(), || name.text().clone())
+    }
+
+    fn named(&self, text: &str, own: impl FnOnce() -> Arc<str>) -> Arc<Name> {
         let mut books = self.write();
         if let Some(known) = books.names.get(text).and_then(Weak::upgrade) {
             return known;
         }
-        let name = Arc::new(Name { number: books.number(), text: text.into() });
+        let name = Arc::new(Name { number: books.number(), text: own() });
         books.names.insert(name.text.clone(), Arc::downgrade(&name));
         name
     }
