@@ -1,6 +1,7 @@
 //! What one Ingress asks for, before it meets the others: hosts, paths, backends, policy.
 
 mod class;
+mod drafts;
 mod host_name;
 mod identity;
 mod inspect;
@@ -11,6 +12,7 @@ pub(crate) use class::{
     CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched,
     is_watched_namespace, why_not_ours,
 };
+pub(crate) use drafts::Drafts;
 pub(crate) use host_name::is_host;
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
@@ -30,7 +32,6 @@ use model::{
     ServiceRef, Severity, Template, UpstreamId,
 };
 use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -53,15 +54,6 @@ pub(crate) struct Ground {
     pub(crate) config_maps: BTreeSet<ObjectKey>,
     /// `--enable-ssl-passthrough`.
     pub(crate) passthrough: bool,
-}
-
-/// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
-/// (compat/behaviour.md section 3).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    placeholder: bool,
-    created: i64,
-    name: Reverse<Arc<str>>,
 }
 
 /// What becomes of an Ingress.
@@ -93,9 +85,6 @@ pub(crate) struct Route {
 
 /// Hosts with what is of them in the order written. Most Ingresses have one, of which a tree keeps room for eleven.
 pub(crate) type Hosts = LiteMap<ServerName, Vec<Route>>;
-
-/// What Ingresses ask for, the strongest first: of most hosts one.
-pub(crate) type Drafts = LiteMap<Rank, Arc<Draft>>;
 
 /// What one Ingress asks for.
 #[derive(Debug)]
@@ -212,16 +201,6 @@ impl Draft {
             draft.extra = extra;
         }
         draft
-    }
-
-    /// Its place among the others.
-    pub(crate) fn rank(&self) -> Rank {
-        let ObjectKey { namespace, name } = &self.ingress.meta.key;
-        Rank {
-            placeholder: self.standing == Standing::Rejected,
-            created: self.ingress.meta.created,
-            name: Reverse(format!("{namespace}/{name}").into()),
-        }
     }
 
     /// Its age among all of a host, taken or not.
