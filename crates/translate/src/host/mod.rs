@@ -214,12 +214,12 @@ impl Host<'_> {
             first.filter(|draft| draft.standing == Standing::Rejected && draft.default.is_some());
         let target = creator.and_then(|draft| draft.default.as_deref());
         let denied = match creator {
-            Some(draft) => draft.denied.as_ref(),
-            None if closed.is_some() => closed.and_then(|draft| draft.denied.as_ref()),
-            None => self.ground.denied.as_ref().or(self.ground.auth_denied.as_ref()),
+            Some(draft) => draft.denied.as_deref(),
+            None if closed.is_some() => closed.and_then(|draft| draft.denied.as_deref()),
+            None => self.ground.denied.as_deref().or(self.ground.auth_denied.as_deref()),
         };
         let backend = match (denied, target) {
-            (Some(reason), _) => Backend::Denied(reason.clone()),
+            (Some(reason), _) => Backend::Denied(reason.to_owned()),
             (None, Some(target)) => Backend::Upstream(surroundings.upstream(target)),
             (None, None) => default.clone(),
         };

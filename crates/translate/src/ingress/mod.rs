@@ -72,8 +72,8 @@ pub(crate) enum Standing {
 /// A path of an Ingress.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    /// Where its requests go.
-    pub(crate) target: Target,
+    /// Where its requests go; shared by paths that follow one another.
+    pub(crate) target: Arc<Target>,
     /// Whether it makes the whole host match by regular expressions.
     pub(crate) regex: bool,
     /// What it is when no other Ingress takes the path.
@@ -112,9 +112,9 @@ pub(crate) struct Draft {
     /// Whether TLS connections to its hosts shall end at their Services.
     pub(crate) passthrough: bool,
     /// Upstreams that its policies name.
-    pub(crate) extra: BTreeSet<Target>,
+    pub(crate) extra: Box<[Target]>,
     /// Why its locations answer 503.
-    pub(crate) denied: Option<String>,
+    pub(crate) denied: Option<Box<str>>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<Box<UpstreamTls>>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
@@ -198,7 +198,7 @@ impl Draft {
         draft.passthrough = passthrough;
         draft.refused = refused;
         if draft.standing != Standing::Nothing {
-            draft.extra = extra;
+            draft.extra = extra.into_iter().collect();
         }
         draft
     }
@@ -219,7 +219,7 @@ impl Draft {
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let beside = self.canary.iter().flat_map(|asked| asked.1.values().flatten());
         let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
-        routes.map(|route| &route.target).chain(self.default.as_deref()).chain(&self.extra)
+        routes.map(|route| &*route.target).chain(self.default.as_deref()).chain(&self.extra)
     }
 
     /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
@@ -242,14 +242,14 @@ impl Draft {
 
 /// Where paths lead: made once for those that follow one another and lead to the same port, as most do.
 struct Leads {
-    target: Target,
+    target: Arc<Target>,
     id: UpstreamId,
     service: Option<ServiceRef>,
 }
 
 impl Leads {
     fn to(target: Target) -> Self {
-        Self { id: target.id(), service: target.service_ref(), target }
+        Self { id: target.id(), service: target.service_ref(), target: target.into() }
     }
 }
 
@@ -314,8 +314,8 @@ impl Reader<'_> {
             app_root: None,
             snippets: OfIngress::default(),
             names: Names::default(),
-            extra: BTreeSet::new(),
-            denied: self.denied,
+            extra: Box::default(),
+            denied: self.denied.map(String::into_boxed_str),
             upstream_tls,
             refused: false,
             problems,
@@ -476,7 +476,7 @@ impl Reader<'_> {
             policy,
         });
         let regex = rewriting.regex;
-        let target = leads.target.clone();
+        let target = Arc::clone(&leads.target);
         let route =
             location.map(Arc::new).map(|location| Route { target, regex, location, pattern });
         (route, too_large)
@@ -504,7 +504,7 @@ impl Reader<'_> {
                 ..Policy::clone(self.policy_of("/")).without_sessions()
             }),
         });
-        Route { target: target.clone(), regex: false, location, pattern: None }
+        Route { target: Arc::new(target.clone()), regex: false, location, pattern: None }
     }
 }
 
