@@ -150,7 +150,7 @@ impl Metrics {
         }
         if !overflow.is_empty() {
             let alive: HashSet<_> =
-                places.iter().map(|Known(place)| &place.spot.namespace).collect();
+                places.iter().map(|Known(place)| place.spot.namespace()).collect();
             overflow
                 .retain(|(namespace, _), _| **namespace == *OVERFLOW || alive.contains(namespace));
         }
@@ -223,11 +223,11 @@ impl Metrics {
     fn begin(&self, key: Key, parts: &Parts<'_>) -> Series {
         let spot = &parts.place.spot;
         let labels = Labels {
-            namespace: spot.namespace.clone(),
-            ingress: spot.ingress.clone(),
+            namespace: spot.namespace(),
+            ingress: spot.ingress(),
             host: parts.host.map(|host| host.text.clone()),
             path: spot.path.clone(),
-            service: spot.service.clone(),
+            service: spot.service(),
             canary: parts.canary.map(|canary| canary.text.clone()).unwrap_or_default(),
             method: method_text(key.method),
             status: status_text(key.status),
@@ -316,7 +316,7 @@ impl Books {
     /// Whether one more series may begin: a namespace may have as many as are free, so that those that take all they
     /// can leave half of what they found. For hosts that clients make up half of all are there at most.
     fn has_room(&self, most: usize, parts: &Parts<'_>) -> bool {
-        let own = self.by_namespace.get(&parts.place.spot.namespace).copied().unwrap_or(0);
+        let own = self.by_namespace.get(&parts.place.spot.namespace()).copied().unwrap_or(0);
         let for_all = if parts.is_made_up { most / 2 } else { most };
         own < for_all.saturating_sub(self.series.len())
     }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     fn of(metrics: &Metrics, namespace: &str) -> Counted {
-        let origin = Some(Origin::new(Kind::Ingress, namespace, "i"));
+        let origin = Some(Origin::new(Kind::Ingress, namespace, "i").into());
         metrics.location(&Location { origin, ..location("/") }, None)
     }
 

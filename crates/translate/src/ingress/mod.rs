@@ -91,6 +91,8 @@ pub(crate) type Hosts = LiteMap<ServerName, Vec<Route>>;
 pub(crate) struct Draft {
     /// The Ingress that this was read from.
     pub(crate) ingress: Arc<Ingress>,
+    /// What its locations call it.
+    pub(crate) origin: Arc<Origin>,
     /// What becomes of it.
     pub(crate) standing: Standing,
     /// Its hosts with their paths, in the order written.
@@ -183,7 +185,7 @@ impl Draft {
             denied: suspicious.or(verdict.rejected()).or(verdict.denied).or(by_config_map),
             // Whoever asks for nothing shares what counts for all.
             policy: if policy == *ground.policy { ground.policy.clone() } else { Arc::new(policy) },
-            origin,
+            origin: Arc::new(origin),
             rewriting,
             role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
         };
@@ -244,18 +246,18 @@ impl Draft {
 struct Leads {
     target: Arc<Target>,
     id: UpstreamId,
-    service: Option<ServiceRef>,
+    service: Option<Arc<ServiceRef>>,
 }
 
 impl Leads {
     fn to(target: Target) -> Self {
-        Self { id: target.id(), service: target.service_ref(), target: target.into() }
+        Self { id: target.id(), service: target.service_ref().map(Arc::new), target: target.into() }
     }
 }
 
 /// What all paths of an Ingress share.
 struct Reader<'a> {
-    origin: Origin,
+    origin: Arc<Origin>,
     policy: Arc<Policy>,
     /// Prefixes of paths that nobody authenticates for, and the policy of those.
     open: (&'a [String], Arc<Policy>),
@@ -305,6 +307,7 @@ impl Reader<'_> {
         Draft {
             passthrough: false,
             ingress: Arc::clone(ingress),
+            origin: self.origin,
             standing,
             hosts: exactly(hosts),
             default: default.map(Box::new),
@@ -332,7 +335,7 @@ impl Reader<'_> {
     ) {
         let mut wrong = |field: String, message: String| {
             problems.push(Problem {
-                origin: self.origin.clone(),
+                origin: Origin::clone(&self.origin),
                 key: Some(field),
                 severity: Severity::Error,
                 message: message.into(),
@@ -495,7 +498,7 @@ impl Reader<'_> {
             whole: false,
             backend,
             canary: None,
-            service: target.service_ref(),
+            service: target.service_ref().map(Arc::new),
             origin: Some(self.origin.clone()),
             policy: Arc::new(Policy {
                 tls_redirect: TlsRedirect::NEVER,
