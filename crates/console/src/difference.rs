@@ -170,7 +170,7 @@ fn server<N: Borrow<str>>(
 }
 
 fn owner(location: &Arc<Location>) -> Option<String> {
-    location.origin.as_ref().map(shown)
+    location.origin.as_deref().map(shown)
 }
 
 fn location(list: &mut List, host: &str, old: Option<&Arc<Location>>, new: Option<&Arc<Location>>) {
@@ -366,7 +366,7 @@ mod tests {
             backend: Backend::Upstream(UpstreamId::new(to)),
             canary: None,
             service: None,
-            origin: Some(Origin::new(Kind::Ingress, "shop", "web")),
+            origin: Some(Origin::new(Kind::Ingress, "shop", "web").into()),
             policy: Arc::new(Policy { timeouts, ..Policy::default() }),
         })
     }

@@ -95,7 +95,11 @@ impl Fingerprints {
             locations,
         } = server;
         let snippet = snippet.as_ref().map(|scope| self.scopes.of(scope, hash));
-        let locations: Vec<u64> = locations.iter().map(|location| self.place(location)).collect();
+        let are_few = locations.len() <= FEW;
+        let locations = locations.iter().map(|location| {
+            if are_few { place(&mut self.policies, location) } else { self.place(location) }
+        });
+        let locations: Vec<u64> = locations.collect();
         let of_tls = (certificate, client_certificate, ciphers, passthrough);
         hash(&(name, aliases, www, app_root, of_tls, snippet, regex, locations))
     }
@@ -115,16 +119,23 @@ impl Fingerprints {
         hash(&(key, name, (certificate, named), not_shown_to, rules, tiers, locations))
     }
 
-    /// A place; those of an Ingress or a route share a policy, which may be large.
+    /// A place that is remembered.
     fn place(&mut self, location: &Arc<Location>) -> u64 {
         let policies = &mut self.policies;
-        self.places.of(location, |location| {
-            let Location { path, kind, whole, backend, canary, service, origin, policy } = location;
-            let policy = policies.of(policy, hash);
-            hash(&(path, kind, whole, backend, canary, service, origin, policy))
-        })
+        self.places.of(location, |location| place(policies, location))
     }
 }
+
+/// A place; those of an Ingress or a route share a policy, which may be large.
+fn place(policies: &mut Numbers<Policy>, location: &Location) -> u64 {
+    let Location { path, kind, whole, backend, canary, service, origin, policy } = location;
+    let policy = policies.of(policy, hash);
+    hash(&(path, kind, whole, backend, canary, service, origin, policy))
+}
+
+/// So many places of a server are written anew when one of them changes: to remember what tens of thousands of servers
+/// have takes more than it saves.
+const FEW: usize = 16;
 
 /// The numbers of values that are there.
 #[derive(Debug)]

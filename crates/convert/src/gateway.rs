@@ -58,7 +58,7 @@ pub(crate) fn host_names(server: &Server) -> Vec<String> {
 
 /// Who owns a server: the Ingress of its first location.
 pub(crate) fn owner(server: &Server) -> Option<ObjectKey> {
-    let origin = server.locations.iter().find_map(|location| location.origin.as_ref())?;
+    let origin = server.locations.iter().find_map(|location| location.origin.as_deref())?;
     Some(ObjectKey::new(origin.namespace.clone(), origin.name.clone()))
 }
 

@@ -169,7 +169,7 @@ fn order(room: &mut Room<'_, '_>, server: &Server, all: &mut [(ObjectKey, &Locat
 fn several(configuration: &Configuration) -> BTreeSet<ObjectKey> {
     let mut hosts: BTreeMap<ObjectKey, BTreeSet<&str>> = BTreeMap::new();
     for server in configuration.servers.values() {
-        for origin in server.locations.iter().filter_map(|location| location.origin.as_ref()) {
+        for origin in server.locations.iter().filter_map(|location| location.origin.as_deref()) {
             let of = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
             hosts.entry(of).or_default().insert(server.name.as_str());
         }
@@ -315,7 +315,7 @@ impl Place<'_> {
         }
         if server.passthrough.is_some() {
             let root = server.locations.iter().find(|location| location.path == "/");
-            let service = root.and_then(|location| location.service.as_ref());
+            let service = root.and_then(|location| location.service.as_deref());
             let backend =
                 service.map(|service| backends::of(service, &self.of.namespace, room.snapshot));
             match backend {

@@ -294,7 +294,7 @@ fn backed(
     (path, own, is_closed): (Path, Vec<Value>, bool),
 ) -> Said {
     let policy = &*location.policy;
-    let service = location.service.as_ref();
+    let service = location.service.as_deref();
     if is_nobodys(location) && !is_closed {
         return nobodys(room, server, of, path);
     }

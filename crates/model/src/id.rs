@@ -21,6 +21,11 @@ macro_rules! name {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The same, for who keeps it: the text stands once.
+            pub fn text(&self) -> &Arc<str> {
+                &self.0
+            }
         }
 
         // Names are found by their text without a new one being made.

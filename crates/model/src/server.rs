@@ -111,10 +111,10 @@ pub struct Location {
     /// Another upstream for some of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Box<Canary>>,
-    /// The Service of the path, for logs, metrics and error pages.
-    pub service: Option<ServiceRef>,
-    /// The Ingress that owns the path.
-    pub origin: Option<Origin>,
+    /// The Service of the path, for logs, metrics and error pages; shared by the paths that lead there.
+    pub service: Option<Arc<ServiceRef>>,
+    /// The Ingress that owns the path; shared by its paths.
+    pub origin: Option<Arc<Origin>>,
     /// Everything else that was asked for; shared by the paths of an Ingress that agree.
     pub policy: Arc<Policy>,
 }
@@ -179,7 +179,7 @@ mod tests {
             backend: Backend::NotFound,
             canary: None,
             service: None,
-            origin: Some(Origin::new(Kind::Ingress, "demo", "shop")),
+            origin: Some(Origin::new(Kind::Ingress, "demo", "shop").into()),
             policy: Arc::default(),
         };
         let upstream = |name: &str| Backend::Upstream(UpstreamId::new(name));
@@ -190,11 +190,15 @@ mod tests {
         assert!(Location { origin: None, ..root.clone() }.is_of_host());
         let service =
             ServiceRef { namespace: "demo".into(), name: "web".into(), port: "80".into() };
-        let route = Some(Origin::new(Kind::HttpRoute, "demo", "shop"));
+        let route = Some(Origin::new(Kind::HttpRoute, "demo", "shop").into());
         for written in [
             Location { path: "/a".to_owned(), ..root.clone() },
             Location { kind: PathKind::Exact, ..root.clone() },
-            Location { service: Some(service), backend: upstream("demo-web-80"), ..root.clone() },
+            Location {
+                service: Some(service.into()),
+                backend: upstream("demo-web-80"),
+                ..root.clone()
+            },
             Location { backend: upstream("demo-INVALID"), ..root.clone() },
             Location { origin: route, ..root.clone() },
         ] {

@@ -116,10 +116,10 @@ fn spot(namespace: &str, ingress: &str, service: &str, path: &str) -> String {
 
 /// The same from what `conf` sets for a location: measurements are made of its variables.
 fn spot_of(location: &Location) -> String {
-    let ingress = location.origin.as_ref().filter(|origin| origin.kind == Kind::Ingress);
+    let ingress = location.origin.as_deref().filter(|origin| origin.kind == Kind::Ingress);
     let (namespace, name) =
         ingress.map(|origin| (&*origin.namespace, &*origin.name)).unwrap_or_default();
-    let service = location.service.as_ref().map(|service| &*service.name);
+    let service = location.service.as_deref().map(|service| &*service.name);
     spot(namespace, name, service.unwrap_or_default(), &location.path)
 }
 

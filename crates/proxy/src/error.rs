@@ -87,7 +87,7 @@ pub(crate) enum Blame {
 }
 
 fn owner(location: &Location) -> String {
-    location.origin.as_ref().map(|origin| format!(" of {origin}")).unwrap_or_default()
+    location.origin.as_deref().map(|origin| format!(" of {origin}")).unwrap_or_default()
 }
 
 impl From<CallError> for Error {

@@ -97,7 +97,7 @@ impl Place {
     /// The namespace that has the location.
     pub(crate) fn owner(&self) -> Option<&Arc<str>> {
         let spot = self.spot();
-        let of_ingress = spot.location.origin.as_ref().map(|origin| &origin.namespace);
+        let of_ingress = spot.location.origin.as_deref().map(|origin| &origin.namespace);
         spot.extras().snippet.as_ref().map_or(of_ingress, |level| level.owner.as_ref())
     }
 }

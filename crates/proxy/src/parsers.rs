@@ -36,7 +36,7 @@ pub fn trust(configuration: &Configuration) -> Vec<Option<Origin>> {
         let open = |location: &&Arc<Location>| !matches!(location.backend, Backend::Denied(_));
         for location in server.locations.iter().filter(open) {
             if profiles.profile(&location.policy.upstream_tls, false).is_err() {
-                closed.push(location.origin.clone());
+                closed.push(location.origin.as_deref().cloned());
             }
         }
     }

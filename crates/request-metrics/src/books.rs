@@ -8,9 +8,10 @@ use super::series::{Cells, Series};
 use super::tally::{Connections, Tally};
 use super::{Counted, Settings};
 use foldhash::fast::RandomState;
-use model::{Alias, Location, Server, UpstreamId};
+use model::{Alias, Location, Server, ServerName, UpstreamId};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
@@ -30,7 +31,8 @@ pub struct Metrics {
 struct Books {
     numbers: u64,
     names: HashMap<Arc<str>, Weak<Name>>,
-    places: HashMap<LocationLabels, Weak<CountedLocation>>,
+    /// Those that nobody else holds go with the next sweep.
+    places: HashSet<Known>,
     series: HashMap<Key, Arc<Series>, RandomState>,
     /// How many of them each namespace has.
     by_namespace: HashMap<Arc<str>, usize>,
@@ -38,6 +40,31 @@ struct Books {
     overflow: BTreeMap<(Arc<str>, u16), Arc<Series>>,
     /// Hosts that no Ingress names, which therefore nobody else holds.
     undefined: Vec<Arc<Name>>,
+}
+
+/// Where requests are answered, found by its labels. They stand in it alone: there are tens of thousands, and a table
+/// of labels has twice the room that they need.
+#[derive(Debug)]
+struct Known(Arc<CountedLocation>);
+
+impl Borrow<LocationLabels> for Known {
+    fn borrow(&self) -> &LocationLabels {
+        &self.0.spot
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.spot == other.0.spot
+    }
+}
+
+impl Eq for Known {}
+
+impl Hash for Known {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.spot.hash(state);
+    }
 }
 
 /// What tells series apart: numbers, so that a request needs no text to find its own.
@@ -110,7 +137,7 @@ impl Metrics {
     pub fn sweep(&self) {
         let mut books = self.write();
         books.names.retain(|_, name| name.strong_count() > 0);
-        books.places.retain(|_, place| place.strong_count() > 0);
+        books.places.retain(|Known(place)| Arc::strong_count(place) > 1);
         let Books { places, series, by_namespace, overflow, .. } = &mut *books;
         let before = series.len();
         series.retain(|_, series| series.is_alive());
@@ -122,7 +149,8 @@ impl Metrics {
             self.swept.fetch_add(1, Ordering::Relaxed);
         }
         if !overflow.is_empty() {
-            let alive: HashSet<_> = places.keys().map(|spot| &spot.namespace).collect();
+            let alive: HashSet<_> =
+                places.iter().map(|Known(place)| place.spot.namespace()).collect();
             overflow
                 .retain(|(namespace, _), _| **namespace == *OVERFLOW || alive.contains(namespace));
         }
@@ -133,12 +161,11 @@ impl Metrics {
         let spot = LocationLabels::of(location);
         let canary = canary.map(|canary| self.name(canary.as_str()));
         let mut books = self.write();
-        let known = books.places.get(&spot).and_then(Weak::upgrade);
-        let place = known.unwrap_or_else(|| {
-            let place = Arc::new(CountedLocation { number: books.number(), spot: spot.clone() });
-            books.places.insert(spot, Arc::downgrade(&place));
-            place
-        });
+        if let Some(Known(place)) = books.places.get(&spot) {
+            return Counted { place: place.clone(), canary };
+        }
+        let place = Arc::new(CountedLocation { number: books.number(), spot });
+        books.places.insert(Known(place.clone()));
         Counted { place, canary }
     }
 
@@ -148,10 +175,10 @@ impl Metrics {
             return Vec::new();
         }
         let alias = |alias: &Alias| match alias {
-            Alias::Name(name) => Some(self.name(name.as_str())),
+            Alias::Name(name) => Some(self.host(name)),
             Alias::Below(_) | Alias::Beginning(_) | Alias::Pattern(_) => None,
         };
-        let own = self.name(server.name.as_str());
+        let own = self.host(&server.name);
         std::iter::once(own).chain(server.aliases.iter().filter_map(alias)).collect()
     }
 
@@ -196,11 +223,11 @@ impl Metrics {
     fn begin(&self, key: Key, parts: &Parts<'_>) -> Series {
         let spot = &parts.place.spot;
         let labels = Labels {
-            namespace: spot.namespace.clone(),
-            ingress: spot.ingress.clone(),
+            namespace: spot.namespace(),
+            ingress: spot.ingress(),
             host: parts.host.map(|host| host.text.clone()),
             path: spot.path.clone(),
-            service: spot.service.clone(),
+            service: spot.service(),
             canary: parts.canary.map(|canary| canary.text.clone()).unwrap_or_default(),
             method: method_text(key.method),
             status: status_text(key.status),
@@ -248,11 +275,20 @@ impl Metrics {
 
     /// A text that is to be a label's value.
     pub fn name(&self, text: &str) -> Arc<Name> {
+        self.named(text, || text.into())
+    }
+
+    /// The name of a host, whose text the label shares.
+    fn host(&self, name: &ServerName) -> Arc<Name> {
+        self.named(name.as_str(), || name.text().clone())
+    }
+
+    fn named(&self, text: &str, own: impl FnOnce() -> Arc<str>) -> Arc<Name> {
         let mut books = self.write();
         if let Some(known) = books.names.get(text).and_then(Weak::upgrade) {
             return known;
         }
-        let name = Arc::new(Name { number: books.number(), text: text.into() });
+        let name = Arc::new(Name { number: books.number(), text: own() });
         books.names.insert(name.text.clone(), Arc::downgrade(&name));
         name
     }
@@ -280,7 +316,7 @@ impl Books {
     /// Whether one more series may begin: a namespace may have as many as are free, so that those that take all they
     /// can leave half of what they found. For hosts that clients make up half of all are there at most.
     fn has_room(&self, most: usize, parts: &Parts<'_>) -> bool {
-        let own = self.by_namespace.get(&parts.place.spot.namespace).copied().unwrap_or(0);
+        let own = self.by_namespace.get(&parts.place.spot.namespace()).copied().unwrap_or(0);
         let for_all = if parts.is_made_up { most / 2 } else { most };
         own < for_all.saturating_sub(self.series.len())
     }
@@ -306,7 +342,7 @@ mod tests {
     }
 
     fn of(metrics: &Metrics, namespace: &str) -> Counted {
-        let origin = Some(Origin::new(Kind::Ingress, namespace, "i"));
+        let origin = Some(Origin::new(Kind::Ingress, namespace, "i").into());
         metrics.location(&Location { origin, ..location("/") }, None)
     }
 

@@ -104,7 +104,7 @@ impl Counter {
     }
 
     fn overflow(&self, request: &Request<'_>, observed: &Observed) {
-        let namespace = &request.place.spot.namespace;
+        let namespace = &request.place.spot.namespace();
         let cells = self.metrics.overflow(self.thread, namespace, request.status / 100);
         self.metrics.layout.count(&cells, observed);
     }

@@ -1,7 +1,8 @@
 //! What series are labelled with: texts that are known by a number while anybody uses them.
 
-use model::{Location, ServiceRef};
+use model::{Location, Origin, ServiceRef};
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The value of labels where there are too many.
@@ -28,29 +29,52 @@ pub struct Name {
     pub text: Arc<str>,
 }
 
-/// Where requests are answered, as labels say it. Several locations may say the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Where requests are answered, as labels say it: what of it the paths of an Ingress have in common is shared with
+/// them. Several locations may say the same.
+#[derive(Debug)]
 pub(super) struct LocationLabels {
-    pub(super) namespace: Arc<str>,
-    pub(super) ingress: Arc<str>,
-    pub(super) service: Arc<str>,
+    origin: Option<Arc<Origin>>,
+    service: Option<Arc<ServiceRef>>,
     pub(super) path: Arc<str>,
 }
 
 impl LocationLabels {
     pub(super) fn of(location: &Location) -> Self {
-        let service = |part: fn(&ServiceRef) -> &Arc<str>| location.service.as_ref().map(part);
-        let origin = location.origin.as_ref();
-        let namespace = origin.map(|origin| &origin.namespace);
-        Self {
-            namespace: namespace
-                .or_else(|| service(|service| &service.namespace))
-                .cloned()
-                .unwrap_or_default(),
-            ingress: origin.map(|origin| origin.name.clone()).unwrap_or_default(),
-            service: service(|service| &service.name).cloned().unwrap_or_default(),
-            path: cut(&location.path).into(),
-        }
+        let Location { path, service, origin, .. } = location;
+        Self { origin: origin.clone(), service: service.clone(), path: cut(path).into() }
+    }
+
+    pub(super) fn namespace(&self) -> Arc<str> {
+        let own = self.origin.as_ref().map(|origin| &origin.namespace);
+        let namespace = own.or(self.service.as_ref().map(|service| &service.namespace));
+        namespace.cloned().unwrap_or_default()
+    }
+
+    pub(super) fn ingress(&self) -> Arc<str> {
+        self.origin.as_ref().map(|origin| origin.name.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn service(&self) -> Arc<str> {
+        self.service.as_ref().map(|service| service.name.clone()).unwrap_or_default()
+    }
+
+    /// What tells them apart: neither the kind of the origin nor the port of the Service is a label.
+    fn texts(&self) -> [Arc<str>; 4] {
+        [self.namespace(), self.ingress(), self.service(), self.path.clone()]
+    }
+}
+
+impl PartialEq for LocationLabels {
+    fn eq(&self, other: &Self) -> bool {
+        self.texts() == other.texts()
+    }
+}
+
+impl Eq for LocationLabels {}
+
+impl Hash for LocationLabels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.texts().hash(state);
     }
 }
 

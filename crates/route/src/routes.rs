@@ -35,12 +35,12 @@ impl<T> Routes<T> {
             return routes;
         }
         let (names, key) = match name.as_str().strip_prefix("*.") {
-            Some(parent) => (&mut routes.wildcard, parent),
-            None => (&mut routes.exact, name.as_str()),
+            Some(parent) => (&mut routes.wildcard, Arc::from(parent)),
+            None => (&mut routes.exact, name.text().clone()),
         };
         match server {
-            Some(server) => names.insert(Arc::from(key), server),
-            None => names.remove(key),
+            Some(server) => names.insert(key, server),
+            None => names.remove(&key),
         };
         routes
     }

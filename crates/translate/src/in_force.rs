@@ -86,7 +86,7 @@ impl InForce<'_> {
         let mut scope = Scope::new(self.options, self.snapshot, &files);
         let permissions = config_map::permissions(&mut Settings::of_config_map(scope));
         scope.cross_namespace = permissions.cross_namespace;
-        let own = self.asker(scope, location.origin.as_ref());
+        let own = self.asker(scope, location.origin.as_deref());
         let neighbours = LazyCell::new(|| self.neighbours(scope, server));
         let usual = by_field(lines(&Policy::default()));
         let mut all = Vec::new();
@@ -127,7 +127,7 @@ impl InForce<'_> {
     }
 
     fn neighbours<'s>(&'s self, scope: Scope<'s>, server: &Server) -> Vec<Asker<'s>> {
-        let origins = server.locations.iter().filter_map(|location| location.origin.as_ref());
+        let origins = server.locations.iter().filter_map(|location| location.origin.as_deref());
         let origins: BTreeSet<&Origin> = origins.collect();
         origins.into_iter().take(NEIGHBOURS).map(|one| self.asker(scope, Some(one))).collect()
     }
@@ -165,7 +165,7 @@ fn of_route(location: &Location) -> Vec<Setting> {
     let usual = by_field(lines(&gateway::usual()));
     let differs = |line: &Line| usual.get(line.field) != Some(&line.value);
     let told = |line: Line| {
-        let by = location.origin.clone().filter(|_| !line.of_route.is_empty());
+        let by = location.origin.as_deref().cloned().filter(|_| !line.of_route.is_empty());
         let asked = by.map(|by| Asked { by, key: line.of_route.to_owned(), written: None });
         let (name, asked) = (line.field.to_owned(), asked.into_iter().collect());
         Setting { name, field: line.field, value: line.value, asked }

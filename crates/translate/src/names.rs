@@ -371,7 +371,7 @@ fn problem(ingress: &ObjectKey, annotation: &str, message: String) -> Problem {
 /// The namespace of the path `/` of a host.
 fn root_owner(server: &Server) -> Option<&Arc<str>> {
     let mut roots = server.locations.iter().filter(|location| location.path == "/");
-    let origin = roots.find_map(|location| location.origin.as_ref());
+    let origin = roots.find_map(|location| location.origin.as_deref());
     origin.map(|origin| &origin.namespace)
 }
 

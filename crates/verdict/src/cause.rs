@@ -105,8 +105,9 @@ pub(crate) fn of_difference(record: &Record, answer: &Decision, known: &Known) -
     }
     let ours = origin_of(answer, known);
     let theirs = named.map(|name| known.owners(name)).unwrap_or_default();
-    let theirs =
-        theirs.iter().filter_map(|(server, index)| known.location(server, *index)?.origin.as_ref());
+    let theirs = theirs
+        .iter()
+        .filter_map(|(server, index)| known.location(server, *index)?.origin.as_deref());
     let findings = ours.into_iter().chain(theirs).filter_map(|origin| known.finding(origin));
     let found = findings.map(of_finding).next().or_else(|| of_nobody(answer, known));
     found.unwrap_or_else(|| Cause::Unexplained(shape(record, answer)))
@@ -142,7 +143,7 @@ fn origin_of<'a>(answer: &Decision, known: &'a Known) -> Option<&'a Origin> {
     let (server, index) = answer.place.as_ref().filter(|_| !answer.routed)?;
     let location = known.location(server, *index)?;
     // What a snippet has besides belongs to whoever made the host.
-    location.origin.as_ref()
+    location.origin.as_deref()
 }
 
 fn of_finding(finding: &Finding) -> Cause {

@@ -148,7 +148,7 @@ impl Tally {
                     PathKind::Exact => "Exact",
                     PathKind::Prefix => "Prefix",
                 };
-                let origin = location.origin.as_ref();
+                let origin = location.origin.as_deref();
                 Path {
                     ingress: origin
                         .map(|it| Printable(&format!("{}/{}", it.namespace, it.name)).to_string())

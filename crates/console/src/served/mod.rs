@@ -85,7 +85,7 @@ mod tests {
             backend: Backend::Upstream(UpstreamId::new(upstream)),
             canary: None,
             service: None,
-            origin: Some(Origin::new(Kind::Ingress, "shop", "front")),
+            origin: Some(Origin::new(Kind::Ingress, "shop", "front").into()),
             policy: Arc::default(),
         })
     }

@@ -86,8 +86,8 @@ impl Route {
 
     /// A location answers.
     pub(super) fn answered_by(&mut self, location: &Arc<Location>, serving: &Configuration) {
-        let origin = location.origin.as_ref();
-        let service = location.service.as_ref();
+        let origin = location.origin.as_deref();
+        let service = location.service.as_deref();
         let namespace = origin
             .map(|origin| &origin.namespace)
             .or_else(|| service.map(|service| &service.namespace));
@@ -125,7 +125,7 @@ impl Route {
     /// From now on it can be found, by these words, too.
     pub(super) fn searched(&mut self, more: &str) {
         let origin = self.origin.as_ref().map(ToString::to_string).unwrap_or_default();
-        let service = self.location.as_ref().and_then(|location| location.service.as_ref());
+        let service = self.location.as_ref().and_then(|location| location.service.as_deref());
         let service = service.map(|service| format!("{}/{}", service.namespace, service.name));
         let text = format!(
             "{}{} {origin} {} {} {more}",

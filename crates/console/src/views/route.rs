@@ -169,10 +169,10 @@ fn settings(now: &Now, route: &Route) -> (Vec<Setting>, Vec<String>) {
     };
     let objects = now.known.in_force();
     let all = objects.at(location, server);
-    let ingress = location.origin.as_ref().and_then(|origin| objects.ingress(origin));
+    let ingress = location.origin.as_deref().and_then(|origin| objects.ingress(origin));
     let names = |name: &&String| {
         let asked = all.iter().flat_map(|one| &one.asked);
-        asked.filter(|one| Some(&one.by) == location.origin.as_ref()).all(|one| one.key != **name)
+        asked.filter(|one| Some(&one.by) == location.origin.as_deref()).all(|one| one.key != **name)
     };
     let annotations = ingress.into_iter().flat_map(|ingress| ingress.meta.annotations.keys());
     let others = annotations.filter(names).map(shown).collect();

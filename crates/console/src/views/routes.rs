@@ -110,7 +110,7 @@ impl From<Live> for Traffic {
 
 impl<'a> Row<'a> {
     pub(crate) fn new(route: &'a Route, sample: Option<&Sample>) -> Self {
-        let service = route.location.as_ref().and_then(|location| location.service.as_ref());
+        let service = route.location.as_ref().and_then(|location| location.service.as_deref());
         let origin = route.origin.as_ref();
         let of_ingress = origin.filter(|origin| origin.kind == Kind::Ingress);
         let (listener, asks, regex) = match &route.place {

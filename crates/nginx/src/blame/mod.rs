@@ -75,8 +75,8 @@ fn says(raw: &RawGlobal, key: &str) -> bool {
 /// The Ingresses that have locations.
 pub(crate) fn ingresses(configuration: &Configuration) -> BTreeSet<Origin> {
     let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
-    let origins = locations.filter_map(|location| location.origin.clone());
-    origins.filter(|origin| origin.kind == Kind::Ingress).collect()
+    let origins = locations.filter_map(|location| location.origin.as_deref());
+    origins.filter(|origin| origin.kind == Kind::Ingress).cloned().collect()
 }
 
 /// The keys of the ConfigMap that say something.

@@ -88,7 +88,7 @@ fn asked(configuration: &Configuration) -> AllAsked {
     let mut all = AllAsked::new();
     for (name, server) in &configuration.servers {
         for location in &server.locations {
-            let Some(origin) = &location.origin else { continue };
+            let Some(origin) = location.origin.as_deref() else { continue };
             let owner = Owner::from(origin);
             let asked = all.entry(owner).or_insert_with(|| Asked::Paths(Vec::new()));
             if let Asked::Paths(paths) = asked {

@@ -63,7 +63,7 @@ fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) 
         raw.is_some_and(|raw| raw.modsecurity.enabled == Some(false))
     };
     let reason = |location: &Location| {
-        let fault = location.origin.as_ref().and_then(|it| left_out.get(&Owner::from(it)));
+        let fault = location.origin.as_deref().and_then(|it| left_out.get(&Owner::from(it)));
         let own = fault.map(|fault| fault.reason.as_str());
         own.or_else(|| unguarded.filter(|_| !exempt(location)))
     };

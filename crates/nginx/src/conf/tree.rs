@@ -29,7 +29,7 @@ impl Owner {
 
     /// What a host has of a key. Nobody knows any more which of its Ingresses wrote it: it counts as the first one's.
     pub fn of_host(server: &Server, key: &'static str) -> Option<Self> {
-        let origin = server.locations.iter().find_map(|location| location.origin.as_ref())?;
+        let origin = server.locations.iter().find_map(|location| location.origin.as_deref())?;
         Some(Self { host: Some(server.name.clone()), ..Self::of_key(origin, key) })
     }
 }

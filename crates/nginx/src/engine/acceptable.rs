@@ -271,7 +271,7 @@ fn classes(
             without(one) == without(server)
         };
         if !running.is_some_and(|running| is_same(running)) {
-            let origins = server.locations.iter().filter_map(|location| location.origin.as_ref());
+            let origins = server.locations.iter().filter_map(|location| location.origin.as_deref());
             changed.extend(origins);
         }
     }

@@ -21,7 +21,7 @@ fn location(policy: Policy) -> Location {
         backend: Backend::Upstream(id()),
         canary: None,
         service: None,
-        origin: Some(Origin::new(Kind::Ingress, "demo", "a")),
+        origin: Some(Origin::new(Kind::Ingress, "demo", "a").into()),
         policy: Arc::new(policy),
     }
 }

@@ -520,7 +520,7 @@ fn without_the_unservable<'l>(
     let locations = locations.iter().zip(all).map(|(location, outgoing)| {
         let Err(error) = outgoing else { return location.clone() };
         let reason = format!("TLS towards the upstream cannot be spoken as asked: {error}");
-        problems.extend(location.origin.clone().map(|origin| Problem {
+        problems.extend(location.origin.as_deref().cloned().map(|origin| Problem {
             origin,
             key: None,
             severity: Severity::Error,
@@ -587,7 +587,7 @@ mod tests {
             backend: Backend::Upstream(UpstreamId::new("a")),
             canary: None,
             service: None,
-            origin: Some(Origin::new(Kind::Ingress, "b", "x")),
+            origin: Some(Origin::new(Kind::Ingress, "b", "x").into()),
             policy: Arc::new(policy),
         })
     }

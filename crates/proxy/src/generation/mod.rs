@@ -101,7 +101,7 @@ pub struct Site {
 impl Site {
     /// The owner of a host with these locations, the oldest one first.
     pub(crate) fn owner_of(locations: &[Arc<Location>]) -> Owner {
-        let oldest = locations.iter().find_map(|location| location.origin.as_ref());
+        let oldest = locations.iter().find_map(|location| location.origin.as_deref());
         oldest.map_or(Owner::NOBODY, |origin| Owner::named(&origin.namespace))
     }
 

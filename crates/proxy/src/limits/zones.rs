@@ -86,7 +86,7 @@ impl Zones {
     /// when something else tells clients apart; other numbers change nothing about it.
     pub(crate) fn gate(&self, location: &Location) -> Option<Arc<Gate>> {
         let limits = &location.policy.limits;
-        let origin = location.origin.clone().filter(|_| !limits.is_empty())?;
+        let origin = location.origin.as_deref().cloned().filter(|_| !limits.is_empty())?;
         let Limits { per_second, per_minute, connections, exempt: _, key, .. } = limits;
         let key = match key {
             LimitKey::Address => String::new(),
@@ -173,11 +173,7 @@ mod tests {
             backend: Backend::NotFound,
             canary: None,
             service: None,
-            origin: Some(Origin {
-                kind: Kind::Ingress,
-                namespace: "demo".into(),
-                name: ingress.into(),
-            }),
+            origin: Some(Origin::new(Kind::Ingress, "demo", ingress).into()),
             policy: Arc::new(Policy { limits, ..Policy::default() }),
         }
     }

@@ -76,7 +76,7 @@ async fn basic(
 /// The namespace and the Ingress that ask; a location of a snippet is no Ingress's.
 fn asker(exchange: &Exchange) -> Asker {
     let place = exchange.place.as_ref();
-    let ingress = place.and_then(|place| place.spot().location.origin.as_ref());
+    let ingress = place.and_then(|place| place.spot().location.origin.as_deref());
     Asker {
         namespace: place.and_then(Place::owner).cloned().unwrap_or_default(),
         ingress: ingress.map(|ingress| ingress.name.clone()).unwrap_or_default(),

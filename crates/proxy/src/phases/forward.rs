@@ -159,7 +159,7 @@ fn another_head(exchange: &mut Exchange, body: &mut Bodies) -> Result<Head, Stop
 fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
     let asks = policy.retries.conditions.contains(&Condition::NonIdempotent);
     policy.route.as_ref().filter(|_| asks)?;
-    let namespace = exchange.spot().location.origin.as_ref()?.namespace.clone();
+    let namespace = exchange.spot().location.origin.as_deref()?.namespace.clone();
     let whose = (choose_backend::main(exchange)?.id.clone(), namespace);
     exchange.worker.retries.ask(&whose);
     Some(whose)
@@ -284,7 +284,7 @@ impl Bodies {
             Self::Kept(_) => &mut kept,
             Self::Streamed(body) => body,
         };
-        let origin = exchange.spot().location.origin.as_ref();
+        let origin = exchange.spot().location.origin.as_deref();
         let mut outgoing = Outgoing {
             method: &exchange.request.method,
             head,

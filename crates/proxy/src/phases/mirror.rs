@@ -132,7 +132,7 @@ impl CopiedBody {
 
 fn send(exchange: &Exchange, head: Head, body: CopiedBody, to: To) {
     let location = &exchange.spot().location;
-    let Some(entry) = exchange.worker.mirrors.enter(location.origin.as_ref()) else { return };
+    let Some(entry) = exchange.worker.mirrors.enter(location.origin.as_deref()) else { return };
     let job = Copy {
         method: exchange.request.method.clone(),
         head,

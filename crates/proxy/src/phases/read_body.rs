@@ -58,7 +58,7 @@ pub(super) async fn spool(exchange: &mut Exchange) -> Result<(), Stop> {
     let pause = exchange.level().and_then(|level| level.settings.client.body_timeout);
     let pause = pause.unwrap_or(limits.body_timeout);
     let (mut patience, timer) = (Patience::new(pause), Timer::new(pause));
-    let owner = exchange.spot().location.origin.as_ref();
+    let owner = exchange.spot().location.origin.as_deref();
     let owner = owner.map_or_else(Arc::default, |origin| origin.namespace.clone());
     let worker = exchange.worker.clone();
     let (mut spool, mut trailers) = (Spool::default(), None);

@@ -257,7 +257,7 @@ impl<'t> Planner<'t> {
 
 /// The namespace of a location's Ingress.
 fn namespace(location: &Location) -> Option<Arc<str>> {
-    location.origin.as_ref().map(|origin| Arc::clone(&origin.namespace))
+    location.origin.as_deref().map(|origin| Arc::clone(&origin.namespace))
 }
 
 /// The same without the controller's error pages, where a level within has some: they replace all of them.

@@ -53,7 +53,7 @@ fn obey(tls: &mut UpstreamTls, said: &Said, name: Option<String>) -> bool {
 /// The name, where it is the same for every request.
 fn known(name: &Template, location: &Location, server: &Server) -> Option<String> {
     let piece = |piece: &Piece| {
-        let service = location.service.as_ref();
+        let service = location.service.as_deref();
         match piece {
             Piece::Text(text) => Some(text.clone()),
             Piece::Known(Variable::Host | Variable::ServerName | Variable::BestHttpHost) => {
@@ -64,7 +64,7 @@ fn known(name: &Template, location: &Location, server: &Server) -> Option<String
             Piece::Known(Variable::ProxyHost) => Some("upstream_balancer".to_owned()),
             Piece::Known(Variable::ServiceName) => service.map(|service| service.name.to_string()),
             Piece::Known(Variable::Namespace) => {
-                let own = location.origin.as_ref().map(|origin| origin.namespace.to_string());
+                let own = location.origin.as_deref().map(|origin| origin.namespace.to_string());
                 own.or_else(|| service.map(|service| service.namespace.to_string()))
             }
             Piece::Known(_) | Piece::Other(_) | Piece::Own(_) | Piece::Capture(_) => None,
@@ -89,7 +89,7 @@ mod tests {
             whole: false,
             backend: Backend::NotFound,
             canary: None,
-            service: Some(service),
+            service: Some(service.into()),
             origin: None,
             policy: Arc::new(Policy { protocol, upstream_tls, ..Policy::default() }),
         });

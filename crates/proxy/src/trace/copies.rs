@@ -47,7 +47,7 @@ pub(crate) fn end(shadow: &Shadow, exchange: &Exchange, response: &mut Response)
 }
 
 fn decided(outcome: &Outcome) -> Decided {
-    let origin = outcome.location.as_ref().and_then(|location| location.origin.as_ref());
+    let origin = outcome.location.as_ref().and_then(|location| location.origin.as_deref());
     let server = outcome.server.as_ref();
     Decided {
         said: Said::of(outcome.status, outcome.sent),

@@ -36,7 +36,7 @@ impl Story<'_> {
     /// A decision that an annotation of the location's Ingress asks for.
     fn say_by(&mut self, step: &'static str, outcome: impl Into<String>, annotation: &str) {
         let place = self.exchange.place.as_ref();
-        let origin = place.and_then(|place| place.spot().location.origin.as_ref());
+        let origin = place.and_then(|place| place.spot().location.origin.as_deref());
         let by = match origin {
             Some(origin) => format!("{annotation} of {origin}"),
             None => format!("{annotation} of the ConfigMap"),

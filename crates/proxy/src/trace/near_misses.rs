@@ -27,7 +27,7 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<Str
         } else {
             missed_prefix(location, own, &path)?
         };
-        let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
+        let owner = location.origin.as_deref().map(|origin| format!(" of {origin}"));
         Some(format!("{:?} {}{}: {why}", location.kind, location.path, owner.unwrap_or_default()))
     });
     misses.take(MOST).collect()
@@ -78,7 +78,7 @@ pub(super) fn rules(exchange: &Exchange, chosen: Option<(&Routed, usize)>) -> Ve
             },
         };
         let location = routed.host.locations.get(rule.shares.first()?.location)?;
-        let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
+        let owner = location.origin.as_deref().map(|origin| format!(" of {origin}"));
         let kind = match matches.pattern {
             Some(_) => "RegularExpression".to_owned(),
             None => format!("{kind:?}"),

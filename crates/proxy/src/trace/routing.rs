@@ -186,7 +186,7 @@ fn none_is_ready(story: &Story<'_>, response: &Response) -> String {
     let spot = exchange.spot();
     let is_own = exchange.visit.named.is_none();
     let named = spot.group.as_ref().filter(|_| is_own).and_then(|group| group.followed());
-    let why = match (named, spot.location.service.as_ref().filter(|_| is_own)) {
+    let why = match (named, spot.location.service.as_deref().filter(|_| is_own)) {
         (Some(name), _) => format!("; no address of {name} is known"),
         (None, Some(service)) => format!(
             "; Service {}/{} has no EndpointSlice (label kubernetes.io/service-name) with a ready endpoint: add one, or \
@@ -254,7 +254,7 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
     if story.ended(Phase::Endpoints) {
         story.say("endpoints", none_is_ready(story, response));
         let own = story.exchange.visit.named.is_none().then(|| story.exchange.spot());
-        let nobody = own.and_then(|spot| spot.location.service.clone());
+        let nobody = own.and_then(|spot| spot.location.service.as_deref().cloned());
         story.decisions.last_mut().into_iter().for_each(|last| last.nobody.clone_from(&nobody));
     }
 }

@@ -324,7 +324,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     };
     let location = &spot.location;
     let service =
-        |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
+        |part: fn(&ServiceRef) -> &str| location.service.as_deref().map(part).unwrap_or_default();
     match variable {
         V::ProxyUpstreamName if exchange.visit.stands_in => {
             let stand_in = &location.policy.default_backend;
@@ -339,11 +339,11 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             Backend::Denied(_) | Backend::Broken(_) => out.push('-'),
         },
         V::Namespace => {
-            let own = location.origin.as_ref().map(|origin| &*origin.namespace);
+            let own = location.origin.as_deref().map(|origin| &*origin.namespace);
             out.push_str(own.unwrap_or_else(|| service(|service| &service.namespace)));
         }
         V::IngressName => {
-            out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
+            out.push_str(location.origin.as_deref().map(|origin| &*origin.name).unwrap_or_default())
         }
         V::ProxyAlternativeUpstreamName => {
             if let Some(canary) = spot.extras().canary.as_deref().filter(|_| exchange.visit.canary)
@@ -505,5 +505,5 @@ fn argument(exchange: &Exchange, name: &str, out: &mut String) {
 
 /// Whether a location is that of a route of the Gateway API.
 fn is_of_route(location: &Location) -> bool {
-    location.origin.as_ref().is_some_and(|origin| origin.kind != Kind::Ingress)
+    location.origin.as_deref().is_some_and(|origin| origin.kind != Kind::Ingress)
 }

@@ -35,8 +35,8 @@ fn location(path: &str, logging: Logging) -> Arc<Location> {
     let policy = Arc::new(Policy { logging, ..Policy::default() });
     let service = ServiceRef { namespace: "demo".into(), name: "echo".into(), port: "80".into() };
     Arc::new(Location {
-        service: Some(service),
-        origin: Some(Origin { kind: Kind::Ingress, namespace: "demo".into(), name: "web".into() }),
+        service: Some(service.into()),
+        origin: Some(Origin::new(Kind::Ingress, "demo", "web").into()),
         ..bed::location(path, Backend::Upstream(UpstreamId::new(bed::MAIN)), policy)
     })
 }

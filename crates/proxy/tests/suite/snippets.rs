@@ -89,7 +89,7 @@ impl Host {
             let snippet =
                 (!snippet.is_empty()).then(|| scope(Context::Location, snippet, self.http));
             let policy = Arc::new(Policy { snippet, ..policy.clone() });
-            let origin = Some(Origin::new(Kind::Ingress, "demo", "x"));
+            let origin = Some(Origin::new(Kind::Ingress, "demo", "x").into());
             let backend = Backend::Upstream(id.clone());
             let whole = self.regex;
             Arc::new(Location { origin, whole, ..bed::location(path, backend, policy) })

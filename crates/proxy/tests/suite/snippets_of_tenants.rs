@@ -56,7 +56,7 @@ async fn serve(http: &'static str, server: &'static str, paths: Vec<Path>) -> Ar
     let location = |Path(owner, path, text, policy): &Path| {
         let snippet = Some(Arc::new(scope(Context::Location, text, http, owner)));
         let policy = Arc::new(Policy { snippet, ..policy.clone() });
-        let origin = Some(Origin::new(Kind::Ingress, *owner, "x"));
+        let origin = Some(Origin::new(Kind::Ingress, *owner, "x").into());
         Arc::new(Location { origin, ..bed::location(path, Backend::Upstream(id.clone()), policy) })
     };
     let name = ServerName::new("a.test");

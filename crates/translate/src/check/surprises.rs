@@ -10,7 +10,7 @@ pub(super) fn by_ingress(configuration: &Configuration) -> BTreeMap<Origin, Vec<
     let mut found: BTreeMap<Origin, Vec<Remark>> = BTreeMap::new();
     for server in configuration.servers.values() {
         for location in &server.locations {
-            let Some(origin) = &location.origin else { continue };
+            let Some(origin) = location.origin.as_deref() else { continue };
             let remarks = about(server, location)
                 .into_iter()
                 .chain(rewritten(location))

@@ -506,8 +506,8 @@ impl Reader<'_> {
             whole: true,
             backend,
             canary: None,
-            service,
-            origin: Some(Origin::new(kind, namespace, name)),
+            service: service.map(Arc::new),
+            origin: Some(Arc::new(Origin::new(kind, namespace, name))),
             policy,
         }
     }

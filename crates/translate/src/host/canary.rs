@@ -76,7 +76,7 @@ fn routes<'a>(
 
 /// Whether a location is of the namespace of a canary, or nobody's.
 fn is_own(location: &Location, draft: &Draft) -> bool {
-    let origin = location.origin.as_ref();
+    let origin = location.origin.as_deref();
     origin.is_none_or(|origin| origin.namespace == draft.ingress.meta.key.namespace)
 }
 

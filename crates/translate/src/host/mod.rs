@@ -214,12 +214,12 @@ impl Host<'_> {
             first.filter(|draft| draft.standing == Standing::Rejected && draft.default.is_some());
         let target = creator.and_then(|draft| draft.default.as_deref());
         let denied = match creator {
-            Some(draft) => draft.denied.as_ref(),
-            None if closed.is_some() => closed.and_then(|draft| draft.denied.as_ref()),
-            None => self.ground.denied.as_ref().or(self.ground.auth_denied.as_ref()),
+            Some(draft) => draft.denied.as_deref(),
+            None if closed.is_some() => closed.and_then(|draft| draft.denied.as_deref()),
+            None => self.ground.denied.as_deref().or(self.ground.auth_denied.as_deref()),
         };
         let backend = match (denied, target) {
-            (Some(reason), _) => Backend::Denied(reason.clone()),
+            (Some(reason), _) => Backend::Denied(reason.to_owned()),
             (None, Some(target)) => Backend::Upstream(surroundings.upstream(target)),
             (None, None) => default.clone(),
         };
@@ -247,8 +247,8 @@ impl Host<'_> {
             whole: false,
             backend,
             canary: None,
-            service: target.and_then(Target::service_ref),
-            origin: creator.map(|draft| origin(&draft.ingress.meta.key)),
+            service: target.and_then(Target::service_ref).map(Arc::new),
+            origin: creator.map(|draft| Arc::clone(&draft.origin)),
             policy,
         }));
     }
@@ -278,7 +278,7 @@ impl Host<'_> {
                 );
                 let key = Some("spec.rules".to_owned());
                 found.push(Problem {
-                    origin: origin.clone(),
+                    origin: Origin::clone(origin),
                     key,
                     severity: Severity::Warning,
                     message: message.into(),
@@ -295,7 +295,7 @@ impl Host<'_> {
             return Vec::new();
         }
         let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
-        let mut budgets: HashMap<Option<Origin>, PatternBudget> = HashMap::new();
+        let mut budgets: HashMap<Option<Arc<Origin>>, PatternBudget> = HashMap::new();
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
             if !budgets.contains_key(&location.origin) {
@@ -351,9 +351,8 @@ impl Host<'_> {
     fn path_problem(&mut self, location: &Location, severity: Severity, message: String) {
         let key = Some("spec.rules".to_owned());
         let message = message.into();
-        let problem =
-            location.origin.clone().map(|origin| Problem { origin, key, severity, message });
-        self.problems.extend(problem);
+        let origin = location.origin.as_deref().cloned();
+        self.problems.extend(origin.map(|origin| Problem { origin, key, severity, message }));
     }
 
     /// What one Ingress asks for and all paths of its namespace get.
@@ -369,7 +368,7 @@ impl Host<'_> {
             }
         }
         for location in &mut self.locations {
-            let namespace = location.origin.as_ref().map(|origin| &origin.namespace);
+            let namespace = location.origin.as_deref().map(|origin| &origin.namespace);
             let Some(tls) = namespace.and_then(|namespace| first.get(namespace)) else { continue };
             let policy = &location.policy;
             let speaks = matches!(policy.protocol, Protocol::Https | Protocol::AutoHttp);
@@ -403,7 +402,7 @@ impl Host<'_> {
     ) {
         let origins: HashSet<Origin> = ingresses.map(origin).collect();
         let is_one = |location: &Location| {
-            location.origin.as_ref().is_some_and(|origin| origins.contains(origin))
+            location.origin.as_deref().is_some_and(|origin| origins.contains(origin))
         };
         for location in self.locations.iter_mut().filter(|_| !origins.is_empty()) {
             if is_one(location) {

@@ -27,7 +27,7 @@ impl Host<'_> {
         let is_own = |root: &&&Arc<Location>| is_in(root, own);
         let root = roots.iter().find(is_own).or(roots.first()).map(|root| Arc::clone(root));
         let owns = |draft: &&Arc<Draft>| {
-            let owner = root.as_ref().and_then(|root| root.origin.as_ref());
+            let owner = root.as_ref().and_then(|root| root.origin.as_deref());
             anybody || owner == Some(&origin(&draft.ingress.meta.key))
         };
         let asker = asking.find(owns);
@@ -84,7 +84,7 @@ impl Host<'_> {
         let strangers: Vec<_> = strangers.filter(|draft| is_foreign(draft, asker)).collect();
         let own = &asker.ingress.meta.key.namespace;
         let is_own = |origin: &Origin| origin.namespace == *own;
-        self.locations.retain(|location| location.origin.as_ref().is_none_or(is_own));
+        self.locations.retain(|location| location.origin.as_deref().is_none_or(is_own));
         for stranger in strangers {
             let message = format!(
                 "host {} is passed through as a whole by an Ingress of another namespace, which is older: take a host \
@@ -99,5 +99,5 @@ impl Host<'_> {
 }
 
 fn is_in(location: &Location, namespace: &Arc<str>) -> bool {
-    location.origin.as_ref().is_some_and(|origin| origin.namespace == *namespace)
+    location.origin.as_deref().is_some_and(|origin| origin.namespace == *namespace)
 }

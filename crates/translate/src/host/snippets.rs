@@ -85,7 +85,7 @@ impl Host<'_> {
             for location in
                 self.locations.iter_mut().filter(|path| is_twice(&own.kind, path, regex))
             {
-                let Some(origin) = location.origin.clone() else { continue };
+                let Some(origin) = location.origin.as_deref().cloned() else { continue };
                 let name = own.kind.name().to_owned();
                 let others = owner.as_ref().is_some_and(|own| own.namespace != origin.namespace);
                 if !others {
@@ -117,7 +117,8 @@ impl Host<'_> {
         let opens = access.satisfy == Some(Satisfy::Any) || *real_ip != RealIp::default();
         let ingress = &draft.ingress.meta.key;
         let origin = Some(origin(ingress));
-        let shares = self.locations.iter().any(|location| location.origin != origin);
+        let shares =
+            self.locations.iter().any(|location| location.origin.as_deref() != origin.as_ref());
         let opens = opens && shares;
         if !takes_away && !opens {
             return Arc::clone(scope);
@@ -133,7 +134,9 @@ impl Host<'_> {
                 location.scope.settings.inherit(&own);
             }
             let mut made = Made::new();
-            for location in self.locations.iter_mut().filter(|location| location.origin == origin) {
+            let is_own =
+                |location: &&mut Arc<Location>| location.origin.as_deref() == origin.as_ref();
+            for location in self.locations.iter_mut().filter(is_own) {
                 inherit(Arc::make_mut(location), &own, &mut made);
             }
         }
@@ -146,7 +149,7 @@ impl Host<'_> {
     fn beside_others_guards(&mut self, draft: &Draft, scope: Arc<Scope>) -> Arc<Scope> {
         let namespace = &draft.ingress.meta.key.namespace;
         let is_others = |location: &Location| {
-            location.origin.as_ref().is_some_and(|origin| origin.namespace != *namespace)
+            location.origin.as_deref().is_some_and(|origin| origin.namespace != *namespace)
         };
         let Settings { access, limits, .. } = &scope.settings;
         let says = !access.rules.is_empty() || *limits != Limits::default();
@@ -188,7 +191,10 @@ impl Host<'_> {
         for draft in drafts.values().filter(|draft| !draft.snippets.within.is_empty()) {
             let ingress = &draft.ingress.meta.key;
             let origin = Some(origin(ingress));
-            let own = self.locations.iter().filter(|location| location.origin == origin);
+            let own = self
+                .locations
+                .iter()
+                .filter(|location| location.origin.as_deref() == origin.as_ref());
             let Some(message) = own.filter_map(|location| self.misplaced(draft, location)).next()
             else {
                 continue;

@@ -1,6 +1,7 @@
 //! What one Ingress asks for, before it meets the others: hosts, paths, backends, policy.
 
 mod class;
+mod drafts;
 mod host_name;
 mod identity;
 mod inspect;
@@ -11,6 +12,7 @@ pub(crate) use class::{
     CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched,
     is_watched_namespace, why_not_ours,
 };
+pub(crate) use drafts::Drafts;
 pub(crate) use host_name::is_host;
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
@@ -30,7 +32,6 @@ use model::{
     ServiceRef, Severity, Template, UpstreamId,
 };
 use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -55,15 +56,6 @@ pub(crate) struct Ground {
     pub(crate) passthrough: bool,
 }
 
-/// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
-/// (compat/behaviour.md section 3).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    placeholder: bool,
-    created: i64,
-    name: Reverse<Arc<str>>,
-}
-
 /// What becomes of an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -80,8 +72,8 @@ pub(crate) enum Standing {
 /// A path of an Ingress.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    /// Where its requests go.
-    pub(crate) target: Target,
+    /// Where its requests go; shared by paths that follow one another.
+    pub(crate) target: Arc<Target>,
     /// Whether it makes the whole host match by regular expressions.
     pub(crate) regex: bool,
     /// What it is when no other Ingress takes the path.
@@ -94,14 +86,13 @@ pub(crate) struct Route {
 /// Hosts with what is of them in the order written. Most Ingresses have one, of which a tree keeps room for eleven.
 pub(crate) type Hosts = LiteMap<ServerName, Vec<Route>>;
 
-/// What Ingresses ask for, the strongest first: of most hosts one.
-pub(crate) type Drafts = LiteMap<Rank, Arc<Draft>>;
-
 /// What one Ingress asks for.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The Ingress that this was read from.
     pub(crate) ingress: Arc<Ingress>,
+    /// What its locations call it.
+    pub(crate) origin: Arc<Origin>,
     /// What becomes of it.
     pub(crate) standing: Standing,
     /// Its hosts with their paths, in the order written.
@@ -123,9 +114,9 @@ pub(crate) struct Draft {
     /// Whether TLS connections to its hosts shall end at their Services.
     pub(crate) passthrough: bool,
     /// Upstreams that its policies name.
-    pub(crate) extra: BTreeSet<Target>,
+    pub(crate) extra: Box<[Target]>,
     /// Why its locations answer 503.
-    pub(crate) denied: Option<String>,
+    pub(crate) denied: Option<Box<str>>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<Box<UpstreamTls>>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
@@ -194,7 +185,7 @@ impl Draft {
             denied: suspicious.or(verdict.rejected()).or(verdict.denied).or(by_config_map),
             // Whoever asks for nothing shares what counts for all.
             policy: if policy == *ground.policy { ground.policy.clone() } else { Arc::new(policy) },
-            origin,
+            origin: Arc::new(origin),
             rewriting,
             role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
         };
@@ -209,19 +200,9 @@ impl Draft {
         draft.passthrough = passthrough;
         draft.refused = refused;
         if draft.standing != Standing::Nothing {
-            draft.extra = extra;
+            draft.extra = extra.into_iter().collect();
         }
         draft
-    }
-
-    /// Its place among the others.
-    pub(crate) fn rank(&self) -> Rank {
-        let ObjectKey { namespace, name } = &self.ingress.meta.key;
-        Rank {
-            placeholder: self.standing == Standing::Rejected,
-            created: self.ingress.meta.created,
-            name: Reverse(format!("{namespace}/{name}").into()),
-        }
     }
 
     /// Its age among all of a host, taken or not.
@@ -240,7 +221,7 @@ impl Draft {
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let beside = self.canary.iter().flat_map(|asked| asked.1.values().flatten());
         let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
-        routes.map(|route| &route.target).chain(self.default.as_deref()).chain(&self.extra)
+        routes.map(|route| &*route.target).chain(self.default.as_deref()).chain(&self.extra)
     }
 
     /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
@@ -263,20 +244,20 @@ impl Draft {
 
 /// Where paths lead: made once for those that follow one another and lead to the same port, as most do.
 struct Leads {
-    target: Target,
+    target: Arc<Target>,
     id: UpstreamId,
-    service: Option<ServiceRef>,
+    service: Option<Arc<ServiceRef>>,
 }
 
 impl Leads {
     fn to(target: Target) -> Self {
-        Self { id: target.id(), service: target.service_ref(), target }
+        Self { id: target.id(), service: target.service_ref().map(Arc::new), target: target.into() }
     }
 }
 
 /// What all paths of an Ingress share.
 struct Reader<'a> {
-    origin: Origin,
+    origin: Arc<Origin>,
     policy: Arc<Policy>,
     /// Prefixes of paths that nobody authenticates for, and the policy of those.
     open: (&'a [String], Arc<Policy>),
@@ -326,6 +307,7 @@ impl Reader<'_> {
         Draft {
             passthrough: false,
             ingress: Arc::clone(ingress),
+            origin: self.origin,
             standing,
             hosts: exactly(hosts),
             default: default.map(Box::new),
@@ -335,8 +317,8 @@ impl Reader<'_> {
             app_root: None,
             snippets: OfIngress::default(),
             names: Names::default(),
-            extra: BTreeSet::new(),
-            denied: self.denied,
+            extra: Box::default(),
+            denied: self.denied.map(String::into_boxed_str),
             upstream_tls,
             refused: false,
             problems,
@@ -353,7 +335,7 @@ impl Reader<'_> {
     ) {
         let mut wrong = |field: String, message: String| {
             problems.push(Problem {
-                origin: self.origin.clone(),
+                origin: Origin::clone(&self.origin),
                 key: Some(field),
                 severity: Severity::Error,
                 message: message.into(),
@@ -497,7 +479,7 @@ impl Reader<'_> {
             policy,
         });
         let regex = rewriting.regex;
-        let target = leads.target.clone();
+        let target = Arc::clone(&leads.target);
         let route =
             location.map(Arc::new).map(|location| Route { target, regex, location, pattern });
         (route, too_large)
@@ -516,7 +498,7 @@ impl Reader<'_> {
             whole: false,
             backend,
             canary: None,
-            service: target.service_ref(),
+            service: target.service_ref().map(Arc::new),
             origin: Some(self.origin.clone()),
             policy: Arc::new(Policy {
                 tls_redirect: TlsRedirect::NEVER,
@@ -525,7 +507,7 @@ impl Reader<'_> {
                 ..Policy::clone(self.policy_of("/")).without_sessions()
             }),
         });
-        Route { target: target.clone(), regex: false, location, pattern: None }
+        Route { target: Arc::new(target.clone()), regex: false, location, pattern: None }
     }
 }
 

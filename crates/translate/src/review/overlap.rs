@@ -50,7 +50,7 @@ fn owners<'a>(server: &'a Server, path: &'a str) -> impl Iterator<Item = ObjectK
             || (is_split && path.strip_suffix('/').is_some_and(|bare| bare == below()))
     };
     let origins =
-        server.locations.iter().filter(has).filter_map(|location| location.origin.as_ref());
+        server.locations.iter().filter(has).filter_map(|location| location.origin.as_deref());
     origins.map(|origin| ObjectKey::new(Arc::clone(&origin.namespace), Arc::clone(&origin.name)))
 }
 

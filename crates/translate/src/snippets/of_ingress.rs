@@ -26,7 +26,7 @@ pub(crate) struct OfIngress {
     /// What it says for its hosts.
     pub(crate) server: Option<Arc<Scope>>,
     /// The locations that each of its paths has within, and where they are written.
-    pub(crate) within: Vec<Need>,
+    pub(crate) within: Box<[Need]>,
 }
 
 /// Reads the snippets that count, into the policy where they are about paths.
@@ -78,7 +78,7 @@ pub(crate) fn read(
         Arc::make_mut(asked).snippet = Some(Arc::new(auth));
     }
     let Reader { has_server, within, .. } = reader;
-    OfIngress { has_server, server: server.map(Arc::new), within }
+    OfIngress { has_server, server: server.map(Arc::new), within: within.into() }
 }
 
 /// A scope behind that of everybody.

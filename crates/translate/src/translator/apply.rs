@@ -154,12 +154,11 @@ impl Translator {
     }
 
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {
-        let rank = draft.rank();
         self.served.remove(key);
         self.kept.remove(key);
         for server in draft.servers() {
             if let Some(drafts) = self.hosts.get_mut(&server) {
-                drafts.remove(&rank);
+                drafts.remove(draft);
                 if drafts.is_empty() {
                     self.hosts.remove(&server);
                 }
@@ -174,12 +173,8 @@ impl Translator {
     }
 
     fn put_in(&mut self, key: ObjectKey, draft: Arc<Draft>, work: &mut Work) {
-        let rank = draft.rank();
         for server in draft.servers() {
-            // Most hosts are asked for by one Ingress, and a list that grows has room for four.
-            let drafts = self.hosts.entry(server.clone());
-            let drafts = drafts.or_insert_with(|| Drafts::with_capacity(1));
-            drafts.insert(rank.clone(), Arc::clone(&draft));
+            self.hosts.entry(server.clone()).or_default().insert(Arc::clone(&draft));
             work.hosts.insert(server);
         }
         for target in draft.targets() {
@@ -305,7 +300,7 @@ impl Translator {
 
     /// Makes the touched servers.
     pub(super) fn make_servers(&mut self, ground: &Ground, work: &mut Work) {
-        let nobody = Drafts::new();
+        let nobody = Drafts::default();
         for name in interleaved(std::mem::take(&mut work.hosts)) {
             let drafts = self.hosts.get(&name);
             // A canary alone makes no server.

@@ -30,7 +30,7 @@ use model::policy::Policy;
 use model::{
     Backend, Certificate, Changes, Configuration, Kind, ServerName, StreamPort, UpstreamId,
 };
-use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot};
+use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot, interleaved};
 use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -279,7 +279,7 @@ impl Translator {
     /// A name that one host wants may be another one's: those that want the same are touched, too.
     fn take_names(&mut self, ground: &Ground, work: &mut Work) {
         let mut touched = BTreeSet::new();
-        for host in &work.hosts {
+        for host in interleaved(&work.hosts) {
             let wishes = self
                 .hosts
                 .get(host)

@@ -156,7 +156,7 @@ fn a_canary_older_than_its_main_ingress_stands_beside_it_all_the_same() {
     let translation = read(&snapshot);
     assert_eq!(upstream(beside(&translation, "shop.test", "/p")).as_deref(), Some("demo-next-80"));
     let root = &translation.configuration.servers[&ServerName::new("shop.test")].locations[1];
-    let owner = root.origin.as_ref().map(|origin| &*origin.name);
+    let owner = root.origin.as_deref().map(|origin| &*origin.name);
     assert_eq!(owner, Some("main"), "a canary creates no host");
 }
 

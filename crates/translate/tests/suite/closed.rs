@@ -13,7 +13,7 @@ use translate::{Check, Options, RefusedBy, Standing, check, translate};
 fn denied(configuration: &Configuration) -> BTreeSet<String> {
     let all = configuration.servers.values().flat_map(|server| &server.locations);
     let denied = all.filter(|location| matches!(location.backend, Backend::Denied(_)));
-    let origins = denied.filter_map(|location| location.origin.as_ref());
+    let origins = denied.filter_map(|location| location.origin.as_deref());
     origins.map(|origin| format!("{}/{}", origin.namespace, origin.name)).collect()
 }
 

@@ -28,7 +28,7 @@ fn locations(list: (&str, &str), paths: &[(&str, PathType, &str)]) -> Vec<Arc<Lo
 /// Path, kind, Service and whether a password is asked for.
 fn told(locations: &[Arc<Location>]) -> Vec<(String, PathKind, String, bool)> {
     let of = |location: &Arc<Location>| {
-        let service = location.service.as_ref().map(|service| service.name.to_string());
+        let service = location.service.as_deref().map(|service| service.name.to_string());
         let guarded = location.policy.auth_basic.is_some();
         (location.path.clone(), location.kind, service.unwrap_or_default(), guarded)
     };

@@ -51,7 +51,7 @@ fn told(snapshot: &Snapshot, options: &Options) -> Told {
     let made = translate(snapshot, options);
     let mut told = Told::new();
     each(&made.configuration, |place, location, server| {
-        let owner = location.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+        let owner = location.origin.as_deref().map(ToString::to_string).unwrap_or_default();
         let all = settings(snapshot, options, &made, location, server);
         let fields: BTreeMap<_, _> = all.into_iter().map(|one| (one.field, one)).collect();
         told.insert(place, (owner, fields));

@@ -71,7 +71,7 @@ fn as_a_sees(configuration: &Configuration) -> Server {
     server.locations.retain(|location| {
         // The root that nobody wrote is for others to add.
         let is_written = location.backend != Backend::NotFound;
-        is_written && location.origin.as_ref().is_some_and(|origin| &*origin.namespace == "a")
+        is_written && location.origin.as_deref().is_some_and(|origin| &*origin.namespace == "a")
     });
     server
 }
@@ -274,7 +274,7 @@ fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
     assert_eq!(snippet.settings.real_ip, Default::default());
     assert!(snippet.locations[0].scope.settings.real_ip.header.is_some());
     for location in &server.locations {
-        let is_own = location.origin.as_ref().is_some_and(|origin| &*origin.namespace == "a");
+        let is_own = location.origin.as_deref().is_some_and(|origin| &*origin.namespace == "a");
         let says = location
             .policy
             .snippet
@@ -749,7 +749,7 @@ fn answer(configuration: &Configuration, path: &str) -> String {
         other => panic!("{path}: {other:?}"),
     };
     let location = &server.locations[index];
-    let whose = location.origin.as_ref().map_or("nobody", |origin| &*origin.name);
+    let whose = location.origin.as_deref().map_or("nobody", |origin| &*origin.name);
     let what = if matches!(location.backend, Backend::Denied(_)) && what.is_empty() {
         "503 "
     } else {

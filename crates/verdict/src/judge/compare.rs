@@ -203,9 +203,9 @@ fn upstreams(record: &Record, answer: &Decision, location: Option<&Location>) ->
 fn services(record: &Record, location: Option<&Location>) -> Option<Found> {
     let location = location?;
     let service = record.service.as_deref()?;
-    let ours = location.service.as_ref()?;
+    let ours = location.service.as_deref()?;
     let namespace = record.namespace.as_deref();
-    let origin = location.origin.as_ref()?;
+    let origin = location.origin.as_deref()?;
     let same = *ours.name == *service
         && namespace.is_none_or(|namespace| *origin.namespace == *namespace)
         && record.ingress.as_deref().is_none_or(|name| *origin.name == *name);

@@ -13,7 +13,7 @@ const BEGINNING: usize = 1000;
 
 /// Whether a location has other paths than it asks for: its Ingress was blamed for them, or they are reserved.
 pub(super) fn is_closed(scope: &Scope<'_>, server: &Server, location: &Location) -> bool {
-    let is_blamed = || location.origin.as_ref().is_some_and(|it| scope.closed.contains(it));
+    let is_blamed = || location.origin.as_deref().is_some_and(|it| scope.closed.contains(it));
     is_reserved(server, location) || is_blamed()
 }
 

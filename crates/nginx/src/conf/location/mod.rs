@@ -61,7 +61,7 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
                 );
             }
             whole.append(body.clone());
-            block.open_for(location.origin.as_ref(), "location", words, whole);
+            block.open_for(location.origin.as_deref(), "location", words, whole);
         }
     }
     block.append(beside.block);
@@ -122,7 +122,7 @@ fn variables(at: &mut At<'_, '_>) {
     let Location { path, kind: _, whole: _, backend, canary: _, service, origin, policy, .. } =
         at.location;
     let block = &mut at.block;
-    if let Some(origin) = origin.as_ref().filter(|origin| origin.kind == Kind::Ingress) {
+    if let Some(origin) = origin.as_deref().filter(|origin| origin.kind == Kind::Ingress) {
         put!(block, "set", "$namespace", Word::literal(&origin.namespace));
         put!(block, "set", "$ingress_name", Word::literal(&origin.name));
     }

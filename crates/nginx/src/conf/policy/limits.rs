@@ -22,7 +22,7 @@ pub(in crate::conf) fn write(policy: &Limits, at: &mut At<'_, '_>) {
         request_status,
         connection_status,
     } = policy;
-    let owner = at.location.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+    let owner = at.location.origin.as_deref().map(ToString::to_string).unwrap_or_default();
     // A zone keeps its counts as long as its name and its key stay: limits may change meanwhile.
     let id = fingerprint(owner.as_bytes());
     let key = declare_key(policy, &id, at);
@@ -66,7 +66,7 @@ fn declare_key(policy: &Limits, id: &str, at: &mut At<'_, '_>) -> Word {
     keys.entry("0".into(), words![value]);
     keys.entry("default".into(), words![""]);
     let mut both = Block::default();
-    let origin = at.location.origin.as_ref();
+    let origin = at.location.origin.as_deref();
     both.open_for(origin, "geo", words!["$remote_addr", exempt.clone()], nets);
     both.open_for(origin, "map", words![exempt, key.clone()], keys);
     // Before the zones that count by it.

@@ -77,7 +77,7 @@ pub(in crate::conf) fn of_server(scope: &Scope<'_>, server: &Server, block: &mut
     let mut locations = server.locations.iter();
     let own = locations.find_map(|location| {
         let text = location.policy.raw.as_ref()?.server.as_ref()?;
-        Some((text, location.origin.as_ref()))
+        Some((text, location.origin.as_deref()))
     });
     if let Some((text, origin)) = own {
         block.raw("server-snippet", text, origin.map(Owner::from));
@@ -184,5 +184,5 @@ pub(in crate::conf) fn of_auth(at: &At<'_, '_>, block: &mut Block) {
 }
 
 fn origin(at: &At<'_, '_>) -> Option<Owner> {
-    at.location.origin.as_ref().map(Owner::from)
+    at.location.origin.as_deref().map(Owner::from)
 }

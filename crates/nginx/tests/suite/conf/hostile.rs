@@ -116,8 +116,10 @@ fn configuration(text: &str) -> Configuration {
         whole: false,
         backend: Backend::Upstream(UpstreamId::new(text)),
         canary: None,
-        service: Some(ServiceRef { namespace: text.into(), name: text.into(), port: text.into() }),
-        origin: Some(Origin::new(Kind::Ingress, text, text)),
+        service: Some(
+            ServiceRef { namespace: text.into(), name: text.into(), port: text.into() }.into(),
+        ),
+        origin: Some(Origin::new(Kind::Ingress, text, text).into()),
         policy: Arc::new(policy(text)),
     };
     let server = Server {

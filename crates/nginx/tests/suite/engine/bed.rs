@@ -121,7 +121,7 @@ pub(crate) fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Confi
             backend: Backend::Upstream(id.clone()),
             canary: None,
             service: None,
-            origin: Some(Origin::new(Kind::Ingress, "demo", *host)),
+            origin: Some(Origin::new(Kind::Ingress, "demo", *host).into()),
             policy: Arc::new(Policy { raw, ..Policy::default() }),
         };
         let name = ServerName::new(*host);

@@ -85,7 +85,7 @@ fn add(all: &mut Configuration, host: &str, name: &str, path: &str, to: Option<S
         server.locations.push(Arc::new(Location {
             path: path.to_owned(),
             whole: true,
-            origin: Some(Origin::new(Kind::Ingress, "b", name)),
+            origin: Some(Origin::new(Kind::Ingress, "b", name).into()),
             backend,
             ..Location::clone(location)
         }));

@@ -344,7 +344,7 @@ fn start(path: &str) -> &str {
 }
 
 fn is_of(location: &Location, namespace: &str) -> bool {
-    location.origin.as_ref().is_some_and(|origin| &*origin.namespace == namespace)
+    location.origin.as_deref().is_some_and(|origin| &*origin.namespace == namespace)
 }
 
 fn is_canary(ingress: &Ingress) -> bool {

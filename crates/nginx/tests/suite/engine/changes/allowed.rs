@@ -47,7 +47,7 @@ pub(super) fn broken(configuration: &Configuration) -> Vec<String> {
     let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
     let origins = locations.filter(|location| is_broken(location));
     let mut names: Vec<_> =
-        origins.filter_map(|location| Some(location.origin.as_ref()?.name.to_string())).collect();
+        origins.filter_map(|location| Some(location.origin.as_deref()?.name.to_string())).collect();
     names.sort();
     names
 }

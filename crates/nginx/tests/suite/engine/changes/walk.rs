@@ -204,7 +204,7 @@ pub(super) fn location(host: &str, path: &str, id: UpstreamId) -> Location {
         backend: Backend::Upstream(id),
         canary: None,
         service: None,
-        origin: Some(Origin::new(Kind::Ingress, "demo", format!("{host}{path}"))),
+        origin: Some(Origin::new(Kind::Ingress, "demo", format!("{host}{path}")).into()),
         policy: Arc::new(policy),
     }
 }

@@ -1,0 +1,53 @@
+//! Who has a word in a host, in the order in which they are heard.
+
+use super::{Draft, Standing};
+use objects::ObjectKey;
+use std::cmp::Ordering;
+use std::slice::Iter;
+use std::sync::Arc;
+
+/// What Ingresses ask for, the strongest first: of most hosts one. What their order hangs on stands in them.
+#[derive(Debug, Default)]
+pub(crate) struct Drafts(Vec<Arc<Draft>>);
+
+impl Drafts {
+    /// Adds one; another one of the same Ingress is taken out first.
+    pub(crate) fn insert(&mut self, draft: Arc<Draft>) {
+        // Most hosts are asked for by one Ingress, and a list that grows has room for four.
+        if self.0.is_empty() {
+            self.0.reserve_exact(1);
+        }
+        let at = self.0.partition_point(|other| order(other, &draft).is_lt());
+        self.0.insert(at, draft);
+    }
+
+    /// Takes one out.
+    pub(crate) fn remove(&mut self, draft: &Draft) {
+        if let Ok(at) = self.0.binary_search_by(|other| order(other, draft)) {
+            self.0.remove(at);
+        }
+    }
+
+    /// All of them, the strongest first.
+    pub(crate) fn values(&self) -> Iter<'_, Arc<Draft>> {
+        self.0.iter()
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
+/// (compat/behaviour.md section 3).
+fn order(one: &Draft, other: &Draft) -> Ordering {
+    let age = |draft: &Draft| (draft.standing == Standing::Rejected, draft.ingress.meta.created);
+    age(one).cmp(&age(other)).then_with(|| name(other).cmp(name(one)))
+}
+
+/// `<namespace>/<name>`.
+fn name(draft: &Draft) -> impl Iterator<Item = u8> {
+    let ObjectKey { namespace, name } = &draft.ingress.meta.key;
+    namespace.bytes().chain([b'/']).chain(name.bytes())
+}
