@@ -93,7 +93,9 @@ async fn busy(
                 }
             }
             // Boxed, as what else few requests need: room for it would be moved with every one of them.
-            Err(Refused { page, head }) => Box::pin(refuse(&client, page?, &head, seat)).await,
+            Err(Refused { status, head }) => {
+                Box::pin(refuse(&client, Response::page(status?), &head, seat)).await
+            }
         }?;
         drop(generation);
         let idle = patience(connection, worker);
@@ -143,7 +145,7 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: &Rc
             (head, Some(Response::plain_to_tls()))
         }
         Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
-        Err(no_head) => (Bytes::new(), page_for(no_head)),
+        Err(no_head) => (Bytes::new(), status_for(no_head).map(Response::page)),
     };
     if let Some(page) = page {
         let seat = Seat { connection: &connection, generation: &generation, worker };
@@ -151,14 +153,14 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: &Rc
     }
 }
 
-/// What is said to whoever sent no head, if anything is owed.
-fn page_for(no_head: NoHead) -> Option<Response> {
-    Some(Response::page(match no_head {
+/// The status for whoever sent no head, if an answer is owed.
+fn status_for(no_head: NoHead) -> Option<StatusCode> {
+    Some(match no_head {
         NoHead::Over | NoHead::Idle => return None,
         NoHead::Slow => StatusCode::REQUEST_TIMEOUT,
         NoHead::TooLong { in_line: true } => StatusCode::URI_TOO_LONG,
         NoHead::Malformed | NoHead::TooLong { in_line: false } => StatusCode::BAD_REQUEST,
-    }))
+    })
 }
 
 /// A request that can be answered.
@@ -170,14 +172,14 @@ struct Begun {
 
 /// What came instead of a request.
 struct Refused {
-    /// What is said to whoever sent it, if anything is owed.
-    page: Option<Response>,
+    /// The status for whoever sent it, if an answer is owed.
+    status: Option<StatusCode>,
     head: Bytes,
 }
 
 impl Refused {
     fn new(status: StatusCode, head: Bytes) -> Self {
-        Self { page: Some(Response::page(status)), head }
+        Self { status: Some(status), head }
     }
 }
 
@@ -188,7 +190,8 @@ fn begin(
     head: Result<Bytes, NoHead>,
     Seat { connection, generation, worker }: Seat<'_>,
 ) -> Result<Begun, Refused> {
-    let head = head.map_err(|no_head| Refused { page: page_for(no_head), head: Bytes::new() })?;
+    let head =
+        head.map_err(|no_head| Refused { status: status_for(no_head), head: Bytes::new() })?;
     if worker.refuses_request(connection) {
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, head));
     }

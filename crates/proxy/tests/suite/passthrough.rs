@@ -177,7 +177,7 @@ fn owned(mut configuration: Configuration, host: &str, namespace: &str) -> Confi
     let server = Arc::make_mut(server);
     server.passthrough = Some(UpstreamId::new(MAIN));
     for location in &mut server.locations {
-        Arc::make_mut(location).origin = Some(Origin::new(Kind::Ingress, namespace, "one"));
+        Arc::make_mut(location).origin = Some(Origin::new(Kind::Ingress, namespace, "one").into());
     }
     configuration
 }
