@@ -30,6 +30,7 @@ use model::{Changes, Problem};
 use report::Reporter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use system::breaks::between_pieces;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use translate::{Options, Translation, Translator};
@@ -88,6 +89,7 @@ impl<E: Engine> Controller<E> {
         let began = Instant::now();
         let Translation { configuration, problems, served, without_class, kept, statuses, .. } =
             self.translator.update(&snapshot);
+        between_pieces();
         let before = self.known.borrow().clone();
         let changes = Changes::between(&before.serving, &configuration);
         let mut known = Known {
@@ -104,6 +106,7 @@ impl<E: Engine> Controller<E> {
             routes: before.routes,
             refused: None,
         };
+        between_pieces();
         if !changes.is_empty() || !before.is_serving() {
             self.apply(&mut known, &changes, began).await;
             if let Some(seen) = seen.filter(|_| known.refused.is_none()) {
@@ -114,6 +117,7 @@ impl<E: Engine> Controller<E> {
             // Nobody is told that something is served which is not.
             known.statuses = before.statuses.clone();
         }
+        between_pieces();
         // What the engine left out is a problem of its owner like any other.
         known.problems = known.problems.with(&self.left_out);
         self.reporter.report(&known);

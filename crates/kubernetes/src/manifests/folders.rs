@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use system::breaks::between_pieces;
 
 /// Larger files are refused, so that a stray one cannot take all memory.
 const MAX_FILE: u64 = 256 * 1024 * 1024;
@@ -84,6 +85,7 @@ impl Folders {
     }
 
     fn file(&mut self, file: FileId) {
+        between_pieces();
         match read(&file.path) {
             Ok((version, text)) => {
                 if self.tree.is_root(&file) {

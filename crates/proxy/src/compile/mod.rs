@@ -33,6 +33,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use stream::Resolver;
+use system::breaks::between_pieces;
 use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use upstream::{Addresses, Alternative, Group, Rule};
 
@@ -121,6 +122,7 @@ impl Compiler {
         let names = around.servers(configuration, changes, before.global());
         let mut changed = Vec::with_capacity(names.len());
         for name in names {
+            between_pieces();
             let server = configuration.servers.get(name);
             let passed = server.and_then(|server| doors::passed_on(server, &mut groups));
             put(&mut passthrough, name, passed);
@@ -186,6 +188,7 @@ impl Compiler {
     ) -> RouteTable<Routed> {
         let mut routes = before.routes.clone();
         for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
+            between_pieces();
             let host = configuration.routes.get(key);
             routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));
         }
