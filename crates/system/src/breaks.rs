@@ -63,7 +63,7 @@ mod tests {
         assert!(!breaks.is_due(start + PIECE / 2));
         // Whoever else is there needs a while each time.
         let (mut now, mut count) = (start, 0);
-        while now < start + SECOND {
+        while now + PIECE < start + SECOND {
             now += PIECE;
             if breaks.is_due(now) {
                 breaks.was(now, now + COST / 5);

@@ -26,6 +26,7 @@ pub(crate) fn begin(shadow: &Shadow, exchange: &mut Exchange) {
     let own = own_host(&exchange.request.authority);
     if own.len() < exchange.request.authority.len() && !is_known(exchange) {
         exchange.request.authority = own.into_owned().into();
+        exchange.host = exchange.connection.host_of(&exchange.request.authority);
     }
     let client = forwarded_for(exchange);
     if client.is_none() && exchange.connection.announced().is_none() {
