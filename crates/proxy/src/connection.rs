@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     pub peer_text: Bytes,
     /// The address it came to, with the port that clients know.
     pub local: SocketAddr,
-    announced: Option<Box<Announced>>,
+    few: Option<Box<Few>>,
     /// Its peer is believed about where it comes from.
     pub is_believed: bool,
     /// Its TLS session.
@@ -38,15 +38,11 @@ pub(crate) struct Connection {
     /// When it was accepted.
     pub since: Instant,
     /// Requests so far.
-    pub requests: Cell<u64>,
+    pub requests: Cell<u32>,
     /// Requests that it is busy with, where somebody counts.
     pub busy: Cell<u32>,
-    /// How long it may be idle after the answer at hand, where a snippet says so.
-    pub idle: Cell<Option<Duration>>,
-    /// The address of a Gateway that it came in at: whatever changes, nobody else has its requests.
-    pub door: Option<SocketAddr>,
-    /// It was let in under full pressure.
-    pub guest: Option<Box<Guest>>,
+    /// Milliseconds that it may be idle after the answer at hand, where a snippet says so.
+    idle: Cell<Option<u32>>,
     /// How it is told to end, and what it holds and waits for.
     pub control: Rc<Control>,
     /// The port it came to as the system has it, if it may come from this machine.
@@ -54,8 +50,29 @@ pub(crate) struct Connection {
     turns: OnceCell<Option<Hops>>,
     /// The lane of the host that its last request was for.
     pub(crate) lane: Cell<Lane>,
-    /// The authority of its last request, and the host in it.
-    named: RefCell<Option<(Bytes, Rc<str>)>>,
+    /// What its last request named.
+    named: RefCell<Option<Named>>,
+}
+
+/// What few connections have: room for it would be in all of them.
+#[derive(Debug, Default)]
+struct Few {
+    announced: Option<Announced>,
+    door: Option<SocketAddr>,
+    guest: Option<Guest>,
+}
+
+/// A host, and the authority that it is of where that is not the same text.
+#[derive(Debug)]
+struct Named {
+    host: Rc<str>,
+    authority: Option<Box<[u8]>>,
+}
+
+impl Named {
+    fn authority(&self) -> &[u8] {
+        self.authority.as_deref().unwrap_or(self.host.as_bytes())
+    }
 }
 
 /// How long a guest has a place that others wait for.
@@ -116,15 +133,14 @@ impl Connection {
             peer_text: canonical(peer).ip().to_string().into(),
             peer: canonical(peer),
             local: canonical(local),
-            announced: announced.map(Box::new),
+            few: announced
+                .map(|announced| Box::new(Few { announced: Some(announced), ..Few::default() })),
             is_believed: false,
             tls: tls.map(Box::new),
             since: Instant::now(),
             requests: Cell::new(0),
             busy: Cell::new(0),
             idle: Cell::new(None),
-            door: None,
-            guest: None,
             control,
             hairpin: own::may_be_one_machine(peer, local).then_some(local.port()),
             turns: OnceCell::new(),
@@ -135,12 +151,42 @@ impl Connection {
 
     /// What its PROXY protocol header says.
     pub(crate) fn announced(&self) -> Option<Announced> {
-        self.announced.as_deref().copied()
+        self.few.as_ref()?.announced
     }
 
     /// Where it comes from: as announced, else the peer.
     pub(crate) fn source(&self) -> SocketAddr {
-        self.announced.as_ref().map_or(self.peer, |announced| announced.source)
+        self.announced().map_or(self.peer, |announced| announced.source)
+    }
+
+    /// The address of a Gateway that it came in at: whatever changes, nobody else has its requests.
+    pub(crate) fn door(&self) -> Option<SocketAddr> {
+        self.few.as_ref()?.door
+    }
+
+    /// Who it is of those that were let in under full pressure.
+    pub(crate) fn guest(&self) -> Option<&Guest> {
+        self.few.as_ref()?.guest.as_ref()
+    }
+
+    /// It was let in under full pressure.
+    pub(crate) fn is_let_in(&mut self, guest: Guest) {
+        self.few.get_or_insert_default().guest = Some(guest);
+    }
+
+    /// A copy came in where this address of a Gateway is.
+    pub(crate) fn came_to(&mut self, door: SocketAddr) {
+        self.few.get_or_insert_default().door = Some(door);
+    }
+
+    /// How long it may be idle after the answer at hand.
+    pub(crate) fn may_be_idle(&self, idle: Option<Duration>) {
+        self.idle.set(idle.map(|idle| idle.as_millis().try_into().unwrap_or(u32::MAX)));
+    }
+
+    /// What was said last about that.
+    pub(crate) fn take_idle(&self) -> Option<Duration> {
+        self.idle.take().map(|idle| Duration::from_millis(idle.into()))
     }
 
     /// Whose connection it is, where these are counted by addresses: as announced by peers that are believed about it.
@@ -152,7 +198,7 @@ impl Connection {
     /// It came in where listeners of a Gateway are, which clients know by this port; or elsewhere.
     pub(crate) fn enter(&mut self, gateway: Option<(SocketAddr, u16)>) {
         let Some((door, port)) = gateway else { return };
-        self.door = Some(door);
+        self.came_to(door);
         self.local.set_port(port);
     }
 
@@ -175,21 +221,23 @@ impl Connection {
     /// What `read` makes of the authority of the last request that named a host; none: empty.
     pub(crate) fn with_known_authority<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let named = self.named.borrow();
-        read(named.as_ref().map_or(b"", |(authority, _)| authority))
+        read(named.as_ref().map_or(b"", Named::authority))
     }
 
     /// The host of an authority, as servers are named. Most requests of a connection name the same one.
     pub(crate) fn host_of(&self, authority: &[u8]) -> Rc<str> {
         let mut named = self.named.borrow_mut();
-        if let Some((known, host)) = &*named
-            && known == authority
+        if let Some(named) = &*named
+            && named.authority() == authority
         {
-            return host.clone();
+            return named.host.clone();
         }
         let host = wire::host::parse(authority).map(|host| host.name).unwrap_or_default();
         let host: Rc<str> = host.into();
         if !host.is_empty() && authority.len() <= LONGEST_NAME {
-            *named = Some((Bytes::copy_from_slice(authority), host.clone()));
+            let is_host = host.as_bytes() == authority;
+            let authority = (!is_host).then(|| authority.into());
+            *named = Some(Named { host: host.clone(), authority });
         }
         host
     }
@@ -197,5 +245,47 @@ impl Connection {
     /// Whether it is so young that its first request may still be on its way.
     pub(crate) fn is_fresh(&self) -> bool {
         self.requests.get() == 0 && self.since.elapsed() < FRESH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Connection;
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::time::Duration;
+
+    fn connection() -> Connection {
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Connection::new(1, at(50_000), at(80), None, None)
+    }
+
+    #[test]
+    fn the_last_host_is_known_by_its_authority_as_it_came() {
+        let connection = connection();
+        let known = || connection.with_known_authority(|known| known.to_vec());
+        for (authority, host) in [
+            ("demo.test", "demo.test"),
+            ("Demo.test:80", "demo.test"),
+            ("other.test", "other.test"),
+        ] {
+            assert_eq!(&*connection.host_of(authority.as_bytes()), host);
+            assert_eq!(known(), authority.as_bytes());
+            assert_eq!(&*connection.host_of(authority.as_bytes()), host);
+        }
+        assert_eq!(&*connection.host_of(b""), "", "nobody's");
+        assert_eq!(known(), b"other.test");
+    }
+
+    #[test]
+    fn how_long_it_may_be_idle_is_taken_once() {
+        let connection = connection();
+        assert_eq!(connection.take_idle(), None);
+        for idle in [0, 1, 75_000] {
+            connection.may_be_idle(Some(Duration::from_millis(idle)));
+            assert_eq!(connection.take_idle(), Some(Duration::from_millis(idle)));
+            assert_eq!(connection.take_idle(), None);
+        }
+        connection.may_be_idle(Some(Duration::MAX));
+        assert!(connection.take_idle() > Some(Duration::from_secs(40 * 24 * 60 * 60)));
     }
 }

@@ -6,7 +6,7 @@ use crate::generation::Generation;
 use crate::phases::{self, program};
 use crate::snippet::Heads;
 use crate::variables;
-use crate::worker::Worker;
+use crate::worker::{Entry, Worker};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use model::Global;
@@ -45,13 +45,20 @@ pub(crate) fn limits_of(generation: &Generation) -> Limits {
 }
 
 /// Serves a client until the connection ends.
-pub(crate) async fn serve(mut client: Rc<Client>, connection: Rc<Connection>, worker: Rc<Worker>) {
-    loop {
-        let head = next_head(&client, patience(&connection, &worker), &worker).await;
-        // Boxed: a connection that is idle holds nothing of what a request needs.
-        let Some(kept) = Box::pin(busy(client, head, &connection, &worker)).await else { return };
-        kept.forget_body();
-        client = kept;
+pub(crate) fn serve(mut client: Rc<Client>, entry: Entry) -> impl Future<Output = ()> {
+    // No async function, which holds its arguments twice: an idle connection consists of this.
+    async move {
+        loop {
+            let head = {
+                let Entry { worker, connection } = &entry;
+                next_head(&client, patience(connection, worker), worker)
+            };
+            let head = head.await;
+            // Boxed: a connection that is idle holds nothing of what a request needs.
+            let Some(kept) = Box::pin(busy(client, head, &entry)).await else { return };
+            kept.rest();
+            client = kept;
+        }
     }
 }
 
@@ -62,11 +69,10 @@ const WARM: Duration = Duration::from_secs(1);
 async fn busy(
     mut client: Rc<Client>,
     mut head: Result<Bytes, NoHead>,
-    connection: &Rc<Connection>,
-    worker: &Rc<Worker>,
+    Entry { connection, worker }: &Entry,
 ) -> Option<Rc<Client>> {
     loop {
-        connection.requests.set(connection.requests.get() + 1);
+        connection.requests.set(connection.requests.get().saturating_add(1));
         // That of its arrival: the connection may have been idle while another one came into force.
         let generation = worker.generation();
         let seat = Seat { connection, generation: &generation, worker };
@@ -76,7 +82,7 @@ async fn busy(
                 let has_interims = request.version == Version::Http11;
                 let mut exchange =
                     Exchange::new(request, connection.clone(), worker.clone(), generation.clone());
-                exchange.interims = has_interims.then(|| client.interims.clone());
+                exchange.interims = has_interims.then(|| client.interims());
                 match answer(&client, &mut exchange).await {
                     Some(response) => {
                         let keep = wants_to_stay
@@ -100,12 +106,12 @@ async fn busy(
         drop(generation);
         let idle = patience(connection, worker);
         if connection.requests.get() == 1 || idle <= WARM {
-            connection.idle.set(Some(idle));
+            connection.may_be_idle(Some(idle));
             return Some(client);
         }
         head = next_head(&client, WARM, worker).await;
         if matches!(head, Err(NoHead::Idle)) {
-            connection.idle.set(Some(idle - WARM));
+            connection.may_be_idle(Some(idle - WARM));
             return Some(client);
         }
     }
@@ -117,7 +123,7 @@ fn patience(connection: &Connection, worker: &Worker) -> Duration {
     let global = generation.global();
     match connection.requests.get() {
         0 => global.limits.header_timeout,
-        _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
+        _ => connection.take_idle().unwrap_or(global.keep_alive.idle),
     }
 }
 
@@ -236,7 +242,7 @@ fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
         && !client.control.is_closing()
         && seat.worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
-        && connection.requests.get() < global.keep_alive.requests
+        && u64::from(connection.requests.get()) < global.keep_alive.requests
         && wire::since(connection.since) < global.keep_alive.age
         && !client.awaits_continue()
 }

@@ -162,10 +162,18 @@ impl Load {
             panics: count(&self.panics),
         }
     }
+
+    /// Counts and tells a panic of this connection, if there is one right now; it ends nothing else, since each
+    /// connection is a task of its own.
+    pub(crate) fn witness(&self, peer: SocketAddr, serial: u64) {
+        if std::thread::panicking() {
+            self.panics.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(%peer, connection = serial, "a connection ended with a panic; only that one ends");
+        }
+    }
 }
 
-/// Sees to it that a panic of one connection or stream is counted and told; it ends nothing else, since each is a task
-/// of its own.
+/// Sees to it that a panic of one stream is counted and told, which is a task of its own, too.
 #[derive(Debug)]
 pub(crate) struct Witness {
     pub(crate) load: Arc<Load>,
@@ -176,11 +184,7 @@ pub(crate) struct Witness {
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.load.panics.fetch_add(1, Ordering::Relaxed);
-            let Self { peer, serial, .. } = self;
-            tracing::error!(%peer, connection = serial, "a connection ended with a panic; only that one ends");
-        }
+        self.load.witness(self.peer, self.serial);
     }
 }
 

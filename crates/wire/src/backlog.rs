@@ -13,10 +13,8 @@ const HONEST: u64 = 20;
 #[derive(Debug, Default)]
 pub struct Backlog {
     held: Cell<usize>,
-    /// Bytes that went while something waited.
+    /// Bytes that went since the last look, and between the last two.
     moved: Cell<u64>,
-    /// As many at the last look, and how many between the last two.
-    looked: Cell<u64>,
     speed: Cell<u64>,
     /// Looks that found it holding something, one after the other.
     looks: Cell<u32>,
@@ -51,8 +49,7 @@ impl Backlog {
 
     /// Looks at it; twice a second.
     pub fn look(&self) {
-        let moved = self.moved.get();
-        self.speed.set(moved - self.looked.replace(moved));
+        self.speed.set(self.moved.take());
         self.looks.set(if self.held.get() < WORTH { 0 } else { self.looks.get() + 1 });
     }
 

@@ -13,9 +13,8 @@ const PATIENT: u32 = 2;
 #[derive(Debug, Default)]
 pub struct Owed {
     bodies: Cell<u32>,
+    /// Bytes since the last look.
     came: Cell<u64>,
-    /// As many at the last look.
-    looked: Cell<u64>,
     /// Looks that found nothing coming.
     silent: Cell<u32>,
 }
@@ -38,9 +37,7 @@ impl Owed {
 
     /// Looks at it; twice a second.
     pub fn look(&self) {
-        let came = self.came.get();
-        let moved = came - self.looked.replace(came);
-        let silent = self.bodies.get() > 0 && moved < SENDING;
+        let silent = self.came.take() < SENDING && self.bodies.get() > 0;
         self.silent.set(if silent { self.silent.get() + 1 } else { 0 });
     }
 

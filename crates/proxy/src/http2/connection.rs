@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::generation::Generation;
 use crate::snippet::Heads;
-use crate::worker::Worker;
+use crate::worker::{Entry, Worker};
 use h2::Reason;
 use http::StatusCode;
 use std::future::poll_fn;
@@ -31,11 +31,12 @@ const GRACE: Duration = Duration::from_secs(5);
 const LATE: i64 = 10;
 
 /// Serves a client until the connection ends. How it begins is boxed: it holds room for that no longer.
-pub(crate) async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
+pub(crate) async fn serve(io: Io, entry: Entry) {
+    let Entry { connection, worker } = &entry;
     let (guarded, budget) = Guarded::client(io);
     let Some(session) = Box::pin(begin(guarded, worker.generation())).await else { return };
     let held = Held::new(connection.control.clone());
-    Streams::new(connection, worker, budget, held).run(session).await;
+    Streams::new(connection.clone(), worker.clone(), budget, held).run(session).await;
 }
 
 async fn begin(guarded: Guarded, generation: Arc<Generation>) -> Option<Box<Session>> {
@@ -206,7 +207,7 @@ impl Streams {
         request: Result<Box<Request>, StatusCode>,
         session: &mut Session,
     ) {
-        let requests = self.connection.requests.get() + 1;
+        let requests = self.connection.requests.get().saturating_add(1);
         self.connection.requests.set(requests);
         let generation = self.worker.generation();
         let global = generation.global();
@@ -221,7 +222,7 @@ impl Streams {
             self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
         let keep_alive = global.keep_alive;
         if under_way.is_none()
-            || requests >= keep_alive.requests
+            || u64::from(requests) >= keep_alive.requests
             || self.connection.since.elapsed() >= keep_alive.age
         {
             self.end(session);

@@ -3,10 +3,10 @@
 use super::{Sockets, carried, passthrough};
 use crate::connection::{Connection, Guest};
 use crate::generation::{Generation, Onward};
-use crate::load::Witness;
 use crate::worker::{Entry, Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
+use futures_util::future::{Either, FutureExt, OptionFuture};
 use socket2::Socket;
 use std::future::poll_fn;
 use std::io;
@@ -132,16 +132,20 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
     let waits = entrance.is_tls() || worker.generation().may_announce();
     let from = waits.then(|| peer.ip());
     let admitted = worker.admits(&tcp, peer.ip());
-    let admitted =
-        admitted.and_then(|guest| worker.expect(serial, from).map(|young| (guest, young)));
+    let admitted = admitted.and_then(|guest| Some((guest, worker.expect(serial, peer, from)?)));
     if let Some(recorder) = &worker.recorder {
         recorder.tally().accepted(admitted.is_some());
     }
     let Some((guest, young)) = admitted else { return };
-    let opening = Box::pin(open(tcp, peer, entrance, worker.clone(), (serial, guest, young)));
-    let serving = converse(opening, worker.clone(), worker.witness(peer, serial));
+    let opening = open(tcp, peer, entrance, worker.clone(), (serial, guest, young));
+    let opening = Box::pin(async move {
+        opening.await.unwrap_or_else(|error| {
+            tracing::debug!(%peer, %error, "a connection ended before its first request");
+            None
+        })
+    });
     let lane = Lane::of_newcomer(peer.ip());
-    let task = tokio::task::spawn_local(lane::in_turn_of(lane, serving));
+    let task = tokio::task::spawn_local(lane::in_turn_of(lane, converse(opening)));
     worker.served_by(serial, task.abort_handle());
 }
 
@@ -154,29 +158,24 @@ enum Spoken {
 /// It has begun, and has its place in the books.
 struct Open {
     spoken: Spoken,
-    connection: Rc<Connection>,
     entry: Entry,
 }
 
-/// A connection from its first byte to its last. How it begins is boxed: while it waits for requests it holds no room
-/// for that.
-async fn converse(
-    opening: Pin<Box<impl Future<Output = io::Result<Option<Open>>>>>,
-    worker: Rc<Worker>,
-    witness: Witness,
-) {
-    let (spoken, connection, _entry) = match opening.await {
-        Ok(Some(Open { spoken, connection, entry })) => (spoken, connection, entry),
-        Ok(None) => return,
-        Err(error) => {
-            let peer = witness.peer;
-            return tracing::debug!(%peer, %error, "a connection ended before its first request");
+impl Open {
+    fn serve(self) -> Either<impl Future<Output = ()>, impl Future<Output = ()>> {
+        match self.spoken {
+            Spoken::Http1(client) => Either::Left(http1::serve(client, self.entry)),
+            Spoken::Http2(io) => Either::Right(Box::pin(http2::serve(io, self.entry))),
         }
-    };
-    match spoken {
-        Spoken::Http1(client) => http1::serve(client, connection, worker).await,
-        Spoken::Http2(io) => Box::pin(http2::serve(io, connection, worker)).await,
     }
+}
+
+/// A connection from its first byte to its last. How it begins is boxed: while it waits for requests it holds no room
+/// for that. No async function, which would hold on to what it has used up.
+fn converse(
+    opening: Pin<Box<impl Future<Output = Option<Open>>>>,
+) -> impl Future<Output = Option<()>> {
+    opening.then(|open| OptionFuture::from(open.map(Open::serve)))
 }
 
 /// Finds out what a connection speaks; none if it has ended, or was carried on to its end.
@@ -185,7 +184,7 @@ async fn open(
     peer: SocketAddr,
     entrance: Entrance,
     worker: Rc<Worker>,
-    (serial, guest, young): (u64, Option<Box<Guest>>, Expected),
+    (serial, guest, young): (u64, Option<Guest>, Expected),
 ) -> io::Result<Option<Open>> {
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
@@ -198,7 +197,7 @@ async fn open(
     }
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
-        connection.guest = guest;
+        guest.into_iter().for_each(|guest| connection.is_let_in(guest));
         connection.is_believed = is_believed;
         connection.enter(entrance.gateway());
         Rc::new(connection)
@@ -207,7 +206,7 @@ async fn open(
         let connection = make(None);
         let entry = worker.enter(&connection);
         drop(young);
-        return Ok(plain(Io::Plain(tcp), connection, entry, &worker).await);
+        return Ok(plain(Io::Plain(tcp), entry).await);
     }
     let limit = generation.global().limits.header_timeout;
     let door = entrance.door().and_then(|door| generation.doors.get(&door));
@@ -241,7 +240,7 @@ async fn open(
     let is_http2 = stream.agreed().alpn_protocol() == Some(b"h2");
     let io = Io::Accepted(Box::new(stream));
     let spoken = if is_http2 { Spoken::Http2(io) } else { http1(io, BytesMut::new(), &connection) };
-    Ok(Some(Open { spoken, connection, entry }))
+    Ok(Some(Open { spoken, entry }))
 }
 
 /// A connection that goes on to an upstream, whatever is in it.
@@ -305,13 +304,9 @@ async fn begins_tls(tcp: &TcpStream) -> io::Result<bool> {
 }
 
 /// HTTP in clear: its first bytes tell the version (prior knowledge, RFC 9113 section 3.3).
-async fn plain(
-    mut io: Io,
-    connection: Rc<Connection>,
-    entry: Entry,
-    worker: &Worker,
-) -> Option<Open> {
+async fn plain(mut io: Io, entry: Entry) -> Option<Open> {
     let mut buffer = BytesMut::new();
+    let Entry { worker, connection } = &entry;
     let limit = worker.generation().global().limits.header_timeout;
     let may_be_http2 = worker.generation().global().http2;
     let timer = Timer::new(limit);
@@ -340,9 +335,9 @@ async fn plain(
     }
     let spoken = match verdict {
         Ok(Some(true)) if may_be_http2 => Spoken::Http2(Io::Rewound(buffer, Box::new(io))),
-        _ => http1(io, buffer, &connection),
+        _ => http1(io, buffer, connection),
     };
-    Some(Open { spoken, connection, entry })
+    Some(Open { spoken, entry })
 }
 
 fn http1(io: Io, buffer: BytesMut, connection: &Connection) -> Spoken {

@@ -40,7 +40,7 @@ pub(super) async fn pass(
     onward: &Onward,
 ) -> io::Result<()> {
     let own = SocketAddr::from((Ipv4Addr::UNSPECIFIED, worker.listen.https_port));
-    let at = connection.door.unwrap_or(own);
+    let at = connection.door().unwrap_or(own);
     let from = connection.counted_as();
     let Some(place) = worker.shared.carried.wait(&onward.namespace, at, from).await else {
         tell(worker, &onward.group, FULL, None);

@@ -176,11 +176,10 @@ fn make_absolute(exchange: &Exchange, response: &mut Response, before: Option<&[
 pub(super) fn keep_connection(exchange: &Exchange, response: &mut Response) {
     let Some(client) = exchange.level().map(|level| &level.settings.client) else { return };
     let connection = &exchange.connection;
-    let spent =
-        client.keepalive_requests.is_some_and(|most| connection.requests.get() >= u64::from(most));
+    let spent = client.keepalive_requests.is_some_and(|most| connection.requests.get() >= most);
     let old = client.keepalive_time.is_some_and(|most| connection.since.elapsed() >= most);
     response.close |= spent || old || client.keepalive_timeout == Some(Duration::ZERO);
-    connection.idle.set(client.keepalive_timeout);
+    connection.may_be_idle(client.keepalive_timeout);
 }
 
 /// `sub_filter`: texts of the body, before it is compressed.

@@ -17,7 +17,7 @@ use wire::{Length, Response};
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
-    let site = match exchange.connection.door {
+    let site = match exchange.connection.door() {
         Some(door) => {
             // Whoever is refused there takes no turn of those who have asked for nothing yet.
             let door = generation.doors.get(&door).map(|door| Arc::as_ptr(door).addr());
@@ -40,7 +40,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         }
         path => Bytes::copy_from_slice(path),
     };
-    if let Some(door) = exchange.connection.door {
+    if let Some(door) = exchange.connection.door() {
         let place = routes::at_door(exchange, door, &canonical)?;
         is_for(exchange, &place.site);
         (exchange.path, exchange.place) = (path, Some(place));

@@ -48,7 +48,7 @@ fn is_of_gateway(exchange: &Exchange) -> bool {
     match location.map(|location| (&location.origin, &location.backend)) {
         Some((Some(origin), _)) => origin.kind == Kind::GrpcRoute,
         Some((None, backend)) => *backend == Backend::NotFound && !generation.routes.is_empty(),
-        None => exchange.connection.door.is_some(),
+        None => exchange.connection.door().is_some(),
     }
 }
 

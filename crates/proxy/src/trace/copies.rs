@@ -106,7 +106,7 @@ fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
         TlsSession { server_name, ..TlsSession::default() }
     });
     let mut original = Connection::new(copy.serial, peer, local, copy.announced(), tls);
-    original.door = copy.door;
+    copy.door().into_iter().for_each(|door| original.came_to(door));
     original.is_believed = copy.is_believed;
     original.requests.set(copy.requests.get());
     Some(original)

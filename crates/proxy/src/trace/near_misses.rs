@@ -50,7 +50,7 @@ pub(super) fn is_expression(exchange: &Exchange, site: &Arc<Site>, index: usize)
 /// answers, with the number of its location; none: a path of an Ingress does, or nothing.
 pub(super) fn rules(exchange: &Exchange, chosen: Option<(&Routed, usize)>) -> Vec<String> {
     // At an address of its own a Gateway's hosts are those of its listener alone.
-    if exchange.connection.door.is_some() {
+    if exchange.connection.door().is_some() {
         return Vec::new();
     }
     let path = String::from_utf8_lossy(&exchange.path);

@@ -5,7 +5,7 @@ mod places;
 use self::places::Holder;
 pub(crate) use self::places::{Entry, Expected};
 use crate::authenticator::Answers;
-use crate::connection::Connection;
+use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::crowds::{Crowd, Crowds, Threads};
 use crate::endpoints::{Counts, Watched};
@@ -327,7 +327,7 @@ impl Worker {
             one.control.owed.look();
             one.control.under_way.look();
             one.control.look_at_head();
-            one.guest.iter().for_each(|guest| guest.make_way());
+            one.guest().into_iter().for_each(Guest::make_way);
         }
         let is_short = self.shared.load.is_out_of_memory();
         let all = self.connections.borrow();
@@ -360,7 +360,7 @@ impl Worker {
         let Some(recorder) = &self.recorder else { return };
         recorder.prune();
         let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
-        let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
+        let each = connections.values().map(|one| (u64::from(one.requests.get()), one.busy.get()));
         recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.waiting());
     }
 
@@ -428,8 +428,7 @@ impl Worker {
     /// Whether a request of this connection is turned away; then one more was. Who was let in under full pressure has
     /// one request.
     pub(crate) fn refuses_request(&self, connection: &Connection) -> bool {
-        let refuses =
-            self.is_overloaded() && !connection.guest.as_ref().is_some_and(|guest| guest.asks());
+        let refuses = self.is_overloaded() && !connection.guest().is_some_and(Guest::asks);
         if refuses {
             self.refused_request(connection);
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Empty lines that may precede a request (RFC 9112 section 2.2).
-const EMPTY_LINES: usize = 4;
+const EMPTY_LINES: u8 = 4;
 /// Bytes read ahead of a request that is still being answered.
 const READ_AHEAD: usize = 64 << 10;
 /// Bytes that TLS may hold for a client that takes nothing.
@@ -35,8 +35,8 @@ pub struct Client {
     buffer: RefCell<BytesMut>,
     /// That of the request at hand, if it has one.
     body: RefCell<Option<Box<BodyState>>>,
-    /// Interim answers of the request that is being answered.
-    pub interims: Rc<Interims>,
+    /// Interim answers of the request that is being answered, if it has room for any.
+    interims: RefCell<Option<Rc<Interims>>>,
     /// What goes out before the next answer.
     early: RefCell<BytesMut>,
     /// Everything else that is known about the connection.
@@ -79,7 +79,7 @@ impl Client {
             io: RefCell::new(io),
             buffer: RefCell::new(buffer),
             body: RefCell::default(),
-            interims: Rc::default(),
+            interims: RefCell::default(),
             early: RefCell::default(),
             control,
             timer: Timer::new(Duration::from_secs(60)),
@@ -96,10 +96,13 @@ impl Client {
     ) -> impl Future<Output = Result<Bytes, NoHead>> {
         self.debt.begin(&self.control.owed);
         let (mut scanned, mut empty_lines) = (0, EMPTY_LINES);
+        let at_most = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
+        let sizes = (at_most(sizes.0), at_most(sizes.1));
         let mut started = !self.buffer.borrow().is_empty();
         self.timer.reset(if started { limit } else { idle });
         let (mut turn, mut looked) = (None, false);
-        // Not an async function, which would hold its arguments twice: it is what an idle connection consists of.
+        // Not an async function, which would hold its arguments twice, and small numbers: it is what an idle connection
+        // consists of.
         poll_fn(move |cx| {
             loop {
                 if let Some(found) = self.take_head(&mut scanned, &mut empty_lines, sizes) {
@@ -152,25 +155,23 @@ impl Client {
     /// Cuts a whole head off the buffer, if there is one.
     fn take_head(
         &self,
-        scanned: &mut usize,
-        empty_lines: &mut usize,
-        (line, total): (usize, usize),
+        scanned: &mut u32,
+        empty_lines: &mut u8,
+        sizes: (u32, u32),
     ) -> Option<Result<Bytes, NoHead>> {
+        let (line, total) = (sizes.0 as usize, sizes.1 as usize);
         let mut buffer = self.buffer.borrow_mut();
         if *scanned == 0 {
-            let empty = buffer
-                .chunks_exact(2)
-                .take(*empty_lines)
-                .take_while(|pair| *pair == b"\r\n")
-                .count();
-            *empty_lines -= empty;
-            buffer.advance(2 * empty);
+            while *empty_lines > 0 && buffer.starts_with(b"\r\n") {
+                *empty_lines -= 1;
+                buffer.advance(2);
+            }
         }
-        match head_end(&buffer, *scanned) {
+        match head_end(&buffer, *scanned as usize) {
             Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
             None if !may_become_head(&buffer) => Some(Err(NoHead::Malformed)),
             None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
-                *scanned = buffer.len();
+                *scanned = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
                 None
             }
             _ => Some(Err(NoHead::TooLong {
@@ -203,8 +204,18 @@ impl Client {
     }
 
     /// Nothing of the last request is asked for any more: a connection that is idle keeps nothing of it.
-    pub fn forget_body(&self) {
-        *self.body.borrow_mut() = None;
+    pub fn rest(&self) {
+        (*self.body.borrow_mut(), *self.interims.borrow_mut()) = (None, None);
+        let mut buffer = self.buffer.borrow_mut();
+        if buffer.is_empty() {
+            // It still holds on to the memory of the last head.
+            *buffer = BytesMut::new();
+        }
+    }
+
+    /// Where interim answers of the request at hand go.
+    pub fn interims(&self) -> Rc<Interims> {
+        self.interims.borrow_mut().get_or_insert_default().clone()
     }
 
     /// What is left of the body.
@@ -240,7 +251,8 @@ impl Client {
 
     /// Sends the interim answers that wait, as far as the client takes them. One that is slow gets no more of them.
     pub fn pass_interims(&self, cx: &mut Context<'_>) {
-        for interim in self.interims.take() {
+        let interims = self.interims.borrow();
+        for interim in interims.iter().flat_map(|interims| interims.take()) {
             let mut early = self.early.borrow_mut();
             if early.len() < READ_AHEAD {
                 write::interim(&mut early, &interim);

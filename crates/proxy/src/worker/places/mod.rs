@@ -5,7 +5,7 @@ mod holders;
 use super::{FEW, TICK, Worker};
 use crate::connection::{Connection, Guest};
 use crate::load::Refusal;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ impl Worker {
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
     /// newcomer, unless it comes from elsewhere than most of the others. Under full pressure a few are let in for one
     /// request each, and as many as were ended: whoever holds the memory must not keep others out.
-    pub(crate) fn admits(&self, socket: &impl AsRawFd, from: IpAddr) -> Option<Option<Box<Guest>>> {
+    pub(crate) fn admits(&self, socket: &impl AsRawFd, from: IpAddr) -> Option<Option<Guest>> {
         let refusal = if self.is_full() && !self.gives_way(from) {
             Refusal::Connections
         } else if !wire::descriptors::client_fits(socket) {
@@ -29,7 +29,7 @@ impl Worker {
             return Some(None);
         } else if Rc::strong_count(&self.guests) <= FEW || self.freed.get() > 0 {
             self.freed.set(self.freed.get().saturating_sub(1));
-            return Some(Some(Box::new(Guest::new(&self.guests))));
+            return Some(Some(Guest::new(&self.guests)));
         } else {
             Refusal::Pressure
         };
@@ -99,12 +99,17 @@ impl Worker {
     }
 
     /// Stands for a connection until it is in the books; none if there are enough of those that come `from` there.
-    pub(crate) fn expect(self: &Rc<Self>, serial: u64, from: Option<IpAddr>) -> Option<Expected> {
+    pub(crate) fn expect(
+        self: &Rc<Self>,
+        serial: u64,
+        peer: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> Option<Expected> {
         let admitted = self.young.borrow_mut().admit(serial, from, self.places());
         if !admitted {
             self.refused(Refusal::Connections);
         }
-        admitted.then(|| Expected { worker: self.clone(), serial })
+        admitted.then(|| Expected { worker: self.clone(), peer, serial })
     }
 
     /// Notes the task that serves a connection, until it is in the books.
@@ -115,7 +120,7 @@ impl Worker {
     /// Keeps a connection in the books until the guard is dropped.
     pub(crate) fn enter(self: &Rc<Self>, connection: &Rc<Connection>) -> Entry {
         self.connections.borrow_mut().insert(connection.serial, connection.clone());
-        Entry { worker: self.clone(), serial: connection.serial }
+        Entry { worker: self.clone(), connection: connection.clone() }
     }
 }
 
@@ -123,6 +128,7 @@ impl Worker {
 #[derive(Debug)]
 pub(crate) struct Expected {
     worker: Rc<Worker>,
+    peer: SocketAddr,
     serial: u64,
 }
 
@@ -140,6 +146,7 @@ impl Expected {
 
 impl Drop for Expected {
     fn drop(&mut self) {
+        self.worker.shared.load.witness(self.peer, self.serial);
         self.worker.young.borrow_mut().remove(self.serial);
     }
 }
@@ -147,12 +154,14 @@ impl Drop for Expected {
 /// A connection's place in the books.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    worker: Rc<Worker>,
-    serial: u64,
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) connection: Rc<Connection>,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.worker.connections.borrow_mut().remove(&self.serial);
+        let Self { worker, connection } = self;
+        worker.shared.load.witness(connection.peer, connection.serial);
+        worker.connections.borrow_mut().remove(&connection.serial);
     }
 }
