@@ -1,6 +1,7 @@
 //! The time of day for `Date` headers and log lines, computed once a second.
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
@@ -15,16 +16,16 @@ pub struct Clock {
 struct Cached {
     /// When the second ends. The system is not asked before: whoever sets its clock has that seen a second later.
     until: Option<Instant>,
-    http: Bytes,
+    value: Option<HeaderValue>,
     /// The line of the field.
     date: Bytes,
     local: Bytes,
 }
 
 impl Clock {
-    /// Now as an IMF-fixdate (RFC 9110 section 5.6.7).
-    pub fn http_date(&self) -> Bytes {
-        self.refreshed(|cached| cached.http.clone())
+    /// Now as an IMF-fixdate (RFC 9110 section 5.6.7), the value of a field.
+    pub fn http_date(&self) -> Option<HeaderValue> {
+        self.refreshed(|cached| cached.value.clone())
     }
 
     /// Appends now as nginx's `$time_local`.
@@ -51,7 +52,7 @@ impl Clock {
             let date = Date::of(time.as_secs());
             *cached = Cached {
                 until: Some(now + rest),
-                http: date.http().into(),
+                value: HeaderValue::try_from(date.http()).ok(),
                 date: format!("Date: {}\r\n", date.http()).into(),
                 local: date.local().into(),
             };

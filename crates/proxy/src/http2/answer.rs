@@ -5,13 +5,16 @@ use crate::phases::{self, program};
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use wire::http2::{Budget, ClientStream, Held, LIVELY, Piece, poll_send_data, to_map};
 use wire::{Body, Frame, Interims, Length, Patience, Response, Timer, error_page};
+
+/// The most of a body that goes with its head, if it is there.
+const SMALL: usize = 16 << 10;
 
 /// A stream with what it shares with the others of its connection.
 pub(super) struct Turn {
@@ -92,12 +95,40 @@ impl Turn {
         if ended {
             return Ok(());
         }
+        if let Some(sent) = self.send_at_once(&mut sending, &mut body, exchange) {
+            return sent;
+        }
         let sent = self.send_body(&mut sending, &mut body, exchange).await;
         if sent.is_err() {
             // An answer that broke off must not look complete.
             sending.send_reset(Reason::INTERNAL_ERROR);
         }
         sent
+    }
+
+    /// Sends a small body that is there, if the client takes all of it now: most answers need no more.
+    fn send_at_once(
+        &self,
+        sending: &mut SendStream<Piece>,
+        body: &mut Body,
+        exchange: &mut Exchange,
+    ) -> Option<Result<(), Broken>> {
+        if !self.held.has_room() {
+            return None;
+        }
+        let data = body.take_small(SMALL)?;
+        sending.reserve_capacity(data.len());
+        if sending.capacity() < data.len() {
+            body.give_back(vec![Frame::Data(data)]);
+            return None;
+        }
+        let size = data.len() as u64;
+        let sent = sending.send_data(self.held.piece(data), true);
+        if sent.is_ok() {
+            exchange.log.sent += size;
+            exchange.log.body_sent += size;
+        }
+        Some(sent.map_err(|_| Broken::Other))
     }
 
     async fn send_body(
@@ -196,7 +227,7 @@ impl Turn {
         exchange.log.status = status.as_u16();
         let mut answer = http::Response::new(());
         *answer.status_mut() = status;
-        answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
+        answer.headers_mut().insert("content-type", HeaderValue::from_static("text/html"));
         if let Ok(mut sending) = self.stream.answer(answer, false) {
             let size = page.len() as u64;
             // The client may have gone already.
@@ -219,7 +250,7 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
     let body = response.body;
     let mut headers = to_map(&response.headers);
     if !headers.contains_key(DATE)
-        && let Ok(date) = http::HeaderValue::from_maybe_shared(exchange.worker.clock.http_date())
+        && let Some(date) = exchange.worker.clock.http_date()
     {
         headers.insert(DATE, date);
     }
@@ -232,13 +263,19 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
         _ => None,
     };
     if let Some(length) = length {
-        headers.insert(CONTENT_LENGTH, length.into());
+        headers.insert(CONTENT_LENGTH, number(length));
     }
     let mut answer = http::Response::new(());
     *answer.status_mut() = response.status;
     *answer.headers_mut() = headers;
     let ended = bodyless || body.is_empty();
     (answer, body, ended)
+}
+
+/// A number as the value of a field.
+fn number(number: u64) -> HeaderValue {
+    let digits = Bytes::copy_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    HeaderValue::from_maybe_shared(digits).unwrap_or_else(|_| number.into())
 }
 
 /// How much of a stream could go at once; the task is woken when that grows.

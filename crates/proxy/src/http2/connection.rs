@@ -159,7 +159,10 @@ impl Streams {
                     let (head, body) = request.into_parts();
                     let stream = ClientStream::new(respond, body, &self.connection.control);
                     let generation = self.worker.generation();
-                    let request = judge(head, &stream, rules_of(&generation));
+                    let rules = rules_of(&generation);
+                    let request = self
+                        .connection
+                        .with_known_authority(|known| judge(head, &stream, rules, known));
                     return Poll::Ready(Event::Stream(stream, request.map(Box::new)));
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),

@@ -5,6 +5,9 @@ use crate::{Headers, NameSet};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+/// Fields that a head may get besides, when they are a map: its date and its length.
+const BESIDES: usize = 2;
+
 /// As HTTP/2 sends them: lower-case names; fields of the connection are left out (RFC 9113 section 8.2.2).
 pub fn to_map(headers: &Headers) -> HeaderMap {
     const CONNECTION: NameSet = NameSet::new(&[
@@ -15,7 +18,7 @@ pub fn to_map(headers: &Headers) -> HeaderMap {
         "upgrade",
         "http2-settings",
     ]);
-    let mut map = HeaderMap::with_capacity(headers.len());
+    let mut map = HeaderMap::with_capacity(headers.len() + BESIDES);
     for field in headers.iter() {
         if field.is_one_of(&CONNECTION) {
             continue;

@@ -30,6 +30,11 @@ impl Held {
         Rc::new(Self { control, moving: Cell::new(0), waiting: RefCell::default() })
     }
 
+    /// Whether more may be held, whoever's it is.
+    pub fn has_room(&self) -> bool {
+        self.control.backlog.held() < MOST
+    }
+
     /// Ready when another piece may be read for a stream, of which `capacity` bytes could go at once. Who waits gives
     /// back what `capacity` took of the connection's window.
     pub fn poll_room(
@@ -37,8 +42,7 @@ impl Held {
         cx: &mut Context<'_>,
         capacity: impl FnOnce(&mut Context<'_>) -> usize,
     ) -> Poll<()> {
-        let has_room = self.control.backlog.held() < MOST;
-        if has_room || (self.moving.get() < MOVING && capacity(cx) >= LIVELY) {
+        if self.has_room() || (self.moving.get() < MOVING && capacity(cx) >= LIVELY) {
             return Poll::Ready(());
         }
         let mut waiting = self.waiting.borrow_mut();

@@ -20,11 +20,12 @@ pub struct Rules {
     pub body_timeout: Duration,
 }
 
-/// The request of a stream, or the status of what cannot be one.
+/// The request of a stream, or the status of what cannot be one. The authority that is `known` is not looked at again.
 pub fn judge(
     head: http::request::Parts,
     stream: &Rc<ClientStream>,
     rules: Rules,
+    known: &[u8],
 ) -> Result<Request, StatusCode> {
     const BAD: StatusCode = StatusCode::BAD_REQUEST;
     let mut headers = from_map(&head.headers);
@@ -32,7 +33,9 @@ pub fn judge(
         Some(authority) => Bytes::copy_from_slice(authority.as_str().as_bytes()),
         None => headers.bytes("host").ok_or(BAD)?,
     };
-    crate::host::parse(&authority).map_err(|_| BAD)?;
+    if authority != known {
+        crate::host::parse(&authority).map_err(|_| BAD)?;
+    }
     if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
         return Err(BAD);
     }
