@@ -52,6 +52,10 @@ async fn tls_ends_or_goes_on_by_its_name_and_what_nobody_has_just_ends() {
     let mut ended = Connection::open_tls(tls, "demo.test", &authority).await.expect("a handshake");
     let answer = ended.get("demo.test", "/").await.expect("an answer");
     assert!(answer.text().starts_with("pod b"), "{}", answer.text());
+    // However long: what is read of TLS before it is known whose it is has a bound.
+    let long = serde_json::Value::from("x".repeat(1 << 20));
+    let answer = ended.post_json("demo.test", "/", &long).await.expect("an answer");
+    assert!(answer.text().starts_with("pod b"), "{}", answer.text());
     assert!(Connection::open_tls(tls, "none.test", &authority).await.is_err(), "nobody has it");
     // The upstream gets the handshake itself.
     let mut seen = Vec::new();
