@@ -120,10 +120,10 @@ impl Certificates {
         // Every request asks, whether or not it is to be redirected.
         let may_be = self.wildcards || !self.aliases.is_empty();
         let wildcard = || {
-            let (_, parent) = host.split_once('.').filter(|_| may_be)?;
+            let (_, parent) = host.split_once('.')?;
             self.named(&format!("*.{parent}"))
         };
-        self.named(host).or_else(wildcard)
+        self.named(host).or_else(|| if may_be { wildcard() } else { None })
     }
 
     /// The entry of a host among those of Gateways: its own, or that of the longest wildcard above it that has its

@@ -5,17 +5,22 @@
 pub struct NameSet {
     names: &'static [&'static str],
     bits: u64,
+    /// Which of them is the first one that a bit stands for.
+    first: [u8; 64],
 }
 
 impl NameSet {
     /// These names.
     pub const fn new(names: &'static [&'static str]) -> Self {
-        let (mut bits, mut at) = (0, 0);
-        while at < names.len() {
-            bits |= bit(names[at].as_bytes());
-            at += 1;
+        let (mut bits, mut first, mut at) = (0, [0; 64], names.len());
+        assert!(at < 256, "a byte tells which one it is");
+        while at > 0 {
+            at -= 1;
+            let number = number(names[at].as_bytes());
+            bits |= 1 << number;
+            first[number] = at as u8;
         }
-        Self { names, bits }
+        Self { names, bits, first }
     }
 
     /// Whether `name` is one of them.
@@ -27,15 +32,18 @@ impl NameSet {
     /// Which of them `name` is.
     #[inline]
     pub(crate) fn position(&self, name: &[u8]) -> Option<usize> {
-        if self.bits & bit(name) == 0 {
+        let number = number(name);
+        if self.bits & 1 << number == 0 {
             return None;
         }
-        self.names.iter().position(|known| is_same(name, known.as_bytes()))
+        let first = usize::from(self.first[number]);
+        let found = self.names[first..].iter().position(|known| is_same(name, known.as_bytes()));
+        found.map(|after| first + after)
     }
 
     #[inline(never)]
     fn is_one(&self, name: &[u8]) -> bool {
-        self.names.iter().any(|known| is_same(name, known.as_bytes()))
+        self.position(name).is_some()
     }
 
     #[inline]
@@ -47,9 +55,15 @@ impl NameSet {
 /// One of 64 bits that stands for a name, and for some others: the same for all spellings.
 #[inline]
 pub(crate) const fn bit(name: &[u8]) -> u64 {
-    let [first, .., last] = name else { return 1 };
+    1 << number(name)
+}
+
+/// Which bit that is.
+#[inline]
+const fn number(name: &[u8]) -> usize {
+    let [first, .., last] = name else { return 0 };
     let mixed = (*first | 0x20) as usize * 5 + (*last | 0x20) as usize * 3 + name.len() * 11;
-    1 << (mixed % 64)
+    mixed % 64
 }
 
 /// Whether two names are the same in any case. Eight bytes are compared at once: most names that are compared at all
@@ -108,6 +122,10 @@ mod tests {
         for name in ["", "b", "t", "tee", "connections", "x-odd", "cannectian"] {
             assert!(!SET.has(name.as_bytes()), "{name}");
         }
+        const SHARED: NameSet = NameSet::new(&["connection", "b", "te", "a"]);
+        let positions =
+            ["b", "A", "te", "c", "connection"].map(|name| SHARED.position(name.as_bytes()));
+        assert_eq!(positions, [Some(1), Some(3), Some(2), None, Some(0)], "two have one bit");
     }
 
     #[test]

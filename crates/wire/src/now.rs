@@ -18,6 +18,9 @@ enum Known {
 
 thread_local! {
     static KNOWN: Cell<Known> = const { Cell::new(Known::Nothing) };
+    /// How long it was last between two instants.
+    static SINCE: Cell<(Option<Instant>, Option<Instant>, Duration)> =
+        const { Cell::new((None, None, Duration::ZERO)) };
 }
 
 /// This thread keeps the time from now on: whoever runs its event loop says when it passes.
@@ -48,8 +51,18 @@ pub fn now() -> Instant {
 /// How long ago `instant` was.
 pub fn since(instant: Instant) -> Duration {
     let now = now();
-    // Mostly nothing has come in since: much of what is measured begins and ends with the same bytes.
-    if now == instant { Duration::ZERO } else { now.saturating_duration_since(instant) }
+    // Mostly nothing has come in since: much of what is measured begins and ends with the same bytes, and much with
+    // what was measured last.
+    if now == instant {
+        return Duration::ZERO;
+    }
+    let (from, to, known) = SINCE.get();
+    if (from, to) == (Some(instant), Some(now)) {
+        return known;
+    }
+    let since = now.saturating_duration_since(instant);
+    SINCE.set((Some(instant), Some(now), since));
+    since
 }
 
 #[cfg(test)]

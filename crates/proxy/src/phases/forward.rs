@@ -313,6 +313,9 @@ struct Attempt<'a> {
 
 /// Whether the status of an answer counts as a failed try.
 fn asks_for_another(exchange: &Exchange, response: &Response, retries: &Retries) -> bool {
-    retries.conditions.contains(&Condition::Status(response.status.as_u16()))
+    let status = response.status.as_u16();
+    // Nobody can ask for one below that.
+    status >= 400
+        && retries.conditions.contains(&Condition::Status(status))
         && is_idempotent(&exchange.request.method, retries)
 }
