@@ -3,6 +3,7 @@
 //! A section that was read stays the bytes that it came as, with the places of names and values in them; what is added
 //! stands in one more piece of memory. Fields are looked at, never held one by one.
 
+use crate::controls::as_one_line;
 use crate::names::{NameSet, bit, is_same, tokens};
 use bytes::{BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
@@ -140,16 +141,6 @@ impl Section {
         added.extend_from_slice(b"\r\n");
         let name_end = start + place(name.len());
         Line { start, name_end, value: name_end + 2, end, added: true, whole: true }
-    }
-}
-
-/// What would end a line or the text becomes a blank.
-#[inline]
-pub(crate) fn as_one_line(value: &mut [u8]) {
-    let ends = |byte: u8| matches!(byte, b'\0' | b'\r' | b'\n');
-    // All bytes are looked at without a branch: hardly a value has one.
-    if value.iter().fold(false, |found, byte| found | ends(*byte)) {
-        value.iter_mut().filter(|byte| ends(**byte)).for_each(|byte| *byte = b' ');
     }
 }
 

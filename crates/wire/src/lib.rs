@@ -7,6 +7,7 @@ pub mod backlog;
 mod body;
 mod compress;
 mod control;
+mod controls;
 mod date;
 pub mod descriptors;
 mod error_page;

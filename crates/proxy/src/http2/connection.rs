@@ -233,8 +233,9 @@ impl Streams {
         let load = self.load.clone();
         let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
         let (connection, worker) = (self.connection.clone(), self.worker.clone());
-        // Boxed: who makes tasks moves them ten times, and this one is of kilobytes.
-        tokio::task::spawn_local(lane::in_turn(Box::pin(async move {
+        // Boxed: who makes tasks moves them ten times, and this one is of kilobytes. Made where it stays, at that.
+        let room = Box::new_uninit();
+        let answering = Box::write(room, async move {
             let _witness = worker.witness(connection.peer, connection.serial);
             let is_clean = match request {
                 Ok(request) => {
@@ -257,7 +258,8 @@ impl Streams {
                 turn.discard_rest().await;
             }
             drop((load, under_way));
-        })));
+        });
+        tokio::task::spawn_local(lane::in_turn(Box::into_pin(answering)));
     }
 }
 

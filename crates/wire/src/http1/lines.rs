@@ -1,5 +1,6 @@
 //! Splits a header section into field lines, strictly: CR LF ends a line and nothing else does.
 
+use crate::controls::before_control;
 use crate::{Headers, is_token_byte, trailers};
 use bytes::Bytes;
 use memchr::memmem::Finder;
@@ -102,23 +103,6 @@ fn end_of_value(line: &[u8], mut at: usize) -> Option<usize> {
             _ => return None,
         }
     }
-}
-
-/// How many bytes stand before the first one below the blank. Eight of them are looked at together.
-fn before_control(bytes: &[u8]) -> usize {
-    const BLANKS: u64 = u64::from_ne_bytes([b' '; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (number, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // What is borrowed reaches only bytes behind the first one that is found.
-        let below = word.wrapping_sub(BLANKS) & !word & HIGH;
-        if below != 0 {
-            return number * 8 + below.trailing_zeros() as usize / 8;
-        }
-    }
-    let start = bytes.len() - rest.len();
-    start + rest.iter().position(|&byte| byte < b' ').unwrap_or(rest.len())
 }
 
 /// The fields of any section, or the first thing that is wrong with it.

@@ -1,7 +1,7 @@
 //! Writes heads. Framing fields are always our own.
 
 use super::framing::Framing;
-use crate::headers::as_one_line;
+use crate::controls::as_one_line;
 use crate::{Clock, Headers, Interim, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
 
