@@ -61,11 +61,14 @@ const SIMPLE: Scenario = Scenario {
 /// The traffic that the floor is measured with, too.
 pub(crate) const KEEP_ALIVE: &str = "http1";
 
+/// The same, of long answers.
+pub(crate) const LONG: &str = "body-1m";
+
 /// All of them, in the order of the report; those with the same hosts share a start of the proxies.
 pub(crate) const SCENARIOS: [Scenario; 16] = [
     Scenario { name: KEEP_ALIVE, title: "HTTP/1.1 keep-alive, small body", ..SIMPLE },
     Scenario { name: "body-16k", title: "HTTP/1.1, 16 KiB body down", path: "/16k", ..SIMPLE },
-    Scenario { name: "body-1m", title: "HTTP/1.1, 1 MiB body down", path: "/1m", ..SIMPLE },
+    Scenario { name: LONG, title: "HTTP/1.1, 1 MiB body down", path: "/1m", ..SIMPLE },
     Scenario { name: "upload-16k", title: "HTTP/1.1, 16 KiB body up", upload: 16 << 10, ..SIMPLE },
     Scenario { name: "upload-1m", title: "HTTP/1.1, 1 MiB body up", upload: 1 << 20, ..SIMPLE },
     Scenario { name: "tls", title: "TLS keep-alive", security: Security::Tls, ..SIMPLE },
@@ -145,7 +148,7 @@ impl Scenario {
     pub(crate) fn is_for(&self, peer: Peer) -> bool {
         match peer {
             Peer::Haproxy => self.snippet.is_none(),
-            Peer::Floor => self.name == KEEP_ALIVE,
+            Peer::Floor => [KEEP_ALIVE, LONG].contains(&self.name),
             Peer::Fairway | Peer::FairwayNginx | Peer::Nginx => true,
         }
     }
