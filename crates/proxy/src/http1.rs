@@ -21,7 +21,7 @@ use wire::http1::{
     BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, tunnel,
 };
 use wire::{
-    Body, BodyError, Frame, Io, Length, Outbox, Patience, Request, Response, Source, Version,
+    Body, BodyError, Frame, Io, Length, Outbox, Patience, Pipe, Request, Response, Source, Version,
 };
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
@@ -431,6 +431,10 @@ impl<'a> Writer<'a> {
         let mut outbox = Outbox::default();
         outbox.push(head);
         loop {
+            if let Some(pipe) = self.pipe(framing, body) {
+                self.write(std::mem::take(&mut outbox)).await?;
+                return Box::pin(self.pass(body, pipe)).await;
+            }
             let ready = poll_fn(|cx| Poll::Ready(body.poll_frame(cx))).await;
             let frame = match ready {
                 Poll::Ready(frame) => frame,
@@ -462,6 +466,31 @@ impl<'a> Writer<'a> {
                 return self.flush().await;
             }
         }
+    }
+
+    /// A pipe for what is left of a body, if nobody has to look at that.
+    fn pipe(&self, framing: Framing, body: &Body) -> Option<Pipe> {
+        let may_be = matches!(framing, Framing::Length(_)) && self.client.takes_pipes();
+        if may_be { Pipe::for_bytes(body.unseen()) } else { None }
+    }
+
+    /// Passes the rest of a body on through a pipe.
+    async fn pass(&mut self, body: &mut Body, mut pipe: Pipe) -> Result<(), Broken> {
+        while body.unseen() > 0 {
+            let filled = poll_fn(|cx| match body.poll_fill(&mut pipe, cx) {
+                Poll::Pending if self.client.control.poll_cut(cx) => {
+                    Poll::Ready(Err(BodyError::Aborted))
+                }
+                filled => filled,
+            });
+            filled.await.map_err(|_| Broken)?;
+            let size = pipe.held() as u64;
+            let written = self.client.write_pipe(&mut pipe, &mut self.patience).await;
+            let sent = size - pipe.held() as u64;
+            (self.sent, self.body) = (self.sent + sent, self.body + sent);
+            written.map_err(|_| Broken)?;
+        }
+        Ok(())
     }
 
     /// The next piece of a body that has to be waited for, unless the connection must end.

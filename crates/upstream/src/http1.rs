@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use wire::http1::{
     BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
 };
-use wire::{Body, BodyError, BodySource, Frame, Interim, Length, Response, Source, Upgraded};
+use wire::{Body, BodyError, BodySource, Frame, Interim, Length, Pipe, Response, Source, Upgraded};
 
 /// Interim answers (1xx) that an upstream may send before its answer.
 const INTERIM: usize = 16;
@@ -220,6 +220,33 @@ impl BodySource for ResponseBody {
             (Decoder::Length(remaining), _) => Length::Known(*remaining),
             _ => Length::Unknown,
         }
+    }
+
+    fn unseen(&self) -> u64 {
+        match (&self.decoder, &self.incoming) {
+            (Decoder::Length(remaining), Some(incoming)) if incoming.is_unseen() => *remaining,
+            _ => 0,
+        }
+    }
+
+    fn poll_fill(&mut self, pipe: &mut Pipe, cx: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
+        let (Decoder::Length(remaining), Some(incoming)) = (&mut self.decoder, &mut self.incoming)
+        else {
+            return Poll::Ready(Err(BodyError::Aborted));
+        };
+        let count = ready!(incoming.poll_fill(pipe, *remaining, cx))?;
+        incoming.goes_on();
+        if count == 0 {
+            incoming.break_off();
+            return Poll::Ready(Err(BodyError::Aborted));
+        }
+        incoming.received(count);
+        *remaining -= count as u64;
+        if *remaining == 0 {
+            self.decoder = Decoder::Done;
+            self.release();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {

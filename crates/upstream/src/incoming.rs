@@ -4,10 +4,11 @@ use super::talk::{Sending, Upload};
 use super::{Connection, Pool, Try, TryError};
 use bytes::BytesMut;
 use model::policy::Timeouts;
+use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use wire::{BodyError, Io};
+use wire::{BodyError, Io, Pipe};
 
 /// The connection of an answer whose body is on its way in.
 #[derive(Debug)]
@@ -82,9 +83,38 @@ impl Incoming {
         cx: &mut Context<'_>,
         expected: usize,
     ) -> Poll<Result<usize, BodyError>> {
+        self.poll_with(cx, |io, buffer, cx| io.poll_read_body(cx, buffer, expected))
+    }
+
+    /// Whether what comes next may be passed on without a look: over a connection in clear that nobody else has a
+    /// handle on, and of which nothing was read ahead.
+    pub(super) fn is_unseen(&self) -> bool {
+        matches!(self.connection.io, Io::Plain(_)) && self.connection.buffer.is_empty()
+    }
+
+    /// Fills an empty pipe with up to `most` bytes; zero at the end of the connection.
+    pub(super) fn poll_fill(
+        &mut self,
+        pipe: &mut Pipe,
+        most: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, BodyError>> {
+        let filled = self.poll_with(cx, |io, _, cx| pipe.poll_fill(io, most, cx));
+        if let Poll::Ready(Err(_)) = filled {
+            self.journal.end();
+        }
+        filled
+    }
+
+    /// Has `read` read something, within the time that there is for it.
+    fn poll_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Io, &mut BytesMut, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<Result<usize, BodyError>> {
         self.look_after_sending(cx)?;
         let Connection { io, buffer, timer, .. } = &mut *self.connection;
-        match io.poll_read_body(cx, buffer, expected) {
+        match read(io, buffer, cx) {
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Aborted)),
             // Whoever does not have the whole request yet need not answer.

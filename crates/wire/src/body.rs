@@ -1,6 +1,6 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{BodyError, BodySource, Frame, Length, Pace, Spool, Upgraded};
+use super::{BodyError, BodySource, Frame, Length, Pace, Pipe, Spool, Upgraded};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -105,10 +105,35 @@ impl Body {
 
     /// All of it, if that is there, may go at once and is no more than `most` bytes.
     pub fn take_small(&mut self, most: usize) -> Option<Bytes> {
-        let is_plain = self.allowed.is_none() && self.sending.is_none() && self.returned.is_none();
+        let is_plain = self.is_plain();
         match &mut self.kind {
             Kind::Full(data) if is_plain => data.take_if(|data| data.len() <= most),
             _ => None,
+        }
+    }
+
+    /// Whether it goes as it comes.
+    fn is_plain(&self) -> bool {
+        self.allowed.is_none() && self.sending.is_none() && self.returned.is_none()
+    }
+
+    /// Bytes that come next over a connection in clear, and may be passed on without a look at them.
+    pub fn unseen(&self) -> u64 {
+        match &self.kind {
+            Kind::Source(source) if self.is_plain() => source.unseen(),
+            _ => 0,
+        }
+    }
+
+    /// Fills an empty pipe with some of those.
+    pub fn poll_fill(
+        &mut self,
+        pipe: &mut Pipe,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), BodyError>> {
+        match &mut self.kind {
+            Kind::Source(source) => source.poll_fill(pipe, cx),
+            _ => Poll::Ready(Err(BodyError::Aborted)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The pieces that bodies come in, and what brings them.
 
-use super::Headers;
+use super::{Headers, Pipe};
 use bytes::Bytes;
 use std::fmt::Debug;
 use std::task::{Context, Poll};
@@ -57,5 +57,15 @@ pub trait BodySource: Debug {
     /// Whether all of it was read from the connection already.
     fn is_at_hand(&self) -> bool {
         false
+    }
+
+    /// Bytes that come next over a connection in clear, and may be passed on without a look at them.
+    fn unseen(&self) -> u64 {
+        0
+    }
+
+    /// Fills an empty pipe with some of those.
+    fn poll_fill(&mut self, _: &mut Pipe, _: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
+        Poll::Ready(Err(BodyError::Aborted))
     }
 }

@@ -11,6 +11,7 @@ mod fastcgi;
 mod http2;
 mod listeners;
 mod logs;
+mod long_answers;
 mod metrics;
 mod mirror;
 mod ocsp;

@@ -7,7 +7,8 @@ use super::write;
 use crate::io::Io;
 use crate::owed::Debt;
 use crate::{
-    Body, BodyError, BodySource, Control, Frame, Interims, Length, Patience, Timer, is_token_byte,
+    Body, BodyError, BodySource, Control, Frame, Interims, Length, Patience, Pipe, Timer,
+    is_token_byte,
 };
 use bytes::{Buf, Bytes, BytesMut};
 use std::cell::RefCell;
@@ -281,20 +282,50 @@ impl Client {
 
     /// Writes all of `data`, as long as `patience` lasts.
     pub async fn write(&self, mut data: impl Buf, patience: &mut Patience) -> io::Result<()> {
+        let all = data.remaining();
+        let write = |io: &mut Io, cx: &mut Context<'_>| {
+            let written = io.poll_write_all(cx, &mut data);
+            (written, data.remaining())
+        };
+        self.send(all, write, patience).await
+    }
+
+    /// Whether it takes bytes from a pipe.
+    pub fn takes_pipes(&self) -> bool {
+        matches!(&*self.io.borrow(), Io::Plain(_))
+    }
+
+    /// Writes all that is in a pipe, as long as `patience` lasts.
+    pub async fn write_pipe(&self, pipe: &mut Pipe, patience: &mut Patience) -> io::Result<()> {
+        let all = pipe.held();
+        let write = |io: &mut Io, cx: &mut Context<'_>| {
+            let written = pipe.poll_empty(io, cx);
+            (written, pipe.held())
+        };
+        self.send(all, write, patience).await
+    }
+
+    /// Has `write` write `all` bytes: it says how far it is, and how many are left.
+    async fn send(
+        &self,
+        all: usize,
+        mut write: impl FnMut(&mut Io, &mut Context<'_>) -> (Poll<io::Result<()>>, usize),
+        patience: &mut Patience,
+    ) -> io::Result<()> {
         self.debt.answer(&self.control.owed);
         let backlog = &self.control.backlog;
-        let mut waiting = 0;
+        let (mut left, mut waiting) = (all, 0);
         let written = poll_fn(|cx| {
-            let before = data.remaining();
-            let written = self.io.borrow_mut().poll_write_all(cx, &mut data);
-            let moved = before - data.remaining();
-            if moved > 0 {
-                patience.progressed(moved as u64);
+            let before = left;
+            let (written, rest) = write(&mut self.io.borrow_mut(), cx);
+            left = rest;
+            if before > left {
+                patience.progressed((before - left) as u64);
             }
             if written.is_ready() {
                 return written;
             }
-            match std::mem::replace(&mut waiting, data.remaining()) {
+            match std::mem::replace(&mut waiting, left) {
                 0 => backlog.hold(waiting + SYSTEM_HOLDS),
                 held => backlog.release(held - waiting),
             }

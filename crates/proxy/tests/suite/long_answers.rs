@@ -1,0 +1,139 @@
+//! Long answers in clear, which no byte of is looked at.
+
+use crate::bed::{MAIN, PATIENCE, configuration, connect, read_to_end, read_until, start};
+use model::Global;
+use model::policy::Policy;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
+
+/// Bytes of which no two places look the same.
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
+}
+
+/// An upstream whose answers are as long as the path says, of which it sends as much as the query says, in pieces of odd
+/// sizes; and how many connections it was asked over, and how many of them have ended.
+async fn upstream() -> (SocketAddr, Arc<[AtomicUsize; 2]>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let counts = Arc::<[AtomicUsize; 2]>::default();
+    let counted = counts.clone();
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            counted[0].fetch_add(1, Ordering::Relaxed);
+            let counted = counted.clone();
+            tokio::spawn(async move {
+                answer(tcp).await;
+                counted[1].fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    });
+    (address, counts)
+}
+
+async fn answer(mut tcp: TcpStream) {
+    loop {
+        let head = read_until(&mut tcp, "\r\n\r\n").await;
+        let asked = head.split(' ').nth(1).expect("a target").trim_start_matches('/');
+        let number = |text: &str| text.parse::<usize>().expect("a number");
+        let (length, sent) = match asked.split_once('?') {
+            Some((length, sent)) => (number(length), number(sent)),
+            None => (number(asked), number(asked)),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let mut whole = head.into_bytes();
+        whole.extend(bytes(sent));
+        for (piece, at) in whole.chunks(77_777).zip(0..) {
+            if tcp.write_all(piece).await.is_err() {
+                return;
+            }
+            if at % 3 == 0 {
+                yield_now().await;
+            }
+        }
+        if sent < length {
+            return;
+        }
+    }
+}
+
+async fn ask(tcp: &mut TcpStream, target: &str) {
+    let request = format!("GET /{target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    tcp.write_all(request.as_bytes()).await.expect("written");
+    let head = read_until(tcp, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+}
+
+/// Reads a body in pieces of `most` bytes.
+async fn body(tcp: &mut TcpStream, count: usize, most: usize) -> Vec<u8> {
+    let (mut came, mut piece) = (Vec::new(), vec![0; most]);
+    while came.len() < count {
+        let room = most.min(count - came.len());
+        let read = tokio::time::timeout(PATIENCE, tcp.read(&mut piece[..room])).await;
+        let read = read.expect("in time").expect("it goes on");
+        assert!(read > 0, "it ends after {} of {count} bytes", came.len());
+        came.extend_from_slice(&piece[..read]);
+        yield_now().await;
+    }
+    came
+}
+
+#[tokio::test]
+async fn an_answer_is_whole_whatever_its_length_and_its_connection_serves_again() {
+    let (address, counts) = upstream().await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut quick = connect(&native).await;
+    let mut slow = connect(&native).await;
+    for length in [1_000, 131_000, 131_072, 200_001, 262_144, 3 << 20, 64, 5_000_000] {
+        let target = length.to_string();
+        ask(&mut quick, &target).await;
+        ask(&mut slow, &target).await;
+        let (quick, slow) =
+            tokio::join!(body(&mut quick, length, 1 << 20), body(&mut slow, length, 9_999));
+        assert!(quick == bytes(length) && slow == bytes(length), "{length}");
+    }
+    assert!(counts[0].load(Ordering::Relaxed) <= 2, "they are used again");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_does_not_look_whole() {
+    let (address, _) = upstream().await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    for sent in [1_000, 200_000, 1 << 20] {
+        let mut client = connect(&native).await;
+        ask(&mut client, &format!("2000000?{sent}")).await;
+        let mut came = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, client.read_to_end(&mut came)).await;
+        let _ = read.expect("an end of the connection");
+        assert!(came == bytes(sent), "{} of {sent} bytes", came.len());
+    }
+}
+
+#[tokio::test]
+async fn who_takes_nothing_of_it_is_not_waited_for() {
+    let (address, counts) = upstream().await;
+    let mut wanted = configuration(&[(MAIN, vec![address])], Policy::default());
+    let mut global = Global::clone(&wanted.global);
+    global.limits.send_timeout = Duration::from_millis(200);
+    wanted.global = Arc::new(global);
+    let native = start(&wanted).await;
+    let mut silent = connect(&native).await;
+    let length = 64 << 20;
+    ask(&mut silent, &length.to_string()).await;
+    // Its connection ends, whatever of it is on its way by then; nobody else has noticed.
+    let mut other = connect(&native).await;
+    ask(&mut other, "300000").await;
+    assert!(body(&mut other, 300_000, 1 << 16).await == bytes(300_000));
+    let ended = async {
+        while counts[1].load(Ordering::Relaxed) == 0 {
+            yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("it is ended");
+    assert!(read_to_end(&mut silent).await.len() < length);
+}

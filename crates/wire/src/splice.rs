@@ -1,0 +1,205 @@
+//! Long answers in clear: their bytes go from the upstream's connection to the client's through a pipe of the kernel,
+//! and are copied nowhere (splice(2)).
+
+use crate::descriptors::upstream_fits;
+use crate::{Io, time_passes, turn};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::LazyLock;
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+
+/// Bytes that must be to come: for fewer of them copies cost no more.
+const LONG: u64 = 128 << 10;
+/// Bytes that a pipe holds, where the system allows it.
+const HOLDS: usize = 256 << 10;
+/// Pipes that a thread has; who finds none copies.
+const MOST: usize = 64;
+/// Those that it keeps for the next ones.
+const KEPT: usize = 8;
+/// What passes through a pipe takes a part of the time that copies take.
+const CHEAPER: usize = 4;
+
+thread_local! {
+    /// Empty ones.
+    static IDLE: RefCell<Vec<(OwnedFd, OwnedFd)>> = const { RefCell::new(Vec::new()) };
+    /// How many there are besides.
+    static USED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether the system does it for sockets. Some sandboxes do not.
+static WORKS: LazyLock<bool> = LazyLock::new(|| passes_bytes().unwrap_or(false));
+
+fn passes_bytes() -> io::Result<bool> {
+    let ((mut one, from), (to, mut other)) = (UnixStream::pair()?, UnixStream::pair()?);
+    let (out, into) = pipe_with(PipeFlags::CLOEXEC)?;
+    one.write_all(b"byte")?;
+    let mut came = [0; 4];
+    let count = pass(from, &into, came.len())?;
+    if count != came.len() || pass(&out, to, count)? != count {
+        return Ok(false);
+    }
+    other.read_exact(&mut came)?;
+    Ok(came == *b"byte")
+}
+
+fn pass(from: impl AsFd, to: impl AsFd, most: usize) -> Result<usize, Errno> {
+    splice(from, None, to, None, most, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)
+}
+
+/// A pipe, and how much is in it.
+#[derive(Debug)]
+pub struct Pipe {
+    /// Where bytes come out, and where they go in; none once it is over.
+    ends: Option<(OwnedFd, OwnedFd)>,
+    held: usize,
+}
+
+impl Pipe {
+    /// One for so many bytes that are to come, if that is worth it and there is one.
+    pub fn for_bytes(count: u64) -> Option<Self> {
+        if count < LONG || USED.get() >= MOST || !*WORKS {
+            return None;
+        }
+        let ends = IDLE.with_borrow_mut(Vec::pop).or_else(made)?;
+        USED.set(USED.get() + 1);
+        Some(Self { ends: Some(ends), held: 0 })
+    }
+
+    /// Bytes in it.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Fills it, while it is empty, with up to `most` bytes of what comes over a connection in clear; how many. Zero at
+    /// its end.
+    pub fn poll_fill(
+        &mut self,
+        io: &Io,
+        most: u64,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let (Io::Plain(tcp), Some((_, into))) = (io, &self.ends) else {
+            return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+        };
+        ready!(turn::poll_room(cx));
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(HOLDS);
+        loop {
+            ready!(tcp.poll_read_ready(cx))?;
+            match tcp.try_io(Interest::READABLE, || Ok(pass(tcp, into, most)?)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                filled => {
+                    self.held = *filled.as_ref().unwrap_or(&0);
+                    turn::moved(self.held / CHEAPER);
+                    time_passes();
+                    return Poll::Ready(filled);
+                }
+            }
+        }
+    }
+
+    /// Empties it into a connection in clear.
+    pub fn poll_empty(&mut self, io: &Io, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (Io::Plain(tcp), Some((out, _))) = (io, &self.ends) else {
+            return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+        };
+        while self.held > 0 {
+            ready!(tcp.poll_write_ready(cx))?;
+            match tcp.try_io(Interest::WRITABLE, || Ok(pass(out, tcp, self.held)?)) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(count) => self.held -= count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A new pipe, if the process may have it.
+fn made() -> Option<(OwnedFd, OwnedFd)> {
+    let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
+    // A smaller one does it, too.
+    let _ = fcntl_setpipe_size(&into, HOLDS);
+    (upstream_fits(&out) && upstream_fits(&into)).then_some((out, into))
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        USED.set(USED.get().saturating_sub(1));
+        if self.held == 0
+            && let Some(ends) = self.ends.take()
+        {
+            IDLE.with_borrow_mut(|idle| {
+                if idle.len() < KEPT {
+                    idle.push(ends);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HOLDS, IDLE, KEPT, LONG, MOST, Pipe};
+    use crate::Io;
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// Both ends of a connection.
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (one, other) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (one.expect("connected"), other.expect("accepted").0)
+    }
+
+    #[tokio::test]
+    async fn bytes_go_from_one_connection_to_the_other_and_the_end_is_seen() {
+        let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+        let (from, to) = (Io::Plain(from), Io::Plain(to));
+        let sent: Vec<u8> = (0..3 << 20).map(|at: u32| (at >> 3 ^ at >> 11) as u8).collect();
+        let sending = async {
+            sender.write_all(&sent).await.expect("written");
+            drop(sender);
+        };
+        let passing = async {
+            let mut pipe = Pipe::for_bytes(LONG).expect("this system has it");
+            let mut passed = 0;
+            loop {
+                let count =
+                    poll_fn(|cx| pipe.poll_fill(&from, u64::MAX, cx)).await.expect("filled");
+                assert!(count <= HOLDS && pipe.held() == count, "{count}");
+                if count == 0 {
+                    break;
+                }
+                poll_fn(|cx| pipe.poll_empty(&to, cx)).await.expect("emptied");
+                passed += count;
+            }
+            drop(to);
+            passed
+        };
+        let mut came = Vec::new();
+        let (_, passed, _) = tokio::join!(sending, passing, receiver.read_to_end(&mut came));
+        assert!(passed == sent.len() && came == sent, "{passed}");
+    }
+
+    #[test]
+    fn a_thread_has_so_many_pipes_and_keeps_fewer() {
+        assert!(Pipe::for_bytes(LONG - 1).is_none(), "copies cost no more");
+        let all: Vec<_> = (0..MOST).map_while(|_| Pipe::for_bytes(LONG)).collect();
+        assert_eq!((all.len(), Pipe::for_bytes(LONG).is_none()), (MOST, true));
+        drop(all);
+        assert_eq!(IDLE.with_borrow(Vec::len), KEPT);
+        let mut full = Pipe::for_bytes(LONG).expect("there is one");
+        full.held = 1;
+        drop(full);
+        assert_eq!(IDLE.with_borrow(Vec::len), KEPT - 1, "nobody else gets what is in it");
+    }
+}
