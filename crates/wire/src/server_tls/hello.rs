@@ -1,10 +1,9 @@
 //! How TLS begins: a ClientHello that chooses how it goes on, and the handshake.
 
-use super::{ConnectionState, ServerTls, broken, early_data, encode, record};
+use super::{ServerTls, broken, record};
 use crate::under_tls::UnderTls;
 use rustls::ServerConfig;
 use rustls::server::{Accepted, Acceptor, ClientHello, UnbufferedServerConnection};
-use rustls::unbuffered::UnbufferedStatus;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -134,35 +133,18 @@ impl ServerTls {
         }
     }
 
-    /// Goes on as far as what has come allows. What comes behind the handshake stays for who reads; a record of it may
-    /// have been decrypted with the end of that.
+    /// Goes on as far as what has come allows. What comes behind the handshake stays for who reads.
     fn shake(&mut self) -> Result<(), rustls::Error> {
-        loop {
-            let UnbufferedStatus { discard, state } =
-                self.connection.process_tls_records(&mut self.incoming);
-            let mut is_over = false;
-            match state? {
-                ConnectionState::EncodeTlsData(message) => encode(message, &mut self.outgoing),
-                ConnectionState::TransmitTlsData(sent) => sent.done(),
-                ConnectionState::ReadTraffic(mut traffic) => {
-                    while let Some(Ok(record)) = traffic.next_record() {
-                        self.opened.extend_from_slice(record.payload);
-                    }
-                    (self.is_ahead, is_over) = (true, true);
-                }
-                ConnectionState::PeerClosed | ConnectionState::Closed => {
-                    (self.is_ended, is_over) = (true, true);
-                }
-                ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake => {
-                    is_over = true;
-                }
-                _ => return Err(early_data()),
-            }
-            self.incoming.drain(..discard);
-            if is_over {
-                self.is_ahead &= !record::is_partial(&self.incoming);
-                return Ok(());
-            }
+        let mut incoming = std::mem::take(&mut self.incoming);
+        let (mut used, mut end) = (0, std::mem::take(&mut self.seen));
+        while self.connection.is_handshaking()
+            && let Some(length) = record::whole(&incoming[end..])
+        {
+            end += length;
+            used += self.open_record(&mut incoming[used..end], &mut ReadBuf::new(&mut []))?;
         }
+        incoming.drain(..used);
+        (self.incoming, self.seen) = (incoming, end - used);
+        Ok(())
     }
 }

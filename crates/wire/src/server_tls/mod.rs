@@ -5,6 +5,8 @@ mod hello;
 mod record;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twisted;
 
 pub use hello::Hello;
 
@@ -41,11 +43,11 @@ type Traffic<'c> = WriteTraffic<'c, ServerConnectionData>;
 pub struct ServerTls {
     io: UnderTls,
     connection: UnbufferedServerConnection,
-    /// What came and is not used up: a record that is not whole; or records that nobody had room for (`is_ahead`); or
-    /// those of a message of TLS that is not whole, to which rustls has pointers.
+    /// What came and is not used up: the records of a message of TLS that is not whole, to which rustls has pointers;
+    /// behind them records that nobody had room for, and one that is not whole.
     incoming: Vec<u8>,
-    /// Whether there are whole records in there that rustls has not seen.
-    is_ahead: bool,
+    /// How much of it rustls has seen. It must get that each time, and nothing that would have to be decrypted for it.
+    seen: usize,
     /// Of a record what was more than somebody had room for.
     opened: BytesMut,
     /// What the system has not taken yet.
@@ -70,7 +72,7 @@ impl ServerTls {
             io,
             connection,
             incoming,
-            is_ahead: false,
+            seen: 0,
             opened: BytesMut::new(),
             outgoing: BytesMut::new(),
             failed: None,
@@ -92,6 +94,11 @@ impl ServerTls {
     /// Bytes that are not whole, or of TLS itself.
     pub(crate) fn held(&self) -> usize {
         self.io.held().max(self.incoming.len())
+    }
+
+    /// Whether there are whole records that rustls has not seen.
+    fn is_ahead(&self) -> bool {
+        record::whole(&self.incoming[self.seen..]).is_some()
     }
 
     fn poll_opened(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -124,14 +131,14 @@ impl ServerTls {
         let before = out.filled().len();
         loop {
             let kept = self.incoming.len();
-            let mut filled = kept;
-            if !self.is_ahead {
+            let (mut filled, is_ahead) = (kept, self.is_ahead());
+            if !is_ahead {
                 filled += out.remaining().clamp(READ.0, READ.1) + ADDED;
             }
             if shared.len() < filled {
                 shared.resize(filled, 0);
             }
-            if !self.is_ahead {
+            if !is_ahead {
                 let mut read = ReadBuf::new(&mut shared[kept..filled]);
                 ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
                 let count = read.filled().len();
@@ -140,7 +147,7 @@ impl ServerTls {
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
                 }
                 filled = kept + count;
-                if record::lacks_more_than(count, &self.incoming) {
+                if record::lacks_more_than(count, &self.incoming[self.seen..]) {
                     self.incoming.extend_from_slice(&shared[kept..filled]);
                     continue;
                 }
@@ -168,37 +175,57 @@ impl ServerTls {
 
     /// Decrypts what there is, as far as there is room for it. Returns how much is used up.
     fn open(&mut self, input: &mut [u8], out: &mut ReadBuf<'_>) -> usize {
+        let (mut used, mut end) = (0, self.seen);
+        let before = out.filled().len();
+        while let Some(length) = record::whole(&input[end..]) {
+            let is_first = out.filled().len() == before;
+            if !is_first && !record::may_fit(length, out.remaining()) {
+                break;
+            }
+            end += length;
+            match self.open_record(&mut input[used..end], out) {
+                Ok(more) => used += more,
+                Err(error) => self.failed = Some(error),
+            }
+            if self.failed.is_some() || self.is_ended {
+                (used, end) = (input.len(), input.len());
+            }
+        }
+        self.seen = end - used;
+        used
+    }
+
+    /// Has rustls see one record more, behind what it has seen already. Returns how much of all that is used up: what
+    /// is not, it has pointers to.
+    fn open_record(
+        &mut self,
+        input: &mut [u8],
+        out: &mut ReadBuf<'_>,
+    ) -> Result<usize, rustls::Error> {
         let mut used = 0;
         loop {
             let status = self.connection.process_tls_records(&mut input[used..]);
             used += status.discard;
-            match status.state {
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+            match status.state? {
+                ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(Ok(record)) = traffic.next_record() {
                         let fits = record.payload.len().min(out.remaining());
                         out.put_slice(&record.payload[..fits]);
                         self.opened.extend_from_slice(&record.payload[fits..]);
                         used += record.discard;
                     }
-                    // No message of TLS has begun where application data comes: rustls points to nothing of this.
-                    let rest = &input[used..];
-                    self.is_ahead = !record::is_partial(rest);
-                    if !self.is_ahead || !record::may_fit(rest, out.remaining()) {
-                        return used;
-                    }
+                    return if used == input.len() { Ok(used) } else { Err(empty_message()) };
                 }
-                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, &mut self.outgoing),
-                Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
-                Ok(ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake) => {
-                    self.is_ahead = false;
-                    return used;
+                ConnectionState::EncodeTlsData(message) => encode(message, &mut self.outgoing),
+                ConnectionState::TransmitTlsData(sent) => sent.done(),
+                ConnectionState::WriteTraffic(_) | ConnectionState::BlockedHandshake => {
+                    return Ok(used);
                 }
-                Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
-                    (self.is_ended, self.is_ahead) = (true, false);
-                    return input.len();
+                ConnectionState::PeerClosed | ConnectionState::Closed => {
+                    self.is_ended = true;
+                    return Ok(input.len());
                 }
-                Ok(_) => return self.fail(early_data(), input.len()),
-                Err(error) => return self.fail(error, input.len()),
+                _ => return Err(early_data()),
             }
         }
     }
@@ -210,11 +237,6 @@ impl ServerTls {
         Some(broken(error))
     }
 
-    fn fail(&mut self, error: rustls::Error, used: usize) -> usize {
-        (self.failed, self.is_ahead) = (Some(error), false);
-        used
-    }
-
     /// Encrypts something into `sealed`; returns its length.
     fn seal(
         &mut self,
@@ -222,9 +244,7 @@ impl ServerTls {
         mut what: impl FnMut(&mut Traffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> io::Result<usize> {
         loop {
-            // What rustls has pointers to must be there, and nothing that it would have to decrypt first.
-            let input = if self.is_ahead { &mut [][..] } else { &mut self.incoming[..] };
-            match self.connection.process_tls_records(input).state {
+            match self.connection.process_tls_records(&mut self.incoming[..self.seen]).state {
                 Ok(ConnectionState::WriteTraffic(mut traffic)) => loop {
                     match what(&mut traffic, sealed) {
                         Ok(length) => return Ok(length),
@@ -316,6 +336,11 @@ fn encode(mut message: EncodeTlsData<'_, ServerConnectionData>, out: &mut BytesM
 
 fn broken(error: rustls::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// RFC 8446 section 5.1 and RFC 5246 section 6.2.1 forbid them. rustls would keep pointers to each of them.
+fn empty_message() -> rustls::Error {
+    rustls::Error::General("a record of the handshake with nothing in it".to_owned())
 }
 
 /// No configuration takes any.

@@ -14,9 +14,10 @@ fn length(bytes: &[u8]) -> Option<usize> {
     ((20..=24).contains(&kind) && length <= LONGEST).then_some(HEADER + length)
 }
 
-/// Whether these are the beginning of a record, of which nothing can be said but that.
-pub(super) fn is_partial(bytes: &[u8]) -> bool {
-    bytes.len() < HEADER || length(bytes).is_some_and(|length| bytes.len() < length)
+/// The length of the whole record with which `bytes` begin; of all of them if they are no record. None if it is not whole.
+pub(super) fn whole(bytes: &[u8]) -> Option<usize> {
+    let length = if bytes.len() < HEADER { return None } else { length(bytes) };
+    length.map_or(Some(bytes.len()), |length| (length <= bytes.len()).then_some(length))
 }
 
 /// Whether a record that has begun is not whole with so many bytes more.
@@ -24,7 +25,7 @@ pub(super) fn lacks_more_than(count: usize, begun: &[u8]) -> bool {
     length(begun).is_some_and(|length| length > begun.len() + count)
 }
 
-/// Whether there may be room for what is in a record.
-pub(super) fn may_fit(record: &[u8], room: usize) -> bool {
-    room > 0 && length(record).is_none_or(|length| length <= HEADER + SEAL + room)
+/// Whether there may be room for what is in a record of this length.
+pub(super) fn may_fit(length: usize, room: usize) -> bool {
+    room > 0 && length <= HEADER + SEAL + room
 }

@@ -1,6 +1,7 @@
 //! TLS with clients over real sockets: pieces of any size, closes of every kind, and clients that mean harm.
 
 use super::{Hello, SEALED, ServerTls};
+use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -15,22 +16,25 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-type Versions<'v> = &'v [&'static rustls::SupportedProtocolVersion];
+pub(super) type Versions<'v> = &'v [&'static rustls::SupportedProtocolVersion];
 
 /// What both sides go by.
-fn configs(versions: Versions<'_>) -> (ServerConfig, ClientConfig) {
+pub(super) fn configs(
+    versions: Versions<'_>,
+    client: CryptoProvider,
+) -> (ServerConfig, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).expect("an authority");
     let provider = Arc::new(default_provider());
-    let server = ServerConfig::builder_with_provider(provider.clone())
+    let server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS12, &TLS13])
         .expect("versions")
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
         .expect("they fit");
-    let client = ClientConfig::builder_with_provider(provider)
+    let client = ClientConfig::builder_with_provider(Arc::new(client))
         .with_protocol_versions(versions)
         .expect("versions")
         .with_root_certificates(roots)
@@ -39,7 +43,7 @@ fn configs(versions: Versions<'_>) -> (ServerConfig, ClientConfig) {
 }
 
 /// Both ends of a TCP connection: the client's first.
-async fn tcp() -> (TcpStream, TcpStream) {
+pub(super) async fn tcp() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it has an address");
     let client = TcpStream::connect(address).await.expect("connects");
@@ -49,26 +53,26 @@ async fn tcp() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-fn session(config: ClientConfig) -> ClientConnection {
+pub(super) fn session(config: ClientConfig) -> ClientConnection {
     let name = ServerName::try_from("a.test").expect("a name");
     ClientConnection::new(Arc::new(config), name).expect("a client")
 }
 
-async fn accept(tcp: TcpStream, config: ServerConfig) -> io::Result<ServerTls> {
+pub(super) async fn accept(tcp: TcpStream, config: ServerConfig) -> io::Result<ServerTls> {
     Hello::read(tcp).await?.answer(Arc::new(config)).await
 }
 
 /// A client whose records are sent by hand.
-struct Client {
-    tcp: TcpStream,
-    tls: ClientConnection,
+pub(super) struct Client {
+    pub(super) tcp: TcpStream,
+    pub(super) tls: ClientConnection,
     /// How many bytes go out as one piece.
-    piece: usize,
+    pub(super) piece: usize,
 }
 
 impl Client {
     /// What it has to send.
-    fn records(&mut self) -> Vec<u8> {
+    pub(super) fn records(&mut self) -> Vec<u8> {
         let mut records = Vec::new();
         while self.tls.wants_write() {
             self.tls.write_tls(&mut records).expect("it is memory");
@@ -76,12 +80,12 @@ impl Client {
         records
     }
 
-    fn sealed(&mut self, data: &[u8]) -> Vec<u8> {
+    pub(super) fn sealed(&mut self, data: &[u8]) -> Vec<u8> {
         self.tls.writer().write_all(data).expect("there is room");
         self.records()
     }
 
-    async fn send(&mut self, bytes: &[u8]) {
+    pub(super) async fn send(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(self.piece) {
             self.tcp.write_all(piece).await.expect("it is sent");
             tokio::task::yield_now().await;
@@ -89,7 +93,7 @@ impl Client {
     }
 
     /// Reads once; zero at the end.
-    async fn take(&mut self) -> io::Result<usize> {
+    pub(super) async fn take(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 4096];
         let count = self.tcp.read(&mut buffer).await?;
         let mut came = &buffer[..count];
@@ -101,7 +105,7 @@ impl Client {
     }
 
     /// All but the last piece of its handshake, which it returns.
-    async fn shake(&mut self) -> Vec<u8> {
+    pub(super) async fn shake(&mut self) -> Vec<u8> {
         loop {
             let records = self.records();
             if !self.tls.is_handshaking() {
@@ -112,7 +116,7 @@ impl Client {
         }
     }
 
-    async fn reads(&mut self, expected: &[u8]) {
+    pub(super) async fn reads(&mut self, expected: &[u8]) {
         let (mut got, mut buffer) = (Vec::new(), [0; 4096]);
         while got.len() < expected.len() {
             match self.tls.reader().read(&mut buffer) {
@@ -126,7 +130,7 @@ impl Client {
 
 /// A client by hand and its server.
 async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
-    let (server, client) = configs(versions);
+    let (server, client) = configs(versions, default_provider());
     let (near, far) = tcp().await;
     let mut client = Client { tcp: near, tls: session(client), piece };
     let shaking = async {
@@ -138,7 +142,7 @@ async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
 }
 
 /// What there is to read now.
-async fn read_now(tls: &mut ServerTls, most: usize) -> Poll<io::Result<Vec<u8>>> {
+pub(super) async fn read_now(tls: &mut ServerTls, most: usize) -> Poll<io::Result<Vec<u8>>> {
     let mut buffer = vec![0; most];
     poll_fn(|cx| {
         let mut read = ReadBuf::new(&mut buffer);
@@ -148,12 +152,12 @@ async fn read_now(tls: &mut ServerTls, most: usize) -> Poll<io::Result<Vec<u8>>>
     .await
 }
 
-fn holds_nothing(tls: &ServerTls) -> bool {
+pub(super) fn holds_nothing(tls: &ServerTls) -> bool {
     tls.incoming.capacity() + tls.opened.capacity() + tls.outgoing.capacity() == 0
 }
 
 /// Bytes that are not the same everywhere.
-fn pattern(length: usize) -> Vec<u8> {
+pub(super) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
@@ -178,7 +182,7 @@ async fn however_small_the_pieces_are_they_are_put_together_and_nothing_stays() 
 #[tokio::test]
 async fn what_comes_with_the_end_of_the_handshake_is_not_lost() {
     for versions in [&[&TLS12][..], &[&TLS13]] {
-        let (server, client) = configs(versions);
+        let (server, client) = configs(versions, default_provider());
         let (near, far) = tcp().await;
         let mut client = Client { tcp: near, tls: session(client), piece: usize::MAX };
         let shaking = async {
@@ -238,7 +242,7 @@ async fn many_records_at_once_are_given_as_there_is_room_and_answered_in_between
 
 #[tokio::test]
 async fn large_bodies_go_both_ways_at_once() {
-    let (server, client) = configs(&[&TLS12, &TLS13]);
+    let (server, client) = configs(&[&TLS12, &TLS13], default_provider());
     let (near, far) = tcp().await;
     let connector = TlsConnector::from(Arc::new(client));
     let name = ServerName::try_from("a.test").expect("a name");
@@ -335,7 +339,7 @@ async fn keys_are_changed_in_the_midst_of_it() {
 
 /// What a client hears that does this.
 async fn alert(change: impl FnOnce(&mut ServerConfig, &mut ClientConfig)) -> String {
-    let (mut server, mut client) = configs(&[&TLS12, &TLS13]);
+    let (mut server, mut client) = configs(&[&TLS12, &TLS13], default_provider());
     change(&mut server, &mut client);
     let (near, far) = tcp().await;
     let connector = TlsConnector::from(Arc::new(client));
@@ -389,7 +393,7 @@ async fn a_record_that_was_tampered_with_ends_it_with_an_alert() {
 #[tokio::test]
 async fn a_hello_may_be_as_long_as_rustls_takes_it() {
     for piece in [usize::MAX, 1000] {
-        let (mut server, mut client) = configs(&[&TLS12, &TLS13]);
+        let (mut server, mut client) = configs(&[&TLS12, &TLS13], default_provider());
         server.alpn_protocols = vec![b"h2".to_vec()];
         client.alpn_protocols = (0..240).map(|at| vec![at; 250]).collect();
         client.alpn_protocols.push(b"h2".to_vec());
@@ -431,7 +435,7 @@ async fn messages_of_tls_that_give_nothing_do_not_go_on_for_ever() {
 #[tokio::test]
 async fn openssl_changes_its_keys_and_asks_for_others() {
     for (version, changes) in [("-tls1_2", false), ("-tls1_3", true)] {
-        let (server, _) = configs(&[&TLS13]);
+        let (server, _) = configs(&[&TLS13], default_provider());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it has an address").to_string();
         let mut openssl = Command::new("openssl")

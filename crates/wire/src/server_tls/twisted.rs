@@ -1,0 +1,213 @@
+//! Clients that send records which no library would write.
+
+use super::ServerTls;
+use super::tests::{
+    Client, Versions, accept, configs, holds_nothing, pattern, read_now, session, tcp,
+};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::cipher_suite::{
+    TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS13_AES_128_GCM_SHA256,
+};
+use rustls::crypto::cipher::{
+    AeadKey, Iv, KeyBlockShape, MessageDecrypter, MessageEncrypter, OutboundChunks,
+    OutboundOpaqueMessage, OutboundPlainMessage, Tls12AeadAlgorithm, Tls13AeadAlgorithm,
+    UnsupportedOperationError,
+};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    ConnectionTrafficSecrets, ContentType, Error, SupportedCipherSuite, Tls12CipherSuite,
+    Tls13CipherSuite,
+};
+use std::cell::Cell;
+use std::io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+thread_local! {
+    /// What a record of application data pretends to be, and how often zero is appended to it.
+    static KIND: Cell<Option<u8>> = const { Cell::new(None) };
+    /// Bytes that messages of TLS lack at their front.
+    static LACKS: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Twisted(Box<dyn MessageEncrypter>);
+
+impl MessageEncrypter for Twisted {
+    fn encrypt(
+        &mut self,
+        message: OutboundPlainMessage<'_>,
+        seq: u64,
+    ) -> Result<OutboundOpaqueMessage, Error> {
+        let payload = message.payload.to_vec();
+        let (mut typ, mut from) = (message.typ, 0);
+        if typ == ContentType::ApplicationData
+            && let Some(kind) = KIND.get()
+        {
+            typ = ContentType::from(kind);
+            from = usize::from(payload == b"EMPTY") * payload.len();
+        } else if typ == ContentType::Handshake {
+            from = LACKS.get().min(payload.len());
+        }
+        let payload = OutboundChunks::Single(&payload[from..]);
+        self.0.encrypt(OutboundPlainMessage { typ, version: message.version, payload }, seq)
+    }
+
+    fn encrypted_payload_len(&self, length: usize) -> usize {
+        self.0.encrypted_payload_len(length)
+    }
+}
+
+struct Suite13(&'static dyn Tls13AeadAlgorithm);
+
+impl Tls13AeadAlgorithm for Suite13 {
+    fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
+        Box::new(Twisted(self.0.encrypter(key, iv)))
+    }
+    fn decrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageDecrypter> {
+        self.0.decrypter(key, iv)
+    }
+    fn key_len(&self) -> usize {
+        self.0.key_len()
+    }
+    fn extract_keys(
+        &self,
+        key: AeadKey,
+        iv: Iv,
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv)
+    }
+}
+
+struct Suite12(&'static dyn Tls12AeadAlgorithm);
+
+impl Tls12AeadAlgorithm for Suite12 {
+    fn encrypter(&self, key: AeadKey, iv: &[u8], extra: &[u8]) -> Box<dyn MessageEncrypter> {
+        Box::new(Twisted(self.0.encrypter(key, iv, extra)))
+    }
+    fn decrypter(&self, key: AeadKey, iv: &[u8]) -> Box<dyn MessageDecrypter> {
+        self.0.decrypter(key, iv)
+    }
+    fn key_block_shape(&self) -> KeyBlockShape {
+        self.0.key_block_shape()
+    }
+    fn extract_keys(
+        &self,
+        key: AeadKey,
+        iv: &[u8],
+        explicit: &[u8],
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        self.0.extract_keys(key, iv, explicit)
+    }
+}
+
+fn provider() -> CryptoProvider {
+    let SupportedCipherSuite::Tls13(suite13) = TLS13_AES_128_GCM_SHA256 else { unreachable!() };
+    let SupportedCipherSuite::Tls12(suite12) = TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 else {
+        unreachable!()
+    };
+    let common = |common: &rustls::CipherSuiteCommon| rustls::CipherSuiteCommon {
+        suite: common.suite,
+        hash_provider: common.hash_provider,
+        confidentiality_limit: common.confidentiality_limit,
+    };
+    let suite13 = Tls13CipherSuite {
+        common: common(&suite13.common),
+        hkdf_provider: suite13.hkdf_provider,
+        aead_alg: Box::leak(Box::new(Suite13(suite13.aead_alg))),
+        quic: None,
+    };
+    let suite12 = Tls12CipherSuite {
+        common: common(&suite12.common),
+        prf_provider: suite12.prf_provider,
+        kx: suite12.kx,
+        sign: suite12.sign,
+        aead_alg: Box::leak(Box::new(Suite12(suite12.aead_alg))),
+    };
+    CryptoProvider {
+        cipher_suites: vec![
+            SupportedCipherSuite::Tls13(Box::leak(Box::new(suite13))),
+            SupportedCipherSuite::Tls12(Box::leak(Box::new(suite12))),
+        ],
+        ..rustls::crypto::aws_lc_rs::default_provider()
+    }
+}
+
+/// A client by hand and its server.
+async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
+    let (server, client) = configs(versions, provider());
+    let (near, far) = tcp().await;
+    let mut client = Client { tcp: near, tls: session(client), piece };
+    let shaking = async {
+        let last = client.shake().await;
+        client.send(&last).await;
+    };
+    let (tls, ()) = tokio::join!(accept(far, server), shaking);
+    (client, tls.expect("a handshake"))
+}
+
+impl Client {
+    /// A record of this kind.
+    fn record(&mut self, kind: u8, payload: &[u8]) -> Vec<u8> {
+        KIND.set(Some(kind));
+        let record = self.sealed(if payload.is_empty() { b"EMPTY" } else { payload });
+        KIND.set(None);
+        record
+    }
+}
+
+#[tokio::test]
+async fn a_record_of_the_handshake_with_nothing_in_it_ends_the_connection() {
+    for versions in [&[&TLS12][..], &[&TLS13]] {
+        let (mut client, mut tls) = pair(versions, usize::MAX).await;
+        let mut records = client.record(22, b"");
+        records.extend(client.sealed(&pattern(500)));
+        client.send(&records).await;
+        // There is no room left, so that nothing says whether more is there.
+        let mut got = [0; 500];
+        tls.read_exact(&mut got).await.expect("it came");
+        let error = tls.write(b"answer").await.expect_err("it is over");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        let error = tls.read(&mut got).await.expect_err("it is over");
+        assert!(error.to_string().contains("nothing in it"), "{error}");
+        assert!(holds_nothing(&tls));
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_tls_may_lie_in_several_records_between_which_there_are_answers() {
+    for piece in [1, 30, usize::MAX] {
+        let (mut client, mut tls) = pair(&[&TLS13], piece).await;
+        for cut in 1..5 {
+            let begun = client.sealed(b"before");
+            let mut part = client.record(22, &[24, 0, 0, 1, 0][..cut]);
+            part.splice(..0, begun);
+            let mut got = [0; 6];
+            let (read, ()) = tokio::join!(tls.read_exact(&mut got), client.send(&part));
+            read.expect("it comes");
+            // The rest of the first part is there, and a header of the second one.
+            LACKS.set(cut);
+            client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
+            let rest = client.records();
+            LACKS.set(0);
+            client.send(&rest[..5]).await;
+            for _ in 0..5 {
+                assert!(read_now(&mut tls, 10).await.is_pending());
+                tokio::task::yield_now().await;
+                tls.write_all(b"answer").await.expect("it is sent");
+                client.reads(b"answer").await;
+            }
+            assert!(tls.seen > 0);
+            let mut rest = rest[5..].to_vec();
+            rest.extend(client.sealed(b"after"));
+            let (read, ()) = tokio::join!(tls.read_exact(&mut got[..5]), client.send(&rest));
+            read.unwrap_or_else(|error| panic!("{piece} {cut}: {error}"));
+            assert_eq!(&got[..5], b"after");
+            assert!(holds_nothing(&tls) && tls.seen == 0);
+        }
+        // Nothing else may come before the rest of it.
+        let mut records = client.record(22, &[24, 0]);
+        records.extend(client.sealed(b"between"));
+        client.send(&records).await;
+        let error = tls.read(&mut [0; 8]).await.expect_err("it is over");
+        assert!(error.to_string().contains("Interleaved"), "{error}");
+    }
+}
