@@ -120,9 +120,7 @@ impl ServerTls {
             }
             ready!(self.poll_push(cx))?;
             if !self.connection.is_handshaking() {
-                if self.incoming.is_empty() {
-                    self.incoming = Vec::new();
-                }
+                self.incoming.shrink_to_fit();
                 self.io.established();
                 return Poll::Ready(Ok(()));
             }

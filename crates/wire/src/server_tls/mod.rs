@@ -161,6 +161,8 @@ impl ServerTls {
             if let Some(error) = self.failure(cx) {
                 return Poll::Ready(Err(error));
             }
+            // Who sends faster than it is read here gets no further than others.
+            self.io.gives(false)?;
         }
     }
 

@@ -20,13 +20,14 @@ use rustls::{
 };
 use std::cell::Cell;
 use std::io;
+use std::task::Poll;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 thread_local! {
     /// What a record of application data pretends to be, and how often zero is appended to it.
     static KIND: Cell<Option<u8>> = const { Cell::new(None) };
     /// Bytes that messages of TLS lack at their front.
-    static LACKS: Cell<usize> = const { Cell::new(0) };
+    pub(super) static LACKS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Twisted(Box<dyn MessageEncrypter>);
@@ -99,7 +100,7 @@ impl Tls12AeadAlgorithm for Suite12 {
     }
 }
 
-fn provider() -> CryptoProvider {
+pub(super) fn provider() -> CryptoProvider {
     let SupportedCipherSuite::Tls13(suite13) = TLS13_AES_128_GCM_SHA256 else { unreachable!() };
     let SupportedCipherSuite::Tls12(suite12) = TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 else {
         unreachable!()
@@ -132,7 +133,7 @@ fn provider() -> CryptoProvider {
 }
 
 /// A client by hand and its server.
-async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
+pub(super) async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
     let (server, client) = configs(versions, provider());
     let (near, far) = tcp().await;
     let mut client = Client { tcp: near, tls: session(client), piece };
@@ -146,7 +147,7 @@ async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
 
 impl Client {
     /// A record of this kind.
-    fn record(&mut self, kind: u8, payload: &[u8]) -> Vec<u8> {
+    pub(super) fn record(&mut self, kind: u8, payload: &[u8]) -> Vec<u8> {
         KIND.set(Some(kind));
         let record = self.sealed(if payload.is_empty() { b"EMPTY" } else { payload });
         KIND.set(None);
@@ -210,4 +211,22 @@ async fn a_message_of_tls_may_lie_in_several_records_between_which_there_are_ans
         let error = tls.read(&mut [0; 8]).await.expect_err("it is over");
         assert!(error.to_string().contains("Interleaved"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_message_of_tls_without_end_is_not_held_however_fast_it_comes() {
+    let (mut client, mut tls) = pair(&[&TLS13], usize::MAX).await;
+    let mut records = client.record(22, &[24, 0, 0xff, 0xff]);
+    (0..20_000).for_each(|_| records.extend(client.record(22, b"x")));
+    let mut sent = 0;
+    while sent < records.len()
+        && let Ok(count) = client.tcp.try_write(&records[sent..])
+    {
+        sent += count;
+        tokio::task::yield_now().await;
+    }
+    assert!(sent > 100_000, "{sent}");
+    let Poll::Ready(read) = read_now(&mut tls, 8).await else { panic!("there is more") };
+    assert!(read.expect_err("it is too much").to_string().contains("do not end"));
+    assert!(tls.incoming.len() < 32 << 10, "{}", tls.incoming.len());
 }
