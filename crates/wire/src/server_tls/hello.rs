@@ -115,7 +115,7 @@ impl ServerTls {
             if let Err(error) = self.shake() {
                 self.failed = Some(error);
             }
-            if let Some(error) = self.failure(cx) {
+            if let Some(error) = self.failure() {
                 return Poll::Ready(Err(error));
             }
             ready!(self.poll_push(cx))?;

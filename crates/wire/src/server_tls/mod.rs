@@ -114,7 +114,7 @@ impl ServerTls {
         if self.is_ended || out.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = self.failure(cx) {
+        if let Some(error) = self.failure() {
             return Poll::Ready(Err(error));
         }
         INCOMING.with_borrow_mut(|shared| self.poll_records(cx, shared, out))
@@ -153,12 +153,16 @@ impl ServerTls {
                 }
             }
             shared[..kept].copy_from_slice(&self.incoming);
+            let is_waiting = !self.outgoing.is_empty();
             let used = self.open(&mut shared[..filled], out);
             self.keep(&shared[used..filled]);
+            if !is_waiting && !self.outgoing.is_empty() {
+                self.push_now();
+            }
             if out.filled().len() > before || self.is_ended {
                 return Poll::Ready(Ok(()));
             }
-            if let Some(error) = self.failure(cx) {
+            if let Some(error) = self.failure() {
                 return Poll::Ready(Err(error));
             }
             // Who sends faster than it is read here gets no further than others.
@@ -233,10 +237,28 @@ impl ServerTls {
     }
 
     /// What broke it. The alert goes out if it can; whatever becomes of it changes nothing.
-    fn failure(&mut self, cx: &mut Context<'_>) -> Option<io::Error> {
+    fn failure(&mut self) -> Option<io::Error> {
         let error = self.failed.clone()?;
-        let _ = self.poll_push(cx);
+        self.push_now();
         Some(broken(error))
+    }
+
+    /// Sends what can be sent at once. Who reads is not the one who waits for the way out: that may be another task.
+    fn push_now(&mut self) {
+        self.take_messages();
+        while !self.outgoing.is_empty()
+            && let Ok(sent @ 1..) = self.io.tcp().try_write(&self.outgoing)
+        {
+            self.sent(sent);
+        }
+    }
+
+    /// So much of what waits is gone.
+    fn sent(&mut self, count: usize) {
+        self.outgoing.advance(count);
+        if self.outgoing.is_empty() {
+            self.outgoing = BytesMut::new();
+        }
     }
 
     /// Encrypts something into `sealed`; returns its length.
@@ -274,10 +296,7 @@ impl ServerTls {
         while !self.outgoing.is_empty() {
             match ready!(Pin::new(&mut self.io).poll_write(cx, &self.outgoing))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                sent => self.outgoing.advance(sent),
-            }
-            if self.outgoing.is_empty() {
-                self.outgoing = BytesMut::new();
+                sent => self.sent(sent),
             }
         }
         Poll::Ready(Ok(()))

@@ -20,8 +20,12 @@ use rustls::{
 };
 use std::cell::Cell;
 use std::io;
-use std::task::Poll;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 thread_local! {
     /// What a record of application data pretends to be, and how often zero is appended to it.
@@ -229,4 +233,61 @@ async fn a_message_of_tls_without_end_is_not_held_however_fast_it_comes() {
     let Poll::Ready(read) = read_now(&mut tls, 8).await else { panic!("there is more") };
     assert!(read.expect_err("it is too much").to_string().contains("do not end"));
     assert!(tls.incoming.len() < 32 << 10, "{}", tls.incoming.len());
+}
+
+#[tokio::test]
+async fn who_asks_for_another_handshake_is_told_at_once_that_there_is_none() {
+    let (mut client, mut tls) = pair(&[&TLS12], usize::MAX).await;
+    let (_, config) = configs(&[&TLS12], provider());
+    let mut hello = Vec::new();
+    session(config).write_tls(&mut hello).expect("it is memory");
+    let mut records = client.sealed(b"data");
+    records.extend(client.record(22, &hello[5..]));
+    client.send(&records).await;
+    let mut got = [0; 8];
+    assert_eq!(tls.read(&mut got).await.expect("it comes"), 4);
+    assert!(read_now(&mut tls, 8).await.is_pending() && holds_nothing(&tls));
+    // It is a warning.
+    assert!(client.take().await.expect("it goes on") > 0);
+    tls.write_all(b"answer").await.expect("it is sent");
+    client.reads(b"answer").await;
+}
+
+/// Whether somebody was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn who_waits_to_write_is_woken_though_another_task_has_read_what_is_broken() {
+    let (mut client, mut tls) = pair(&[&TLS13], usize::MAX).await;
+    let [writer, reader] = [Arc::new(Woken::default()), Arc::new(Woken::default())];
+    let waker = Waker::from(writer.clone());
+    let mut cx = Context::from_waker(&waker);
+    while Pin::new(&mut tls).poll_write(&mut cx, &[0; 100_000]).is_ready() {
+        tokio::task::yield_now().await;
+    }
+    client.send(b"garbage").await;
+    while read_as(&mut tls, &reader).is_pending() {
+        tokio::task::yield_now().await;
+    }
+    writer.0.store(false, Ordering::Relaxed);
+    let takes = async {
+        while !writer.0.load(Ordering::Relaxed) {
+            assert!(client.tcp.read(&mut [0; 4096]).await.expect("it comes") > 0);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), takes).await.expect("it is woken");
+    assert!(Pin::new(&mut tls).poll_write(&mut cx, b"more").is_ready());
+}
+
+fn read_as(tls: &mut ServerTls, who: &Arc<Woken>) -> Poll<io::Result<()>> {
+    let waker = Waker::from(who.clone());
+    let mut buffer = [0; 8];
+    Pin::new(tls).poll_read(&mut Context::from_waker(&waker), &mut ReadBuf::new(&mut buffer))
 }
