@@ -37,7 +37,7 @@ impl UnderTls {
         (self.taken, self.most) = (0, usize::MAX);
     }
 
-    /// Something of what was taken is given on; or nothing, though the peer has no more now.
+    /// Something of what was taken is given on; or nothing, though all of it was looked at.
     pub(crate) fn gives(&mut self, something: bool) -> io::Result<()> {
         if something {
             self.taken = 0;

@@ -5,8 +5,6 @@ mod hello;
 mod record;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod twisted;
 
 pub use hello::Hello;
 

@@ -1,8 +1,7 @@
 //! Clients that send records which no library would write.
 
-use super::ServerTls;
-use super::tests::{
-    Client, Versions, accept, configs, holds_nothing, pattern, read_now, session, tcp,
+use super::{
+    Client, ServerTls, Versions, accept, configs, holds_nothing, pattern, read_now, session, tcp,
 };
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite::{
@@ -31,7 +30,7 @@ thread_local! {
     /// What a record of application data pretends to be, and how often zero is appended to it.
     static KIND: Cell<Option<u8>> = const { Cell::new(None) };
     /// Bytes that messages of TLS lack at their front.
-    pub(super) static LACKS: Cell<usize> = const { Cell::new(0) };
+    static LACKS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Twisted(Box<dyn MessageEncrypter>);
@@ -104,7 +103,7 @@ impl Tls12AeadAlgorithm for Suite12 {
     }
 }
 
-pub(super) fn provider() -> CryptoProvider {
+fn provider() -> CryptoProvider {
     let SupportedCipherSuite::Tls13(suite13) = TLS13_AES_128_GCM_SHA256 else { unreachable!() };
     let SupportedCipherSuite::Tls12(suite12) = TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 else {
         unreachable!()
@@ -137,7 +136,7 @@ pub(super) fn provider() -> CryptoProvider {
 }
 
 /// A client by hand and its server.
-pub(super) async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
+async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
     let (server, client) = configs(versions, provider());
     let (near, far) = tcp().await;
     let mut client = Client { tcp: near, tls: session(client), piece };
@@ -151,7 +150,7 @@ pub(super) async fn pair(versions: Versions<'_>, piece: usize) -> (Client, Serve
 
 impl Client {
     /// A record of this kind.
-    pub(super) fn record(&mut self, kind: u8, payload: &[u8]) -> Vec<u8> {
+    fn record(&mut self, kind: u8, payload: &[u8]) -> Vec<u8> {
         KIND.set(Some(kind));
         let record = self.sealed(if payload.is_empty() { b"EMPTY" } else { payload });
         KIND.set(None);

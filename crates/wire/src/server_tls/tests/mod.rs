@@ -1,5 +1,8 @@
 //! TLS with clients over real sockets: pieces of any size, closes of every kind, and clients that mean harm.
 
+mod random;
+mod twisted;
+
 use super::{Hello, SEALED, ServerTls};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -16,13 +19,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
-pub(super) type Versions<'v> = &'v [&'static rustls::SupportedProtocolVersion];
+type Versions<'v> = &'v [&'static rustls::SupportedProtocolVersion];
 
 /// What both sides go by.
-pub(super) fn configs(
-    versions: Versions<'_>,
-    client: CryptoProvider,
-) -> (ServerConfig, ClientConfig) {
+fn configs(versions: Versions<'_>, client: CryptoProvider) -> (ServerConfig, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
     let mut roots = RootCertStore::empty();
@@ -43,7 +43,7 @@ pub(super) fn configs(
 }
 
 /// Both ends of a TCP connection: the client's first.
-pub(super) async fn tcp() -> (TcpStream, TcpStream) {
+async fn tcp() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it has an address");
     let client = TcpStream::connect(address).await.expect("connects");
@@ -53,26 +53,26 @@ pub(super) async fn tcp() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-pub(super) fn session(config: ClientConfig) -> ClientConnection {
+fn session(config: ClientConfig) -> ClientConnection {
     let name = ServerName::try_from("a.test").expect("a name");
     ClientConnection::new(Arc::new(config), name).expect("a client")
 }
 
-pub(super) async fn accept(tcp: TcpStream, config: ServerConfig) -> io::Result<ServerTls> {
+async fn accept(tcp: TcpStream, config: ServerConfig) -> io::Result<ServerTls> {
     Hello::read(tcp).await?.answer(Arc::new(config)).await
 }
 
 /// A client whose records are sent by hand.
-pub(super) struct Client {
-    pub(super) tcp: TcpStream,
-    pub(super) tls: ClientConnection,
+struct Client {
+    tcp: TcpStream,
+    tls: ClientConnection,
     /// How many bytes go out as one piece.
-    pub(super) piece: usize,
+    piece: usize,
 }
 
 impl Client {
     /// What it has to send.
-    pub(super) fn records(&mut self) -> Vec<u8> {
+    fn records(&mut self) -> Vec<u8> {
         let mut records = Vec::new();
         while self.tls.wants_write() {
             self.tls.write_tls(&mut records).expect("it is memory");
@@ -80,12 +80,12 @@ impl Client {
         records
     }
 
-    pub(super) fn sealed(&mut self, data: &[u8]) -> Vec<u8> {
+    fn sealed(&mut self, data: &[u8]) -> Vec<u8> {
         self.tls.writer().write_all(data).expect("there is room");
         self.records()
     }
 
-    pub(super) async fn send(&mut self, bytes: &[u8]) {
+    async fn send(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(self.piece) {
             self.tcp.write_all(piece).await.expect("it is sent");
             tokio::task::yield_now().await;
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Reads once; zero at the end.
-    pub(super) async fn take(&mut self) -> io::Result<usize> {
+    async fn take(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 4096];
         let count = self.tcp.read(&mut buffer).await?;
         let mut came = &buffer[..count];
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// All but the last piece of its handshake, which it returns.
-    pub(super) async fn shake(&mut self) -> Vec<u8> {
+    async fn shake(&mut self) -> Vec<u8> {
         loop {
             let records = self.records();
             if !self.tls.is_handshaking() {
@@ -116,7 +116,7 @@ impl Client {
         }
     }
 
-    pub(super) async fn reads(&mut self, expected: &[u8]) {
+    async fn reads(&mut self, expected: &[u8]) {
         let (mut got, mut buffer) = (Vec::new(), [0; 4096]);
         while got.len() < expected.len() {
             match self.tls.reader().read(&mut buffer) {
@@ -142,7 +142,7 @@ async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
 }
 
 /// What there is to read now.
-pub(super) async fn read_now(tls: &mut ServerTls, most: usize) -> Poll<io::Result<Vec<u8>>> {
+async fn read_now(tls: &mut ServerTls, most: usize) -> Poll<io::Result<Vec<u8>>> {
     let mut buffer = vec![0; most];
     poll_fn(|cx| {
         let mut read = ReadBuf::new(&mut buffer);
@@ -152,12 +152,12 @@ pub(super) async fn read_now(tls: &mut ServerTls, most: usize) -> Poll<io::Resul
     .await
 }
 
-pub(super) fn holds_nothing(tls: &ServerTls) -> bool {
+fn holds_nothing(tls: &ServerTls) -> bool {
     tls.incoming.capacity() + tls.opened.capacity() + tls.outgoing.capacity() == 0
 }
 
 /// Bytes that are not the same everywhere.
-pub(super) fn pattern(length: usize) -> Vec<u8> {
+fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
@@ -418,11 +418,13 @@ async fn a_hello_may_be_as_long_as_rustls_takes_it() {
 
 #[tokio::test]
 async fn messages_of_tls_that_give_nothing_do_not_go_on_for_ever() {
-    let (mut client, mut tls) = pair(&[&TLS13], usize::MAX).await;
-    // A record that claims to be longer than any.
-    client.send(&[23, 3, 3, 0xff, 0xff]).await;
-    let error = tls.read(&mut [0; 8]).await.expect_err("it is none");
-    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    // A record that claims to be longer than any, and what begins none.
+    for bytes in [&[23, 3, 3, 0xff, 0xff][..], b"G"] {
+        let (mut client, mut tls) = pair(&[&TLS13], usize::MAX).await;
+        client.send(bytes).await;
+        let error = tls.read(&mut [0; 8]).await.expect_err("it is none");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
     let (mut client, mut tls) = pair(&[&TLS13], usize::MAX).await;
     for _ in 0..40 {
         client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
