@@ -20,7 +20,7 @@ const HOLDS: usize = 256 << 10;
 /// Pipes that a thread has; who finds none copies.
 const MOST: usize = 64;
 /// Those that it keeps for the next ones.
-const KEPT: usize = 8;
+const KEPT: usize = 32;
 /// What passes through a pipe takes a part of the time that copies take.
 const CHEAPER: usize = 4;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::fairness::FLOODS;
 use crate::peers::Peer;
 use crate::results::{Calm, Figures, Propagation, Results, Spread};
-use crate::scenario::{IDLE, KEEP_ALIVE, SCENARIOS, Scenario};
+use crate::scenario::{IDLE, KEEP_ALIVE, LONG, SCENARIOS, Scenario};
 
 /// A proxy whose core was busy for a smaller part of the time was not at its limit.
 const AT_ITS_LIMIT: f64 = 0.95;
@@ -18,24 +18,27 @@ pub(super) fn processor(results: &Results) -> String {
         rows += &compared(title, &traffic.peers, cpu, |spread, _| range(&spread, 1));
     }
     let head = "## CPU for each request\n\nMicroseconds, user and system; less is better.\n";
-    table(head, "", &rows) + &floor(results).unwrap_or_default()
+    table(head, "", &rows) + &floor(results)
 }
 
 /// What the system calls cost that no proxy can do without.
-fn floor(results: &Results) -> Option<String> {
-    let peers = &results.traffic.get(KEEP_ALIVE)?.peers;
-    let cpu = |peer: Peer| Some(peers.get(peer.name())?.cpu_us_per_request.median);
-    let floor = cpu(Peer::Floor)?;
-    let above = Peer::PROXIES
-        .into_iter()
-        .filter_map(|peer| Some(format!("{} {}", peer.name(), grouped(cpu(peer)? - floor, 1))));
-    let above: Vec<_> = above.collect();
-    Some(format!(
-        "\nThe floor of HTTP/1.1 keep-alive, a loop that reads twice, writes twice and waits, costs {} in the same run; \
-         above it: {}.\n",
-        grouped(floor, 1),
-        above.join(", ")
-    ))
+fn floor(results: &Results) -> String {
+    let above = |name: &str, what: &str| {
+        let peers = &results.traffic.get(name)?.peers;
+        let cpu = |peer: Peer| Some(peers.get(peer.name())?.cpu_us_per_request.median);
+        let floor = cpu(Peer::Floor)?;
+        let above = Peer::PROXIES
+            .into_iter()
+            .filter_map(|peer| Some(format!("{} {}", peer.name(), grouped(cpu(peer)? - floor, 1))));
+        let above: Vec<_> = above.collect();
+        let (floor, above) = (grouped(floor, 1), above.join(", "));
+        Some(format!("\nThe floor of {what} costs {floor} in the same run; above it: {above}.\n"))
+    };
+    let loops = [
+        (KEEP_ALIVE, "HTTP/1.1 keep-alive, a loop that reads twice, writes twice and waits,"),
+        (LONG, "1 MiB down, the same loop with a pipe of the kernel (splice),"),
+    ];
+    loops.into_iter().filter_map(|(name, what)| above(name, what)).collect()
 }
 
 /// Answers of one core.

@@ -3,7 +3,7 @@
 use super::tables::grouped;
 use crate::control::ROUTES;
 use crate::results::{Control, Results};
-use crate::scenario::KEEP_ALIVE;
+use crate::scenario::{KEEP_ALIVE, LONG};
 
 /// A wish with its bound, and what was measured.
 struct Target {
@@ -94,6 +94,21 @@ fn of_traffic(results: &Results) -> Vec<Target> {
     };
     let what = "HTTP/1.1 keep-alive, CPU above the floor, Fairway / nginx";
     let mut all = vec![target(what, 0.3, "", above_the_floor())];
+    let what = "1 MiB down in clear, CPU, Fairway / a loop that splices it";
+    all.push(target(what, 1.15, "", ratio(LONG, "floor")));
+    let what = "HTTP/1.1 keep-alive, CPU, Fairway with the nginx engine / nginx";
+    let engine = || Some(cpu(KEEP_ALIVE, "fairway-nginx")? / cpu(KEEP_ALIVE, "nginx")?);
+    all.push(target(what, 1.15, "", engine()));
+    let p99 = |scenario: &str, peer: &str| {
+        Some(results.traffic.get(scenario)?.peers.get(peer)?.p99_us.median)
+    };
+    for (what, scenario) in [("HTTP/1.1 keep-alive", KEEP_ALIVE), ("HTTP/2", "http2")] {
+        let best = ["nginx", "haproxy"].into_iter().filter_map(|peer| p99(scenario, peer));
+        let best = best.min_by(f64::total_cmp);
+        let ratio = || Some(p99(scenario, "fairway")? / best?);
+        let what = format!("{what}, p99 at a fixed rate, Fairway / the best of nginx and HAProxy");
+        all.push(target(what, 1.0, "", ratio()));
+    }
     all.extend(RATIOS.map(|(what, scenario, peer, bound)| {
         target(format!("{what}, CPU, Fairway / {peer}"), bound, "", ratio(scenario, peer))
     }));
