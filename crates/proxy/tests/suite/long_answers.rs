@@ -16,8 +16,8 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
 }
 
-/// An upstream whose answers are as long as the path says, of which it sends as much as the query says, in pieces of odd
-/// sizes; and how many connections it was asked over, and how many of them have ended.
+/// An upstream whose answers are as long as the path says, of which it sends as much as the query says, in pieces of
+/// odd sizes; and how many connections it was asked over, and how many of them have ended.
 async fn upstream() -> (SocketAddr, Arc<[AtomicUsize; 2]>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
