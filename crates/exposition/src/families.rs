@@ -149,7 +149,7 @@ families! {
     STREAM_SENT = Counter false "fairway_stream_sent_bytes_total" ["port", "protocol", "service"]
         "Bytes that went to clients of the service.";
     LOG_DROPPED = Counter false "fairway_log_lines_dropped_total" ["log"]
-        "Lines of the access log and of the error log, and messages of the process, that were dropped since what takes them is too slow.";
+        "Lines of the access log and of the error log, and messages of the process, that were dropped since what takes them is too slow, or full.";
     SPANS = Counter false "fairway_spans_total" ["outcome"]
         "Spans of traced requests: exported; dropped since too many waited; failed, since the collector refused them or was away at the end.";
     SERIES = Gauge false "fairway_metrics_request_series" []

@@ -194,7 +194,7 @@ impl Native {
         self.shared.metrics.as_ref()
     }
 
-    /// Lines of the access log and of the error log that were dropped since what takes them is too slow.
+    /// Lines of the access log and of the error log that were dropped since what takes them is too slow, or full.
     pub fn dropped_lines(&self) -> [(&'static str, u64); 2] {
         [("access", self.access_log.dropped()), ("error", self.error_log.dropped())]
     }

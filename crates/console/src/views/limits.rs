@@ -128,7 +128,7 @@ fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
                 "error" => "lines of the error log dropped",
                 _ => "messages of the process dropped",
             };
-            add(what, "what takes them is too slow", count);
+            add(what, "what takes them is too slow, or full", count);
         }
         within.lost.iter().for_each(|one| add(one.what, one.why, one.count));
         for (outcome, count) in within.spans {

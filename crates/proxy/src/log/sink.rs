@@ -12,6 +12,8 @@ const RETRY: Duration = Duration::from_secs(10);
 /// What takes the lines, and how it went.
 pub(super) struct Sink {
     kind: Kind,
+    /// The file or server that it is.
+    place: String,
     /// When the target began to fail; standard output stands in for what could not be opened.
     failed: Option<Instant>,
     /// Whether the last write failed, which is said once.
@@ -40,10 +42,16 @@ impl Sink {
             }
         };
         match opened {
-            Ok(kind) => Self { kind, failed: None, broken: false },
+            Ok(kind) => Self { kind, place: place(target).to_owned(), failed: None, broken: false },
             Err(error) => {
-                say(target, &error, "cannot be opened: standard output takes the lines instead");
-                Self { kind: Kind::Stdout, failed: Some(Instant::now()), broken: false }
+                let place = place(target);
+                // Not under the name of this crate: such messages may go to the very log that is in trouble.
+                tracing::warn!(
+                    target: "log", %error, place,
+                    "a log cannot be opened: standard output takes the lines instead"
+                );
+                let failed = Some(Instant::now());
+                Self { kind: Kind::Stdout, place: String::new(), failed, broken: false }
             }
         }
     }
@@ -53,40 +61,60 @@ impl Sink {
         self.failed.is_some_and(|since| since.elapsed() >= RETRY)
     }
 
-    /// Writes whole lines.
-    pub(super) fn write(&mut self, severity: Option<u8>, lines: &str) {
+    /// Writes whole lines, and says how many of them are lost.
+    pub(super) fn write(&mut self, severity: Option<u8>, lines: &str) -> u64 {
         let written = match &mut self.kind {
             Kind::Stdout => all(&mut io::stdout().lock(), lines),
             Kind::Stderr => all(&mut io::stderr().lock(), lines),
             Kind::File(file) => all(file, lines),
             Kind::Syslog(datagrams) => datagrams.send(severity, lines),
         };
-        match written {
-            Ok(()) => self.broken = false,
-            Err(error) if !self.broken => {
-                self.broken = true;
-                if matches!(self.kind, Kind::Syslog(_)) {
-                    // Its name may mean another address by now.
-                    self.failed = Some(Instant::now());
-                }
-                tracing::warn!(target: "log", %error, "lines of a log cannot be written");
+        let Err(Lost { lines, error }) = written else {
+            self.broken = false;
+            return 0;
+        };
+        if !self.broken {
+            self.broken = true;
+            if matches!(self.kind, Kind::Syslog(_)) {
+                // Its name may mean another address by now.
+                self.failed = Some(Instant::now());
             }
-            Err(_) => {}
+            let place = &self.place;
+            tracing::warn!(target: "log", %error, place, "lines of a log cannot be written");
         }
+        lines
     }
 }
 
-fn all(out: &mut impl Write, lines: &str) -> io::Result<()> {
-    out.write_all(lines.as_bytes())?;
-    out.flush()
+/// Lines that could not be written, and why the first of them could not.
+pub(super) struct Lost {
+    pub(super) lines: u64,
+    pub(super) error: io::Error,
 }
 
-/// Not under the name of this crate: such messages may go to the very log that is in trouble.
-fn say(target: &LogTarget, error: &io::Error, what: &str) {
-    let place = match target {
+/// All of the lines, of which each counts as lost where not all are written.
+fn all(out: &mut impl Write, lines: &str) -> Result<(), Lost> {
+    let written = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Lost { lines: lines.lines().count() as u64, error })
+}
+
+fn place(target: &LogTarget) -> &str {
+    match target {
         LogTarget::Stdout | LogTarget::Stderr => "",
         LogTarget::File(path) => path,
         LogTarget::Syslog(syslog) => &syslog.server,
-    };
-    tracing::warn!(target: "log", %error, place, "a log {what}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_a_full_disk_does_not_take_are_lost_one_by_one() {
+        let mut full = Sink::open(&LogTarget::File("/dev/full".to_owned()));
+        assert_eq!([full.write(None, "a\nb\n"), full.write(None, "c\n")], [2, 1]);
+        let mut free = Sink::open(&LogTarget::File("/dev/null".to_owned()));
+        assert_eq!(free.write(None, "a\nb\n"), 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! Datagrams for a syslog server, in the form of RFC 3164 that nginx gives them (ngx_syslog.c).
 
+use super::sink::Lost;
 use model::Syslog;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
@@ -44,11 +45,11 @@ impl Datagrams {
         Ok(Self { socket, facility: syslog.facility, severity: syslog.severity, origin })
     }
 
-    /// Sends each line. The first that cannot be sent is the error; the others are tried, too.
-    pub(super) fn send(&self, severity: Option<u8>, lines: &str) -> io::Result<()> {
+    /// Sends each line. Where one cannot be sent, the others are tried, too.
+    pub(super) fn send(&self, severity: Option<u8>, lines: &str) -> Result<(), Lost> {
         let time = syslog_time(since_epoch().as_secs());
         let priority = self.facility * 8 + severity.unwrap_or(self.severity);
-        let mut outcome = Ok(());
+        let mut lost: Option<Lost> = None;
         for line in lines.lines().filter(|line| !line.is_empty()) {
             let mut datagram = format!("<{priority}>{time} {}: {line}", self.origin);
             if datagram.len() > LARGEST {
@@ -61,9 +62,11 @@ impl Datagrams {
                 }
                 sent => sent,
             };
-            outcome = outcome.and(sent);
+            if let Err(error) = sent {
+                lost.get_or_insert(Lost { lines: 0, error }).lines += 1;
+            }
         }
-        outcome
+        lost.map_or(Ok(()), Err)
     }
 
     fn datagram(&self, data: &[u8]) -> io::Result<()> {

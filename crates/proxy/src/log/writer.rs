@@ -24,7 +24,7 @@ pub(crate) struct Writer {
 struct Wanted {
     target: ArcSwap<LogTarget>,
     reopen: AtomicBool,
-    /// Lines that found no room.
+    /// Lines that found no room, or that their target did not take.
     dropped: AtomicU64,
 }
 
@@ -103,7 +103,10 @@ fn run(pieces: &Receiver<Piece>, wanted: &Wanted) {
             sink = Sink::open(&target);
         }
         match piece {
-            Piece::Lines(severity, lines) => sink.write(severity, &lines),
+            Piece::Lines(severity, lines) => {
+                let lost = sink.write(severity, &lines);
+                wanted.dropped.fetch_add(lost, Ordering::Relaxed);
+            }
             Piece::Look => {}
             Piece::Settled(settled) => drop(settled.try_send(())),
         }
