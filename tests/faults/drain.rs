@@ -77,6 +77,7 @@ async fn what_is_still_open_at_the_deadline_is_told_and_the_process_ends() -> Re
     ensure!(began.elapsed() >= Duration::from_millis(900), "it was told too early");
     let ended = tokio::time::timeout(PATIENCE, fairway.process.wait()).await??;
     ensure!(ended.success(), "it ended with {ended}");
+    ensure!(fairway.said().contains("requests that still run are cut off"), "{}", fairway.said());
     let download = tokio::time::timeout(PATIENCE, download).await??;
     ensure!(status(&download) == Some(200) && download.len() < 1_000_000, "it was made up");
     Ok(())

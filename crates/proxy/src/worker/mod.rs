@@ -266,7 +266,15 @@ impl Worker {
             ticks.tick().await;
         }
         let last = Instant::now() + FAREWELL;
-        self.all().iter().for_each(|connection| connection.control.end());
+        let left = self.all();
+        if !left.is_empty() {
+            tracing::warn!(
+                connections = left.len(),
+                "worker-shutdown-timeout is over: WebSockets are told to end, requests that still run are cut off"
+            );
+        }
+        left.iter().for_each(|connection| connection.control.end());
+        drop(left);
         while !self.connections.borrow().is_empty() && Instant::now() < last {
             ticks.tick().await;
         }
