@@ -14,7 +14,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use wire::http1::write::{self, Closing, response_framing, response_head};
 use wire::http1::{
@@ -45,7 +45,10 @@ pub(crate) fn limits_of(generation: &Generation) -> Limits {
 }
 
 /// Serves a client until the connection ends.
-#[expect(clippy::manual_async_fn, reason = "it would hold its arguments twice, for all that is idle")]
+#[expect(
+    clippy::manual_async_fn,
+    reason = "it would hold its arguments twice, for all that is idle"
+)]
 pub(crate) fn serve(mut client: Rc<Client>, entry: Entry) -> impl Future<Output = ()> {
     async move {
         loop {
@@ -478,9 +481,7 @@ impl<'a> Writer<'a> {
     async fn pass(&mut self, body: &mut Body, mut pipe: Pipe) -> Result<(), Broken> {
         while body.unseen() > 0 {
             let filled = poll_fn(|cx| match body.poll_fill(&mut pipe, cx) {
-                Poll::Pending if self.client.control.poll_cut(cx) => {
-                    Poll::Ready(Err(BodyError::Aborted))
-                }
+                Poll::Pending if self.is_over(cx) => Poll::Ready(Err(BodyError::Aborted)),
                 filled => filled,
             });
             filled.await.map_err(|_| Broken)?;
@@ -496,12 +497,15 @@ impl<'a> Writer<'a> {
     /// The next piece of a body that has to be waited for, unless the connection must end.
     async fn next(&self, body: &mut Body) -> Result<Option<Frame>, BodyError> {
         poll_fn(|cx| match body.poll_frame(cx) {
-            Poll::Pending if self.client.control.poll_cut(cx) => {
-                Poll::Ready(Err(BodyError::Aborted))
-            }
+            Poll::Pending if self.is_over(cx) => Poll::Ready(Err(BodyError::Aborted)),
             frame => frame,
         })
         .await
+    }
+
+    /// Whether the connection must end, or its client has gone: an upstream may be silent for hours.
+    fn is_over(&self, cx: &mut Context<'_>) -> bool {
+        self.client.control.poll_cut(cx) || self.client.poll_gone(cx).is_ready()
     }
 
     /// Queues a piece of the body; whether it was the last.

@@ -137,3 +137,26 @@ async fn who_takes_nothing_of_it_is_not_waited_for() {
     tokio::time::timeout(PATIENCE, ended).await.expect("it is ended");
     assert!(read_to_end(&mut silent).await.len() < length);
 }
+
+#[tokio::test]
+async fn a_client_that_leaves_is_seen_while_its_upstream_is_silent() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    // Short ones are copied, long ones are not, and of a stream nobody knows how long it is.
+    for framing in
+        ["Content-Length: 90000", "Content-Length: 9000000", "Transfer-Encoding: chunked"]
+    {
+        let mut client = connect(&native).await;
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        read_until(&mut tcp, "\r\n\r\n").await;
+        let begun = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n4\r\ndata\r\n");
+        tcp.write_all(begun.as_bytes()).await.expect("written");
+        read_until(&mut client, "data").await;
+        drop(client);
+        // Long before the upstream's time is over, a minute.
+        let ended = tokio::time::timeout(PATIENCE / 3, tcp.read(&mut [0; 1])).await;
+        assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{framing}: {ended:?}");
+    }
+}
