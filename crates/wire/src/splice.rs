@@ -2,21 +2,30 @@
 //! and are copied nowhere (splice(2)).
 
 use crate::descriptors::upstream_fits;
-use crate::{Io, time_passes, turn};
+use crate::{Io, now, since, time_passes, turn};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use rustix::pipe::{
+    PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice,
+};
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::Interest;
+use tokio::time::Instant;
 
 /// Bytes that must be to come: for fewer of them copies cost no more.
 const LONG: u64 = 128 << 10;
 /// Bytes that a pipe holds, where the system allows it.
 const HOLDS: usize = 256 << 10;
+/// Bytes that one must hold: through less, copies cost no more. A user who has many pipes gets new ones of 8 KiB
+/// (`pipe-user-pages-soft`; whatever else runs as that user counts, too).
+const WORTH: usize = 64 << 10;
+/// How long a thread that got none asks for no other one.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Pipes that a thread has; who finds none copies.
 const MOST: usize = 64;
 /// Those that it keeps for the next ones.
@@ -29,6 +38,8 @@ thread_local! {
     static IDLE: RefCell<Vec<(OwnedFd, OwnedFd)>> = const { RefCell::new(Vec::new()) };
     /// How many there are besides.
     static USED: Cell<usize> = const { Cell::new(0) };
+    /// When one was last asked for and not to be had.
+    static REFUSED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Whether the system does it for sockets. Some sandboxes do not.
@@ -120,12 +131,21 @@ impl Pipe {
     }
 }
 
-/// A new pipe, if the process may have it.
+/// A new pipe, if the process may have it. Whoever is told that it may not asks again for each piece of an answer.
 fn made() -> Option<(OwnedFd, OwnedFd)> {
+    if REFUSED.get().is_some_and(|at| since(at) < PAUSE) {
+        return None;
+    }
+    let ends = of_size(HOLDS);
+    REFUSED.set(ends.is_none().then(now));
+    ends
+}
+
+/// A new pipe, of this size where the system allows it, if it is worth it and leaves enough descriptors to others.
+fn of_size(size: usize) -> Option<(OwnedFd, OwnedFd)> {
     let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
-    // A smaller one does it, too.
-    let _ = fcntl_setpipe_size(&into, HOLDS);
-    (upstream_fits(&out) && upstream_fits(&into)).then_some((out, into))
+    let holds = fcntl_setpipe_size(&into, size).or_else(|_| fcntl_getpipe_size(&into)).ok()?;
+    (holds >= WORTH && upstream_fits(&out) && upstream_fits(&into)).then_some((out, into))
 }
 
 impl Drop for Pipe {
@@ -145,8 +165,8 @@ impl Drop for Pipe {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOLDS, IDLE, KEPT, LONG, MOST, Pipe};
-    use crate::Io;
+    use super::{HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, of_size};
+    use crate::{Io, now};
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -201,5 +221,16 @@ mod tests {
         full.held = 1;
         drop(full);
         assert_eq!(IDLE.with_borrow(Vec::len), KEPT - 1, "nobody else gets what is in it");
+    }
+
+    #[test]
+    fn a_small_pipe_is_none_and_who_gets_none_waits_before_asking_again() {
+        assert_eq!((of_size(WORTH / 2).is_none(), of_size(WORTH).is_some()), (true, true));
+        REFUSED.set(Some(now()));
+        assert!(Pipe::for_bytes(LONG).is_none(), "it was told no just now");
+        REFUSED.set(now().checked_sub(PAUSE));
+        drop(Pipe::for_bytes(LONG).expect("there is one"));
+        REFUSED.set(Some(now()));
+        assert!(Pipe::for_bytes(LONG).is_some(), "one that is there need not be asked for");
     }
 }
