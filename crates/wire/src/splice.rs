@@ -1,7 +1,7 @@
 //! Long answers in clear: their bytes go from the upstream's connection to the client's through a pipe of the kernel,
 //! and are copied nowhere (splice(2)).
 
-use crate::descriptors::upstream_fits;
+use crate::descriptors::{pipes, upstream_fits};
 use crate::{Io, now, since, time_passes, turn};
 use rustix::io::Errno;
 use rustix::pipe::{
@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -35,12 +36,15 @@ const CHEAPER: usize = 4;
 
 thread_local! {
     /// Empty ones.
-    static IDLE: RefCell<Vec<(OwnedFd, OwnedFd)>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Vec<Ends>> = const { RefCell::new(Vec::new()) };
     /// How many there are besides.
     static USED: Cell<usize> = const { Cell::new(0) };
     /// When one was last asked for and not to be had.
     static REFUSED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
+
+/// Pipes that all threads have.
+static ALL: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the system does it for sockets. Some sandboxes do not.
 static WORKS: LazyLock<bool> = LazyLock::new(|| passes_bytes().unwrap_or(false));
@@ -62,11 +66,24 @@ fn pass(from: impl AsFd, to: impl AsFd, most: usize) -> Result<usize, Errno> {
     splice(from, None, to, None, most, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)
 }
 
+/// Where bytes come out of a pipe, and where they go in.
+#[derive(Debug)]
+struct Ends {
+    out: OwnedFd,
+    into: OwnedFd,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        ALL.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A pipe, and how much is in it.
 #[derive(Debug)]
 pub struct Pipe {
-    /// Where bytes come out, and where they go in; none once it is over.
-    ends: Option<(OwnedFd, OwnedFd)>,
+    /// None once it is over.
+    ends: Option<Ends>,
     held: usize,
 }
 
@@ -76,7 +93,7 @@ impl Pipe {
         if count < LONG || USED.get() >= MOST || !*WORKS {
             return None;
         }
-        let ends = IDLE.with_borrow_mut(Vec::pop).or_else(made)?;
+        let ends = IDLE.with_borrow_mut(Vec::pop).or_else(|| made(pipes()))?;
         USED.set(USED.get() + 1);
         Some(Self { ends: Some(ends), held: 0 })
     }
@@ -94,7 +111,7 @@ impl Pipe {
         most: u64,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let (Io::Plain(tcp), Some((_, into))) = (io, &self.ends) else {
+        let (Io::Plain(tcp), Some(Ends { into, .. })) = (io, &self.ends) else {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         };
         ready!(turn::poll_room(cx));
@@ -115,7 +132,7 @@ impl Pipe {
 
     /// Empties it into a connection in clear.
     pub fn poll_empty(&mut self, io: &Io, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (Io::Plain(tcp), Some((out, _))) = (io, &self.ends) else {
+        let (Io::Plain(tcp), Some(Ends { out, .. })) = (io, &self.ends) else {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         };
         while self.held > 0 {
@@ -131,8 +148,12 @@ impl Pipe {
     }
 }
 
-/// A new pipe, if the process may have it. Whoever is told that it may not asks again for each piece of an answer.
-fn made() -> Option<(OwnedFd, OwnedFd)> {
+/// A new pipe, if the process may have it, of so many at most. Whoever is told that it may not asks again for each
+/// piece of an answer.
+fn made(most: usize) -> Option<Ends> {
+    if ALL.load(Ordering::Relaxed) >= most {
+        return None;
+    }
     if REFUSED.get().is_some_and(|at| since(at) < PAUSE) {
         return None;
     }
@@ -142,10 +163,14 @@ fn made() -> Option<(OwnedFd, OwnedFd)> {
 }
 
 /// A new pipe, of this size where the system allows it, if it is worth it and leaves enough descriptors to others.
-fn of_size(size: usize) -> Option<(OwnedFd, OwnedFd)> {
+fn of_size(size: usize) -> Option<Ends> {
     let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()?;
     let holds = fcntl_setpipe_size(&into, size).or_else(|_| fcntl_getpipe_size(&into)).ok()?;
-    (holds >= WORTH && upstream_fits(&out) && upstream_fits(&into)).then_some((out, into))
+    if holds < WORTH || !upstream_fits(&out) || !upstream_fits(&into) {
+        return None;
+    }
+    ALL.fetch_add(1, Ordering::Relaxed);
+    Some(Ends { out, into })
 }
 
 impl Drop for Pipe {
@@ -165,7 +190,7 @@ impl Drop for Pipe {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, of_size};
+    use super::{HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, made, of_size};
     use crate::{Io, now};
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
@@ -221,6 +246,13 @@ mod tests {
         full.held = 1;
         drop(full);
         assert_eq!(IDLE.with_borrow(Vec::len), KEPT - 1, "nobody else gets what is in it");
+    }
+
+    #[test]
+    fn descriptors_are_for_others_first() {
+        let one = made(usize::MAX).expect("there is one");
+        assert!(made(1).is_none(), "that was all");
+        drop(one);
     }
 
     #[test]
