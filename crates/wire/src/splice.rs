@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -46,8 +46,22 @@ thread_local! {
 /// Pipes that all threads have.
 static ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the system does it for sockets. Some sandboxes do not.
-static WORKS: LazyLock<bool> = LazyLock::new(|| passes_bytes().unwrap_or(false));
+/// Whether the system does it for sockets, once that is known. Some sandboxes do not.
+static WORKS: OnceLock<bool> = OnceLock::new();
+
+fn works() -> bool {
+    let found = WORKS.get().copied().or_else(|| is_told_by(passes_bytes()));
+    found.is_some_and(|works| *WORKS.get_or_init(|| works))
+}
+
+/// What a trial tells for good: nothing, if there was no room for it.
+fn is_told_by(trial: io::Result<bool>) -> Option<bool> {
+    const SHORT: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+    match trial {
+        Err(error) if Errno::from_io_error(&error).is_some_and(|it| SHORT.contains(&it)) => None,
+        trial => Some(trial.unwrap_or(false)),
+    }
+}
 
 fn passes_bytes() -> io::Result<bool> {
     let ((mut one, from), (to, mut other)) = (UnixStream::pair()?, UnixStream::pair()?);
@@ -90,7 +104,7 @@ pub struct Pipe {
 impl Pipe {
     /// One for so many bytes that are to come, if that is worth it and there is one.
     pub fn for_bytes(count: u64) -> Option<Self> {
-        if count < LONG || USED.get() >= MOST || !*WORKS {
+        if count < LONG || USED.get() >= MOST {
             return None;
         }
         let ends = IDLE.with_borrow_mut(Vec::pop).or_else(|| made(pipes()))?;
@@ -157,7 +171,7 @@ fn made(most: usize) -> Option<Ends> {
     if REFUSED.get().is_some_and(|at| since(at) < PAUSE) {
         return None;
     }
-    let ends = of_size(HOLDS);
+    let ends = if works() { of_size(HOLDS) } else { None };
     REFUSED.set(ends.is_none().then(now));
     ends
 }
@@ -190,8 +204,11 @@ impl Drop for Pipe {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, made, of_size};
+    use super::{
+        HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, is_told_by, made, of_size,
+    };
     use crate::{Io, now};
+    use rustix::io::Errno;
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -246,6 +263,13 @@ mod tests {
         full.held = 1;
         drop(full);
         assert_eq!(IDLE.with_borrow(Vec::len), KEPT - 1, "nobody else gets what is in it");
+    }
+
+    #[test]
+    fn a_system_that_is_short_of_files_may_splice_all_the_same() {
+        assert_eq!(is_told_by(Err(Errno::MFILE.into())), None);
+        assert_eq!(is_told_by(Err(Errno::INVAL.into())), Some(false));
+        assert_eq!((is_told_by(Ok(false)), is_told_by(Ok(true))), (Some(false), Some(true)));
     }
 
     #[test]
