@@ -118,6 +118,11 @@ impl Fairway {
         fs::read_to_string(self.folder.path().join("err")).unwrap_or_default()
     }
 
+    /// The lines of the access log so far.
+    pub(crate) fn logged(&self) -> String {
+        fs::read_to_string(self.folder.path().join("out")).unwrap_or_default()
+    }
+
     /// The status of /healthz at this moment.
     pub(crate) async fn health(&self) -> Result<u16> {
         let answer =

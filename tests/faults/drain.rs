@@ -80,6 +80,9 @@ async fn what_is_still_open_at_the_deadline_is_told_and_the_process_ends() -> Re
     ensure!(fairway.said().contains("requests that still run are cut off"), "{}", fairway.said());
     let download = tokio::time::timeout(PATIENCE, download).await??;
     ensure!(status(&download) == Some(200) && download.len() < 1_000_000, "it was made up");
+    for request in ["GET /download", "GET /socket"] {
+        ensure!(fairway.logged().contains(request), "{request}: {}", fairway.logged());
+    }
     Ok(())
 }
 

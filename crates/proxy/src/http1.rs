@@ -503,7 +503,9 @@ impl<'a> Writer<'a> {
         .await
     }
 
-    /// Whether the connection must end, or its client has gone: an upstream may be silent for hours.
+    /// Whether the connection must end, or its client has gone: an upstream may be silent for hours. Apart: it is only
+    /// asked where there is time.
+    #[inline(never)]
     fn is_over(&self, cx: &mut Context<'_>) -> bool {
         self.client.control.poll_cut(cx) || self.client.poll_gone(cx).is_ready()
     }

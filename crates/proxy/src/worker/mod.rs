@@ -57,6 +57,8 @@ const LOOK: u32 = 5;
 const SLOW: u8 = 6;
 /// How long connections may take leave once the time for draining is over.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long they may take to write what is left to be written of requests that are cut off.
+const LAST_LINES: Duration = Duration::from_millis(200);
 /// How long a drain waits for handshakes that have begun.
 const HANDSHAKES: Duration = Duration::from_secs(5);
 
@@ -265,19 +267,29 @@ impl Worker {
             self.close_idle();
             ticks.tick().await;
         }
-        let last = Instant::now() + FAREWELL;
+        let last = self.overdue() + FAREWELL;
+        self.all().iter().for_each(|connection| connection.control.end());
+        while !self.connections.borrow().is_empty() && Instant::now() < last {
+            ticks.tick().await;
+        }
+    }
+
+    /// The time for draining is over: now. Who is left is cut off a moment before the end, and has a line in the access log
+    /// like others. Apart from what a thread always does, whose profile it would change.
+    #[inline(never)]
+    fn overdue(&self) -> Instant {
         let left = self.all();
         if !left.is_empty() {
             tracing::warn!(
                 connections = left.len(),
                 "worker-shutdown-timeout is over: WebSockets are told to end, requests that still run are cut off"
             );
+            tokio::task::spawn_local(async move {
+                tokio::time::sleep(FAREWELL - LAST_LINES).await;
+                left.iter().for_each(|connection| connection.control.cut());
+            });
         }
-        left.iter().for_each(|connection| connection.control.end());
-        drop(left);
-        while !self.connections.borrow().is_empty() && Instant::now() < last {
-            ticks.tick().await;
-        }
+        Instant::now()
     }
 
     fn is_busy(&self, handshakes: Instant) -> bool {
