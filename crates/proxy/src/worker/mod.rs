@@ -285,6 +285,7 @@ impl Worker {
                 "worker-shutdown-timeout is over: WebSockets are told to end, requests that still run are cut off"
             );
             tokio::task::spawn_local(async move {
+                #[expect(clippy::disallowed_methods, reason = "the time is what is waited for")]
                 tokio::time::sleep(FAREWELL - LAST_LINES).await;
                 left.iter().for_each(|connection| connection.control.cut());
             });
