@@ -274,8 +274,8 @@ impl Worker {
         }
     }
 
-    /// The time for draining is over: now. Who is left is cut off a moment before the end, and has a line in the access log
-    /// like others. Apart from what a thread always does, whose profile it would change.
+    /// The time for draining is over: now. Who is left is cut off a moment before the end, and has a line in the access
+    /// log like others. Apart from what a thread always does, whose profile it would change.
     #[inline(never)]
     fn overdue(&self) -> Instant {
         let left = self.all();
