@@ -71,18 +71,6 @@ impl Incoming {
         cx: &mut Context<'_>,
         expected: usize,
     ) -> Poll<Result<usize, BodyError>> {
-        let read = self.poll_bytes(cx, expected);
-        if let Poll::Ready(Err(_)) = read {
-            self.journal.end();
-        }
-        read
-    }
-
-    fn poll_bytes(
-        &mut self,
-        cx: &mut Context<'_>,
-        expected: usize,
-    ) -> Poll<Result<usize, BodyError>> {
         self.poll_with(cx, |io, buffer, cx| io.poll_read_body(cx, buffer, expected))
     }
 
@@ -99,15 +87,23 @@ impl Incoming {
         most: u64,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, BodyError>> {
-        let filled = self.poll_with(cx, |io, _, cx| pipe.poll_fill(io, most, cx));
-        if let Poll::Ready(Err(_)) = filled {
-            self.journal.end();
-        }
-        filled
+        self.poll_with(cx, |io, _, cx| pipe.poll_fill(io, most, cx))
     }
 
-    /// Has `read` read something, within the time that there is for it.
+    /// Has `read` read something, within the time that there is for it. The try is over where that fails.
     fn poll_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Io, &mut BytesMut, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<Result<usize, BodyError>> {
+        let read = self.poll_in_time(cx, read);
+        if let Poll::Ready(Err(_)) = read {
+            self.journal.end();
+        }
+        read
+    }
+
+    fn poll_in_time(
         &mut self,
         cx: &mut Context<'_>,
         read: impl FnOnce(&mut Io, &mut BytesMut, &mut Context<'_>) -> Poll<io::Result<usize>>,

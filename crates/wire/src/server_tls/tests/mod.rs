@@ -130,7 +130,16 @@ impl Client {
 
 /// A client by hand and its server.
 async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
-    let (server, client) = configs(versions, default_provider());
+    pair_by(default_provider(), versions, piece).await
+}
+
+/// The same, of which the client encrypts by this provider's ways.
+async fn pair_by(
+    provider: CryptoProvider,
+    versions: Versions<'_>,
+    piece: usize,
+) -> (Client, ServerTls) {
+    let (server, client) = configs(versions, provider);
     let (near, far) = tcp().await;
     let mut client = Client { tcp: near, tls: session(client), piece };
     let shaking = async {

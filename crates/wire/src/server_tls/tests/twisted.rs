@@ -1,7 +1,7 @@
 //! Clients that send records which no library would write.
 
 use super::{
-    Client, ServerTls, Versions, accept, configs, holds_nothing, pattern, read_now, session, tcp,
+    Client, ServerTls, Versions, configs, holds_nothing, pair_by, pattern, read_now, session,
 };
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite::{
@@ -135,17 +135,9 @@ fn provider() -> CryptoProvider {
     }
 }
 
-/// A client by hand and its server.
+/// A client whose records are twisted, and its server.
 async fn pair(versions: Versions<'_>, piece: usize) -> (Client, ServerTls) {
-    let (server, client) = configs(versions, provider());
-    let (near, far) = tcp().await;
-    let mut client = Client { tcp: near, tls: session(client), piece };
-    let shaking = async {
-        let last = client.shake().await;
-        client.send(&last).await;
-    };
-    let (tls, ()) = tokio::join!(accept(far, server), shaking);
-    (client, tls.expect("a handshake"))
+    pair_by(provider(), versions, piece).await
 }
 
 impl Client {
