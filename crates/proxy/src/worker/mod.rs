@@ -274,8 +274,9 @@ impl Worker {
         }
     }
 
-    /// The time for draining is over: now. Who is left is cut off a moment before the end, and has a line in the access
-    /// log like others. Apart from what a thread always does, whose profile it would change.
+    /// The time for draining is over. Who is left takes leave, and is cut off then: each request has its line in the
+    /// access log like others. Returns the end of that, less [`FAREWELL`]. Apart from what a thread always does, whose
+    /// profile it would change.
     #[inline(never)]
     fn overdue(&self) -> Instant {
         let left = self.all();
@@ -286,11 +287,11 @@ impl Worker {
             );
             tokio::task::spawn_local(async move {
                 #[expect(clippy::disallowed_methods, reason = "the time is what is waited for")]
-                tokio::time::sleep(FAREWELL - LAST_LINES).await;
+                tokio::time::sleep(FAREWELL).await;
                 left.iter().for_each(|connection| connection.control.cut());
             });
         }
-        Instant::now()
+        Instant::now() + LAST_LINES
     }
 
     fn is_busy(&self, handshakes: Instant) -> bool {
