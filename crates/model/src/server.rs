@@ -125,6 +125,13 @@ impl Location {
         self.origin.as_ref().map_or_else(Arc::default, |origin| Arc::clone(&origin.namespace))
     }
 
+    /// Whether who answers next hangs on how long answers took, here or at its canary.
+    pub fn is_measured(&self) -> bool {
+        let canary = self.canary.as_ref();
+        self.policy.balance.is_measured()
+            || canary.is_some_and(|canary| canary.balance.is_measured())
+    }
+
     /// Whether it is the `/` that a host has because every host has one, and that no Ingress has written. What it has
     /// of an Ingress are its settings: those of the Ingress that made the host.
     pub fn is_of_host(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What has to be done so that nginx follows a Configuration: nothing, a push, or a reload (compat/behaviour.md section
 //! 27).
 
-use model::policy::{Balance, Policy};
+use model::policy::{Algorithm, Balance, Policy};
 use model::{
     Changes, Configuration, Global, Location, Server, StreamSettings, Telemetry, TlsSettings,
 };
@@ -54,7 +54,10 @@ fn skeleton(server: &Server) -> Server {
         if location.canary.is_none() && location.policy.balance == Balance::default() {
             return location.clone();
         }
-        let policy = Policy { balance: Balance::default(), ..Policy::clone(&location.policy) };
+        // What measures stands there, whatever is measured.
+        let measured = || Balance { algorithm: Algorithm::Ewma, affinity: None };
+        let balance = if location.is_measured() { measured() } else { Balance::default() };
+        let policy = Policy { balance, ..Policy::clone(&location.policy) };
         let policy = Arc::new(policy);
         Arc::new(Location { canary: None, policy, ..Location::clone(location) })
     });

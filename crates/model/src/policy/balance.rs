@@ -16,6 +16,13 @@ pub struct Balance {
     pub affinity: Option<Arc<Affinity>>,
 }
 
+impl Balance {
+    /// Whether it hangs on how long endpoints took.
+    pub fn is_measured(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Ewma) && self.affinity.is_none()
+    }
+}
+
 /// Which endpoint is next (`load-balance`, `upstream-hash-by*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Algorithm {

@@ -1,13 +1,9 @@
--- The header section of an answer: Strict-Transport-Security on TLS, and every challenge of an authenticator.
+-- The header section of an answer behind an authenticator: every challenge of it.
 
 local answer = {}
 
 function answer.filter()
   local var = ngx.var
-  local hsts = var.fairway_hsts
-  if hsts and hsts ~= "" then
-    ngx.header["Strict-Transport-Security"] = hsts
-  end
   local challenges = var.fairway_challenges
   if challenges and challenges ~= "" then
     -- Lua writes one line of this name; what is left in the variable becomes another one (add_header).

@@ -14,6 +14,8 @@ local module = {}
 local MANY = 32
 -- What nginx takes for "nobody is there": 502.
 local BUSY = -3
+-- The endpoints of a request that has had no try yet.
+local NONE = {}
 
 local function draw(below)
   return math.random(below) - 1
@@ -29,7 +31,7 @@ local function by_session(chosen, session)
   local claim = {
     mode = session.mode,
     session = value and sticky.read(value),
-    tried = chosen.tried,
+    tried = chosen.tried or NONE,
     change_on_failure = session.change_on_failure,
   }
   local peer, new = sessions:choose(claim, draw_session, draw)
@@ -55,7 +57,7 @@ local function choose(chosen)
     end
     return upstream.usable[at]
   elseif policy["load-balance"] == "ewma" then
-    return ewma.pick(upstream, chosen.tried, draw)
+    return ewma.pick(upstream, chosen.tried or NONE, draw)
   elseif policy["load-balance"] == "random" then
     return upstream.usable[draw(#upstream.usable) + 1]
   end
@@ -65,9 +67,17 @@ end
 -- A location that a snippet has names its upstream itself, as in ingress-nginx.
 local function named_by_snippet()
   local upstream = upstreams.get(ngx.var.proxy_upstream_name or "")
-  local chosen = upstream and { upstream = upstream, tried = {} }
+  local chosen = upstream and { upstream = upstream }
   ngx.ctx.fairway_named = chosen
   return chosen
+end
+
+-- Notes the endpoint of the try that failed. Most requests have one try, and need no list.
+local function note_failure(chosen)
+  local tried = chosen.tried or {}
+  tried[#tried + 1] = chosen.peer.name
+  tried[chosen.peer.name] = true
+  chosen.tried = tried
 end
 
 local function pick()
@@ -75,16 +85,16 @@ local function pick()
   if not chosen then
     return nil, "no location of the controller was met, and $proxy_upstream_name names no upstream"
   end
+  if chosen.peer then
+    note_failure(chosen)
+  end
   local peer = choose(chosen)
   if not peer then
     return nil, "no endpoint of " .. chosen.upstream.name .. " is left to try"
   end
-  local tried = chosen.tried
-  if #tried < MANY then
+  if #(chosen.tried or NONE) < MANY then
     balancer.set_more_tries(1)
   end
-  tried[#tried + 1] = peer.name
-  tried[peer.name] = true
   chosen.peer = peer
   return balancer.set_current_peer(peer.address, peer.port)
 end

@@ -13,6 +13,8 @@ local DEFAULT = "_"
 local NO_UID = "-1"
 -- Certificates that a worker keeps ready for handshakes.
 local READY = 2000
+-- Hosts that a worker remembers to have a certificate, or none, and how long their names may be (RFC 1035).
+local HOSTS, LONGEST = 2000, 255
 
 local dict = store.certificates
 -- What is under a uid never changes: another content has another uid.
@@ -36,6 +38,25 @@ function certificates.entry(host)
   end
   local above = wildcard(host)
   return above and dict:get(HOST .. above)
+end
+
+-- Hosts that were asked for since the last push, how many they are, and the revision of that push.
+local covered, known, covered_at = {}, 0, nil
+
+-- Whether there is a certificate for this host, as a request names it.
+function certificates.covers(host)
+  local revision = store.revision()
+  if covered_at ~= revision or known == HOSTS then
+    covered, known, covered_at = {}, 0, revision
+  end
+  local found = covered[host]
+  if found == nil then
+    found = certificates.entry(certificates.canonical(host)) ~= nil
+    if #host <= LONGEST then
+      covered[host], known = found, known + 1
+    end
+  end
+  return found
 end
 
 local function prepare(uid)

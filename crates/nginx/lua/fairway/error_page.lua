@@ -9,7 +9,7 @@ function error_page.enter()
   for _, name in ipairs({ var.fairway_upstream, var.fairway_error_fallback }) do
     local found = name ~= "" and upstreams.get(name)
     if found and not found:is_empty() then
-      ngx.ctx.fairway = { upstream = found, tried = {} }
+      ngx.ctx.fairway = { upstream = found }
       return
     end
   end

@@ -16,12 +16,11 @@ local function draw(below)
   return math.random(below) - 1
 end
 
-local function redirect_to_https(var)
-  local wanted = var.fairway_tls_redirect
-  if not wanted or wanted == "off" or wanted == "" or var.fairway_scheme ~= "http" then
+local function redirect_to_https(var, wanted)
+  if not wanted or var.fairway_scheme ~= "http" then
     return
   end
-  if wanted == "certificate" and not certificates.entry(certificates.canonical(var.host or "")) then
+  if wanted == "certificate" and not certificates.covers(var.host or "") then
     return
   end
   local host = (var.fairway_host_of_client or ""):match("^[^:]*")
@@ -89,9 +88,7 @@ local function stand_in(var, route)
 end
 
 -- Decides, once for all tries, where the request goes.
-function request.enter()
-  local var = ngx.var
-  redirect_to_https(var)
+local function choose(var)
   local name = var.fairway_upstream
   if not name or name == "" then
     return
@@ -108,7 +105,18 @@ function request.enter()
   if other then
     var.proxy_alternative_upstream_name = other.name
   end
-  ngx.ctx.fairway = { upstream = other or main, policy = policy or route, tried = {} }
+  ngx.ctx.fairway = { upstream = other or main, policy = policy or route, peer = false }
+end
+
+-- Redirects plain HTTP to HTTPS where that is `wanted` ("always", or "certificate": if the host has one), and chooses
+-- who serves the others. What is `closed` is there by TLS alone.
+function request.enter(wanted, closed)
+  local var = ngx.var
+  redirect_to_https(var, wanted)
+  choose(var)
+  if closed and var.https ~= "on" then
+    return ngx.exit(403)
+  end
 end
 
 -- What is asked beside a request (external authentication, mirrors) is nothing that an X-Accel-Redirect leads to.

@@ -39,6 +39,8 @@ pub struct Environment {
     pub ipv6: bool,
     /// Part of the names of locations that are not for clients; another one in each process, which nobody knows.
     pub secret: String,
+    /// Whether requests are measured (`--enable-metrics`).
+    pub measures: bool,
     /// A certificate (PEM) that no other one descends from: for who wants to verify by no authority at all.
     pub nobody: String,
 }
@@ -63,6 +65,7 @@ impl Default for Environment {
             verbose: false,
             ipv6: true,
             secret: String::new(),
+            measures: false,
             nobody: String::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Variables that every server has: what ingress-nginx computes of a request, and who is believed about it
 //! (compat/behaviour.md sections 12, 14 and 15).
 
-use super::policy::custom_headers;
+use super::policy;
 use super::tree::words;
 use super::word::DECODED;
 use super::{Block, Scope, Word};
@@ -10,7 +10,7 @@ use model::RealIp;
 
 /// Variables that are set in locations, and what they are elsewhere. A `set` in the server would not do: subrequests
 /// pass there, too, and share their variables with the request.
-const SET: [(&str, &str); 18] = [
+const SET: [(&str, &str); 17] = [
     ("$proxy_upstream_name", "-"),
     ("$proxy_alternative_upstream_name", ""),
     ("$namespace", ""),
@@ -23,7 +23,6 @@ const SET: [(&str, &str); 18] = [
     ("$escaped_request_uri", ""),
     ("$fairway_upstream", ""),
     ("$fairway_route", ""),
-    ("$fairway_tls_redirect", "off"),
     ("$fairway_tls_redirect_slash", "cut"),
     ("$fairway_tls_redirect_port", ""),
     ("$fairway_stands_in", ""),
@@ -31,7 +30,8 @@ const SET: [(&str, &str); 18] = [
     ("$fairway_error_fallback", ""),
 ];
 
-/// Declares them.
+/// Declares them. A pattern costs each request something, so what proxies in front say is looked for only where
+/// somebody may be believed.
 pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     let global = &scope.configuration.global;
     for (name, otherwise) in SET {
@@ -47,8 +47,9 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     map(http, "", "$fairway_no_certificate", &[("default".into(), "".into())]);
     geo(http, "$remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);
     trust(&global.real_ip, http);
-    host(http);
-    scheme(global.proxy_protocol, http);
+    let believes = global.real_ip.forwarded_headers;
+    host(believes, http);
+    scheme(believes, global.proxy_protocol, http);
     port(scope, http);
     let default = Word::from("default");
     let id = if global.generate_request_id { "$request_id" } else { "" };
@@ -86,12 +87,16 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
             ("~^(?<fairway_cut>.*)/$".into(), "$fairway_cut".into()),
         ],
     );
-    let hsts = global.hsts.as_deref().filter(|_| !custom_headers::is_hsts(&global.add_headers));
+    // In clear, what is there stays.
+    let hsts = policy::hsts::value(global).unwrap_or_default();
     map(
         http,
         "$https",
         "$fairway_hsts",
-        &[(default, "".into()), ("on".into(), Word::literal(hsts.unwrap_or_default()))],
+        &[
+            (default, "$sent_http_strict_transport_security".into()),
+            ("on".into(), Word::literal(hsts)),
+        ],
     );
 }
 
@@ -124,22 +129,21 @@ pub(super) fn networks(nets: &[IpNet]) -> impl Iterator<Item = Word> {
     IpNet::aggregate(&nets.to_vec()).into_iter().map(|net| Word::plain(net.to_string()))
 }
 
-fn host(http: &mut Block) {
-    map(
-        http,
-        "$http_host",
-        "$fairway_own_host",
-        &[(Word::from("default"), "$http_host".into()), ("".into(), "$host".into())],
-    );
-    map(
-        http,
-        "$fairway_trusted$http_x_forwarded_host",
-        "$fairway_host_of_client",
-        &[
-            (Word::from("default"), "$fairway_own_host".into()),
-            ("~^1(?<fairway_host>[^,\\s]+)".into(), "$fairway_host".into()),
-        ],
-    );
+fn host(believes: bool, http: &mut Block) {
+    let name = if believes { "$fairway_own_host" } else { "$fairway_host_of_client" };
+    let own = [(Word::from("default"), "$http_host".into()), ("".into(), "$host".into())];
+    map(http, "$http_host", name, &own);
+    if believes {
+        map(
+            http,
+            "$fairway_trusted$http_x_forwarded_host",
+            "$fairway_host_of_client",
+            &[
+                (Word::from("default"), "$fairway_own_host".into()),
+                ("~^1(?<fairway_host>[^,\\s]+)".into(), "$fairway_host".into()),
+            ],
+        );
+    }
     shown(http, "$best_http_host", "$fairway_host_of_client");
 }
 
@@ -149,7 +153,11 @@ fn shown(http: &mut Block, name: &'static str, value: &'static str) {
     map(http, "", name, &[("default".into(), value.into())]);
 }
 
-fn scheme(proxy_protocol: bool, http: &mut Block) {
+fn scheme(believes: bool, proxy_protocol: bool, http: &mut Block) {
+    shown(http, "$pass_access_scheme", "$fairway_scheme");
+    if !believes && !proxy_protocol {
+        return shown(http, "$fairway_scheme", "$scheme");
+    }
     let mut entries = vec![(Word::from("default"), Word::from("$scheme"))];
     // Of the two that tell, the PROXY protocol is heard last (lua_ingress.lua).
     if proxy_protocol {
@@ -162,29 +170,32 @@ fn scheme(proxy_protocol: bool, http: &mut Block) {
         "$fairway_scheme",
         &entries,
     );
-    shown(http, "$pass_access_scheme", "$fairway_scheme");
 }
 
 fn port(scope: &Scope<'_>, http: &mut Block) {
     let global = &scope.configuration.global;
     let source = if global.proxy_protocol { "$proxy_protocol_server_port" } else { "$server_port" };
-    let told = "$fairway_trusted$http_x_forwarded_port";
-    let of_header = || (Word::from("~^1(?<fairway_port>.+)$"), Word::from("$fairway_port"));
     // A `set` of a snippet changes the first one, and counts for the second one unless a header tells.
-    for (name, otherwise) in
-        [("$pass_server_port", source), ("$fairway_server_port", "$pass_server_port")]
-    {
-        map(http, told, name, &[(Word::from("default"), Word::from(otherwise)), of_header()]);
+    let otherwise = |otherwise: &'static str| (Word::from("default"), Word::from(otherwise));
+    let believes = global.real_ip.forwarded_headers;
+    if believes {
+        let told = "$fairway_trusted$http_x_forwarded_port";
+        let of_header = || ("~^1(?<fairway_port>.+)$".into(), "$fairway_port".into());
+        map(http, told, "$pass_server_port", &[otherwise(source), of_header()]);
+        map(http, told, "$fairway_server_port", &[otherwise("$pass_server_port"), of_header()]);
+    } else {
+        map(http, "", "$pass_server_port", &[otherwise(source)]);
     }
+    let port = if believes { "$fairway_server_port" } else { "$pass_server_port" };
     let mut known = vec![
-        (Word::from("default"), Word::from("$fairway_server_port")),
+        (Word::from("default"), Word::from(port)),
         (Word::from(scope.environment.https_port), Word::from(443_u16)),
     ];
     // Behind passthrough there is a socket without a port.
     if scope.environment.passthrough {
         known.push(("".into(), 443_u16.into()));
     }
-    map(http, "$fairway_server_port", "$fairway_pass_port", &known);
+    map(http, port, "$fairway_pass_port", &known);
     shown(http, "$pass_port", "$fairway_pass_port");
 }
 

@@ -142,6 +142,7 @@ impl Nginx {
         let directory = Directory::take(&environment)?;
         let fallback = fallback::self_signed()?;
         environment.secret = secret()?;
+        environment.measures = requests.is_some();
         environment.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&environment.lua()).map_err(StartError::Scripts)?;
         let own_certificate = fallback.chain.first().cloned().unwrap_or_default();

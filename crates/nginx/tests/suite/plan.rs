@@ -134,7 +134,7 @@ fn small() -> Vec<Change<'static>> {
             "an algorithm",
             Plan::Push,
             Box::new(with_policy(|| Policy {
-                balance: Balance { algorithm: Algorithm::Ewma, affinity: None },
+                balance: Balance { algorithm: Algorithm::Random, affinity: None },
                 ..Policy::default()
             })),
         ),
@@ -201,6 +201,20 @@ fn large() -> Vec<Change<'static>> {
                     vec![Arc::new(Location { backend, ..location(Policy::default()) })];
             })),
         ),
+    ]
+}
+
+/// What annotations say that stands in nginx.conf.
+fn annotations() -> Vec<Change<'static>> {
+    vec![
+        (
+            "an algorithm that measures",
+            Plan::Reload,
+            Box::new(with_policy(|| Policy {
+                balance: Balance { algorithm: Algorithm::Ewma, affinity: None },
+                ..Policy::default()
+            })),
+        ),
         (
             "an annotation",
             Plan::Reload,
@@ -223,7 +237,7 @@ fn large() -> Vec<Change<'static>> {
 }
 
 fn changes() -> Vec<Change<'static>> {
-    small().into_iter().chain(large()).collect()
+    small().into_iter().chain(large()).chain(annotations()).collect()
 }
 
 #[test]

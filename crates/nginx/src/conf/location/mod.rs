@@ -16,13 +16,33 @@ use names::{names, path};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// The hook that redirects to HTTPS, finds out whether anybody is there, and chooses between main side and canary.
-const ENTER: &str = "require(\"fairway.request\").enter()";
-/// The same where a certificate is required: nothing of it is there on plain HTTP (compat/decisions.md).
-const ENTER_BY_TLS: &str = "require(\"fairway.request\").enter()\n\
-    if ngx.var.https ~= \"on\" then return ngx.exit(403) end";
-/// The hook that sees to the header section of the answer.
-const ANSWER: &str = "require(\"fairway.answer\").filter()";
+/// When plain HTTP is redirected to HTTPS.
+#[derive(Clone, Copy)]
+enum Redirects {
+    Never,
+    WithCertificate,
+    Always,
+}
+
+/// The hook that redirects to HTTPS, finds out whether anybody is there, and chooses between main side and canary. What
+/// requires a certificate of clients is closed on plain HTTP (compat/decisions.md).
+fn enter(redirects: Redirects, closed: bool) -> &'static str {
+    match (redirects, closed) {
+        (Redirects::Never, false) => "require(\"fairway.request\").enter()",
+        (Redirects::WithCertificate, false) => {
+            "require(\"fairway.request\").enter(\"certificate\")"
+        }
+        (Redirects::Always, false) => "require(\"fairway.request\").enter(\"always\")",
+        (Redirects::Never, true) => "require(\"fairway.request\").enter(nil, true)",
+        (Redirects::WithCertificate, true) => {
+            "require(\"fairway.request\").enter(\"certificate\", true)"
+        }
+        (Redirects::Always, true) => "require(\"fairway.request\").enter(\"always\", true)",
+    }
+}
+
+/// The hook that measures.
+pub(super) const LEAVE: &str = "require(\"fairway.request\").leave()";
 
 /// Writes all locations of a server.
 pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
@@ -111,10 +131,12 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     variables(&mut at);
     if matches!(location.backend, Backend::Denied(_)) {
         policy::errors::write(location.policy.errors.as_ref(), &mut at);
+        policy::hsts::write(&mut at);
         put!(at.block, "return", 503_u16);
         return at.block;
     }
     policies(&mut at);
+    policy::hsts::write(&mut at);
     at.block
 }
 
@@ -131,7 +153,6 @@ fn variables(at: &mut At<'_, '_>) {
         put!(block, "set", "$service_port", Word::literal(&service.port));
     }
     put!(block, "set", "$location_path", Word::literal(path));
-    block.open("header_filter_by_lua_block", vec![], lua(ANSWER));
     let upstream = match backend {
         Backend::Upstream(id) => id.as_str(),
         Backend::NotFound => DEFAULT_BACKEND,
@@ -145,13 +166,12 @@ fn variables(at: &mut At<'_, '_>) {
         policy.tls_redirect;
     let global = &at.scope.configuration.global;
     let spared = global.no_tls_redirect.iter().any(|prefix| path.starts_with(prefix));
-    let redirect = match (always, with_certificate) {
-        _ if spared => "off",
-        (true, _) => "always",
-        (false, true) => "certificate",
-        (false, false) => "off",
+    let redirects = match (always, with_certificate) {
+        _ if spared => Redirects::Never,
+        (true, _) => Redirects::Always,
+        (false, true) => Redirects::WithCertificate,
+        (false, false) => Redirects::Never,
     };
-    put!(block, "set", "$fairway_tls_redirect", redirect);
     let slash = if preserve_trailing_slash { "keep" } else { "cut" };
     put!(block, "set", "$fairway_tls_redirect_slash", slash);
     if with_port {
@@ -162,9 +182,12 @@ fn variables(at: &mut At<'_, '_>) {
         let route = push::route_key(&at.server.name, at.location);
         put!(block, "set", "$fairway_route", Word::literal(&route));
     }
-    let enter = if client_certificate::is_closed_on_plain_http(at) { ENTER_BY_TLS } else { ENTER };
-    at.block.open("rewrite_by_lua_block", vec![], lua(enter));
-    at.block.open("log_by_lua_block", vec![], lua("require(\"fairway.request\").leave()"));
+    let closed = client_certificate::is_closed_on_plain_http(at);
+    at.block.open("rewrite_by_lua_block", vec![], lua(enter(redirects, closed)));
+    // A hook costs each request something, so it is there only if there is something to measure.
+    if at.scope.environment.measures || at.location.is_measured() {
+        at.block.open("log_by_lua_block", vec![], lua(LEAVE));
+    }
 }
 
 /// Every policy, in the order in which nginx's rewrite directives have to stand.

@@ -9,6 +9,8 @@ use model::policy::{AuthCache, AuthExternal};
 
 /// nginx takes the first of several lines; all of them are meant.
 const HEAR: &str = "require(\"fairway.answer\").hear()";
+/// And all of them are told.
+const TELL: &str = "require(\"fairway.answer\").filter()";
 
 pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>) {
     let Some(policy) = policy else { return };
@@ -20,6 +22,7 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
         put!(at.block, "add_header", "Set-Cookie", "$auth_cookie")
     }
     // nginx and Lua write one line of this name each; `answer.lua` leaves the rest of them here.
+    at.block.open("header_filter_by_lua_block", vec![], lua(TELL));
     put!(at.block, "add_header", "WWW-Authenticate", "$fairway_challenges", "always");
     for (index, name) in policy.response_headers.iter().enumerate() {
         let header = name.to_ascii_lowercase().replace('-', "_");

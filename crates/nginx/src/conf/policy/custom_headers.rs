@@ -10,9 +10,6 @@ pub(in crate::conf) fn write(CustomHeaders(headers): &CustomHeaders, at: &mut At
     for header in headers.iter() {
         at.block.append(set(header));
     }
-    if is_hsts(headers) {
-        put!(at.block, "set", "$fairway_hsts", "");
-    }
 }
 
 /// Whether one of them stands above the header of `hsts`.

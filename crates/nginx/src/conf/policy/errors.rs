@@ -1,6 +1,6 @@
 //! `custom-http-errors`, `default-backend`: who answers in place of errors (ngx_http_core_module, error_page).
 
-use super::super::location::At;
+use super::super::location::{At, LEAVE};
 use super::super::tree::{lua, put, words};
 use super::super::{Block, Word};
 use super::client_certificate;
@@ -48,7 +48,9 @@ fn page(backend: &str, status: u16, at: &At<'_, '_>) -> Block {
     }
     put!(page, "rewrite", "^", "/", "break");
     page.open("rewrite_by_lua_block", vec![], lua("require(\"fairway.error_page\").enter()"));
-    page.open("log_by_lua_block", vec![], lua("require(\"fairway.request\").leave()"));
+    if at.scope.environment.measures {
+        page.open("log_by_lua_block", vec![], lua(LEAVE));
+    }
     put!(page, "proxy_intercept_errors", false);
     put!(page, "client_max_body_size", 0_u8);
     for (name, value, _) in ABOUT {

@@ -12,6 +12,7 @@ pub(super) mod custom_headers;
 pub(super) mod errors;
 pub(super) mod fastcgi;
 pub(super) mod global;
+pub(super) mod hsts;
 pub(super) mod limit_rate;
 pub(super) mod limits;
 pub(super) mod logging;

@@ -155,7 +155,6 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
     };
     put!(block, "set", "$fairway_upstream", Word::literal(upstream.as_str()));
     put!(block, "set", "$fairway_route", "");
-    put!(block, "set", "$fairway_tls_redirect", "off");
     block.open("rewrite_by_lua_block", vec![], lua(ENTER_ASIDE));
     let name = if url.secure {
         let authority = fingerprint(url.authority.to_string().as_bytes());
