@@ -43,9 +43,8 @@ end
 -- Hosts that were asked for since the last push, how many they are, and the revision of that push.
 local covered, known, covered_at = {}, 0, nil
 
--- Whether there is a certificate for this host, as a request names it.
-function certificates.covers(host)
-  local revision = store.revision()
+-- Whether there is a certificate for this host, as a request names it; `revision` is that of the store.
+function certificates.covers(host, revision)
   if covered_at ~= revision or known == HOSTS then
     covered, known, covered_at = {}, 0, revision
   end

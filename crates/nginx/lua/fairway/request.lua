@@ -8,6 +8,7 @@ local measurements = require("fairway.measurements")
 local session_cookie = require("fairway.session_cookie")
 local settings = require("fairway.settings")
 local sticky = require("fairway.sticky")
+local store = require("fairway.store")
 local upstreams = require("fairway.upstreams")
 
 local request = {}
@@ -16,11 +17,11 @@ local function draw(below)
   return math.random(below) - 1
 end
 
-local function redirect_to_https(var, wanted)
+local function redirect_to_https(var, wanted, revision)
   if not wanted or var.fairway_scheme ~= "http" then
     return
   end
-  if wanted == "certificate" and not certificates.covers(var.host or "") then
+  if wanted == "certificate" and not certificates.covers(var.host or "", revision) then
     return
   end
   local host = (var.fairway_host_of_client or ""):match("^[^:]*")
@@ -88,12 +89,12 @@ local function stand_in(var, route)
 end
 
 -- Decides, once for all tries, where the request goes.
-local function choose(var)
+local function choose(var, revision)
   local name = var.fairway_upstream
   if not name or name == "" then
     return
   end
-  local main = upstreams.get(name)
+  local main = upstreams.get(name, revision)
   local route = main and main.routes[var.fairway_route]
   if not main or main:is_empty() then
     main = stand_in(var, route)
@@ -112,8 +113,9 @@ end
 -- who serves the others. What is `closed` is there by TLS alone.
 function request.enter(wanted, closed)
   local var = ngx.var
-  redirect_to_https(var, wanted)
-  choose(var)
+  local revision = store.revision()
+  redirect_to_https(var, wanted, revision)
+  choose(var, revision)
   if closed and var.https ~= "on" then
     return ngx.exit(403)
   end

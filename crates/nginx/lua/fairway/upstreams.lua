@@ -95,9 +95,10 @@ end
 
 local known, known_removals = {}, 0
 
--- The upstream with this name, as the last push has it; nothing if there is none.
-function upstreams.get(name)
-  local revision = store.revision()
+-- The upstream with this name, as the last push has it; nothing if there is none. Who asks twice may know the
+-- `revision` of the store.
+function upstreams.get(name, revision)
+  revision = revision or store.revision()
   local entry = known[name]
   if entry and entry.checked == revision then
     return entry.upstream
