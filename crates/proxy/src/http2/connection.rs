@@ -90,7 +90,7 @@ impl Ending {
 }
 
 enum Event {
-    Stream(Rc<ClientStream>, Result<Box<Request>, StatusCode>),
+    Stream(Rc<ClientStream>, Result<Box<Request>, StatusCode>, Arc<Generation>),
     Quiet,
     Flood,
     Closing,
@@ -120,7 +120,9 @@ impl Streams {
         let timer = Timer::new(Duration::from_secs(60));
         loop {
             match self.next(&mut session, &timer).await {
-                Event::Stream(stream, request) => self.take_up(stream, request, &mut session),
+                Event::Stream(stream, request, generation) => {
+                    self.take_up(stream, request, generation, &mut session);
+                }
                 Event::Flood => return shut(session, Reason::ENHANCE_YOUR_CALM).await,
                 Event::Quiet | Event::Closing if self.ending.is_none() => self.end(&mut session),
                 Event::Quiet => return shut(session, Reason::NO_ERROR).await,
@@ -140,10 +142,7 @@ impl Streams {
 
     /// What happens next on the connection.
     async fn next(&self, session: &mut Session, timer: &Timer) -> Event {
-        let idle = self.worker.generation().global().keep_alive.idle.max(Duration::from_secs(1));
-        let limit = self.worker.generation().global().limits.header_timeout;
-        let idle = self.ending.as_ref().map_or(idle, |_| GRACE);
-        timer.reset(idle);
+        let mut waits = false;
         poll_fn(|cx| {
             if self.connection.control.poll_cut(cx) {
                 return Poll::Ready(Event::Over);
@@ -163,12 +162,16 @@ impl Streams {
                     let request = self
                         .connection
                         .with_known_authority(|known| judge(head, &stream, rules, known));
-                    return Poll::Ready(Event::Stream(stream, request.map(Box::new)));
+                    return Poll::Ready(Event::Stream(stream, request.map(Box::new), generation));
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
                 Poll::Pending => {}
             }
-            if self.head_is_late(limit, cx) {
+            // What only those need who wait is not asked for each stream.
+            if !std::mem::replace(&mut waits, true) {
+                timer.reset(self.patience());
+            }
+            if self.head_is_late(cx) {
                 return Poll::Ready(Event::Flood);
             }
             if self.ending.is_none() && self.connection.control.poll_closing(cx) {
@@ -183,7 +186,7 @@ impl Streams {
                 if !busy {
                     return Poll::Ready(Event::Quiet);
                 }
-                timer.reset(idle);
+                timer.reset(self.patience());
                 let _ = timer.poll(cx);
             }
             Poll::Pending
@@ -191,9 +194,18 @@ impl Streams {
         .await
     }
 
+    /// How long the connection may be idle.
+    fn patience(&self) -> Duration {
+        if self.ending.is_some() {
+            return GRACE;
+        }
+        self.worker.generation().global().keep_alive.idle.max(Duration::from_secs(1))
+    }
+
     /// Whether a head that began did not end in time.
-    fn head_is_late(&self, limit: Duration, cx: &mut Context<'_>) -> bool {
+    fn head_is_late(&self, cx: &mut Context<'_>) -> bool {
         let Some(since) = self.budget.head_since() else { return false };
+        let limit = self.worker.generation().global().limits.header_timeout;
         let left = limit.saturating_sub(since.elapsed());
         if left.is_zero() {
             return true;
@@ -208,11 +220,11 @@ impl Streams {
         &mut self,
         stream: Rc<ClientStream>,
         request: Result<Box<Request>, StatusCode>,
+        generation: Arc<Generation>,
         session: &mut Session,
     ) {
         let requests = self.connection.requests.get().saturating_add(1);
         self.connection.requests.set(requests);
-        let generation = self.worker.generation();
         let global = generation.global();
         if let Some(ending) = &mut self.ending {
             ending.late += 1;

@@ -36,11 +36,13 @@ macro_rules! without_memory {
     };
 }
 
-// What proxies and applications often send, and the http crate does not know; the passing ones come first.
+// What proxies and applications often send: most of it the http crate does not know, and the rest it would look for
+// among all that it knows. The passing ones come first.
 without_memory! {
     "x-request-id" "x-real-ip" "x-forwarded-for" "grpc-timeout" "traceparent"
     "x-forwarded-host" "x-forwarded-port" "x-forwarded-proto" "x-forwarded-scheme" "x-scheme"
     "grpc-status" "grpc-message" "grpc-accept-encoding"
+    "content-type" "strict-transport-security" "user-agent" "accept" "te" "grpc-encoding"
 }
 
 /// How many of them have another value for each request or client. The table of fields that a connection keeps (RFC
