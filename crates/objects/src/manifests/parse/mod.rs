@@ -1,5 +1,6 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
+mod names;
 mod plainly;
 mod strict;
 
