@@ -4,6 +4,7 @@ use crate::flags::{Classes, Source};
 use crate::say::note;
 use crate::sources;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use objects::manifests::parts_of_chart;
 use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::fs;
@@ -131,6 +132,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         let malformed = Malformed { kind: None, key, of: None, message: message.to_owned() };
         snapshot.malformed.insert(id, Arc::new(malformed));
     }
+    leave_out_templates(&mut snapshot);
     let mut unread: Vec<_> = snapshot.malformed.values().collect();
     unread.sort_by_key(|it| (it.kind, &it.key));
     for malformed in unread {
@@ -163,6 +165,18 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         );
     }
     Ok(Objects { snapshot, options, assumed })
+}
+
+/// Leaves out what is wrong with the templates of a Helm chart: that it is one is told, once.
+fn leave_out_templates(snapshot: &mut Snapshot) {
+    let files = || snapshot.malformed.iter().filter(|(_, found)| found.kind.is_none());
+    let parts: Vec<_> = files().flat_map(|(_, found)| parts_of_chart(&found.key.name)).collect();
+    let is_part = |name: &str| parts.iter().any(|part| name.starts_with(part.as_str()));
+    let said: Vec<_> =
+        files().filter(|(_, found)| is_part(&found.key.name)).map(|(id, _)| id.clone()).collect();
+    for id in said {
+        snapshot.malformed.remove(&id);
+    }
 }
 
 /// The Issuers of the cluster, which only `check` asks about; why there are none is said.

@@ -178,6 +178,57 @@ fn what_was_not_read_is_never_green() {
     assert!(page.contains("x.yaml") && !page.contains("its last content counts"), "{page}");
 }
 
+#[test]
+fn kustomizations_charts_and_templates_are_not_read_and_the_remedy_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| folder.path().join(path).display().to_string();
+    let put = |path: &str, content: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
+    };
+    put("base/in.yaml", &ingress("nginx"));
+    put("base/kustomization.yaml", "resources: [in.yaml]");
+    put("prod/two.yaml", &ingress("nginx").replace("site", "two"));
+    put("prod/kustomization.yaml", "resources: [../base, two.yaml]\nnamePrefix: prod-");
+    put("same/Kustomization", "resources: [../base]\npatches: [{path: patch.yaml}]");
+    put(
+        "same/patch.yaml",
+        "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: site}}",
+    );
+    put("chart/Chart.yaml", "apiVersion: v2\nname: it\nversion: 1.0.0");
+    put("chart/values.yaml", "host: {{ a }}");
+    put("chart/templates/in.yaml", "{{- if .Values.on }}\n---\n{{ end }}");
+    let ask = |command: &str, path: &str| {
+        let output = fairway(&[command, &at(path)]);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(ask("check", "base").0, Some(0), "it names what is read, and changes nothing");
+    for path in ["prod", "same"] {
+        let remedy = format!("`kustomize build {} | fairway check -`", at(path));
+        let (code, page, said) = ask("check", path);
+        assert!(
+            code == Some(1) && page.contains(&remedy) && said.contains(&remedy),
+            "{page}{said}"
+        );
+        assert!(!page.contains("it has no class"), "a patch is no Ingress: {page}");
+    }
+    let (code, _, said) = ask("convert", "prod");
+    assert!(code == Some(1) && said.contains("not everything was converted: 1 could"), "{said}");
+    let (code, page, said) = ask("check", "chart");
+    let remedy = format!("`helm template {} | fairway check -`", at("chart"));
+    assert!(code == Some(1) && page.contains(&remedy), "{page}");
+    assert!(said.contains("not everything was checked: 1 could not be read\n"), "{said}");
+    for (name, words) in [
+        ("'web-{{ .Release.Name }}'", "Render it first (helm template)"),
+        ("Demo_X", "0.yaml:3:1: Ingress default/Demo_X: metadata.name is \"Demo_X\", which no API"),
+    ] {
+        let site = ingress("nginx").replace("name: site,", &format!("name: {name},"));
+        let (code, page, _) = checked(&[&site], &[]);
+        assert!(code == Some(1) && page.contains(words), "{page}");
+    }
+}
+
 /// A Gateway of a class, and a route of a Gateway.
 fn gateway(class: &str, parent: &str, path: &str) -> String {
     format!(

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use inotify::{EventMask, EventOwned, WatchDescriptor, WatchMask, Watches};
-use objects::manifests::FileId;
+use objects::manifests::{FileId, is_kustomization};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -227,7 +227,7 @@ fn is_hidden(name: &OsStr) -> bool {
 
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str);
-    matches!(extension, Some("yaml" | "yml" | "json"))
+    matches!(extension, Some("yaml" | "yml" | "json")) || is_kustomization(path)
 }
 
 fn watch_error(folder: &Path, source: io::Error) -> Error {

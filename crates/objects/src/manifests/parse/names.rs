@@ -32,7 +32,8 @@ fn remedy(value: &str, is_label: bool) -> String {
         return "; is this a template? Render it first (helm template)".to_owned();
     }
     if value.contains("${") {
-        return "; is this a template? Put in what its variables stand for first (envsubst)".to_owned();
+        return "; is this a template? Put in what its variables stand for first (envsubst)"
+            .to_owned();
     }
     let (signs, most) = if is_label { (" and -", LABEL) } else { (", - and .", NAME) };
     format!(

@@ -357,7 +357,8 @@ fn words_of_listeners_that_are_none_are_told_with_what_counts() {
 fn names_that_no_api_server_takes_are_told_and_the_object_counts() {
     let of = |kind: &str, metadata: &str| {
         let version = Kind::named(kind).expect("a kind").api_version();
-        let parsed = yaml(&format!("{{apiVersion: {version}, kind: {kind}, metadata: {metadata}}}"));
+        let parsed =
+            yaml(&format!("{{apiVersion: {version}, kind: {kind}, metadata: {metadata}}}"));
         assert_eq!(parsed.objects.len(), 1, "{parsed:?}");
         faults(&parsed).into_iter().map(|(_, _, said)| said.to_owned()).collect::<Vec<_>>()
     };
