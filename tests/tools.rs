@@ -109,7 +109,10 @@ fn translate_says_by_its_exit_code_whether_all_is_served() {
                ingress-nginx}, data: {http-snippet: foo bar}}";
     let (code, page, _) = checked(&[&site, map], &[]);
     assert!(
-        code == Some(2) && page.contains("\nrefused                 ConfigMap http-snippet: "),
+        code == Some(2)
+            && page.contains(
+                "\nrefused                 ConfigMap ingress-nginx/ingress-nginx-controller http-snippet: "
+            ),
         "{page}"
     );
     assert!(page.contains("     1  mistakes in the ConfigMap"), "{page}");
@@ -860,8 +863,8 @@ fn a_key_of_the_config_map_with_several_mistakes_is_named_once() {
     let objects = UNDER_A_CONFIG_MAP.replace("SNIPPET", "ssl-ciphers: 'AES128-SHA:AES256-SHA'");
     for format in ["table", "markdown"] {
         let page = printed(&objects, &["--format", format]);
-        let named =
-            "ConfigMap ssl-ciphers, ConfigMap ssl-protocols: as for all Ingresses, see below";
+        let named = "ConfigMap ingress-nginx/ingress-nginx-controller ssl-ciphers, ConfigMap ingress-nginx/ingress-nginx-controller \
+             ssl-protocols: as for all Ingresses, see below";
         assert!(page.contains(named), "{page}");
     }
 }

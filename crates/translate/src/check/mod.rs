@@ -118,7 +118,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     checker.look_at_nginx(&ours, &mut ingresses);
     let ingresses = ingresses.into_iter().map(Finding::in_order).collect();
     let (refused, mut objects) = config_map::apart(objects, &checker.everywhere);
-    objects.extend(differences::of_peers(&translation.configuration));
+    objects.extend(differences::of_peers(&translation.configuration, options));
     objects.extend(beside::problems(snapshot, &translation, options));
     objects.extend(beside::unnamed_services(snapshot, options));
     objects.extend(unused::secrets(snapshot, &ours, options));

@@ -194,7 +194,7 @@ fn a_risk_level_that_is_none_is_told_and_counts_as_the_strictest() {
         let auth = "nginx.ingress.kubernetes.io/auth-url: https://auth.example.com/check";
         let data = format!("annotations-risk-level: {level}");
         let found = checked_with(&data, &[ingress("web", auth, "a.test", "/")]);
-        let key = Some("ConfigMap annotations-risk-level");
+        let key = Some("ConfigMap ingress-nginx/ingress-nginx-controller annotations-risk-level");
         let told = found.objects.iter().find(|remark| remark.key.as_deref() == key);
         (of(&found, "web").standing, told.map(|remark| remark.message.clone()))
     };
@@ -495,7 +495,7 @@ fn a_mistake_in_a_snippet_of_the_config_map_is_refused_as_one_of_an_ingress_is()
     };
     for name in ["http-snippet", "server-snippet", "location-snippet", "stream-snippet"] {
         let wrong = refused(&format!("{name}: ad_header X y;"));
-        assert_eq!(wrong, (vec![format!("ConfigMap {name}")], 0), "{name}");
+        assert_eq!(wrong, (vec![format!("ConfigMap ingress-nginx/ingress-nginx-controller {name}")], 0), "{name}");
     }
     assert_eq!(refused("http-snippet: 'limit_req_zone $uri zone=a:1m rate=1r/s;'"), (vec![], 0));
     // Whether it is a mistake is known to nginx alone.
