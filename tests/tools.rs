@@ -1033,6 +1033,17 @@ fn the_samples_of_the_page_about_explain_are_what_is_printed() {
 }
 
 #[test]
+fn the_example_of_the_page_about_check_is_what_is_printed() {
+    let folder = "tests/exchanges/upstream-vhost";
+    let page = fs::read_to_string(root().join("../docs/check.md")).expect("the page");
+    let (_, example) = page.split_once(&format!("`fairway check {folder}`")).expect("an example");
+    let example = example.split("```\n").nth(1).expect("its lines");
+    let path = root().join("..").join(folder);
+    let printed = text(&fairway(&["check", path.to_str().expect("a path")]).stdout);
+    assert_eq!(printed, example, "docs/check.md shows what it printed once");
+}
+
+#[test]
 fn files_that_are_no_text_are_named_with_the_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a path");
