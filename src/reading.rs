@@ -115,7 +115,8 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     let mut snapshot = if source.manifests.iter().any(|path| is_pipe(path)) {
         piped(&source.manifests)?
     } else {
-        sources::first_snapshot(source, &options)?
+        sources::first_snapshot(source, &options)
+            .map_err(|error| without_cluster(error, is_folder))?
     };
     let assumed = if is_folder { assume_class(&mut snapshot, &options) } else { None };
     if !is_folder {
@@ -165,6 +166,18 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         );
     }
     Ok(Objects { snapshot, options, assumed })
+}
+
+/// Where there is no cluster, what else may be read: people begin with a folder, or with a pipe.
+fn without_cluster(error: anyhow::Error, is_folder: bool) -> anyhow::Error {
+    match error.downcast_ref::<kubernetes::Error>() {
+        Some(kubernetes::Error::NoCluster) if !is_folder => anyhow!(
+            "found nothing to read: give a folder (`fairway check DIR`, or --manifests DIR with other commands), - for \
+             what comes through a pipe (`kubectl get … -o yaml | fairway check -`), or a cluster: there is neither \
+             --kubeconfig nor KUBECONFIG nor ~/.kube/config nor --apiserver-host, and this is no Pod"
+        ),
+        _ => error,
+    }
 }
 
 /// Leaves out what is wrong with the templates of a Helm chart: that it is one is told, once.

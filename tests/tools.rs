@@ -1004,6 +1004,28 @@ fn samples_of_explain() -> Vec<(String, String)> {
         .collect()
 }
 
+#[test]
+fn where_there_is_nothing_to_read_it_is_told_what_can_be() {
+    for arguments in [&["check"][..], &["convert"], &["explain", "http://a.test/"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+        command.args(arguments).env("HOME", "/nonexistent").env_remove("KUBECONFIG");
+        let output = command.env_remove("KUBERNETES_SERVICE_HOST").output().expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for remedy in ["`fairway check DIR`", "fairway check -`", "~/.kube/config"] {
+            assert!(said.contains(remedy), "{arguments:?}: no {remedy} in {said}");
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path");
+    let output = fairway(&["explain", "http://a.test/", "--manifests", path]);
+    let said = text(&output.stderr);
+    assert!(said.contains("no Ingress and no route was found"), "{said}");
+    fs::write(folder.path().join("in.yaml"), ingress("nginx")).expect("a file");
+    let output = fairway(&["explain", "http://a.test/", "--manifests", path]);
+    assert!(!text(&output.stderr).contains("no route was found"), "{output:?}");
+}
+
 /// Request ids are drawn anew each time.
 fn without_ids(text: &str) -> String {
     let line = |line: &str| match line.split_once("X-Request-ID: ") {

@@ -368,6 +368,8 @@ fn paths_that_the_webhook_refuses_at_the_next_change_are_noted() {
     };
     let found = checked(&odd());
     assert!(noted(&found, "odd") && !noted(&found, "fine"));
+    let bare = checked(&[ingress("bare", "", "c.test", "user")]);
+    assert!(!noted(&bare, "bare"), "no pathType lets it begin without a slash: {bare:?}");
     assert_eq!(of(&found, "odd").standing, Standing::Identical);
     let found = checked_with("strict-validate-path-type: 'false'", &odd());
     assert!(!noted(&found, "odd"));
@@ -495,7 +497,11 @@ fn a_mistake_in_a_snippet_of_the_config_map_is_refused_as_one_of_an_ingress_is()
     };
     for name in ["http-snippet", "server-snippet", "location-snippet", "stream-snippet"] {
         let wrong = refused(&format!("{name}: ad_header X y;"));
-        assert_eq!(wrong, (vec![format!("ConfigMap ingress-nginx/ingress-nginx-controller {name}")], 0), "{name}");
+        assert_eq!(
+            wrong,
+            (vec![format!("ConfigMap ingress-nginx/ingress-nginx-controller {name}")], 0),
+            "{name}"
+        );
     }
     assert_eq!(refused("http-snippet: 'limit_req_zone $uri zone=a:1m rate=1r/s;'"), (vec![], 0));
     // Whether it is a mistake is known to nginx alone.
