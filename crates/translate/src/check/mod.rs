@@ -271,9 +271,12 @@ fn secrets(snapshot: &Snapshot, ours: &[&Ingress], options: &Options) -> Option<
     Some(Remark {
         key: Some("Secrets".to_owned()),
         message: format!(
-            "none is among the objects, and {} are named ({namespace}/{name}, for one): certificates, passwords and what \
-             they guard could not be judged; add the Secrets",
-            named.len()
+            "none is among the objects, and {}: certificates, passwords and what they guard could not be judged; add the \
+             Secrets",
+            match named.len() {
+                1 => format!("{namespace}/{name} is named"),
+                several => format!("{several} are named ({namespace}/{name}, for one)"),
+            }
         ),
     })
 }

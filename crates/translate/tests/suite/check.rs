@@ -602,7 +602,7 @@ fn secrets_that_nobody_gave_are_unknown_and_not_missing() {
         check(&snapshot, &Options::default(), NOW).unread
     };
     let found = unread(of_namespace("demo", 2020, "", "/", tls));
-    assert!(found.len() == 1 && found[0].message.contains("(demo/cert, for one)"), "{found:?}");
+    assert!(found.len() == 1 && found[0].message.contains("demo/cert is named"), "{found:?}");
     assert_eq!(unread(of_namespace("demo", 2020, "", "/", "")), []);
 }
 
