@@ -48,9 +48,10 @@ fn passed_over(folder: &Path, depth: usize) -> Vec<PathBuf> {
     const DEEPEST: usize = 32;
     let looks_like_one = |name: &str| {
         let mut ends = name.rsplit('.');
-        let is_one = |end: &str| ["yaml", "yml", "json"].contains(&end);
+        let is_one =
+            |end: &str| ["yaml", "yml", "json"].contains(&end.to_ascii_lowercase().as_str());
         let is_read = ends.clone().next().is_some_and(is_one);
-        !is_read && !name.starts_with('.') && ends.any(|end| is_one(&end.to_ascii_lowercase()))
+        !is_read && !name.starts_with('.') && ends.any(is_one)
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -277,13 +278,20 @@ mod tests {
     fn files_that_look_like_manifests_and_are_not_read_are_named() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("below")).expect("a folder");
-        for name in
-            ["a.yaml", "b.yml", "c.json", "README.md", ".x.yaml.swp", "x.YAML", "below/x.yaml.gz"]
-        {
+        for name in [
+            "a.yaml",
+            "b.yml",
+            "c.json",
+            "README.md",
+            ".x.yaml.swp",
+            "x.YAML",
+            "x.YAML.old",
+            "below/x.yaml.gz",
+        ] {
             fs::write(folder.path().join(name), "").expect("a file");
         }
         let mut found = passed_over(folder.path(), 0);
         found.sort();
-        assert_eq!(found, ["below/x.yaml.gz", "x.YAML"].map(|name| folder.path().join(name)));
+        assert_eq!(found, ["below/x.yaml.gz", "x.YAML.old"].map(|name| folder.path().join(name)));
     }
 }

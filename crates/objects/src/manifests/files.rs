@@ -110,7 +110,13 @@ impl Files {
         }
         for (place, object) in objects {
             let identity = (object.kind(), object.key().clone());
-            if let Some((first, _)) = content.objects.insert(identity.clone(), (place, object)) {
+            let before = content.objects.insert(identity.clone(), (place, object));
+            let is_same = |before: &Object| {
+                content.objects.get(&identity).is_some_and(|(_, object)| object == before)
+            };
+            if let Some((first, before)) = before
+                && !is_same(&before)
+            {
                 faults.push(repeated(&identity, first, place));
             }
         }
@@ -203,10 +209,15 @@ impl Files {
             let content = self.contents.get(file)?;
             content.objects.get(&identity).cloned()
         };
+        let counted = version_of(winner);
         let mut reports = Vec::new();
         // A file that was named twice, or beside its folder, is no second one.
         for loser in holders.iter().filter(counts).filter(|holder| holder.path != winner.path) {
-            let Some((place, _)) = version_of(loser) else { continue };
+            let Some((place, object)) = version_of(loser) else { continue };
+            // The same twice: whichever counts, nothing is lost.
+            if counted.as_ref().is_some_and(|(_, counted)| *counted == object) {
+                continue;
+            }
             let message = format!(
                 "{} is also in {}, which counts because it comes later; remove one of the two",
                 identity.0.label(&identity.1),
@@ -215,7 +226,7 @@ impl Files {
             let fault = Fault { place, object: Some(identity.clone()), message };
             reports.push(report_of(&loser.path, &fault));
         }
-        if let Some((_, object)) = version_of(winner) {
+        if let Some((_, object)) = counted {
             self.store.put(object);
         }
         if !reports.is_empty() {

@@ -173,7 +173,10 @@ mod tests {
                 ("x/a.yaml", OBJECT),
                 ("x/kustomization.yaml", kustomization),
                 ("x/z.yaml", OBJECT),
-                ("z.yaml", OBJECT),
+                (
+                    "z.yaml",
+                    "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {a: b}}}",
+                ),
             ];
             let texts = texts.map(|(path, text)| (Path::new(path), text));
             snapshot_of(texts).malformed.len()
