@@ -36,6 +36,10 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         ..question(&url, &method, &headers, client)?
     };
     let Objects { snapshot, options, assumed } = reading::read(source, &classes)?;
+    let routes = snapshot.http_routes.len() + snapshot.stream_routes.len();
+    if snapshot.ingresses.is_empty() && routes == 0 {
+        note!("no Ingress and no route was found: this is what is answered where there is none");
+    }
     let translation = translate::translate(&snapshot, &options);
     for note in notes(&url.host, &snapshot, &options, &translation) {
         note!("{note}");

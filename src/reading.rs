@@ -4,6 +4,7 @@ use crate::flags::{Classes, Source};
 use crate::say::note;
 use crate::sources;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use objects::manifests::parts_of_chart;
 use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,9 +48,10 @@ fn passed_over(folder: &Path, depth: usize) -> Vec<PathBuf> {
     const DEEPEST: usize = 32;
     let looks_like_one = |name: &str| {
         let mut ends = name.rsplit('.');
-        let is_one = |end: &str| ["yaml", "yml", "json"].contains(&end);
+        let is_one =
+            |end: &str| ["yaml", "yml", "json"].contains(&end.to_ascii_lowercase().as_str());
         let is_read = ends.clone().next().is_some_and(is_one);
-        !is_read && !name.starts_with('.') && ends.any(|end| is_one(&end.to_ascii_lowercase()))
+        !is_read && !name.starts_with('.') && ends.any(is_one)
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -114,7 +116,8 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     let mut snapshot = if source.manifests.iter().any(|path| is_pipe(path)) {
         piped(&source.manifests)?
     } else {
-        sources::first_snapshot(source, &options)?
+        sources::first_snapshot(source, &options)
+            .map_err(|error| without_cluster(error, is_folder))?
     };
     let assumed = if is_folder { assume_class(&mut snapshot, &options) } else { None };
     if !is_folder {
@@ -131,6 +134,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         let malformed = Malformed { kind: None, key, of: None, message: message.to_owned() };
         snapshot.malformed.insert(id, Arc::new(malformed));
     }
+    leave_out_templates(&mut snapshot);
     let mut unread: Vec<_> = snapshot.malformed.values().collect();
     unread.sort_by_key(|it| (it.kind, &it.key));
     for malformed in unread {
@@ -163,6 +167,30 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
         );
     }
     Ok(Objects { snapshot, options, assumed })
+}
+
+/// Where there is no cluster, what else may be read: people begin with a folder, or with a pipe.
+fn without_cluster(error: anyhow::Error, is_folder: bool) -> anyhow::Error {
+    match error.downcast_ref::<kubernetes::Error>() {
+        Some(kubernetes::Error::NoCluster) if !is_folder => anyhow!(
+            "found nothing to read: give a folder (`fairway check DIR`, or --manifests DIR with other commands), - for \
+             what comes through a pipe (`kubectl get … -o yaml | fairway check -`), or a cluster: there is neither \
+             --kubeconfig nor KUBECONFIG nor ~/.kube/config nor --apiserver-host, and this is no Pod"
+        ),
+        _ => error,
+    }
+}
+
+/// Leaves out what is wrong with the templates of a Helm chart: that it is one is told, once.
+fn leave_out_templates(snapshot: &mut Snapshot) {
+    let files = || snapshot.malformed.iter().filter(|(_, found)| found.kind.is_none());
+    let parts: Vec<_> = files().flat_map(|(_, found)| parts_of_chart(&found.key.name)).collect();
+    let is_part = |name: &str| parts.iter().any(|part| name.starts_with(part.as_str()));
+    let said: Vec<_> =
+        files().filter(|(_, found)| is_part(&found.key.name)).map(|(id, _)| id.clone()).collect();
+    for id in said {
+        snapshot.malformed.remove(&id);
+    }
 }
 
 /// The Issuers of the cluster, which only `check` asks about; why there are none is said.
@@ -250,13 +278,20 @@ mod tests {
     fn files_that_look_like_manifests_and_are_not_read_are_named() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("below")).expect("a folder");
-        for name in
-            ["a.yaml", "b.yml", "c.json", "README.md", ".x.yaml.swp", "x.YAML", "below/x.yaml.gz"]
-        {
+        for name in [
+            "a.yaml",
+            "b.yml",
+            "c.json",
+            "README.md",
+            ".x.yaml.swp",
+            "x.YAML",
+            "x.YAML.old",
+            "below/x.yaml.gz",
+        ] {
             fs::write(folder.path().join(name), "").expect("a file");
         }
         let mut found = passed_over(folder.path(), 0);
         found.sort();
-        assert_eq!(found, ["below/x.yaml.gz", "x.YAML"].map(|name| folder.path().join(name)));
+        assert_eq!(found, ["below/x.yaml.gz", "x.YAML.old"].map(|name| folder.path().join(name)));
     }
 }

@@ -109,7 +109,10 @@ fn translate_says_by_its_exit_code_whether_all_is_served() {
                ingress-nginx}, data: {http-snippet: foo bar}}";
     let (code, page, _) = checked(&[&site, map], &[]);
     assert!(
-        code == Some(2) && page.contains("\nrefused                 ConfigMap http-snippet: "),
+        code == Some(2)
+            && page.contains(
+                "\nrefused                 ConfigMap ingress-nginx/ingress-nginx-controller http-snippet: "
+            ),
         "{page}"
     );
     assert!(page.contains("     1  mistakes in the ConfigMap"), "{page}");
@@ -159,8 +162,10 @@ fn what_was_not_read_is_never_green() {
     let secure = site.replace("rules:", "tls: [{hosts: [a.example], secretName: cert}], rules:");
     let (code, page, said) = checked(&[&secure], &["--fail-on", "never"]);
     assert!(code == Some(1) && said.contains("not everything was checked"), "{said}");
-    assert!(page.contains("default/cert, for one"), "{page}");
-    let (code, _, said) = checked(&[&site, &site], &[]);
+    assert!(page.contains("default/cert is named: certificates"), "{page}");
+    assert_eq!(checked(&[&site, &site], &[]).0, Some(0), "the same twice loses nothing");
+    let other = site.replace("a.example", "b.example");
+    let (code, _, said) = checked(&[&site, &other], &[]);
     assert!(code == Some(1) && said.contains("kustomize build"), "{said}");
     let item = "{apiVersion: v1, kind: List, items: [17]}";
     let near = "{apiVersion: networking.k8s.io/v1, kind: ingress, metadata: {name: a}}";
@@ -176,6 +181,57 @@ fn what_was_not_read_is_never_green() {
     let page = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{page}");
     assert!(page.contains("x.yaml") && !page.contains("its last content counts"), "{page}");
+}
+
+#[test]
+fn kustomizations_charts_and_templates_are_not_read_and_the_remedy_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| folder.path().join(path).display().to_string();
+    let put = |path: &str, content: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
+    };
+    put("base/in.yaml", &ingress("nginx"));
+    put("base/kustomization.yaml", "resources: [in.yaml]");
+    put("prod/two.yaml", &ingress("nginx").replace("site", "two"));
+    put("prod/kustomization.yaml", "resources: [../base, two.yaml]\nnamePrefix: prod-");
+    put("same/Kustomization", "resources: [../base]\npatches: [{path: patch.yaml}]");
+    put(
+        "same/patch.yaml",
+        "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: site}}",
+    );
+    put("chart/Chart.yaml", "apiVersion: v2\nname: it\nversion: 1.0.0");
+    put("chart/values.yaml", "host: {{ a }}");
+    put("chart/templates/in.yaml", "{{- if .Values.on }}\n---\n{{ end }}");
+    let ask = |command: &str, path: &str| {
+        let output = fairway(&[command, &at(path)]);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(ask("check", "base").0, Some(0), "it names what is read, and changes nothing");
+    for path in ["prod", "same"] {
+        let remedy = format!("`kustomize build {} | fairway check -`", at(path));
+        let (code, page, said) = ask("check", path);
+        assert!(
+            code == Some(1) && page.contains(&remedy) && said.contains(&remedy),
+            "{page}{said}"
+        );
+        assert!(!page.contains("it has no class"), "a patch is no Ingress: {page}");
+    }
+    let (code, _, said) = ask("convert", "prod");
+    assert!(code == Some(1) && said.contains("not everything was converted: 1 could"), "{said}");
+    let (code, page, said) = ask("check", "chart");
+    let remedy = format!("`helm template {} | fairway check -`", at("chart"));
+    assert!(code == Some(1) && page.contains(&remedy), "{page}");
+    assert!(said.contains("not everything was checked: 1 could not be read\n"), "{said}");
+    for (name, words) in [
+        ("'web-{{ .Release.Name }}'", "Render it first (helm template)"),
+        ("Demo_X", "0.yaml:3:1: Ingress default/Demo_X: metadata.name is \"Demo_X\", which no API"),
+    ] {
+        let site = ingress("nginx").replace("name: site,", &format!("name: {name},"));
+        let (code, page, _) = checked(&[&site], &[]);
+        assert!(code == Some(1) && page.contains(words), "{page}");
+    }
 }
 
 /// A Gateway of a class, and a route of a Gateway.
@@ -809,8 +865,8 @@ fn a_key_of_the_config_map_with_several_mistakes_is_named_once() {
     let objects = UNDER_A_CONFIG_MAP.replace("SNIPPET", "ssl-ciphers: 'AES128-SHA:AES256-SHA'");
     for format in ["table", "markdown"] {
         let page = printed(&objects, &["--format", format]);
-        let named =
-            "ConfigMap ssl-ciphers, ConfigMap ssl-protocols: as for all Ingresses, see below";
+        let named = "ConfigMap ingress-nginx/ingress-nginx-controller ssl-ciphers, ConfigMap ingress-nginx/ingress-nginx-controller \
+             ssl-protocols: as for all Ingresses, see below";
         assert!(page.contains(named), "{page}");
     }
 }
@@ -950,6 +1006,28 @@ fn samples_of_explain() -> Vec<(String, String)> {
         .collect()
 }
 
+#[test]
+fn where_there_is_nothing_to_read_it_is_told_what_can_be() {
+    for arguments in [&["check"][..], &["convert"], &["explain", "http://a.test/"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairway"));
+        command.args(arguments).env("HOME", "/nonexistent").env_remove("KUBECONFIG");
+        let output = command.env_remove("KUBERNETES_SERVICE_HOST").output().expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for remedy in ["`fairway check DIR`", "fairway check -`", "~/.kube/config"] {
+            assert!(said.contains(remedy), "{arguments:?}: no {remedy} in {said}");
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path");
+    let output = fairway(&["explain", "http://a.test/", "--manifests", path]);
+    let said = text(&output.stderr);
+    assert!(said.contains("no Ingress and no route was found"), "{said}");
+    fs::write(folder.path().join("in.yaml"), ingress("nginx")).expect("a file");
+    let output = fairway(&["explain", "http://a.test/", "--manifests", path]);
+    assert!(!text(&output.stderr).contains("no route was found"), "{output:?}");
+}
+
 /// Request ids are drawn anew each time.
 fn without_ids(text: &str) -> String {
     let line = |line: &str| match line.split_once("X-Request-ID: ") {
@@ -976,6 +1054,17 @@ fn the_samples_of_the_page_about_explain_are_what_is_printed() {
         let told = "UPDATE=1 cargo test --test suite samples writes docs/explain.md anew";
         assert_eq!(without_ids(&printed), without_ids(&lines), "{told}: {command}");
     }
+}
+
+#[test]
+fn the_example_of_the_page_about_check_is_what_is_printed() {
+    let folder = "tests/exchanges/upstream-vhost";
+    let page = fs::read_to_string(root().join("../docs/check.md")).expect("the page");
+    let (_, example) = page.split_once(&format!("`fairway check {folder}`")).expect("an example");
+    let example = example.split("```\n").nth(1).expect("its lines");
+    let path = root().join("..").join(folder);
+    let printed = text(&fairway(&["check", path.to_str().expect("a path")]).stdout);
+    assert_eq!(printed, example, "docs/check.md shows what it printed once");
 }
 
 #[test]

@@ -67,9 +67,12 @@ fn gap(check: &Check) -> Option<String> {
         (0, 0, others) => Some(format!("none of {others} Ingresses is ours: nothing was checked")),
         (0, _, _) => None,
         (unread, _, _) => {
-            let twice = check.unread.iter().any(|remark| remark.message.contains(" is also in "));
-            let remedy =
-                if twice { "; overlays: kustomize build DIR | fairway check -" } else { "" };
+            let any = |what| check.unread.iter().any(|remark| remark.message.contains(what));
+            let remedy = if any(" is also in ") && !any("kustomize build") {
+                "; overlays: kustomize build DIR | fairway check -"
+            } else {
+                ""
+            };
             Some(format!("not everything was checked: {unread} could not be read{remedy}"))
         }
     }

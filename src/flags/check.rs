@@ -8,16 +8,19 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway check ./manifests
-  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml | fairway check -
+  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml \\
+    | fairway check -
+  kustomize build overlays/prod | fairway check -
   fairway check --kubeconfig ~/.kube/config --format markdown > report.md
   fairway check ./manifests --log access.log --log yesterday.log.gz
-  kubectl logs -n ingress-nginx deploy/ingress-nginx-controller | fairway check --kubeconfig ~/.kube/config --log -
+  kubectl logs -n ingress-nginx deploy/ingress-nginx-controller \\
+    | fairway check --kubeconfig ~/.kube/config --log -
 
-With --log, each request that ingress-nginx has logged goes through the phases of Fairway with nothing sent to
-anybody, and what is decided is compared with what was logged: Ingress and Service, redirects, refusals. docs/prove.md
+With --log, each request that ingress-nginx has logged goes through the phases of Fairway with nothing sent to \
+anybody, and what is decided is compared with what was logged: Ingress and Service, redirects, refusals. docs/prove.md \
 says what a log can prove.
 
-Exit codes: 0 nothing found that --fail-on names; 1 something could not be read, or no Ingress is ours;
+Exit codes: 0 nothing found that --fail-on names; 1 something could not be read, or no Ingress is ours; \
 2 something was found. With --log: 1 too many lines could not be read; 2 a request is decided otherwise.")]
 pub(crate) struct Check {
     /// Folders (or files) of YAML or JSON; - is standard input.

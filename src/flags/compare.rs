@@ -7,15 +7,18 @@ use verdict::compare::Target;
 /// Flags of `compare`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  fairway compare --old https://192.0.2.10 --new https://192.0.2.20 --log access.log --log-format '$host \"$request\" $status'
-  fairway compare --old https://192.0.2.10 --new https://192.0.2.20 --har visit.har --report html > report.html
-  fairway compare --old http://127.0.0.1:8080 --new http://127.0.0.1:9090 --requests list.txt --resume state.jsonl
+  fairway compare --old https://192.0.2.10 --new https://192.0.2.20 \\
+    --log access.log --log-format '$host \"$request\" $status'
+  fairway compare --old https://192.0.2.10 --new https://192.0.2.20 \\
+    --har visit.har --report html > report.html
+  fairway compare --old http://127.0.0.1:8080 --new http://127.0.0.1:9090 \\
+    --requests list.txt --resume state.jsonl
 
---old and --new say where the controllers are; each request asks them for its own host (Host, and the name in the TLS
-handshake). A list of requests has a line for each: a URL, METHOD URL, or {\"method\": …, \"url\": …, \"headers\": {…}}.
+--old and --new say where the controllers are; each request asks them for its own host (Host, and the name in the TLS \
+handshake). A list of requests has a line for each: a URL, METHOD URL, or {\"method\": …, \"url\": …, \"headers\": {…}}. \
 Requests are sent to the real applications behind both: GET, HEAD and OPTIONS alone, unless you say otherwise.
 
-Exit codes: 0 all are answered alike; 1 something could not be read, or a request could not be compared, or the old side
+Exit codes: 0 all are answered alike; 1 something could not be read, or a request could not be compared, or the old side \
 could not be reached; 2 some are not answered alike, or the new side failed so often that it was stopped.")]
 #[command(group = ArgGroup::new("what").args(["log", "har", "requests"]).required(true).multiple(true))]
 pub(crate) struct Compare {

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway convert ./manifests > gateway.yaml
-  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml | fairway convert - > gateway.yaml
+  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml \\
+    | fairway convert - > gateway.yaml
   kubectl fairway convert --gateway-namespace infra --output ./gateway
   kubectl apply --dry-run=server -f gateway.yaml
 
-What the Gateway API cannot say stands as a comment above the object: CLOSED where a guard is lost (the rules have
-no backendRefs then, so that nothing is open that was not open), LOST where a feature is, NOTE where a corner is
-otherwise, OTHERWISE where answers are others in form; each with Ingress, key, reason and remedy. Ingresses and routes
-may share a host: of the same path it is the Ingress's, until that is deleted; where a route is the more special one
+What the Gateway API cannot say stands as a comment above the object: CLOSED where a guard is lost (the rules have \
+no backendRefs then, so that nothing is open that was not open), LOST where a feature is, NOTE where a corner is \
+otherwise, OTHERWISE where answers are others in form; each with Ingress, key, reason and remedy. Ingresses and routes \
+may share a host: of the same path it is the Ingress's, until that is deleted; where a route is the more special one \
 (expressions, rewrites), it counts at once. docs/convert.md has the rules.
 
 Exit codes: 0 everything is said; 1 something could not be read, or no Ingress is ours; 2 something is lost.")]

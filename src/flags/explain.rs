@@ -10,9 +10,11 @@ use std::net::IpAddr;
     after_help = "Nothing is sent to anybody: authenticators are taken to agree, and the upstream to answer 200.
 
 Examples:
-  fairway explain https://shop.example/cart?x=1 --manifests ./manifests
-  fairway explain http://shop.example/ --kubeconfig ~/.kube/config -H 'Cookie: canary=always' --client 203.0.113.7
-  fairway explain https://shop.example/ --manifests . --sni other.example --method POST --http2"
+  fairway explain 'https://shop.example/cart?x=1' --manifests ./manifests
+  fairway explain http://shop.example/ --kubeconfig ~/.kube/config \\
+    -H 'Cookie: canary=always' --client 203.0.113.7
+  fairway explain https://shop.example/ --manifests . --sni other.example \\
+    --method POST --http2"
 )]
 pub(crate) struct Explain {
     /// The URL, as a client writes it.

@@ -96,11 +96,12 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway run --manifests ./manifests --http-port 8080 --https-port 8443
-  fairway run --kubeconfig ~/.kube/config --configmap ingress-nginx/ingress-nginx-controller
-  fairway --ingress-class=nginx            (in a Pod: the cluster it runs in)
+  fairway run --kubeconfig ~/.kube/config \\
+    --configmap ingress-nginx/ingress-nginx-controller
+  fairway --ingress-class=nginx           # in a Pod: the cluster it runs in
 
-Every flag of ingress-nginx is taken, in every spelling: --flag=value, --flag value, --flag for a switch, --flag=false;
-the last one of a name counts. Those that are not listed here have no effect, which the log says with the reason.
+Every flag of ingress-nginx is taken, in every spelling: --flag=value, --flag value, --flag for a switch, --flag=false; \
+the last one of a name counts. Those that are not listed here have no effect, which the log says with the reason. \
 docs/flags.md has all of them.")]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -255,7 +256,26 @@ fn log_format(text: &str) -> Result<runtime::log::Format, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, memory};
+    use super::{bytes, command, memory};
+
+    /// A terminal's usual width: what is longer is broken anywhere, and can be pasted no more.
+    const WIDTH: usize = 80;
+
+    #[test]
+    fn examples_fit_into_a_terminal_and_prose_has_no_breaks_of_its_own() {
+        let all = command();
+        let texts = std::iter::once(&all).chain(all.get_subcommands());
+        for text in texts.filter_map(|one| one.get_after_help()).map(ToString::to_string) {
+            for example in text.lines().filter(|line| line.starts_with("  ")) {
+                assert!(example.chars().count() <= WIDTH, "break it with a \\: {example}");
+            }
+            // A line of prose is followed by an empty one, by examples, or by nothing.
+            let lines: Vec<&str> = text.lines().collect();
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with("  ");
+            let broken = lines.windows(2).find(|two| is_prose(two[0]) && is_prose(two[1]));
+            assert!(broken.is_none(), "clap breaks lines itself: {broken:?}");
+        }
+    }
 
     #[test]
     fn sizes_are_written_as_kubernetes_writes_them() {

@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+/// The name of this program.
+const PROGRAM: &str = "fairway";
 /// The name of ingress-nginx's program, which manifests start with flags alone.
 const CONTROLLER: &str = "nginx-ingress-controller";
 /// The name of its preStop hook.
@@ -22,7 +24,7 @@ pub(crate) fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec
     if arguments.get(1).is_some_and(|first| is_path(first) && implied(first).is_some()) {
         arguments.remove(0);
     }
-    let program = if arguments.is_empty() { "fairway".into() } else { arguments.remove(0) };
+    let program = if arguments.is_empty() { PROGRAM.into() } else { arguments.remove(0) };
     let first = arguments.first().and_then(|first| first.to_str());
     let is_flag = |first: &str| first.starts_with('-') && !GENERAL.contains(&first);
     let flags_alone =
@@ -30,6 +32,8 @@ pub(crate) fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec
     let command = implied(&program).or_else(flags_alone);
     let repeated = command.is_some() && first == command;
     let command = command.filter(|_| !repeated).map(OsString::from);
+    // A name that says the command would be told twice: `Usage: dbg dbg`.
+    let program = if implied(&program).is_some() { PROGRAM.into() } else { program };
     std::iter::once(program).chain(command).chain(arguments).collect()
 }
 
@@ -73,16 +77,16 @@ mod tests {
             ("fairway check .", "fairway check ."),
             ("fairway", "fairway"),
             ("fairway --help", "fairway --help"),
-            ("/nginx-ingress-controller", "/nginx-ingress-controller run"),
-            ("nginx-ingress-controller --help", "nginx-ingress-controller run --help"),
-            ("nginx-ingress-controller run -v=2", "nginx-ingress-controller run -v=2"),
-            ("/fairway /nginx-ingress-controller --v=2", "/nginx-ingress-controller run --v=2"),
-            ("/wait-shutdown", "/wait-shutdown wait-shutdown"),
-            ("/wait-shutdown --timeout=5", "/wait-shutdown wait-shutdown --timeout=5"),
-            ("/fairway /wait-shutdown", "/wait-shutdown wait-shutdown"),
+            ("/nginx-ingress-controller", "fairway run"),
+            ("nginx-ingress-controller --help", "fairway run --help"),
+            ("nginx-ingress-controller run -v=2", "fairway run -v=2"),
+            ("/fairway /nginx-ingress-controller --v=2", "fairway run --v=2"),
+            ("/wait-shutdown", "fairway wait-shutdown"),
+            ("/wait-shutdown --timeout=5", "fairway wait-shutdown --timeout=5"),
+            ("/fairway /wait-shutdown", "fairway wait-shutdown"),
             ("fairway wait-shutdown", "fairway wait-shutdown"),
-            ("/dbg backends list", "/dbg dbg backends list"),
-            ("/fairway /dbg conf", "/dbg dbg conf"),
+            ("/dbg backends list", "fairway dbg backends list"),
+            ("/fairway /dbg conf", "fairway dbg conf"),
             ("kubectl-fairway check .", "kubectl-fairway check ."),
             ("kubectl-fairway --kubeconfig a", "kubectl-fairway --kubeconfig a"),
             ("", "fairway"),

@@ -8,13 +8,16 @@ use std::path::PathBuf;
 /// Flags of `top`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  fairway top                                          (the Fairway of this machine)
-  kubectl -n ingress-nginx exec -it deployment/ingress-nginx-controller -- /fairway top
-  kubectl -n ingress-nginx port-forward deployment/ingress-nginx-controller 10254 & fairway top --by errors
+  fairway top                             # the Fairway of this machine
+  kubectl -n ingress-nginx exec -it deployment/ingress-nginx-controller \\
+    -- /fairway top
+  kubectl -n ingress-nginx port-forward \\
+    deployment/ingress-nginx-controller 10254 &
+  fairway top --by errors
   kubectl fairway top --pod ingress-nginx/POD --token-file token
 
-Requests are counted with --enable-metrics=true (in the chart: controller.metrics.enabled). Through the API server, Fairway has to know the token
-(--admin-token-file), and whoever asks needs the right to get pods/proxy.")]
+Requests are counted with --enable-metrics=true (in the chart: controller.metrics.enabled). Through the API server, \
+Fairway has to know the token (--admin-token-file), and whoever asks needs the right to get pods/proxy.")]
 pub(crate) struct Top {
     /// What the list begins with.
     #[arg(long, value_enum, default_value_t = By::Rate)]

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 /// Flags of `webhook-certificate`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Running it again changes nothing, until a tenth of the certificate's ten years is left or --host
+    after_help = "Running it again changes nothing, until a tenth of the certificate's ten years is left or --host \
 names something new: then it is renewed, without a moment at which the API server believes none.
 
 Examples:
-  fairway webhook-certificate --secret=ingress/fairway-admission --host=fairway-admission.ingress.svc
-  fairway webhook-certificate --secret=ingress/fairway-admission --host=fairway-admission.ingress.svc \\
+  fairway webhook-certificate --secret=ingress/fairway-admission \\
+    --host=fairway-admission.ingress.svc
+  fairway webhook-certificate --secret=ingress/fairway-admission \\
+    --host=fairway-admission.ingress.svc \\
     --webhook=fairway-admission --kubeconfig ~/.kube/config"
 )]
 pub(crate) struct WebhookCertificate {

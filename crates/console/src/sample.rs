@@ -122,7 +122,7 @@ pub(crate) struct Live {
     pub(crate) errors: Option<f64>,
     pub(crate) p50: Option<f64>,
     pub(crate) p99: Option<f64>,
-    /// Answers of 500 and more since the start, by status.
+    /// Answers of 500 and more since the place is there, by status.
     pub(crate) failures: BTreeMap<Arc<str>, u64>,
     /// When one was seen last while somebody looked, and its status.
     pub(crate) failed: Option<(f64, Arc<str>)>,
@@ -192,10 +192,13 @@ impl Sample {
     }
 
     fn since(&mut self, before: &Self) {
-        self.all.since(Some(&before.all));
+        let mut new = Counts::default();
         for (spot, place) in &mut self.places {
             place.since(before.places.get(spot));
+            new.add(&place.new);
         }
+        // Not what is more of them all: some may have gone with what was counted there.
+        self.all.take(new, Some(&before.all));
         if let (Some(now), Some(before)) = (&mut self.endpoints, &before.endpoints) {
             now.since(before);
         }
@@ -308,7 +311,11 @@ impl SampleKey {
 
 impl Counted {
     fn since(&mut self, before: Option<&Self>) {
-        self.new = self.now.less(before.map(|before| &before.now));
+        self.take(self.now.less(before.map(|before| &before.now)), before);
+    }
+
+    fn take(&mut self, new: Counts, before: Option<&Self>) {
+        self.new = new;
         let failed =
             self.new.statuses.iter().find(|(status, count)| **count > 0 && status.starts_with('5'));
         let failed = failed.map(|(status, _)| (crate::clock::seconds(), status.clone()));
@@ -365,7 +372,9 @@ fn quantile(bounds: &[f64], up_to: &[u64], share: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counted, Counts, quantile};
+    use super::{Counted, Counts, Sample, SampleKey, quantile};
+    use std::collections::HashMap;
+    use std::time::Instant;
 
     fn counts(status: &str, requests: u64) -> Counts {
         Counts::new(&status.into(), requests, vec![requests / 2, requests])
@@ -379,6 +388,40 @@ mod tests {
         assert_eq!(quantile(&bounds, &[0, 0, 0, 10], 0.5), Some(0.4), "beyond all bounds");
         assert_eq!(quantile(&bounds, &[0, 0, 0, 0], 0.5), None);
         assert_eq!(quantile(&[], &[], 0.5), None);
+    }
+
+    /// A sample with so many requests at each of these Ingresses.
+    fn sample(places: &[(&str, u64)]) -> Sample {
+        let mut sample = Sample {
+            at: Instant::now(),
+            traffic: exposition::Traffic { connections: None, processes: Vec::new(), nginx: None },
+            within: None,
+            series: None,
+            bounds: Vec::new(),
+            places: HashMap::new(),
+            all: Counted::default(),
+            endpoints: None,
+            ports: HashMap::new(),
+            of_ports: Vec::new(),
+            span: None,
+        };
+        for (ingress, requests) in places {
+            let empty = || "".into();
+            let (namespace, path, service) = (empty(), empty(), empty());
+            let ingress = (*ingress).into();
+            let key = SampleKey { host: None, namespace, ingress, path, service };
+            let now = counts("200", *requests);
+            sample.all.now.add(&now);
+            sample.places.insert(key, Counted { now, ..Counted::default() });
+        }
+        sample
+    }
+
+    #[test]
+    fn a_place_that_goes_takes_nothing_from_what_is_new_at_others() {
+        let mut now = sample(&[("stays", 8), ("comes", 2)]);
+        now.since(&sample(&[("stays", 5), ("goes", 100)]));
+        assert_eq!(now.all.new.requests, 5);
     }
 
     #[test]

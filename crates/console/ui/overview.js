@@ -73,7 +73,7 @@ export function open(place) {
           ["Errors (5xx) a second", rate(all.traffic.errors), all.traffic.errors > 0 ? "bad" : ""],
           ["p50", latency(all.traffic.p50)],
           ["p99", latency(all.traffic.p99)],
-          ["Requests since the start", count(all.traffic.requests)],
+          ["Requests since the start", count(all.connections?.requests)],
           ["Connections", count(all.connections?.active)],
           ["Memory", bytes(all.memory)],
           ["Pressure", all.pressure ?? "–"],

@@ -31,7 +31,7 @@ function traffic({ protocol, traffic }, failed) {
   return facts([
     ["Requests a second", rate(traffic.rate)],
     ["p50 / p99", `${latency(traffic.p50)} / ${latency(traffic.p99)}`],
-    ["5xx since the start", failures || "none"],
+    ["5xx since the route is there", failures || "none"],
     ["Last failure seen", traffic.failed ? make("span", {}, `${traffic.failed.status} `, time(traffic.failed.at)) : "–"],
     ["Why a request failed last", failed ? make("span", {}, time(failed.at), " ", name(failed.why)) : "–"],
   ]);

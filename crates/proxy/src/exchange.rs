@@ -271,7 +271,7 @@ impl Exchange {
         self.trace.as_ref().is_some_and(|trace| trace.dry)
     }
 
-    /// Whether it is made up: no request, and no copy of one. It counts for no limit.
+    /// Whether it is made up: no request, and no copy of one. It counts for no limit, and no log tells of it.
     pub(crate) fn is_made_up(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.dry && !trace.copy)
     }

@@ -218,9 +218,13 @@ fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request,
 
 #[cfg(test)]
 mod tests {
-    use super::Explainer;
-    use model::{Configuration, Server, ServerName};
-    use std::sync::Arc;
+    use super::{Explainer, Question, explain};
+    use model::policy::Policy;
+    use model::{
+        Backend, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
+        UpstreamId,
+    };
+    use std::sync::{Arc, Mutex};
 
     fn with(hosts: &[&str]) -> Configuration {
         let servers = hosts.iter().map(|host| {
@@ -228,6 +232,69 @@ mod tests {
             (name.clone(), Arc::new(Server::new(name)))
         });
         Configuration { servers: servers.collect(), ..Configuration::default() }
+    }
+
+    /// What is logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A host whose upstream has no endpoints, and that has its rewrites logged.
+    fn with_nobody() -> Configuration {
+        let mut configuration = Configuration::default();
+        let id = UpstreamId::new("nobody");
+        let endpoints = Arc::new(Endpoints { ready: Vec::new(), draining: Vec::new() });
+        let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace: "".into() };
+        configuration.upstreams.insert(id.clone(), Arc::new(upstream));
+        let mut policy = Policy::default();
+        policy.logging.rewrite = true;
+        let location = Location {
+            path: "/".to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: Backend::Upstream(id),
+            canary: None,
+            service: None,
+            origin: None,
+            policy: Arc::new(policy),
+        };
+        let name = ServerName::new("a.test");
+        let locations = vec![Arc::new(location)];
+        let server = Server { locations, ..Server::new(name.clone()) };
+        configuration.servers.insert(name, Arc::new(server));
+        configuration
+    }
+
+    #[tokio::test]
+    async fn no_log_tells_of_a_request_that_nobody_sent() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(move || writer.clone());
+        let _guard = tracing::subscriber::set_default(subscriber.finish());
+        tracing::error!("the log is read");
+        let question = Question {
+            head: "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n".into(),
+            http2: false,
+            tls: None,
+            client: "192.0.2.1:1".parse().expect("an address"),
+            ports: (80, 443),
+        };
+        let decisions = explain(&with_nobody(), question).await.expect("an explanation");
+        assert!(decisions.iter().any(|it| it.outcome.contains("none is ready")), "{decisions:?}");
+        let told = String::from_utf8(log.0.lock().expect("nobody panics").clone()).expect("text");
+        assert!(told.contains("the log is read") && !told.contains("192.0.2.1"), "{told}");
     }
 
     #[tokio::test]

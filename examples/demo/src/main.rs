@@ -6,6 +6,7 @@ mod upstreams;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -34,19 +35,27 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<()> {
     let manifests = std::env::args().nth(1).unwrap_or_else(|| MANIFESTS.to_owned());
-    let upstreams = upstreams::start().await.context("start the demo's upstreams")?;
-    let endpoints = write_endpoints(&upstreams)?;
     let ports = Ports::choose().await?;
+    let upstreams = upstreams::start().await.context("start the demo's upstreams")?;
+    let folder = write_endpoints(&upstreams)?;
+    let endpoints = &folder.0;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut fairway = start_fairway(&manifests, &endpoints, &ports)?;
-    let outcome = tokio::select! {
-        done = serve(&mut fairway, &manifests, &endpoints, &ports) => done,
+    let mut fairway = start_fairway(&manifests, endpoints, &ports)?;
+    tokio::select! {
+        done = serve(&mut fairway, &manifests, endpoints, &ports) => done,
         _ = interrupt.recv() => stop(&mut fairway).await,
         _ = terminate.recv() => stop(&mut fairway).await,
-    };
-    std::fs::remove_dir_all(&endpoints).ok();
-    outcome
+    }
+}
+
+/// A folder that goes with the demo, however that ends.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
 }
 
 /// Where Fairway listens.
@@ -58,21 +67,23 @@ struct Ports {
 
 impl Ports {
     /// `PORT` and `TLS_PORT` of the environment; where they are not given, the same ones at each start, so that a
-    /// shell's history is of use, or others where these are taken.
+    /// shell's history is of use, or others where these are taken. One that is given and taken is told at once: else
+    /// whoever has it would answer in place of Fairway.
     async fn choose() -> Result<Self> {
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         // Held together, so that they differ; released right before Fairway takes them.
         let mut held = Vec::new();
         for (usual, name) in [(8080, "PORT"), (8443, "TLS_PORT"), (10254, "")] {
-            held.push(match given(name)? {
-                Some(port) => (port, None),
-                None => {
-                    let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, usual)).await {
-                        Ok(listener) => listener,
-                        Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
-                    };
-                    (listener.local_addr()?.port(), Some(listener))
-                }
-            });
+            let listener = match given(name)? {
+                Some(port) => bind(port).await.with_context(|| {
+                    format!("{name}={port} cannot be had; give another port by {name}=, or none")
+                })?,
+                None => match bind(usual).await {
+                    Ok(listener) => listener,
+                    Err(_) => bind(0).await?,
+                },
+            };
+            held.push((listener.local_addr()?.port(), listener));
         }
         Ok(Self { http: held[0].0, https: held[1].0, health: held[2].0 })
     }
@@ -97,11 +108,12 @@ fn build_folder() -> Result<PathBuf> {
 }
 
 /// Writes the EndpointSlices, whose ports are known only now, and returns their folder.
-fn write_endpoints(upstreams: &[Upstream]) -> Result<PathBuf> {
+fn write_endpoints(upstreams: &[Upstream]) -> Result<Folder> {
     let build = build_folder()?;
     let folder = build.parent().context("the build folder has no parent")?.join("demo");
     let folder = folder.join(std::process::id().to_string());
     std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let folder = Folder(folder);
     let mut yaml =
         String::from("# Written by `make run` at each start: where the demo's upstreams listen.\n");
     for Upstream { service, port_name, port } in upstreams {
@@ -113,7 +125,7 @@ fn write_endpoints(upstreams: &[Upstream]) -> Result<PathBuf> {
              ports:\n  - name: {port_name}\n    port: {port}\n    protocol: TCP\n"
         )?;
     }
-    let file = folder.join("endpoints.yaml");
+    let file = folder.0.join("endpoints.yaml");
     std::fs::write(&file, yaml).with_context(|| format!("write {}", file.display()))?;
     Ok(folder)
 }
@@ -161,7 +173,10 @@ async fn serve(
         #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("{}", instructions(manifests, endpoints, ports));
+    // Who has read enough, as `| head` has, is served all the same.
+    if writeln!(std::io::stdout(), "{}", instructions(manifests, endpoints, ports)).is_err() {
+        eprintln!("demo: nobody reads what there is to try; it is served, and Ctrl-C ends it");
+    }
     let status = fairway.wait().await?;
     bail!("Fairway ended: {status}")
 }

@@ -3,7 +3,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Demos that start at the same moment choose the same ports.
+static ONE_AFTER_ANOTHER: Mutex<()> = Mutex::new(());
 
 /// The demo, running; ended when dropped.
 struct Demo {
@@ -64,6 +68,7 @@ impl Drop for Demo {
 
 #[test]
 fn every_printed_line_works_and_an_edit_changes_the_answer() {
+    let _turn = ONE_AFTER_ANOTHER.lock().unwrap_or_else(PoisonError::into_inner);
     let manifests = copy_of_the_manifests();
     let demo = Demo::start(&manifests);
     let expectations = [
@@ -91,6 +96,51 @@ fn every_printed_line_works_and_an_edit_changes_the_answer() {
     }
     drop(demo);
     std::fs::remove_dir_all(manifests).expect("the copy is ours");
+}
+
+/// The folder that a demo writes, and takes away at its end.
+fn folder_of(child: &Child) -> PathBuf {
+    let build = Path::new(env!("CARGO_BIN_EXE_demo")).parent().and_then(Path::parent);
+    build.expect("a folder of builds").join("demo").join(child.id().to_string())
+}
+
+#[test]
+fn a_port_that_is_given_and_taken_is_told_and_nothing_is_promised() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    for name in ["PORT", "TLS_PORT"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
+        command.env_remove("PORT").env_remove("TLS_PORT").env(name, port.to_string());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("cargo made it");
+        let folder = folder_of(&child);
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let remedy = format!("{name}={port} cannot be had; give another port by {name}=");
+        assert!(said.contains(&remedy) && output.stdout.is_empty(), "{said}");
+        assert!(!folder.exists(), "it leaves {}", folder.display());
+    }
+}
+
+#[test]
+fn who_reads_nothing_is_served_and_the_folder_goes_at_the_end() {
+    let _turn = ONE_AFTER_ANOTHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
+    command.env_remove("PORT").env_remove("TLS_PORT").stdout(writer).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("cargo made it");
+    let folder = folder_of(&child);
+    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut lines = stderr.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("demo: nobody reads")), "{:?}", child.wait());
+    assert!(folder.exists());
+    let asked = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(asked.expect("there is kill").success());
+    let said = lines.collect::<Vec<_>>().join("\n");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{said}");
+    assert!(!folder.exists(), "it leaves {}", folder.display());
 }
 
 fn copy_of_the_manifests() -> PathBuf {

@@ -54,7 +54,7 @@ pub(crate) struct Overview {
     pub(crate) problems: BTreeMap<&'static str, usize>,
     /// Whether requests are counted (`--enable-metrics`).
     pub(crate) counted: bool,
-    /// All requests.
+    /// Requests at the places that there are.
     pub(crate) traffic: Traffic,
     /// Connections of clients.
     pub(crate) connections: Option<Connections>,
@@ -72,6 +72,8 @@ pub(crate) struct Overview {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Connections {
+    /// Requests that were begun over all of them since the start, whatever became of them.
+    pub(crate) requests: u64,
     /// Open ones.
     pub(crate) active: u64,
     /// Those whose request is being answered.
@@ -128,6 +130,7 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
         counted: sample.is_counted(),
         traffic: sample.all().into(),
         connections: connections.map(|now| Connections {
+            requests: now.requests,
             active: now.active,
             writing: now.writing,
             waiting: now.waiting,

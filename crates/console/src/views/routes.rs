@@ -72,7 +72,7 @@ pub(crate) struct Row<'a> {
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Traffic {
-    /// Requests since the start, as far as they are counted.
+    /// Requests since the place where they are counted is there: what a change has taken away is gone with its numbers.
     pub(crate) requests: u64,
     /// Requests per second; none before a second look.
     pub(crate) rate: Option<f64>,
@@ -82,7 +82,7 @@ pub(crate) struct Traffic {
     pub(crate) p50: Option<f64>,
     /// 99 of 100 requests took less.
     pub(crate) p99: Option<f64>,
-    /// Answers of 500 and more since the start, by status.
+    /// Answers of 500 and more since then, by status.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) failures: BTreeMap<String, u64>,
     /// The last failure, as far as somebody looked.

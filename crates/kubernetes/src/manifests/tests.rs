@@ -179,6 +179,35 @@ async fn the_later_file_counts_and_the_other_one_is_reported() {
 }
 
 #[tokio::test]
+async fn what_is_said_twice_alike_is_no_matter_and_capital_letters_end_a_name_as_well() {
+    let twice = map("x", "1");
+    let json = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "y"}, "data": {"value": "2"}}"#;
+    let files =
+        [("a.YAML", format!("{twice}---\n{twice}")), ("b.Yml", twice), ("c.JSON", json.to_owned())];
+    let watched = Watched::with(&files).await;
+    assert_eq!(found(&watched.now()), ["x=1", "y=2"]);
+    assert_eq!(problems(&watched.now()), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_kustomization_comes_and_goes_and_what_it_names_as_patches_counts_without_it() {
+    let files = [("a.yaml", map("x", "1")), ("z.yaml", map("x", "2"))];
+    let mut watched = Watched::with(&files).await;
+    assert_eq!(found(&watched.now()), ["x=2"]);
+    watched.write("kustomization.yaml", "resources: [a.yaml]\npatches: [{path: z.yaml}]\n");
+    let with = watched.until_found(&["x=1"]).await;
+    assert!(problems(&with)[0].contains("it asks for patches"), "{:?}", problems(&with));
+    assert_eq!(problems(&with).len(), 1);
+    watched.write("kustomization.yaml", "resources: [a.yaml, z.yaml, b.yaml]\n");
+    let without = watched.until_found(&["x=2"]).await;
+    let told = problems(&without);
+    assert!(told.iter().any(|told| told.contains("resources name b.yaml")), "{told:?}");
+    watched.write("b.yaml", &map("b", "3"));
+    let whole = watched.until_found(&["b=3", "x=2"]).await;
+    assert_eq!(problems(&whole).len(), 1, "x is there twice: {:?}", problems(&whole));
+}
+
+#[tokio::test]
 async fn a_mounted_config_map_is_swapped_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let version = |name: &str, value: &str| {

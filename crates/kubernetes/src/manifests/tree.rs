@@ -2,7 +2,7 @@
 
 use crate::Error;
 use inotify::{EventMask, EventOwned, WatchDescriptor, WatchMask, Watches};
-use objects::manifests::FileId;
+use objects::manifests::{FileId, is_kustomization};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -227,7 +227,10 @@ fn is_hidden(name: &OsStr) -> bool {
 
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str);
-    matches!(extension, Some("yaml" | "yml" | "json"))
+    let is_one = |extension: &str| {
+        ["yaml", "yml", "json"].iter().any(|known| known.eq_ignore_ascii_case(extension))
+    };
+    extension.is_some_and(is_one) || is_kustomization(path)
 }
 
 fn watch_error(folder: &Path, source: io::Error) -> Error {

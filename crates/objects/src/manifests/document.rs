@@ -166,7 +166,7 @@ impl<'a> Document<'a> {
 /// Cuts a file into its documents, by its extension. In YAML, a line that begins with `---` can be nothing but the
 /// start of a document, so that an error in one document says nothing about the next.
 pub(super) fn documents<'a>(path: &Path, text: &'a str) -> Vec<Document<'a>> {
-    if path.extension().is_some_and(|extension| extension == "json") {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         json_documents(text)
     } else {
         yaml_documents(text)

@@ -19,7 +19,9 @@ pub fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        format!("line {line} is no UTF-8: make UTF-8 of it (iconv -t UTF-8)")
+        format!(
+            "line {line} is no UTF-8: make UTF-8 of it, if it comes from Windows by iconv -f WINDOWS-1252 -t UTF-8"
+        )
     })
 }
 
@@ -33,7 +35,8 @@ mod tests {
             (&[0x1f, 0x8b, 8][..], "gunzip"),
             (b"PK\x03\x04", "unzip"),
             (b"\xff\xfea\0", "UTF-16"),
-            (b"kind: List\nitems: \xfc\n", "line 2 is no UTF-8"),
+            (b"kind: List\nitems: \xfc\n", "line 2 is no UTF-8: make"),
+            (b"\xfc", "if it comes from Windows by iconv -f WINDOWS-1252 -t UTF-8"),
         ] {
             let error = text_of(bytes.to_vec()).expect_err("it is no text");
             assert!(error.contains(words), "{error}");

@@ -1,6 +1,7 @@
 //! What every file says, which file counts where two say different things, and what stays of a file that broke.
 
 use super::document::Place;
+use super::kustomization::{Kustomization, plainly};
 use super::parse::{Fault, Parsed};
 use crate::Malformed;
 use crate::ObjectKey;
@@ -29,6 +30,11 @@ pub struct Files {
     holders: HashMap<Identity, BTreeSet<FileId>>,
     /// Reports about files whose version of an object does not count.
     shadowed: HashMap<Identity, Vec<Arc<str>>>,
+    kustomizations: BTreeMap<FileId, Vec<(Place, Kustomization)>>,
+    /// The files that they name as patches: what is in them are parts of objects, and none counts.
+    patches: BTreeSet<PathBuf>,
+    /// Reports about kustomizations without which something is not read.
+    not_applied: Vec<(Arc<str>, Malformed)>,
 }
 
 #[derive(Debug, Default)]
@@ -41,14 +47,52 @@ impl Default for Files {
     fn default() -> Self {
         let mut store = Store::default();
         store.set_classes_known(true);
-        Self { store, contents: BTreeMap::new(), holders: HashMap::new(), shadowed: HashMap::new() }
+        Self {
+            store,
+            contents: BTreeMap::new(),
+            holders: HashMap::new(),
+            shadowed: HashMap::new(),
+            kustomizations: BTreeMap::new(),
+            patches: BTreeSet::new(),
+            not_applied: Vec::new(),
+        }
     }
 }
 
 impl Files {
     /// What the files make together.
     pub fn store(&mut self) -> &mut Store {
+        self.judge_kustomizations();
         &mut self.store
+    }
+
+    /// Finds out which kustomizations lose something, now that it is known which files are read.
+    fn judge_kustomizations(&mut self) {
+        let mut reports = Vec::new();
+        if !self.kustomizations.is_empty() {
+            let read: BTreeSet<PathBuf> =
+                self.contents.keys().map(|file| plainly(&file.path)).collect();
+            // What is below a folder stands right behind it.
+            let is_read = |path: &Path| {
+                read.range(path.to_owned()..).next().is_some_and(|next| next.starts_with(path))
+            };
+            for (file, found) in &self.kustomizations {
+                let losses = found.iter().filter_map(|(place, it)| {
+                    let message = it.loss(&file.path, is_read)?;
+                    Some(report_of(&file.path, &Fault { place: *place, object: None, message }))
+                });
+                reports.extend(losses);
+            }
+        }
+        if reports != self.not_applied {
+            for (id, _) in &self.not_applied {
+                self.store.withdraw(id);
+            }
+            for (id, malformed) in &reports {
+                self.store.report(id.clone(), malformed.clone());
+            }
+            self.not_applied = reports;
+        }
     }
 
     /// Takes a file as it is now. Objects that cannot be read keep the version that the file had before; if a
@@ -59,13 +103,20 @@ impl Files {
             self.store.withdraw(report);
         }
         let mut content = Content::default();
-        let Parsed { objects, issuers, mut faults, passed } = parsed;
+        let Parsed { objects, issuers, mut faults, passed, kustomizations } = parsed;
+        self.set_kustomizations(file, kustomizations);
         for issuer in issuers {
             self.store.put_issuer(issuer);
         }
         for (place, object) in objects {
             let identity = (object.kind(), object.key().clone());
-            if let Some((first, _)) = content.objects.insert(identity.clone(), (place, object)) {
+            let before = content.objects.insert(identity.clone(), (place, object));
+            let is_same = |before: &Object| {
+                content.objects.get(&identity).is_some_and(|(_, object)| object == before)
+            };
+            if let Some((first, before)) = before
+                && !is_same(&before)
+            {
                 faults.push(repeated(&identity, first, place));
             }
         }
@@ -80,6 +131,31 @@ impl Files {
         self.contents.insert(file.clone(), content);
         for identity in touched {
             self.settle(identity, file);
+        }
+    }
+
+    /// Takes the kustomizations of a file; what they name as patches begins to count no more, or ends to.
+    fn set_kustomizations(&mut self, file: &FileId, found: Vec<(Place, Kustomization)>) {
+        let before = self.kustomizations.remove(file);
+        if found.is_empty() && before.is_none() {
+            return;
+        }
+        if !found.is_empty() {
+            self.kustomizations.insert(file.clone(), found);
+        }
+        let all = self.kustomizations.iter();
+        let patches = all.flat_map(|(file, found)| {
+            found.iter().flat_map(|(_, kustomization)| kustomization.patches(&file.path))
+        });
+        let before = std::mem::replace(&mut self.patches, patches.collect());
+        let changed: BTreeSet<_> = before.symmetric_difference(&self.patches).collect();
+        let files = self.contents.iter().filter(|(file, _)| changed.contains(&plainly(&file.path)));
+        let touched = files.flat_map(|(file, content)| {
+            content.objects.keys().map(|identity| (identity.clone(), file.clone()))
+        });
+        let touched: Vec<_> = touched.collect();
+        for (identity, file) in touched {
+            self.settle(identity, &file);
         }
     }
 
@@ -119,8 +195,13 @@ impl Files {
         for report in self.shadowed.remove(&identity).unwrap_or_default() {
             self.store.withdraw(&report);
         }
-        let Some(winner) = holders.last() else {
-            self.holders.remove(&identity);
+        let patches = &self.patches;
+        let counts = |file: &&FileId| patches.is_empty() || !patches.contains(&plainly(&file.path));
+        let is_held = !holders.is_empty();
+        let Some(winner) = holders.iter().rfind(counts) else {
+            if !is_held {
+                self.holders.remove(&identity);
+            }
             self.store.remove(identity.0, &identity.1);
             return;
         };
@@ -128,10 +209,15 @@ impl Files {
             let content = self.contents.get(file)?;
             content.objects.get(&identity).cloned()
         };
+        let counted = version_of(winner);
         let mut reports = Vec::new();
         // A file that was named twice, or beside its folder, is no second one.
-        for loser in holders.iter().filter(|holder| holder.path != winner.path) {
-            let Some((place, _)) = version_of(loser) else { continue };
+        for loser in holders.iter().filter(counts).filter(|holder| holder.path != winner.path) {
+            let Some((place, object)) = version_of(loser) else { continue };
+            // The same twice: whichever counts, nothing is lost.
+            if counted.as_ref().is_some_and(|(_, counted)| *counted == object) {
+                continue;
+            }
             let message = format!(
                 "{} is also in {}, which counts because it comes later; remove one of the two",
                 identity.0.label(&identity.1),
@@ -140,7 +226,7 @@ impl Files {
             let fault = Fault { place, object: Some(identity.clone()), message };
             reports.push(report_of(&loser.path, &fault));
         }
-        if let Some((_, object)) = version_of(winner) {
+        if let Some((_, object)) = counted {
             self.store.put(object);
         }
         if !reports.is_empty() {

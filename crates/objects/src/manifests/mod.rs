@@ -1,12 +1,16 @@
 //! Objects from texts of YAML and JSON, and what is wrong with the rest of them.
 
+mod chart;
 mod document;
 mod encoding;
 mod files;
+mod kustomization;
 mod parse;
 
+pub use chart::parts_of_chart;
 pub use encoding::text_of;
 pub use files::{FileId, Files};
+pub use kustomization::is_kustomization;
 pub use parse::{Parsed, parse};
 
 use crate::Snapshot;

@@ -63,7 +63,7 @@ fn exists(variable: &Variable, exchange: &Exchange) -> bool {
 
 /// `enable-rewrite-log`: says what became of a path (ngx_http_rewrite_module, rewrite_log).
 pub(super) fn note_rewrite(exchange: &Exchange) {
-    if !exchange.spot().location.policy.logging.rewrite {
+    if !exchange.spot().location.policy.logging.rewrite || exchange.is_made_up() {
         return;
     }
     let owner = exchange.place.as_ref().and_then(Place::owner);

@@ -57,6 +57,10 @@ fn may_tell(exchange: &Exchange) -> bool {
 /// The line of the error log, once a minute for each namespace and limit: whoever is refused often could fill the log
 /// otherwise. The others are of the level of what clients do wrong (`error-log-level: info` shows them).
 pub(super) fn tell_once_a_minute(exchange: &Exchange, about: About, what: &dyn Display) {
+    // Nobody sent it, and whoever made it up is told the outcome.
+    if exchange.is_made_up() {
+        return;
+    }
     let (client, host) = (exchange.client, &*exchange.host);
     let request = String::from_utf8_lossy(exchange.received());
     let owner = exchange.place.as_ref().and_then(Place::owner);
@@ -79,6 +83,9 @@ pub(super) fn tell_once_a_minute(exchange: &Exchange, about: About, what: &dyn D
 /// The error log's line: what went wrong for which request of whom. A namespace whose requests fail all the time has a
 /// share of the log.
 fn log_error(exchange: &Exchange, error: &Error) {
+    if exchange.is_made_up() {
+        return;
+    }
     if matches!(error, Error::Upstream(TryError::Places)) {
         return tell_once_a_minute(exchange, About::Places, error);
     }

@@ -84,6 +84,11 @@ const ALL: &[Companions] = &[
         remedy: "write a limit there",
     },
     Companions {
+        names: &["x-forwarded-prefix"],
+        beside: &["rewrite-target"],
+        remedy: "write there the path that the upstream gets",
+    },
+    Companions {
         names: &["upstream-hash-by-subset"],
         beside: &["upstream-hash-by"],
         remedy: "write there what decides, such as $request_uri",

@@ -65,7 +65,7 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits, suggest
             "has no effect: only the nginx engine can do this".to_owned()
         }
         NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
-            return settings.reject(name, "is neither true nor false");
+            return settings.reject(name, "is neither true nor false: write one of the two");
         }
         NameFate::NoEffect | NameFate::Tuning => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),

@@ -157,7 +157,7 @@ fn boolean(settings: &mut Settings<'_>, name: &str) -> Option<bool> {
     match parse::boolean(&text) {
         Ok(on) => Some(on),
         Err(_) => {
-            settings.reject(name, "is neither true nor false");
+            settings.reject(name, "is neither true nor false: write one of the two");
             None
         }
     }

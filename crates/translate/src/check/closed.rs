@@ -4,7 +4,7 @@
 use super::differences;
 use super::finding::{Finding, Standing};
 use super::refusals::{self, RefusedBy};
-use super::remark::{CONFIG_MAP_KEY, Remark};
+use super::remark::{Remark, key_of_config_map};
 use crate::Options;
 use crate::ingress::{annotation_of, origin, path_kind};
 use crate::problems::ALL_CLOSED;
@@ -75,10 +75,7 @@ impl<'a> Closed<'a> {
 
     /// Mistakes of the ConfigMap by its key.
     fn mistakes(&self) -> impl Iterator<Item = (&str, &Remark)> {
-        self.mistakes.iter().filter_map(|remark| {
-            let name = remark.key.as_deref()?.strip_prefix(CONFIG_MAP_KEY)?;
-            Some((name, remark))
-        })
+        self.mistakes.iter().filter_map(|remark| Some((key_of_config_map(remark)?, remark)))
     }
 
     fn by(&self, name: &str, remark: &Remark) -> RefusedBy {

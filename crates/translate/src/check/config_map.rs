@@ -1,7 +1,7 @@
 //! What there is to say of the controller's ConfigMap: what of it is refused, what takes another engine, what is only
 //! to be known.
 
-use super::remark::{CONFIG_MAP_KEY, Remark};
+use super::remark::{Remark, key_of_config_map as name_of, named_of_config_map};
 use crate::settings::{CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets};
 use model::{Kind, Origin, Problem, Severity};
@@ -18,7 +18,7 @@ pub(super) fn about(translation: &Translation, options: &Options) -> Vec<(Severi
     let origin =
         Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
     let remark = |problem: &Problem| Remark {
-        key: problem.key.as_ref().map(|name| format!("{CONFIG_MAP_KEY}{name}")),
+        key: problem.key.as_ref().map(|name| named_of_config_map(key, name)),
         message: problem.message.to_string(),
     };
     let problems = translation.problems.of(&origin).iter();
@@ -78,9 +78,4 @@ pub(super) fn apart(
     let remarks =
         |all: Vec<(Severity, Remark)>| all.into_iter().map(|(_, remark)| remark).collect();
     (remarks(refused), remarks(others))
-}
-
-/// The key that a remark is about.
-fn name_of(remark: &Remark) -> Option<&str> {
-    remark.key.as_deref()?.strip_prefix(CONFIG_MAP_KEY)
 }

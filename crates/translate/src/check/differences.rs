@@ -1,6 +1,6 @@
 //! Where an Ingress is served otherwise than by ingress-nginx, on purpose (compat/decisions.md, docs/migration.md).
 
-use super::remark::{OF_ANOTHER, Remark};
+use super::remark::{OF_ANOTHER, Remark, named_of_config_map};
 use crate::host::not_heard;
 use crate::ingress::{Age, Role, Target, annotation_of, origin};
 use crate::settings::parse;
@@ -218,12 +218,13 @@ pub(super) fn of(
 }
 
 /// `use-forwarded-headers` with a network: ingress-nginx believes the scheme, host and port of any peer.
-pub(super) fn of_peers(configuration: &Configuration) -> Option<Remark> {
+pub(super) fn of_peers(configuration: &Configuration, options: &Options) -> Option<Remark> {
+    let map = options.config_map.as_ref()?;
     let real_ip = &configuration.global.real_ip;
     let everybody = |network: &IpNet| network.prefix_len() == 0;
     let is_told = real_ip.forwarded_headers && !real_ip.trusted.iter().any(everybody);
     is_told.then(|| Remark {
-        key: Some("ConfigMap proxy-real-ip-cidr".to_owned()),
+        key: Some(named_of_config_map(map, "proxy-real-ip-cidr")),
         message: "X-Forwarded-Proto, -Host and -Port count from these networks alone; ingress-nginx took them from any peer. \
             Make sure that the addresses of all load balancers in front are among them, or clients are redirected to HTTPS \
             again and again"

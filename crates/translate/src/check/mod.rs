@@ -118,7 +118,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     checker.look_at_nginx(&ours, &mut ingresses);
     let ingresses = ingresses.into_iter().map(Finding::in_order).collect();
     let (refused, mut objects) = config_map::apart(objects, &checker.everywhere);
-    objects.extend(differences::of_peers(&translation.configuration));
+    objects.extend(differences::of_peers(&translation.configuration, options));
     objects.extend(beside::problems(snapshot, &translation, options));
     objects.extend(beside::unnamed_services(snapshot, options));
     objects.extend(unused::secrets(snapshot, &ours, options));
@@ -271,9 +271,12 @@ fn secrets(snapshot: &Snapshot, ours: &[&Ingress], options: &Options) -> Option<
     Some(Remark {
         key: Some("Secrets".to_owned()),
         message: format!(
-            "none is among the objects, and {} are named ({namespace}/{name}, for one): certificates, passwords and what \
-             they guard could not be judged; add the Secrets",
-            named.len()
+            "none is among the objects, and {}: certificates, passwords and what they guard could not be judged; add the \
+             Secrets",
+            match named.len() {
+                1 => format!("{namespace}/{name} is named"),
+                several => format!("{several} are named ({namespace}/{name}, for one)"),
+            }
         ),
     })
 }

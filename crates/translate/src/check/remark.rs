@@ -1,15 +1,27 @@
 //! A remark about an object.
 
+use objects::ObjectKey;
 use serde::Serialize;
 
-/// What stands before keys of the ConfigMap.
-pub(super) const CONFIG_MAP_KEY: &str = "ConfigMap ";
+/// What stands before the name of a ConfigMap, behind which its key is.
+const CONFIG_MAP: &str = "ConfigMap ";
 
 /// What a remark begins with that is about a setting of another Ingress.
 pub(super) const OF_ANOTHER: &str = "is set by Ingress ";
 
 /// What a remark begins with that says what becomes of an Ingress with the other engine.
 pub(super) const WITH_NGINX: &str = "with the nginx engine: ";
+
+/// What a remark about a key of the ConfigMap is about.
+pub(super) fn named_of_config_map(map: &ObjectKey, key: &str) -> String {
+    format!("{CONFIG_MAP}{}/{} {key}", map.namespace, map.name)
+}
+
+/// The key of the ConfigMap that a remark is about.
+pub(super) fn key_of_config_map(remark: &Remark) -> Option<&str> {
+    let (_, key) = remark.key.as_deref()?.strip_prefix(CONFIG_MAP)?.split_once(' ')?;
+    Some(key)
+}
 
 /// Something to know about an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

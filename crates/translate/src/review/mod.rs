@@ -65,13 +65,14 @@ pub fn in_vain(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec
     Reviewer { ingress, snapshot, served, options, files }.in_vain()
 }
 
-/// Paths for which an Ingress is refused although it is served: their type does not fit them.
+/// Paths for which an Ingress is refused although it is served: their type does not fit them. One without a slash at
+/// its beginning fits none, and is left out.
 pub(crate) fn misfits(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
     let mut paths = misfit_paths(ingress);
     if !paths.is_empty() {
         let (served, files) = (&Configuration::default(), SecretFiles::default());
         let reviewer = Reviewer { ingress, snapshot, served, options, files };
-        paths.retain(|_| reviewer.permissions().strict_path_type);
+        paths.retain(|said| said.starts_with("path /") && reviewer.permissions().strict_path_type);
     }
     paths
 }

@@ -11,7 +11,7 @@ pub(crate) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err("is neither true nor false".to_owned()),
+        _ => Err("is neither true nor false: write one of the two".to_owned()),
     }
 }
 

@@ -194,7 +194,7 @@ fn a_risk_level_that_is_none_is_told_and_counts_as_the_strictest() {
         let auth = "nginx.ingress.kubernetes.io/auth-url: https://auth.example.com/check";
         let data = format!("annotations-risk-level: {level}");
         let found = checked_with(&data, &[ingress("web", auth, "a.test", "/")]);
-        let key = Some("ConfigMap annotations-risk-level");
+        let key = Some("ConfigMap ingress-nginx/ingress-nginx-controller annotations-risk-level");
         let told = found.objects.iter().find(|remark| remark.key.as_deref() == key);
         (of(&found, "web").standing, told.map(|remark| remark.message.clone()))
     };
@@ -368,6 +368,8 @@ fn paths_that_the_webhook_refuses_at_the_next_change_are_noted() {
     };
     let found = checked(&odd());
     assert!(noted(&found, "odd") && !noted(&found, "fine"));
+    let bare = checked(&[ingress("bare", "", "c.test", "user")]);
+    assert!(!noted(&bare, "bare"), "no pathType lets it begin without a slash: {bare:?}");
     assert_eq!(of(&found, "odd").standing, Standing::Identical);
     let found = checked_with("strict-validate-path-type: 'false'", &odd());
     assert!(!noted(&found, "odd"));
@@ -495,7 +497,11 @@ fn a_mistake_in_a_snippet_of_the_config_map_is_refused_as_one_of_an_ingress_is()
     };
     for name in ["http-snippet", "server-snippet", "location-snippet", "stream-snippet"] {
         let wrong = refused(&format!("{name}: ad_header X y;"));
-        assert_eq!(wrong, (vec![format!("ConfigMap {name}")], 0), "{name}");
+        assert_eq!(
+            wrong,
+            (vec![format!("ConfigMap ingress-nginx/ingress-nginx-controller {name}")], 0),
+            "{name}"
+        );
     }
     assert_eq!(refused("http-snippet: 'limit_req_zone $uri zone=a:1m rate=1r/s;'"), (vec![], 0));
     // Whether it is a mistake is known to nginx alone.
@@ -596,7 +602,7 @@ fn secrets_that_nobody_gave_are_unknown_and_not_missing() {
         check(&snapshot, &Options::default(), NOW).unread
     };
     let found = unread(of_namespace("demo", 2020, "", "/", tls));
-    assert!(found.len() == 1 && found[0].message.contains("(demo/cert, for one)"), "{found:?}");
+    assert!(found.len() == 1 && found[0].message.contains("demo/cert is named"), "{found:?}");
     assert_eq!(unread(of_namespace("demo", 2020, "", "/", "")), []);
 }
 

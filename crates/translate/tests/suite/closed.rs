@@ -9,6 +9,9 @@ use std::fs;
 use std::path::Path;
 use translate::{Check, Options, RefusedBy, Standing, check, translate};
 
+/// What keys of the ConfigMap of these checks are called by.
+const CONFIG_MAP: &str = "ConfigMap ingress-nginx/ingress-nginx-controller";
+
 /// The Ingresses with a location that is denied.
 fn denied(configuration: &Configuration) -> BTreeSet<String> {
     let all = configuration.servers.values().flat_map(|server| &server.locations);
@@ -88,7 +91,7 @@ fn a_mistake_in_the_config_map_refuses_everybody_whom_it_closes() {
             let refused = (finding.standing, finding.refused_by);
             assert_eq!(refused, (Standing::Refused, Some(by)), "{text}: {finding:?}");
             let reason = &finding.reasons[0];
-            assert_eq!(reason.key, Some(format!("ConfigMap {name}")), "{finding:?}");
+            assert_eq!(reason.key, Some(format!("{CONFIG_MAP} {name}")), "{finding:?}");
             assert!(reason.message.contains("503") && found.refused.contains(reason), "{reason:?}");
         }
     }
@@ -105,7 +108,7 @@ fn several_mistakes_of_the_config_map_are_all_told_and_go_before_what_needs_ngin
     let plain = of(&found, "plain");
     assert_eq!(plain.standing, Standing::Refused, "{plain:?}");
     let has = |name: &str| {
-        let key = Some(format!("ConfigMap {name}"));
+        let key = Some(format!("{CONFIG_MAP} {name}"));
         plain.reasons.iter().filter(|reason| reason.key == key).count()
     };
     let names = ["block-cidrs", "whitelist-source-range", "enable-modsecurity"];

@@ -1,9 +1,12 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
+mod names;
 mod plainly;
 mod strict;
 
+use super::chart;
 use super::document::{Document, Place, Source, documents};
+use super::kustomization::Kustomization;
 use crate::Issuer;
 use crate::ObjectKey;
 use crate::Trim;
@@ -29,6 +32,8 @@ pub struct Parsed {
     pub(super) faults: Vec<Fault>,
     /// What is not read, and hides nothing that was: objects of kinds that are nobody's here.
     pub(super) passed: Vec<Fault>,
+    /// What is to be done to objects, by kustomize.
+    pub(super) kustomizations: Vec<(Place, Kustomization)>,
 }
 
 /// Something in a file that could not be read.
@@ -48,7 +53,15 @@ pub fn parse(path: &Path, text: &str) -> Parsed {
     for mut document in documents(path, text) {
         match document.value() {
             Ok(Value::Null) => {}
-            Ok(value) => parsed.document(&document, value),
+            Ok(value) => {
+                if let Some(found) = Kustomization::read(path, &value) {
+                    parsed.kustomizations.push((document.start(), found));
+                } else if let Some(message) = chart::told(path, &value) {
+                    parsed.passed.push(Fault { place: document.start(), object: None, message });
+                } else {
+                    parsed.document(&document, value);
+                }
+            }
             Err((place, message)) => parsed.faults.push(Fault { place, object: None, message }),
         }
     }

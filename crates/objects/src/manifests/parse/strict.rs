@@ -1,7 +1,8 @@
 //! What an API server would refuse of an object that a file has, and nobody would notice here: fields that do not
-//! exist, as typing errors are, paths without a type, and words that are none. Such an object counts; what is wrong
-//! with it is told.
+//! exist, as typing errors are, paths without a type, names and words that are none. Such an object counts; what is
+//! wrong with it is told.
 
+use super::names;
 use crate::Kind;
 use serde_json::Value;
 
@@ -208,13 +209,15 @@ pub(super) fn odd(kind: Kind, mut words: Vec<String>, unknown: Vec<String>) -> V
     words
 }
 
-/// What to say of the words of an object that are none of those that its API knows.
+/// What to say of the words of an object that are none of those that its API knows, its names first.
 pub(super) fn words(kind: Kind, value: &Value) -> Vec<String> {
-    match kind {
+    let mut said = names::said(kind, value);
+    said.extend(match kind {
         Kind::Ingress => path_types(value),
         Kind::Gateway | Kind::ListenerSet => listener_words(value),
         _ => Vec::new(),
-    }
+    });
+    said
 }
 
 fn listener_words(value: &Value) -> Vec<String> {

@@ -352,3 +352,38 @@ fn words_of_listeners_that_are_none_are_told_with_what_counts() {
         ]
     );
 }
+
+#[test]
+fn names_that_no_api_server_takes_are_told_and_the_object_counts() {
+    let of = |kind: &str, metadata: &str| {
+        let version = Kind::named(kind).expect("a kind").api_version();
+        let parsed =
+            yaml(&format!("{{apiVersion: {version}, kind: {kind}, metadata: {metadata}}}"));
+        assert_eq!(parsed.objects.len(), 1, "{parsed:?}");
+        faults(&parsed).into_iter().map(|(_, _, said)| said.to_owned()).collect::<Vec<_>>()
+    };
+    let template = "is this a template? Render it first (helm template)";
+    for (kind, metadata, words) in [
+        ("Ingress", "{name: 'web-{{ .Release.Name }}'}", template),
+        ("Ingress", "{name: web, namespace: '{{ .Release.Namespace }}'}", template),
+        ("Ingress", "{name: 'web-${STAGE}'}", "envsubst"),
+        ("Ingress", "{name: web, namespace: Demo_X}", "digits and -, 63 at most"),
+        ("Ingress", "{name: web_1}", "metadata.name is \"web_1\", which no API server takes"),
+        ("Ingress", "{name: a..b}", "digits, - and ., 253 at most"),
+        ("Secret", "{name: web, namespace: a.b}", "metadata.namespace is \"a.b\""),
+        ("Namespace", "{name: a.b}", "metadata.name is \"a.b\""),
+        ("Service", "{name: a.b}", "metadata.name is \"a.b\""),
+        ("HTTPRoute", "{name: -a}", "metadata.name is \"-a\""),
+    ] {
+        let said = of(kind, metadata);
+        assert!(said.len() == 1 && said[0].contains(words), "{kind} {metadata}: {said:?}");
+    }
+    for (kind, metadata) in [
+        ("Ingress", "{name: web.shop-1.example, namespace: 1-shop}"),
+        ("IngressClass", "{name: nginx.internal, namespace: Is_Ignored}"),
+        ("ConfigMap", "{name: kube-root-ca.crt}"),
+        ("Service", "{name: 1web, namespace: ''}"),
+    ] {
+        assert_eq!(of(kind, metadata), [""; 0], "{kind} {metadata}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Names of objects and namespaces that no API server takes: as templates have them before they are rendered.
+
+use crate::Kind;
+use serde_json::Value;
+
+/// The longest label of a DNS name, and the longest name.
+const LABEL: usize = 63;
+const NAME: usize = 253;
+
+/// What to say of the name and the namespace of an object.
+pub(super) fn said(kind: Kind, value: &Value) -> Vec<String> {
+    let is_label = matches!(kind, Kind::Namespace | Kind::Service);
+    let name = ("metadata.name", is_label, value.pointer("/metadata/name"));
+    let namespace = ("metadata.namespace", true, value.pointer("/metadata/namespace"));
+    let mut all = vec![name];
+    if kind.is_namespaced() {
+        all.push(namespace);
+    }
+    let said = all.into_iter().filter_map(|(field, is_label, value)| {
+        let value = value?.as_str().filter(|value| !value.is_empty())?;
+        let is_name = if is_label { is_a_label(value) } else { is_a_name(value) };
+        (!is_name).then(|| {
+            let shown: String = value.chars().take(NAME).collect();
+            format!("{field} is {shown:?}, which no API server takes{}", remedy(value, is_label))
+        })
+    });
+    said.collect()
+}
+
+fn remedy(value: &str, is_label: bool) -> String {
+    if value.contains("{{") {
+        return "; is this a template? Render it first (helm template)".to_owned();
+    }
+    if value.contains("${") {
+        return "; is this a template? Put in what its variables stand for first (envsubst)"
+            .to_owned();
+    }
+    let (signs, most) = if is_label { (" and -", LABEL) } else { (", - and .", NAME) };
+    format!(
+        ": write small letters, digits{signs}, {most} at most, with a letter or a digit at both ends"
+    )
+}
+
+/// A label of RFC 1123.
+fn is_a_label(text: &str) -> bool {
+    text.len() <= LABEL && is_a_part(text)
+}
+
+/// Parts with dots between them; as for an API server, only all of them together have a greatest length.
+fn is_a_name(text: &str) -> bool {
+    text.len() <= NAME && text.split('.').all(is_a_part)
+}
+
+fn is_a_part(text: &str) -> bool {
+    let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(is_alphanumeric)
+        && bytes.last().is_some_and(is_alphanumeric)
+        && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-')
+}
