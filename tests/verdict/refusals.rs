@@ -164,11 +164,12 @@ fn what_the_config_map_closes_is_refused_and_the_cause_of_what_a_log_has() {
         let output = fairway(&["check", &objects], b"");
         let table = String::from_utf8(output.stdout).expect("text");
         assert_eq!(output.status.code(), Some(2), "{table}");
-        let heading = format!("{by:<24}demo/plain\n    because  ConfigMap {key}: as for all");
+        let named = format!("ConfigMap ingress-nginx/ingress-nginx-controller {key}: ");
+        let heading = format!("{by:<24}demo/plain\n    because  {named}as for all");
         assert!(table.contains(&heading), "{heading:?} is not in {table}");
         let output = fairway(&["check", &objects, "--log", &log, "--log-format", format], b"");
         let said = String::from_utf8(output.stdout).expect("text");
-        assert!(said.contains(&format!("its Ingress: {by}: ConfigMap {key}: ")), "{said}");
+        assert!(said.contains(&format!("its Ingress: {by}: {named}")), "{said}");
         assert!(said.contains(&format!("no Ingress has it: {key} of the ConfigMap: ")), "{said}");
         assert!(!said.contains("not explained"), "{said}");
     }

@@ -85,6 +85,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::Duration;
 
+    /// One profile is taken at a time, so tests take theirs in turn.
+    static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
     #[inline(never)]
     fn busy_with_sums(stop: &AtomicBool) -> u64 {
         let total = AtomicU64::new(0);
@@ -97,6 +100,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_busy_function_is_seen_and_a_second_profile_is_refused_meanwhile() {
         static STOP: AtomicBool = AtomicBool::new(false);
+        let _turn = TURN.lock().await;
         let busy = std::thread::Builder::new().name("busy".to_owned());
         let busy = busy.spawn(|| busy_with_sums(&STOP)).expect("a thread starts");
         // The first one has its turn at once; the second one asks while it has it.
@@ -120,12 +124,8 @@ mod tests {
 
     #[tokio::test]
     async fn who_goes_away_ends_the_profile() {
-        // Another test may be recording.
-        let asked = async {
-            while record(Duration::from_secs(120)).await.is_err() {
-                tokio::task::yield_now().await;
-            }
-        };
+        let _turn = TURN.lock().await;
+        let asked = record(Duration::from_secs(120));
         let asked = tokio::time::timeout(Duration::from_secs(10), asked);
         assert!(asked.await.is_err(), "it takes longer");
         let next = async {
