@@ -10,7 +10,8 @@ pub(in crate::conf) fn value(global: &Global) -> Option<&str> {
     global.hsts.as_deref().filter(|_| !custom_headers::is_hsts(&global.add_headers))
 }
 
-/// Writes it, unless the location has its own: behind snippets, whose word on it does not count (lua_ingress.lua).
+/// Writes it, unless the location has its own, behind snippets: over TLS it goes before what they say, as it did when
+/// Lua wrote it. The native engine follows the snippet.
 pub(in crate::conf) fn write(at: &mut At<'_, '_>) {
     let own = custom_headers::is_hsts(&at.location.policy.custom_headers.0);
     if value(&at.scope.configuration.global).is_some() && !own {
