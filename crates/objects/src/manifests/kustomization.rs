@@ -53,8 +53,11 @@ impl Kustomization {
             Some(version) => version.starts_with(GROUP),
             None => is_kustomization(path),
         };
-        let (changes, resources, patches) = (changes(fields), resources(fields), patches(fields));
-        is_one.then_some(Self { changes, resources, patches })
+        is_one.then(|| Self {
+            changes: changes(fields),
+            resources: resources(fields),
+            patches: patches(fields),
+        })
     }
 
     /// The files that hold no objects, but what is to be changed in some.
