@@ -3,7 +3,7 @@
 use crate::nginx::bed::{ALLOWED, Bed, header, ingress};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use testkit::exchange::{Answer, Body};
+use testkit::exchange::{Answer, Body, Request};
 
 /// One snippet of each level that the ConfigMap has.
 const LEVELS: [(&str, &str); 6] = [
@@ -101,6 +101,37 @@ async fn a_snippet_counts_at_its_level_where_it_is_allowed_and_nowhere_else() ->
         .await?;
     bed.expect("risky.test", "/", 503).await?;
     bed.says(&["demo/risky", "configuration-snippet", "annotations-risk-level"]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snippet_of_a_location_says_more_of_hsts_than_the_config_map() -> Result<()> {
+    const NAME: &str = "Strict-Transport-Security";
+    const USUAL: Option<&str> = Some("max-age=31536000; includeSubDomains");
+    let with = |name: &str, snippet: &str| {
+        let host = format!("{name}.test");
+        ingress(name, &host).annotate("configuration-snippet", snippet).build()
+    };
+    let objects = [
+        ingress("plain", "plain.test").build(),
+        with("sets", &format!("more_set_headers \"{NAME}: max-age=66\";")),
+        with("ends", &format!("more_set_headers \"{NAME}: max-age=66\"; return 403 no;")),
+        with("clears", &format!("more_clear_headers {NAME};")),
+    ];
+    let bed = Bed::start(&settings(&[("ssl-redirect", "false")]), &objects, &[]).await?;
+    for (host, over_tls, in_clear) in [
+        ("plain.test", USUAL, None),
+        ("sets.test", Some("max-age=66"), Some("max-age=66")),
+        ("ends.test", Some("max-age=66"), Some("max-age=66")),
+        ("clears.test", None, None),
+    ] {
+        for (scheme, wanted) in [("https", over_tls), ("http", in_clear)] {
+            let url = format!("{scheme}://{host}/");
+            let answer = bed.send(Request { url: url.clone(), ..Request::default() }).await;
+            ensure!(answer.status.is_some(), "{url}: {answer:?}");
+            ensure!(header(&answer, NAME) == wanted, "{url}: {answer:?}");
+        }
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

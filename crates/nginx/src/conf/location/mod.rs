@@ -129,14 +129,13 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     let location = &server.locations[index];
     let mut at = At { scope, server, location, index, block: Block::default(), beside };
     variables(&mut at);
+    policy::hsts::write(&mut at);
     if matches!(location.backend, Backend::Denied(_)) {
         policy::errors::write(location.policy.errors.as_ref(), &mut at);
-        policy::hsts::write(&mut at);
         put!(at.block, "return", 503_u16);
         return at.block;
     }
     policies(&mut at);
-    policy::hsts::write(&mut at);
     at.block
 }
 

@@ -10,11 +10,10 @@ pub(in crate::conf) fn value(global: &Global) -> Option<&str> {
     global.hsts.as_deref().filter(|_| !custom_headers::is_hsts(&global.add_headers))
 }
 
-/// Writes it, unless the location has its own, behind snippets: over TLS it goes before what they say, as it did when
-/// Lua wrote it. The native engine follows the snippet.
+/// Writes it at the beginning of a location: what its custom headers and snippets say goes before it, as in
+/// ingress-nginx, where headers-more has its turn behind Lua.
 pub(in crate::conf) fn write(at: &mut At<'_, '_>) {
-    let own = custom_headers::is_hsts(&at.location.policy.custom_headers.0);
-    if value(&at.scope.configuration.global).is_some() && !own {
+    if value(&at.scope.configuration.global).is_some() {
         put!(at.block, "more_set_headers", "Strict-Transport-Security: $fairway_hsts");
     }
 }
