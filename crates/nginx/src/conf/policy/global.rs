@@ -265,7 +265,8 @@ fn logs(global: &Global, http: &mut Block) {
 }
 
 /// How lines of the log are gathered where `access-log-params` says nothing, as the native engine does: a write for
-/// each costs as much as a read. A pipe takes a page at a time whole, so lines of several workers do not mix.
+/// each costs as much as a read. A pipe takes a page at a time whole, so lines of several workers mix only where one
+/// is longer than that.
 const GATHERED: [&str; 2] = ["buffer=4k", "flush=100ms"];
 
 /// The parameters of `access_log`.
