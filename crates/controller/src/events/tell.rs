@@ -179,6 +179,7 @@ fn appeared(before: &Known, now: &Known) -> Vec<Problem> {
 /// The Event of a problem; none for what is no object.
 fn of_problem(problem: &Problem, snapshot: &Snapshot) -> Option<Event> {
     let is_ingress = problem.origin.kind == model::Kind::Ingress;
+    let is_material = matches!(problem.origin.kind, model::Kind::Secret | model::Kind::ConfigMap);
     let object = of_origin(&problem.origin, snapshot)?;
     let text = match &problem.key {
         Some(key) => format!("{key}: {}", problem.message),
@@ -192,6 +193,8 @@ fn of_problem(problem: &Problem, snapshot: &Snapshot) -> Option<Event> {
             (Kind::Warning, "AnnotationParsingFailed", message)
         }
         Severity::Warning => (Kind::Warning, "PartlyServed", text),
+        // What it is for may be served all the same, by what its last good version says.
+        Severity::Error if is_material => (Kind::Warning, "NotUsed", text),
         Severity::Error => (Kind::Warning, "NotServed", text),
     };
     Some(Event { object, kind, reason, message, speaker: Speaker::Leader })
@@ -294,6 +297,8 @@ mod tests {
         assert_eq!(spec, Some(("NotServed", "spec: it is wrong".to_owned())));
         let value = reason(problem(map, Some("use-http2"), Severity::Warning));
         assert_eq!(value, Some(("PartlyServed", "use-http2: it is wrong".to_owned())));
+        let key = reason(problem(map, Some("main-snippet"), Severity::Error));
+        assert_eq!(key, Some(("NotUsed", "main-snippet: it is wrong".to_owned())));
         let notice = reason(problem(ingress, Some("a"), Severity::Notice));
         assert_eq!(notice, Some(("WithoutEffect", "a: it is wrong".to_owned())));
         assert_eq!(reason(problem(model::Kind::File, None, Severity::Error)), None);
