@@ -64,6 +64,9 @@ pub(crate) const KEEP_ALIVE: &str = "http1";
 /// The same, of long answers.
 pub(crate) const LONG: &str = "body-1m";
 
+/// The same, of frames both ways.
+pub(crate) const ECHO: &str = "websocket";
+
 /// All of them, in the order of the report; those with the same hosts share a start of the proxies.
 pub(crate) const SCENARIOS: [Scenario; 16] = [
     Scenario { name: KEEP_ALIVE, title: "HTTP/1.1 keep-alive, small body", ..SIMPLE },
@@ -101,7 +104,7 @@ pub(crate) const SCENARIOS: [Scenario; 16] = [
         ..SIMPLE
     },
     Scenario {
-        name: "websocket",
+        name: ECHO,
         title: "WebSocket echo, 64 bytes",
         protocol: Protocol::WebSocket,
         path: "/websocket",
@@ -148,7 +151,7 @@ impl Scenario {
     pub(crate) fn is_for(&self, peer: Peer) -> bool {
         match peer {
             Peer::Haproxy => self.snippet.is_none(),
-            Peer::Floor => [KEEP_ALIVE, LONG].contains(&self.name),
+            Peer::Floor => [KEEP_ALIVE, LONG, ECHO].contains(&self.name),
             Peer::Fairway | Peer::FairwayNginx | Peer::Nginx => true,
         }
     }

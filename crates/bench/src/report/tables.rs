@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::fairness::FLOODS;
 use crate::peers::Peer;
 use crate::results::{Calm, Figures, Propagation, Results, Spread};
-use crate::scenario::{IDLE, KEEP_ALIVE, LONG, SCENARIOS, Scenario};
+use crate::scenario::{ECHO, IDLE, KEEP_ALIVE, LONG, SCENARIOS, Scenario};
 
 /// A proxy whose core was busy for a smaller part of the time was not at its limit.
 const AT_ITS_LIMIT: f64 = 0.95;
@@ -37,6 +37,7 @@ fn floor(results: &Results) -> String {
     let loops = [
         (KEEP_ALIVE, "HTTP/1.1 keep-alive, a loop that reads twice, writes twice and waits,"),
         (LONG, "1 MiB down, the same loop with a pipe of the kernel (splice),"),
+        (ECHO, "WebSocket echo, the same loop,"),
     ];
     loops.into_iter().filter_map(|(name, what)| above(name, what)).collect()
 }
