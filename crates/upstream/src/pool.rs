@@ -19,11 +19,14 @@ pub struct Pool {
     room: Arc<Room>,
     idle: RefCell<HashMap<Key, VecDeque<Idle>, RandomState>>,
     count: Cell<usize>,
-    sessions: RefCell<HashMap<Key, Vec<Session>>>,
+    sessions: RefCell<Sessions>,
     limits: Cell<Option<UpstreamKeepAlive>>,
     /// When the log was last told of a flood.
     told: Cell<Option<Instant>>,
 }
+
+/// Sessions of HTTP/2, by where they lead.
+type Sessions = HashMap<Key, Vec<Session>, RandomState>;
 
 /// How often the log is told of floods of upstreams.
 const TOLD: Duration = Duration::from_secs(60);
@@ -120,7 +123,7 @@ impl Pool {
         self.limits.get().is_some_and(|limits| limits.connections > 0)
     }
 
-    pub(super) fn sessions(&self) -> &RefCell<HashMap<Key, Vec<Session>>> {
+    pub(super) fn sessions(&self) -> &RefCell<Sessions> {
         &self.sessions
     }
 

@@ -3,7 +3,7 @@
 use http::Method;
 use model::policy::Policy;
 use std::sync::Arc;
-use wire::{Body, Interim};
+use wire::{Body, Interim, TrailerRule};
 
 /// One request as it is sent to an upstream.
 pub struct Outgoing<'a> {
@@ -30,13 +30,18 @@ pub struct Outgoing<'a> {
 pub enum Head {
     /// All bytes of an HTTP/1 head.
     Http1(bytes::Bytes),
-    /// The parts of an HTTP/2 one.
-    Http2(Box<::http::Request<()>>),
+    /// The parts of an HTTP/2 one, and which trailers follow its body; none where there is no such rule.
+    Http2(Box<(::http::Request<()>, Option<TrailerRule>)>),
     /// The records that begin a FastCGI request.
     FastCgi(bytes::Bytes),
 }
 
 impl Head {
+    /// A head of HTTP/2, behind whose body no trailers follow.
+    pub fn http2(head: ::http::Request<()>) -> Self {
+        Self::Http2(Box::new((head, None)))
+    }
+
     /// The head, of which nothing stays.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Http1(bytes::Bytes::new()))

@@ -305,8 +305,8 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
         return None;
     }
     match exchange.spot().location.policy.protocol {
-        Protocol::Grpc => http2(exchange, false).map(|head| Head::Http2(Box::new(head))),
-        Protocol::Grpcs => http2(exchange, true).map(|head| Head::Http2(Box::new(head))),
+        Protocol::Grpc => http2(exchange, false),
+        Protocol::Grpcs => http2(exchange, true),
         Protocol::Http | Protocol::Https | Protocol::AutoHttp => Some(Head::Http1(http1(exchange))),
         Protocol::Fcgi => Some(Head::FastCgi(super::fastcgi::head(exchange))),
     }
@@ -315,7 +315,7 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
 /// The head of a copy, with all that the upstream is told; a copy never changes the protocol.
 pub(super) fn of_copy(exchange: &Exchange, over_http2: bool) -> Option<Head> {
     if over_http2 {
-        return http2(exchange, false).map(|head| Head::Http2(Box::new(head)));
+        return http2(exchange, false);
     }
     Some(Head::Http1(written(exchange, None)))
 }
@@ -432,6 +432,8 @@ fn wants_length(method: &Method) -> bool {
 
 /// How many fields Fairway adds to a request, mostly.
 const USUAL: usize = 12;
+/// Bytes of their values, mostly.
+const VALUES: usize = 256;
 
 /// The `:path`. What is no text is replaced by marks for that.
 fn path(target: &Bytes) -> Option<PathAndQuery> {
@@ -441,7 +443,7 @@ fn path(target: &Bytes) -> Option<PathAndQuery> {
 
 /// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be
 /// said, and with it the authority.
-fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
+fn http2(exchange: &Exchange, secure: bool) -> Option<Head> {
     let request = &exchange.request;
     let path = path(target(exchange))?;
     let host = host(exchange);
@@ -457,12 +459,17 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
             .ok()?;
         *head.version_mut() = http::Version::HTTP_2;
     } else {
-        *head.uri_mut() = Uri::builder().path_and_query(path).build().ok()?;
+        *head.uri_mut() = path.into();
         *head.version_mut() = http::Version::HTTP_11;
     }
     let headers = head.headers_mut();
     headers.reserve(request.headers.len() + USUAL);
-    let mut put = |name: &[u8], value: &[u8]| append(headers, name, Bytes::copy_from_slice(value));
+    // One piece of memory for all that is written here.
+    let mut values = BytesMut::with_capacity(VALUES);
+    let mut put = |name: &[u8], value: &[u8]| {
+        values.extend_from_slice(value);
+        append(headers, name, values.split().freeze());
+    };
     set_all(exchange, |name, value| {
         if !(secure && name.eq_ignore_ascii_case(b"host")) {
             put(name, value);
@@ -486,10 +493,8 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     for (name, value) in brought(exchange) {
         append(headers, name, Bytes::copy_from_slice(value));
     }
-    if !request.body.is_empty() {
-        head.extensions_mut().insert(trailers(exchange));
-    }
-    Some(head)
+    let trailers = (!request.body.is_empty()).then(|| trailers(exchange));
+    Some(Head::Http2(Box::new((head, trailers))))
 }
 
 /// Trailers towards a gRPC service: those that could have come in the head, but for what says who asks or from where

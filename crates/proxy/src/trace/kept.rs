@@ -74,7 +74,8 @@ impl Trace {
     pub(crate) fn note_head(&self, head: &Head) {
         let text = match head {
             Head::Http1(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Head::Http2(request) => {
+            Head::Http2(head) => {
+                let (request, _) = &**head;
                 let fields = request.headers().iter().map(|(name, value)| {
                     format!("\n{name}: {}", String::from_utf8_lossy(value.as_bytes()))
                 });

@@ -146,8 +146,7 @@ pub(super) async fn send(
         .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
         .map_err(|error| fail(broken(error), false, reused))?;
     let bodyless = request.body.is_empty();
-    let mut head = *head;
-    let trailers = head.extensions_mut().remove::<TrailerRule>();
+    let (head, trailers) = *head;
     budget.asked();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;

@@ -164,7 +164,7 @@ pub(super) fn over_http2(
     for (name, value) in fields.iter().filter(|(name, _)| !(is_tls && is_host(name))) {
         append(head.headers_mut(), &name.to_ascii_lowercase(), value.clone());
     }
-    Some(Head::Http2(Box::new(head)))
+    Some(Head::http2(head))
 }
 
 /// What the backend gets of a good answer: these fields, or all that do not describe its own message.

@@ -147,7 +147,7 @@ fn grpc_head(destination: &Destination) -> Result<Head, String> {
             head.headers_mut().append(name, value);
         }
     }
-    Ok(Head::Http2(Box::new(head)))
+    Ok(Head::http2(head))
 }
 
 fn http_head(destination: &Destination, length: usize) -> Head {
