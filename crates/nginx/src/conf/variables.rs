@@ -104,7 +104,7 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
 fn trust(real: &RealIp, http: &mut Block) {
     let mut trusted = vec![(Word::from("default"), Word::from("0"))];
     if real.forwarded_headers {
-        trusted.extend(networks(&real.trusted).map(|net| (net, "1".into())));
+        trusted.extend(beside_default(networks(&real.trusted)).map(|net| (net, "1".into())));
     }
     // Behind passthrough the peer is this process, which says who its own peer is.
     map(
@@ -119,14 +119,24 @@ fn trust(real: &RealIp, http: &mut Block) {
     geo(http, "$fairway_peer", "$fairway_trusted", &trusted);
     let mut announced = vec![(Word::from("default"), Word::from("0"))];
     if real.forwarded_headers {
-        announced.extend(networks(&real.trusted).map(|net| (net, "1".into())));
+        announced.extend(beside_default(networks(&real.trusted)).map(|net| (net, "1".into())));
     }
     geo(http, "$proxy_protocol_addr", "$fairway_trusted_source", &announced);
 }
 
-/// Networks, each once, as `geo` has them.
-pub(super) fn networks(nets: &[IpNet]) -> impl Iterator<Item = Word> {
-    IpNet::aggregate(&nets.to_vec()).into_iter().map(|net| Word::plain(net.to_string()))
+/// Networks, each once.
+pub(super) fn networks(nets: &[IpNet]) -> impl Iterator<Item = IpNet> {
+    IpNet::aggregate(&nets.to_vec()).into_iter()
+}
+
+/// Networks as `geo` takes them beside its `default`. That is all of both families, so another word for one of them is
+/// a duplicate, of which nginx warns: halves are none.
+pub(super) fn beside_default(nets: impl Iterator<Item = IpNet>) -> impl Iterator<Item = Word> {
+    let halves = |net: IpNet| match net.prefix_len() {
+        0 => net.subnets(1).map(Iterator::collect).unwrap_or_default(),
+        _ => vec![net],
+    };
+    nets.flat_map(halves).map(|net| Word::plain(net.to_string()))
 }
 
 fn host(believes: bool, http: &mut Block) {
@@ -248,4 +258,17 @@ fn table(http: &mut Block, name: &'static str, of: Vec<Word>, entries: &[(Word, 
         block.entry(key.clone(), vec![value.clone()]);
     }
     http.open(name, of, block);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Word, beside_default};
+
+    #[test]
+    fn all_addresses_of_a_family_are_said_in_halves() {
+        let nets = ["0.0.0.0/0", "::/0", "10.0.0.0/8"].map(|net| net.parse().expect("a network"));
+        let words: Vec<_> = beside_default(nets.into_iter()).collect();
+        let said = ["0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1", "10.0.0.0/8"];
+        assert_eq!(words, said.map(Word::plain));
+    }
 }

@@ -126,7 +126,7 @@ fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
     }
     put!(http, "real_ip_recursive", true);
     for net in networks(trusted) {
-        put!(http, "set_real_ip_from", net);
+        put!(http, "set_real_ip_from", Word::plain(net.to_string()));
     }
 }
 

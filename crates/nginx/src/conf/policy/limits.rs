@@ -2,8 +2,8 @@
 
 use super::super::location::At;
 use super::super::tree::{put, words};
+use super::super::variables::beside_default;
 use super::super::{Block, Word, fingerprint};
-use super::access;
 use model::policy::{LimitKey, Limits, RequestLimit};
 
 /// Bytes of a zone: those of ingress-nginx (5 MiB).
@@ -55,7 +55,7 @@ fn declare_key(policy: &Limits, id: &str, at: &mut At<'_, '_>) -> Word {
     let key = Word::plain(format!("$fairway_limited_{id}"));
     let mut nets = Block::default();
     nets.entry("default".into(), words![0_u8]);
-    for net in access::nets(&policy.exempt) {
+    for net in beside_default(policy.exempt.iter().copied()) {
         nets.entry(net, words![1_u8]);
     }
     let value = match &policy.key {
