@@ -7,6 +7,7 @@ use h2::client::SendRequest;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -171,5 +172,152 @@ async fn an_upstream_that_takes_no_stream_at_all_is_an_error_in_time() -> Result
     let status = call(open(&fairway).await?, b"").await?;
     ensure!(status == 504, "{status}");
     ensure!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
+    Ok(())
+}
+
+/// An upstream that reads and answers, but for what asks `/stall`: its body stays unread, and no answer comes. Told of
+/// are its connections and what asked `/stall`.
+async fn stalling(connections: Arc<AtomicUsize>, stalled: Arc<AtomicUsize>) -> Result<Setup> {
+    let serve = move |tcp: TcpStream, _| {
+        connections.fetch_add(1, Ordering::Relaxed);
+        let stalled = stalled.clone();
+        async move {
+            let Ok(mut session) = h2::server::handshake(tcp).await else { return };
+            let mut kept = Vec::new();
+            while let Some(Ok((request, mut respond))) = session.accept().await {
+                if request.uri().path() == "/stall" {
+                    stalled.fetch_add(1, Ordering::Relaxed);
+                    kept.push((request, respond));
+                    continue;
+                }
+                drop(tokio::spawn(async move {
+                    let mut body = request.into_body();
+                    while let Some(Ok(data)) = body.data().await {
+                        let _ = body.flow_control().release_capacity(data.len());
+                    }
+                    let _ = respond.send_response(http::Response::new(()), true);
+                }));
+            }
+        }
+    };
+    let annotations = vec![("backend-protocol", "GRPC")];
+    Ok(Setup { annotations, ..Setup::of(upstream(serve).await?) })
+}
+
+/// Counts of [`stalling`].
+fn counts() -> (Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    Default::default()
+}
+
+/// A call with a message that nobody reads; it goes on as long as what is given back is kept.
+async fn stall(
+    sender: &SendRequest<Bytes>,
+    message: Bytes,
+    value: &str,
+) -> Result<(h2::client::ResponseFuture, h2::SendStream<Bytes>)> {
+    let request = http::Request::post("http://a.test/stall").header("x-value", value).body(())?;
+    let mut sender = sender.clone().ready().await?;
+    let (answer, mut stream) = sender.send_request(request, message.is_empty())?;
+    if !message.is_empty() {
+        stream.send_data(message, true)?;
+    }
+    Ok((answer, stream))
+}
+
+/// Waits until so many have asked for what stalls.
+async fn have_stalled(stalled: &AtomicUsize, count: usize) -> Result<()> {
+    let all = || async { (stalled.load(Ordering::Relaxed) >= count).then_some(()) };
+    eventually(Duration::from_secs(20), all).await.context("not all reached the upstream")
+}
+
+#[tokio::test]
+async fn messages_that_an_upstream_leaves_unread_are_not_what_others_need() -> Result<()> {
+    // As much as a session takes of all requests together, at once or by and by.
+    for (size, times) in [(65_535, 1), (16_000, 6)] {
+        let (connections, stalled) = counts();
+        let fairway = stalling(connections, stalled.clone()).await?.start().await?;
+        let (attacker, mut kept) = (open(&fairway).await?, Vec::new());
+        for count in 1..=times {
+            kept.push(stall(&attacker, Bytes::from(vec![0; size]), "").await?);
+            have_stalled(&stalled, count).await?;
+        }
+        let victim = call(open(&fairway).await?, b"\0\0\0\0\x02hi").await;
+        ensure!(victim? == 200, "{times} messages of {size} bytes: {}", fairway.said());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_long_head_has_a_session_of_its_own() -> Result<()> {
+    let (connections, stalled) = counts();
+    let fairway = stalling(connections.clone(), stalled.clone()).await?.start().await?;
+    let sender = open(&fairway).await?;
+    let _first = stall(&sender, Bytes::new(), "short").await?;
+    have_stalled(&stalled, 1).await?;
+    let _second = stall(&sender, Bytes::new(), "short, too").await?;
+    have_stalled(&stalled, 2).await?;
+    ensure!(connections.load(Ordering::Relaxed) == 1, "both share a session");
+    let _long = stall(&sender, Bytes::new(), &"a".repeat(9_000)).await?;
+    have_stalled(&stalled, 3).await?;
+    ensure!(connections.load(Ordering::Relaxed) == 2, "some servers end the session for it");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_of_which_many_calls_were_broken_off_gets_no_more() -> Result<()> {
+    let (connections, stalled) = counts();
+    let fairway = stalling(connections.clone(), stalled.clone()).await?.start().await?;
+    let sender = open(&fairway).await?;
+    for count in 1..=60 {
+        let broken_off = stall(&sender, Bytes::new(), "").await?;
+        have_stalled(&stalled, count).await?;
+        drop(broken_off);
+    }
+    let is_new = || async {
+        let status = call(sender.clone(), b"").await.ok()?;
+        (status == 200 && connections.load(Ordering::Relaxed) > 1).then_some(())
+    };
+    eventually(Duration::from_secs(20), is_new).await.map(drop).with_context(|| fairway.said())
+}
+
+#[tokio::test]
+async fn a_session_that_is_never_idle_ends_after_its_requests_too() -> Result<()> {
+    let (connections, stalled) = counts();
+    let setup = stalling(connections.clone(), stalled.clone()).await?;
+    let settings = vec![("upstream-keepalive-requests", "3".to_owned())];
+    let fairway = Setup { settings, ..setup }.start().await?;
+    let sender = open(&fairway).await?;
+    let _hangs = stall(&sender, Bytes::new(), "").await?;
+    have_stalled(&stalled, 1).await?;
+    for _ in 0..8 {
+        ensure!(call(sender.clone(), b"").await? == 200, "{}", fairway.said());
+    }
+    let connections = connections.load(Ordering::Relaxed);
+    ensure!(connections >= 3, "{connections} connections for 9 calls, 3 of which each may have");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_that_fell_silent_gets_no_further_calls() -> Result<()> {
+    let serve = move |tcp: TcpStream, number: usize| async move {
+        let Ok(mut session) = h2::server::handshake(tcp).await else { return };
+        let mut calls = 0;
+        while let Some(Ok((_, mut respond))) = session.accept().await {
+            let _ = respond.send_response(http::Response::new(()), true);
+            calls += 1;
+            if number == 0 && calls == 2 {
+                // What was said last is not pushed out, either.
+                return std::future::pending().await;
+            }
+        }
+    };
+    let annotations = vec![("backend-protocol", "GRPC"), ("proxy-read-timeout", "2")];
+    let fairway = Setup { annotations, ..Setup::of(upstream(serve).await?) }.start().await?;
+    let sender = open(&fairway).await?;
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(call(sender.clone(), b"").await?);
+    }
+    ensure!(statuses == [200, 504, 200, 200], "{statuses:?}");
     Ok(())
 }

@@ -123,6 +123,11 @@ impl Pool {
         self.limits.get().is_some_and(|limits| limits.connections > 0)
     }
 
+    /// What keeps connections; none before the first generation.
+    pub(super) fn limits(&self) -> Option<UpstreamKeepAlive> {
+        self.limits.get()
+    }
+
     pub(super) fn sessions(&self) -> &RefCell<Sessions> {
         &self.sessions
     }
@@ -280,7 +285,7 @@ mod tests {
             let Fixture { pool, target, _listener } = Fixture::new().await;
             let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
             let patience = Duration::from_secs(5);
-            let open = || crate::http2::open(&pool, &target, Some(&whose), patience);
+            let open = || crate::http2::open_one(&pool, &target, Some(&whose), patience);
             let first = open().await.expect("half of four are two");
             let second = open().await.expect("half of four are two");
             assert!(matches!(open().await, Err(TryError::Places)), "both have a request");

@@ -146,7 +146,9 @@ impl Body {
 
     /// Takes back what nobody made use of, in its order.
     pub fn give_back(&mut self, frames: Vec<Frame>) {
-        self.returned = Some(Box::new(Returned { frames: frames.into() }));
+        let left = self.returned.take().map(|returned| returned.frames).unwrap_or_default();
+        let frames: VecDeque<_> = frames.into_iter().chain(left).collect();
+        self.returned = (!frames.is_empty()).then(|| Box::new(Returned { frames }));
     }
 
     /// How much is still to come.

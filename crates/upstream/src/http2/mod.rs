@@ -1,109 +1,32 @@
 //! One try over HTTP/2, as gRPC wants it: many requests share a session.
 
+mod session;
+
+pub(crate) use session::Session;
+#[cfg(test)]
+pub(crate) use session::open_one;
+
 use super::sent::Sent;
-use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
+use super::{Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::Bytes;
-use h2::client::{ResponseFuture, SendRequest};
+use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
-use model::UpstreamKeepAlive;
+use http::HeaderMap;
 use model::policy::Timeouts;
-use std::cell::Cell;
+use session::{Claim, Lease, Part, SMALL, lease};
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use stream::own::Own;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
-use wire::http2::{BodyStream, Budget, Guarded, StreamBody, from_map, poll_send_data, to_map};
-use wire::{Body, Frame, Loan, Response, Source, Timer, TrailerRule, lane};
+use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
+use wire::{Body, BodyError, Frame, Length, Response, Source, Timer, TrailerRule, lane};
 
-/// Requests that share one session at most, whatever the upstream allows.
-const STREAMS: u32 = 100;
-/// How long a session may take to end that nobody uses any more.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// How long sessions stay beside another one that has room for all: a burst opens many at once.
-const SPARE: Duration = Duration::from_secs(5);
-/// Bytes of an answer that may come before its client takes any.
-const WINDOW: u32 = 64 << 10;
 /// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
 const KEPT: usize = 64 << 10;
-
-/// An HTTP/2 connection to an endpoint.
-#[derive(Debug)]
-pub(super) struct Session {
-    sender: SendRequest<Bytes>,
-    since: Instant,
-    used: Cell<Instant>,
-    requests: Cell<u64>,
-    /// One more than the requests in flight.
-    load: Rc<Load>,
-    /// Gone when the connection is.
-    alive: Rc<Cell<bool>>,
-    /// What the upstream may send that is of no use.
-    budget: Rc<Budget>,
-    /// It leads to this machine.
-    own: Option<Own>,
-    /// Its place among all connections towards upstreams.
-    place: Rc<Loan>,
-}
-
-/// Says when nobody holds it any more: the pool has no such session, and no request is on it.
-#[derive(Debug, Default)]
-struct Load(Rc<Notify>);
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.0.notify_one();
-    }
-}
-
-impl Session {
-    /// Its place.
-    pub(super) fn place(&self) -> &Loan {
-        &self.place
-    }
-
-    /// When it was used last.
-    pub(super) fn used(&self) -> Instant {
-        self.used.get()
-    }
-
-    /// Whether it was used just now, so that it may be again.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.used.get().elapsed() < SPARE
-    }
-
-    /// Ends it for somebody who gets its place at once; what it still has to say goes out within a moment.
-    pub(super) fn end(self) {
-        self.place.give_back();
-    }
-
-    /// Whether it may go: broken, worn out, or idle for too long.
-    pub(super) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
-        let idle = Rc::strong_count(&self.load) == 1 && self.used.get().elapsed() >= limits.idle;
-        !self.alive.get() || idle || (self.is_worn(limits) && Rc::strong_count(&self.load) == 1)
-    }
-
-    fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
-        self.requests.get() >= limits.requests || self.since.elapsed() >= limits.age
-    }
-
-    /// Whether requests are on their way.
-    pub(super) fn is_busy(&self) -> bool {
-        Rc::strong_count(&self.load) > 1
-    }
-
-    fn has_room(&self) -> bool {
-        self.alive.get()
-            && Rc::strong_count(&self.load)
-                <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
-            && self.requests.get() < u64::from(u32::MAX >> 2)
-    }
-}
+/// Bytes of a head that every server takes. Some end the session of who sends more, with all that is on it.
+const HEAD: usize = 8 << 10;
 
 /// Sends a request over a shared session, or a new one.
 pub(super) async fn send(
@@ -117,138 +40,100 @@ pub(super) async fn send(
         Failed { error, sent, refused, reused }
     };
     let mut taken = Taken::default();
-    let timeouts = request.policy.timeouts;
-    let (Lease { mut sender, load, alive, budget, own }, reused) = match shared(pool, target) {
-        Some(lease) => (lease, true),
-        None => (
-            open(pool, target, request.whose, timeouts.connect)
-                .await
-                .map_err(|error| fail(error, false, false))?,
-            false,
-        ),
+    let (timeouts, began) = (request.policy.timeouts, wire::now());
+    let Head::Http2(head) = request.head.take() else {
+        return Err(fail(TryError::InvalidHeader, false, false));
     };
+    let (head, trailers) = *head;
+    let part = part_of(head.headers(), request.body).await;
+    let part = part.map_err(|error| fail(TryError::RequestBody(error), false, false))?;
+    let leased = lease(pool, target, (request.whose, part), timeouts.connect).await;
+    let (Lease { mut sender, claim, own }, reused) =
+        leased.map_err(|error| fail(error, false, false))?;
     // Requests share it: how often each of them has come back, nobody could tell at the other end.
     if own && request.turns > 0 {
+        claim.over();
         return Err(fail(TryError::Loop, false, false));
     }
-    // A session that fails a request as a whole serves no other one.
-    let broken = |error: h2::Error| {
-        alive.set(alive.get() && error.is_reset());
-        TryError::Http2(error)
+    // A session that fails a request as a whole serves no other one, and neither does one that fell silent.
+    let failed = |error| {
+        match &error {
+            TryError::Http2(error) => {
+                claim.over();
+                if !error.is_reset() {
+                    claim.broken();
+                }
+            }
+            TryError::Timeout(_) => claim.is_late(began),
+            _ => {}
+        }
+        error
     };
     journal.connected(reused);
-    let Head::Http2(head) = request.head.take() else {
-        return Err(fail(TryError::InvalidHeader, false, reused));
-    };
     let timer = Timer::new(timeouts.connect);
     let ready = timer.within(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
     ready
-        .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
-        .map_err(|error| fail(broken(error), false, reused))?;
+        .map_err(|_| fail(failed(TryError::Timeout("waiting for a stream")), false, reused))?
+        .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
     let bodyless = request.body.is_empty();
-    let (head, trailers) = *head;
-    budget.asked();
-    let (answer, stream) =
-        sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
-    let exchange = TwoWay {
-        answer,
-        way_out: WayOut { stream, pending: None, trailers, budget, taken: Sent::default() },
-        body: request.body,
-        sent: bodyless,
-        taken: &mut taken,
-    };
+    claim.budget().asked();
+    let (answer, stream) = sender
+        .send_request(head, bodyless)
+        .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
+    let taken_by = Sent::default();
+    let way_out = WayOut { stream, pending: None, trailers, claim: claim.clone(), taken: taken_by };
+    let body = &mut *request.body;
+    let exchange = TwoWay { answer, way_out, body, sent: bodyless, taken: &mut taken };
     let response = exchange.run(&timer, timeouts).await;
-    let (response, sending) = response.map_err(|error| match error {
-        TryError::Http2(error) => {
-            let error = broken(error);
-            // What was refused and has its body back is as good as never sent.
-            let sent = !(is_refused(&error) && taken.give_back(request.body));
-            fail(error, sent, reused)
-        }
-        other => fail(other, true, reused),
+    let (response, sending) = response.map_err(|error| {
+        let error = failed(error);
+        // What was refused and has its body back is as good as never sent.
+        let sent = !(is_refused(&error) && taken.give_back(request.body));
+        fail(error, sent, reused)
     })?;
     journal.answered(response.status().as_u16());
-    let in_flight = InFlight { _load: load, _sending: sending };
+    let in_flight = InFlight { claim, _sending: sending };
     Ok(answered(response, in_flight, timeouts.read, journal))
 }
 
-/// A place in a session.
-pub(super) struct Lease {
-    sender: SendRequest<Bytes>,
-    load: Rc<Load>,
-    alive: Rc<Cell<bool>>,
-    budget: Rc<Budget>,
-    own: bool,
-}
-
-/// A place in a session that has room.
-fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
-    let sessions = pool.sessions().borrow();
-    let session = sessions.get(&target.key())?.iter().find(|session| session.has_room())?;
-    session.requests.set(session.requests.get() + 1);
-    session.used.set(wire::now());
-    Some(Lease {
-        sender: session.sender.clone(),
-        load: session.load.clone(),
-        alive: session.alive.clone(),
-        budget: session.budget.clone(),
-        own: session.own.is_some(),
-    })
-}
-
-/// Makes a session; its connection is driven by a task of this thread.
-pub(super) async fn open(
-    pool: &Rc<Pool>,
-    target: &Target,
-    whose: Option<&Arc<str>>,
-    limit: Duration,
-) -> Result<Lease, TryError> {
-    let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
-    let (guarded, budget) = Guarded::upstream(io);
-    let handshake = h2::client::Builder::new()
-        .enable_push(false)
-        .initial_window_size(WINDOW)
-        // All answers together: clients that do not take theirs leave the others of the session what is theirs.
-        .initial_connection_window_size(STREAMS * WINDOW)
-        .max_header_list_size(64 << 10)
-        .handshake(guarded);
-    let handshake = tokio::time::timeout(limit, handshake).await;
-    let (sender, connection) =
-        handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
-    let alive = Rc::new(Cell::new(true));
-    let (ending, spent) = (alive.clone(), budget.clone());
-    let (address, at) = (target.address, Rc::downgrade(pool));
-    let load = Rc::new(Load::default());
-    let (gone, place) = (load.0.clone(), Rc::new(place));
-    let held = place.clone();
-    tokio::task::spawn_local(async move {
-        let mut connection = pin!(connection);
-        tokio::select! {
-            _ = &mut connection => {}
-            // An upstream that reads nothing keeps no connection that nobody uses.
-            () = gone.notified() => drop(tokio::time::timeout(FAREWELL, connection).await),
-        }
-        held.give_back();
-        ending.set(false);
-        if spent.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
-            tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");
-        }
-    });
-    let leads_back = own.is_some();
-    let now = Instant::now();
-    let session = Session {
-        sender: sender.clone(),
-        since: now,
-        used: Cell::new(now),
-        requests: Cell::new(1),
-        load: load.clone(),
-        alive: alive.clone(),
-        budget: budget.clone(),
-        own,
-        place,
+/// What a request with this head and body may leave lying in a session.
+async fn part_of(fields: &HeaderMap, body: &mut Body) -> Result<Part, BodyError> {
+    let size: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if size > HEAD {
+        return Ok(Part::Any);
+    }
+    let bytes = match body.length() {
+        Length::Known(length) => usize::try_from(length).ok(),
+        Length::Unknown => at_hand(body).await?,
     };
-    pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
-    Ok(Lease { sender, load, alive, budget, own: leads_back })
+    Ok(bytes.filter(|bytes| *bytes <= SMALL).map_or(Part::Any, Part::Bytes))
+}
+
+/// Bytes of a body that has come whole, and is small: nearly every message of gRPC that is no stream.
+async fn at_hand(body: &mut Body) -> Result<Option<usize>, BodyError> {
+    let (mut frames, mut bytes) = (Vec::new(), 0);
+    let is_whole = poll_fn(|cx| {
+        while bytes <= SMALL {
+            match body.poll_frame(cx) {
+                Poll::Ready(Ok(Some(frame))) => {
+                    if let Frame::Data(data) = &frame {
+                        bytes += data.len();
+                    }
+                    frames.push(frame);
+                    if body.is_over() {
+                        return Poll::Ready(Ok(true));
+                    }
+                }
+                Poll::Ready(Ok(None)) => return Poll::Ready(Ok(true)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+        }
+        Poll::Ready(Ok(false))
+    });
+    let is_whole = is_whole.await?;
+    body.give_back(frames);
+    Ok(is_whole.then_some(bytes))
 }
 
 /// A request on its way out while its answer may come in.
@@ -265,7 +150,7 @@ struct WayOut {
     stream: SendStream<Bytes>,
     pending: Option<Bytes>,
     trailers: Option<TrailerRule>,
-    budget: Rc<Budget>,
+    claim: Rc<Claim>,
     /// What the session took.
     taken: Sent,
 }
@@ -353,7 +238,15 @@ struct AnswerStream {
     stream: RecvStream,
     journal: Rc<Try>,
     /// Counts the request as in flight on its session, and goes on sending its body.
-    _in_flight: InFlight,
+    in_flight: InFlight,
+}
+
+impl Drop for AnswerStream {
+    fn drop(&mut self) {
+        if self.stream.is_end_stream() {
+            self.in_flight.claim.over();
+        }
+    }
 }
 
 impl BodyStream for AnswerStream {
@@ -381,7 +274,7 @@ impl BodyStream for AnswerStream {
 /// What lasts as long as the answer: the place in the session, and the rest of the request's body.
 #[derive(Debug)]
 struct InFlight {
-    _load: Rc<Load>,
+    claim: Rc<Claim>,
     _sending: Option<Sending>,
 }
 
@@ -420,12 +313,14 @@ impl WayOut {
         mut taken: Option<&mut Taken>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TryError>> {
-        let Self { stream, pending, trailers, budget, taken: session } = self;
+        let Self { stream, pending, trailers, claim, taken: session } = self;
         loop {
             let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
             let before = pending.as_ref().map_or(0, Bytes::len);
-            let sent = poll_send_data(stream, pending, last, budget, cx);
-            session.took(before - pending.as_ref().map_or(0, Bytes::len));
+            let sent = poll_send_data(stream, pending, last, claim.budget(), cx);
+            let gone = before - pending.as_ref().map_or(0, Bytes::len);
+            session.took(gone);
+            claim.sent(gone);
             ready!(sent).map_err(TryError::Http2)?;
             if last {
                 return Poll::Ready(Ok(()));
@@ -473,9 +368,10 @@ fn answered(
     headers.remove("content-length");
     let ended = stream.is_end_stream();
     let body = if ended {
+        in_flight.claim.over();
         Body::empty()
     } else {
-        let stream = AnswerStream { stream, journal: journal.clone(), _in_flight: in_flight };
+        let stream = AnswerStream { stream, journal: journal.clone(), in_flight };
         Body::from_source(StreamBody::new(stream, length, read))
     };
     if ended {

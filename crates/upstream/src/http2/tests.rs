@@ -1,6 +1,6 @@
 //! The clocks of a request over HTTP/2, with a real session over loopback and a paused clock.
 
-use super::{Sent, Taken, TwoWay, WayOut};
+use super::{Claim, Sent, Taken, TwoWay, WayOut};
 use crate::TryError;
 use bytes::Bytes;
 use model::policy::Timeouts;
@@ -98,7 +98,8 @@ async fn ask(server: Server, mut body: Body) -> (Result<u16, TryError>, u64) {
     let mut sender = sender.ready().await.expect("there is room");
     let request = http::Request::post("http://a.test/").body(()).expect("a request");
     let (answer, stream) = sender.send_request(request, false).expect("it goes out");
-    let way_out = WayOut { stream, pending: None, trailers: None, budget, taken: Sent::default() };
+    let claim = Claim::of_one(budget);
+    let way_out = WayOut { stream, pending: None, trailers: None, claim, taken: Sent::default() };
     let mut taken = Taken::default();
     let exchange = TwoWay { answer, way_out, body: &mut body, sent: false, taken: &mut taken };
     let began = Instant::now();

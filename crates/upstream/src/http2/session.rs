@@ -1,0 +1,339 @@
+//! Sessions that requests share, and what each may take of one: what a request leaves lying, or breaks, must not be
+//! what others need (RFC 9113 sections 5.2.2 and 10.5).
+
+use crate::{Connection, Pool, Target, TryError};
+use bytes::Bytes;
+use h2::client::SendRequest;
+use model::UpstreamKeepAlive;
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use stream::own::Own;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use wire::Loan;
+use wire::http2::{Budget, Guarded, Heard, Listened};
+
+/// Requests that share one session at most, whatever the upstream allows.
+const STREAMS: u32 = 100;
+/// How long a session may take to end that nobody uses any more.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long sessions stay beside another one that has room for all: a burst opens many at once.
+const SPARE: Duration = Duration::from_secs(5);
+/// Bytes of an answer that may come before its client takes any.
+const WINDOW: u32 = 64 << 10;
+/// Bytes of a body that may lie in a window that others need, too: a quarter of the smallest one (RFC 9113 section
+/// 6.9.2).
+pub(super) const SMALL: usize = 16 << 10;
+/// Requests that were broken off, after which a session gets no other one: servers end those that have more, with all
+/// that is on them (Netty: 200 within 30 s).
+const RESETS: u32 = 50;
+
+/// An HTTP/2 connection to an endpoint.
+#[derive(Debug)]
+pub(crate) struct Session {
+    sender: SendRequest<Bytes>,
+    since: Instant,
+    used: Cell<Instant>,
+    requests: Cell<u64>,
+    /// One more than the requests in flight.
+    load: Rc<Load>,
+    shared: Rc<Shared>,
+    /// It leads to this machine.
+    own: Option<Own>,
+    /// Its place among all connections towards upstreams.
+    place: Rc<Loan>,
+}
+
+/// What all who use a session know of it.
+#[derive(Debug)]
+struct Shared {
+    /// Whether it may get requests: not when its connection is gone, broken or silent.
+    alive: Cell<bool>,
+    /// One request has it alone.
+    is_taken: Cell<bool>,
+    /// Bytes of its window that are kept for requests.
+    kept: Cell<usize>,
+    /// Requests that were broken off.
+    resets: Cell<u32>,
+    /// What the upstream may send that is of no use.
+    budget: Rc<Budget>,
+    heard: Rc<Heard>,
+}
+
+/// Says when nobody holds it any more: the pool has no such session, and no request is on it.
+#[derive(Debug, Default)]
+struct Load(Rc<Notify>);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// What a request may leave lying in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// So many bytes of its window, which are few.
+    Bytes(usize),
+    /// Nobody knows how much: it gets a session of its own.
+    Any,
+}
+
+/// The part of a session that a request has.
+#[derive(Debug)]
+pub(super) struct Claim {
+    shared: Rc<Shared>,
+    _load: Rc<Load>,
+    /// Whether it has all of it.
+    alone: bool,
+    /// Bytes of the window that are kept for it.
+    kept: Cell<usize>,
+    /// Whether the upstream has said its last word.
+    is_over: Cell<bool>,
+}
+
+impl Claim {
+    fn new(shared: Rc<Shared>, load: Rc<Load>, part: Part) -> Rc<Self> {
+        let kept = match part {
+            Part::Bytes(bytes) => bytes,
+            Part::Any => 0,
+        };
+        let alone = part == Part::Any;
+        shared.kept.set(shared.kept.get() + kept);
+        shared.is_taken.set(alone);
+        Rc::new(Self {
+            shared,
+            _load: load,
+            alone,
+            kept: Cell::new(kept),
+            is_over: Cell::default(),
+        })
+    }
+
+    /// So many bytes of the body went to the session.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.shared.heard.sent(bytes);
+        self.give_back(bytes);
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let bytes = bytes.min(self.kept.get());
+        self.kept.set(self.kept.get() - bytes);
+        self.shared.kept.set(self.shared.kept.get() - bytes);
+    }
+
+    /// What the upstream may send that is of no use.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.shared.budget
+    }
+
+    /// The upstream has said its last word: nothing is broken off.
+    pub(super) fn over(&self) {
+        self.is_over.set(true);
+    }
+
+    /// The session as a whole fails: it serves no other request.
+    pub(super) fn broken(&self) {
+        self.shared.alive.set(false);
+    }
+
+    /// The same, if nothing at all has come from the upstream since then.
+    pub(super) fn is_late(&self, since: Instant) {
+        if self.shared.heard.at() <= since {
+            self.broken();
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.give_back(usize::MAX);
+        if self.alone {
+            self.shared.is_taken.set(false);
+        }
+        if !self.is_over.get() {
+            self.shared.resets.set(self.shared.resets.get().saturating_add(1));
+        }
+    }
+}
+
+impl Session {
+    /// Its place.
+    pub(crate) fn place(&self) -> &Loan {
+        &self.place
+    }
+
+    /// When it was used last.
+    pub(crate) fn used(&self) -> Instant {
+        self.used.get()
+    }
+
+    /// Whether it was used just now, so that it may be again.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.used.get().elapsed() < SPARE
+    }
+
+    /// Ends it for somebody who gets its place at once; what it still has to say goes out within a moment.
+    pub(crate) fn end(self) {
+        self.place.give_back();
+    }
+
+    /// Whether it may go: broken, worn out, or idle for too long.
+    pub(crate) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
+        let idle = !self.is_busy() && self.used.get().elapsed() >= limits.idle;
+        !self.shared.alive.get() || idle || (self.is_worn(limits) && !self.is_busy())
+    }
+
+    /// Whether it gets no further requests, and goes once those on it are over.
+    fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
+        self.requests.get() >= limits.requests
+            || wire::since(self.since) >= limits.age
+            || self.shared.resets.get() >= RESETS
+    }
+
+    /// Whether requests are on their way.
+    pub(crate) fn is_busy(&self) -> bool {
+        Rc::strong_count(&self.load) > 1
+    }
+
+    fn has_room(&self, part: Part, limits: &UpstreamKeepAlive) -> bool {
+        let Shared { alive, is_taken, kept, heard, .. } = &*self.shared;
+        let fits = match part {
+            Part::Any => !self.is_busy(),
+            Part::Bytes(0) => true,
+            Part::Bytes(bytes) => {
+                i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= heard.window())
+            }
+        };
+        fits && alive.get()
+            && !is_taken.get()
+            && !self.is_worn(limits)
+            && Rc::strong_count(&self.load)
+                <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
+            && self.requests.get() < u64::from(u32::MAX >> 2)
+    }
+}
+
+/// A place in a session.
+pub(crate) struct Lease {
+    pub(super) sender: SendRequest<Bytes>,
+    pub(super) claim: Rc<Claim>,
+    /// It leads to this machine.
+    pub(super) own: bool,
+}
+
+/// A place in a session that has room for this part, or in a new one; and whether it was there before.
+pub(super) async fn lease(
+    pool: &Rc<Pool>,
+    target: &Target,
+    (whose, part): (Option<&Arc<str>>, Part),
+    limit: Duration,
+) -> Result<(Lease, bool), TryError> {
+    match shared(pool, target, part) {
+        Some(lease) => Ok((lease, true)),
+        None => Ok((open(pool, target, (whose, part), limit).await?, false)),
+    }
+}
+
+/// A place in a session that has room.
+fn shared(pool: &Rc<Pool>, target: &Target, part: Part) -> Option<Lease> {
+    let limits = pool.limits()?;
+    let sessions = pool.sessions().borrow();
+    let mut all = sessions.get(&target.key())?.iter();
+    let session = all.find(|session| session.has_room(part, &limits))?;
+    session.requests.set(session.requests.get() + 1);
+    session.used.set(wire::now());
+    Some(Lease {
+        sender: session.sender.clone(),
+        claim: Claim::new(session.shared.clone(), session.load.clone(), part),
+        own: session.own.is_some(),
+    })
+}
+
+/// Makes a session; its connection is driven by a task of this thread.
+async fn open(
+    pool: &Rc<Pool>,
+    target: &Target,
+    (whose, part): (Option<&Arc<str>>, Part),
+    limit: Duration,
+) -> Result<Lease, TryError> {
+    let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
+    let (guarded, budget) = Guarded::upstream(io);
+    let heard = Heard::new();
+    let handshake = h2::client::Builder::new()
+        .enable_push(false)
+        .initial_window_size(WINDOW)
+        // All answers together: clients that do not take theirs leave the others of the session what is theirs.
+        .initial_connection_window_size(STREAMS * WINDOW)
+        .max_header_list_size(64 << 10)
+        .handshake(Listened::new(guarded, heard.clone()));
+    let handshake = tokio::time::timeout(limit, handshake).await;
+    let (sender, connection) =
+        handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
+    let (is_taken, kept, resets) = Default::default();
+    let alive = Cell::new(true);
+    let shared = Rc::new(Shared { alive, is_taken, kept, resets, budget, heard });
+    let (of_all, address, at) = (shared.clone(), target.address, Rc::downgrade(pool));
+    let load = Rc::new(Load::default());
+    let (gone, place) = (load.0.clone(), Rc::new(place));
+    let held = place.clone();
+    tokio::task::spawn_local(async move {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            _ = &mut connection => {}
+            // An upstream that reads nothing keeps no connection that nobody uses.
+            () = gone.notified() => drop(tokio::time::timeout(FAREWELL, connection).await),
+        }
+        held.give_back();
+        of_all.alive.set(false);
+        if of_all.budget.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
+            tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");
+        }
+    });
+    let (leads_back, now) = (own.is_some(), Instant::now());
+    let claim = Claim::new(shared.clone(), load.clone(), part);
+    let session = Session {
+        sender: sender.clone(),
+        since: now,
+        used: Cell::new(now),
+        requests: Cell::new(1),
+        load,
+        shared,
+        own,
+        place,
+    };
+    let mut sessions = pool.sessions().borrow_mut();
+    let all = sessions.entry(target.key()).or_default();
+    // Those that are shared come first: most requests look for one.
+    if part == Part::Any {
+        all.push(session)
+    } else {
+        all.insert(0, session)
+    }
+    Ok(Lease { sender, claim, own: leads_back })
+}
+
+#[cfg(test)]
+impl Claim {
+    /// That of the only request of a session.
+    pub(super) fn of_one(budget: Rc<Budget>) -> Rc<Self> {
+        let (is_taken, kept, resets) = Default::default();
+        let (alive, heard) = (Cell::new(true), Heard::new());
+        let shared = Shared { alive, is_taken, kept, resets, budget, heard };
+        Self::new(Rc::new(shared), Rc::default(), Part::Any)
+    }
+}
+
+/// Makes a session for a request without a body.
+#[cfg(test)]
+pub(crate) async fn open_one(
+    pool: &Rc<Pool>,
+    target: &Target,
+    whose: Option<&Arc<str>>,
+    limit: Duration,
+) -> Result<Lease, TryError> {
+    open(pool, target, (whose, Part::Bytes(0)), limit).await
+}
