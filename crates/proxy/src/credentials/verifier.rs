@@ -42,7 +42,7 @@ impl Verifier {
             return Ok(verify(known, &password));
         }
         let tag = self.tag(known, &password);
-        if remembered.has(&tag) {
+        if remembered.has(&asker.namespace, &tag) {
             return Ok(true);
         }
         let turn = self.turns.turn(asker, cost).await?;
@@ -55,7 +55,7 @@ impl Verifier {
         });
         let right = computed.await.unwrap_or(false);
         if right {
-            remembered.keep(tag);
+            remembered.keep(&asker.namespace, tag);
         }
         Ok(right)
     }
