@@ -102,19 +102,6 @@ struct Line {
 }
 
 impl Line {
-    /// Puts a line of its own at the end of what was added.
-    fn written(added: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Self {
-        added.reserve(line(name.len(), value.len()));
-        let start = place(added.len());
-        added.extend_from_slice(name);
-        added.extend_from_slice(b": ");
-        let from = place(added.len());
-        added.extend_from_slice(value);
-        let end = place(added.len());
-        added.extend_from_slice(b"\r\n");
-        Self { start, name_end: from - 2, value: from, end, added: true, whole: true }
-    }
-
     /// The same, where its piece of memory begins `by` bytes further back.
     fn moved(&self, by: u32) -> Self {
         let Self { start, name_end, value, end, .. } = *self;
@@ -142,9 +129,18 @@ impl Section {
     /// Puts a line at the end of what was added. Whoever made the value: it is one line (RFC 9110 section 5.5).
     fn write(&mut self, name: &[u8], value: &[u8]) -> Line {
         self.names |= bit(name);
-        let line = Line::written(&mut self.added, name, value);
-        as_one_line(&mut self.added[line.value as usize..line.end as usize]);
-        line
+        let added = &mut self.added;
+        added.reserve(line(name.len(), value.len()));
+        let start = place(added.len());
+        added.extend_from_slice(name);
+        added.extend_from_slice(b": ");
+        let from = added.len();
+        added.extend_from_slice(value);
+        as_one_line(&mut added[from..]);
+        let end = place(added.len());
+        added.extend_from_slice(b"\r\n");
+        let name_end = start + place(name.len());
+        Line { start, name_end, value: name_end + 2, end, added: true, whole: true }
     }
 }
 
@@ -194,29 +190,11 @@ impl Headers {
         });
     }
 
-    /// A section of fields that came one by one, none of which has a CR, an LF or a NUL; as lines they have so many
-    /// `bytes`. They stand in one piece of memory as if they had been read from it, and the texts `beside` behind them.
-    pub(crate) fn gathered<'a, const N: usize>(
-        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        bytes: usize,
-        beside: [&[u8]; N],
-    ) -> (Self, [Bytes; N]) {
-        let room = bytes + beside.iter().map(|text| text.len()).sum::<usize>();
-        let (mut text, mut section) = (Vec::with_capacity(room), Box::<Section>::default());
-        for (name, value) in fields {
-            section.names |= bit(name);
-            section.lines.push(Line { added: false, ..Line::written(&mut text, name, value) });
-        }
-        let mut start = text.len();
-        beside.iter().for_each(|beside| text.extend_from_slice(beside));
-        section.read = text.into();
-        let beside = beside.map(|text| {
-            let at = start;
-            start += text.len();
-            section.read.slice(at..start)
-        });
-        let section = (!section.lines.is_empty()).then_some(section);
-        (Self { section }, beside)
+    /// An empty section with room for so many bytes of lines.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        let mut section: Box<Section> = Box::default();
+        section.added.reserve_exact(bytes);
+        Self { section: Some(section) }
     }
 
     fn section(&mut self) -> &mut Section {
@@ -487,9 +465,8 @@ impl Headers {
     /// Whether one of the comma-separated members of the fields called `name` is `token` (without case).
     #[inline]
     pub fn has_token(&self, name: &str, token: &str) -> bool {
-        let is_it = |member: &[u8]| member.eq_ignore_ascii_case(token.as_bytes());
-        // Mostly it is all that the field says.
-        self.all(name).any(|value| is_it(value) || tokens(value).any(is_it))
+        self.all(name)
+            .any(|value| tokens(value).any(|member| member.eq_ignore_ascii_case(token.as_bytes())))
     }
 }
 

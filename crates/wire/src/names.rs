@@ -5,26 +5,22 @@
 pub struct NameSet {
     names: &'static [&'static str],
     bits: u64,
-    /// Which of them is the first one that a bit stands for, and which the last.
+    /// Which of them is the first one that a bit stands for.
     first: [u8; 64],
-    last: [u8; 64],
 }
 
 impl NameSet {
     /// These names.
     pub const fn new(names: &'static [&'static str]) -> Self {
-        let (mut bits, mut first, mut last, mut at) = (0u64, [0; 64], [0; 64], names.len());
+        let (mut bits, mut first, mut at) = (0, [0; 64], names.len());
         assert!(at < 256, "a byte tells which one it is");
         while at > 0 {
             at -= 1;
             let number = number(names[at].as_bytes());
-            if bits & 1 << number == 0 {
-                last[number] = at as u8;
-            }
             bits |= 1 << number;
             first[number] = at as u8;
         }
-        Self { names, bits, first, last }
+        Self { names, bits, first }
     }
 
     /// Whether `name` is one of them.
@@ -40,8 +36,9 @@ impl NameSet {
         if self.bits & 1 << number == 0 {
             return None;
         }
-        let (first, last) = (usize::from(self.first[number]), usize::from(self.last[number]));
-        (first..=last).find(|at| is_same(name, self.names[*at].as_bytes()))
+        let first = usize::from(self.first[number]);
+        let found = self.names[first..].iter().position(|known| is_same(name, known.as_bytes()));
+        found.map(|after| first + after)
     }
 
     #[inline(never)]

@@ -67,14 +67,9 @@ impl Turn {
         let mut serving = pin!(phases::serve(exchange));
         poll_fn(|cx| {
             let response = serving.as_mut().poll(cx);
-            let waiting = interims.take();
-            let reset = match &response {
-                // Nothing is left to wait for, or to say before it.
-                Poll::Ready(_) if waiting.is_empty() => Poll::Pending,
-                _ => self.stream.poll_reset(cx),
-            };
+            let reset = self.stream.poll_reset(cx);
             if reset.is_pending() {
-                for interim in waiting {
+                for interim in interims.take() {
                     self.stream.interim(interim.status, &interim.headers);
                 }
             }
@@ -254,7 +249,7 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
     let to_head = exchange.request.method == Method::HEAD;
     let body = response.body;
     let mut headers = to_map(&response.headers);
-    if response.headers.get("date").is_none()
+    if !headers.contains_key(DATE)
         && let Some(date) = exchange.worker.clock.http_date()
     {
         headers.insert(DATE, date);

@@ -6,8 +6,7 @@ use crate::exchange::Exchange;
 use crate::generation::Generation;
 use crate::snippet::Heads;
 use crate::worker::{Entry, Worker};
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
+use h2::Reason;
 use http::StatusCode;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -16,7 +15,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 use wire::http2::{Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
-use wire::{Io, Timer, Version, lane};
+use wire::{Io, Request, Timer, Version, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -91,6 +90,7 @@ impl Ending {
 }
 
 enum Event {
+    Stream(Rc<ClientStream>, Result<Box<Request>, StatusCode>, Arc<Generation>),
     Quiet,
     Flood,
     Closing,
@@ -120,6 +120,9 @@ impl Streams {
         let timer = Timer::new(Duration::from_secs(60));
         loop {
             match self.next(&mut session, &timer).await {
+                Event::Stream(stream, request, generation) => {
+                    self.take_up(stream, request, generation, &mut session);
+                }
                 Event::Flood => return shut(session, Reason::ENHANCE_YOUR_CALM).await,
                 Event::Quiet | Event::Closing if self.ending.is_none() => self.end(&mut session),
                 Event::Quiet => return shut(session, Reason::NO_ERROR).await,
@@ -137,28 +140,32 @@ impl Streams {
         }
     }
 
-    /// Takes streams up until something else happens on the connection.
-    async fn next(&mut self, session: &mut Session, timer: &Timer) -> Event {
+    /// What happens next on the connection.
+    async fn next(&self, session: &mut Session, timer: &Timer) -> Event {
         let mut waits = false;
         poll_fn(|cx| {
             if self.connection.control.poll_cut(cx) {
                 return Poll::Ready(Event::Over);
             }
-            loop {
-                // Its streams know better than itself whose it is.
-                lane::take(self.connection.lane.get());
-                let accepted = session.poll_accept(cx);
-                if self.budget.is_spent() {
-                    return Poll::Ready(Event::Flood);
+            // Its streams know better than itself whose it is.
+            lane::take(self.connection.lane.get());
+            let accepted = session.poll_accept(cx);
+            if self.budget.is_spent() {
+                return Poll::Ready(Event::Flood);
+            }
+            match accepted {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    let (head, body) = request.into_parts();
+                    let stream = ClientStream::new(respond, body, &self.connection.control);
+                    let generation = self.worker.generation();
+                    let rules = rules_of(&generation);
+                    let request = self
+                        .connection
+                        .with_known_authority(|known| judge(head, &stream, rules, known));
+                    return Poll::Ready(Event::Stream(stream, request.map(Box::new), generation));
                 }
-                match accepted {
-                    Poll::Ready(Some(Ok((request, respond)))) => {
-                        self.take_up(request, respond, session);
-                        waits = false;
-                    }
-                    Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
-                    Poll::Pending => break,
-                }
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
+                Poll::Pending => {}
             }
             // What only those need who wait is not asked for each stream.
             if !std::mem::replace(&mut waits, true) {
@@ -211,16 +218,11 @@ impl Streams {
     /// A stream has begun.
     fn take_up(
         &mut self,
-        request: http::Request<RecvStream>,
-        respond: SendResponse<Piece>,
+        stream: Rc<ClientStream>,
+        request: Result<Box<Request>, StatusCode>,
+        generation: Arc<Generation>,
         session: &mut Session,
     ) {
-        let (head, body) = request.into_parts();
-        let stream = ClientStream::new(respond, body, &self.connection.control);
-        let generation = self.worker.generation();
-        let rules = rules_of(&generation);
-        let request =
-            self.connection.with_known_authority(|known| judge(head, &stream, rules, known));
         let requests = self.connection.requests.get().saturating_add(1);
         self.connection.requests.set(requests);
         let global = generation.global();
@@ -231,11 +233,12 @@ impl Streams {
                 return stream.refuse();
             }
         }
-        let under_way = self.worker.takes_up(&self.connection, request.as_ref().ok());
+        let under_way =
+            self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
         let keep_alive = global.keep_alive;
         if under_way.is_none()
             || u64::from(requests) >= keep_alive.requests
-            || wire::since(self.connection.since) >= keep_alive.age
+            || self.connection.since.elapsed() >= keep_alive.age
         {
             self.end(session);
         }
@@ -248,7 +251,7 @@ impl Streams {
             let _witness = worker.witness(connection.peer, connection.serial);
             let is_clean = match request {
                 Ok(request) => {
-                    let mut exchange = Exchange::new(request, connection, worker, generation);
+                    let mut exchange = Exchange::new(*request, connection, worker, generation);
                     if under_way.is_some() {
                         turn.serve(&mut exchange).await
                     } else {

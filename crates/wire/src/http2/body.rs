@@ -4,7 +4,6 @@ use super::{Budget, from_map};
 use crate::{BodyError, BodySource, Frame, Length, Timer, trailers};
 use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
-use std::cell::Cell;
 use std::fmt::Debug;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -36,8 +35,6 @@ pub struct StreamBody<S> {
     timer: Timer,
     waiting: bool,
     stage: Stage,
-    /// It had not ended when that was asked last, and nothing was read of it since.
-    goes_on: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +48,7 @@ impl<S: BodyStream> StreamBody<S> {
     /// A body of `length` bytes, if that is known; `idle` is the time between two pieces of it.
     pub fn new(stream: S, length: Option<u64>, idle: Duration) -> Self {
         let (timer, stage) = (Timer::new(idle), Stage::Data);
-        let goes_on = Cell::new(false);
-        Self { stream, remaining: length, idle, timer, waiting: false, stage, goes_on }
-    }
-
-    /// Whether nothing more comes. It is asked often, and the stream has to be looked up among all of its session.
-    fn is_end(&self) -> bool {
-        !self.goes_on.get() && {
-            let ended = self.stream.is_end();
-            self.goes_on.set(!ended);
-            ended
-        }
+        Self { stream, remaining: length, idle, timer, waiting: false, stage }
     }
 }
 
@@ -69,7 +56,7 @@ impl<S: BodyStream> BodySource for StreamBody<S> {
     fn length(&self) -> Length {
         match (self.stage, self.remaining) {
             (Stage::Done, _) => Length::Known(0),
-            _ if self.is_end() => Length::Known(0),
+            _ if self.stream.is_end() => Length::Known(0),
             // Only the end of the stream shows that nothing comes after all.
             (_, Some(remaining @ 1..)) => Length::Known(remaining),
             _ => Length::Unknown,
@@ -78,7 +65,6 @@ impl<S: BodyStream> BodySource for StreamBody<S> {
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let frame = self.poll_stream(cx);
-        self.goes_on.set(false);
         match &frame {
             Poll::Ready(Ok(Some(_))) => self.waiting = false,
             Poll::Ready(_) => {

@@ -191,7 +191,7 @@ impl Scanner {
         let end_stream = flags & 1 == 1;
         // Answers have a time-out of their own; the clock is not asked for each of their heads.
         if budget.peer == Peer::Client && (kind == HEADERS || kind == CONTINUATION) {
-            let since = budget.head_since.get().unwrap_or_else(crate::now);
+            let since = budget.head_since.get().unwrap_or_else(Instant::now);
             budget.head_since.set(Some(since));
             self.ends_head = flags & END_HEADERS != 0;
         }

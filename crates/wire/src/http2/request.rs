@@ -1,9 +1,10 @@
 //! Makes a request of what begins a stream, or says why it is none.
 
 use super::body::StreamBody;
-use super::fields::{from_map_with, size};
+use super::from_map;
 use super::stream::ClientStream;
 use crate::{Body, Headers, Request, Version, tokens};
+use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,13 +28,9 @@ pub fn judge(
     known: &[u8],
 ) -> Result<Request, StatusCode> {
     const BAD: StatusCode = StatusCode::BAD_REQUEST;
-    let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let named = head.uri.authority().map(http::uri::Authority::as_str);
-    let beside = [target, named.unwrap_or_default()].map(str::as_bytes);
-    let head_size = size(&head.headers);
-    let (mut headers, [target, authority]) = from_map_with(&head.headers, head_size, beside);
-    let authority = match named {
-        Some(_) => authority,
+    let mut headers = from_map(&head.headers);
+    let authority = match head.uri.authority() {
+        Some(authority) => Bytes::copy_from_slice(authority.as_str().as_bytes()),
         None => headers.bytes("host").ok_or(BAD)?,
     };
     if authority != known {
@@ -42,6 +39,8 @@ pub fn judge(
     if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
         return Err(BAD);
     }
+    let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let target = Bytes::copy_from_slice(target.as_bytes());
     // Also `*`, and a query without a path (RFC 9113 section 8.3.1).
     if !target.starts_with(b"/") || head.method == Method::CONNECT {
         return Err(BAD);
@@ -49,6 +48,8 @@ pub fn judge(
     if head.method == Method::TRACE {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
+    // Nothing was there before, and what was added are lines as HTTP/1 has them.
+    let head_size = headers.added();
     let length = headers.text("content-length").and_then(|text| text.parse().ok());
     let empty = stream.is_end();
     if expects_continue(&headers)? && !empty {
