@@ -1,5 +1,6 @@
 //! What deploy/ says is what a cluster takes, what the program knows and what the documentation tells.
 
+mod admin_port;
 mod admin_token;
 mod chart;
 mod cluster;
@@ -11,6 +12,7 @@ mod image;
 mod keys;
 #[path = "../cluster/load/mod.rs"]
 mod load;
+mod numbers;
 mod one_namespace;
 mod plain;
 mod release;

@@ -13,6 +13,10 @@
 {{- $_ := set $flags (printf "%s-port" $name) $chosen -}}
 {{- end -}}
 {{- end -}}
+{{- $admin := include "fairway.admin.port" . | int -}}
+{{- if ne $admin 10254 -}}
+{{- $_ := set $flags "healthz-port" $admin -}}
+{{- end -}}
 {{- if eq (include "fairway.engine" .) "nginx" -}}
 {{- $_ := set $flags "engine" "nginx" -}}
 {{- end -}}
@@ -79,14 +83,18 @@
 {{- include "fairway.flags" (merge (deepCopy ($controller.extraArgs | default dict)) $flags) -}}
 {{- end -}}
 
+{{/* The one port of metrics and health checks. */}}
+{{- define "fairway.admin.port" -}}
+{{- index (.Values.controller.extraArgs | default dict) "healthz-port" | default .Values.controller.metrics.port | default 10254 -}}
+{{- end -}}
+
 {{/* A map as flags. */}}
 {{- define "fairway.flags" -}}
 {{- range $flag, $value := . }}
-{{- $text := $value | toString }}
-{{- if or (kindIs "invalid" $value) (eq $text "") }}
-- --{{ $flag }}
+{{- with include "fairway.text" $value }}
+- {{ printf "--%s=%s" $flag . | quote }}
 {{- else }}
-- {{ printf "--%s=%s" $flag $text | quote }}
+- --{{ $flag }}
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -45,6 +45,12 @@
 {{- if and $controller.autoscaling.enabled $controller.keda.enabled -}}
 {{- fail "controller.autoscaling.enabled and controller.keda.enabled are both true, and would fight over the number of Pods: switch one of them off" -}}
 {{- end -}}
+{{- $metrics := int $controller.metrics.port -}}
+{{- $admin := include "fairway.admin.port" . | int -}}
+{{- /* What is there by default says nothing against the flag. */ -}}
+{{- if not (has $metrics (list 0 10254 $admin)) -}}
+{{- fail (printf "controller.metrics.port is %d and controller.extraArgs.healthz-port is %d, and one port is for both metrics and health checks: leave out controller.extraArgs.healthz-port, or set both to the same port" $metrics $admin) -}}
+{{- end -}}
 {{- if and .Values.rbac.scope (not $controller.scope.enabled) -}}
 {{- fail "rbac.scope is true without controller.scope.enabled: Fairway would watch namespaces that it may not read. Set controller.scope.enabled, or leave out rbac.scope" -}}
 {{- end -}}

@@ -104,7 +104,7 @@ annotations:
 {{- $name := $image.repository | default (ternary (printf "%s/%s" $registry $image.image) $image.image (ne $registry "")) -}}
 {{- $digest := $image.digest | default "" -}}
 {{- $version := printf "%s%s" $.Chart.AppVersion (ternary "-nginx" "" (eq (include "fairway.engine" $) "nginx")) -}}
-{{- printf "%s:%v%s" $name ($image.tag | default $version) (ternary (printf "@%s" $digest) "" (ne $digest "")) -}}
+{{- printf "%s:%s%s" $name (include "fairway.text" ($image.tag | default $version)) (ternary (printf "@%s" $digest) "" (ne $digest "")) -}}
 {{- end -}}
 
 {{/* What carries HTTP. */}}

@@ -13,13 +13,13 @@ metadata:
   {{- with $controller.podAnnotations }}
   annotations:
     {{- range $key, $value := . }}
-    {{ $key }}: {{ $value | quote }}
+    {{ $key }}: {{ include "fairway.text" $value | quote }}
     {{- end }}
   {{- end }}
 spec:
   serviceAccountName: {{ include "fairway.account" . }}
   automountServiceAccountToken: {{ .Values.serviceAccount.automountServiceAccountToken }}
-  terminationGracePeriodSeconds: {{ $controller.terminationGracePeriodSeconds }}
+  terminationGracePeriodSeconds: {{ include "fairway.text" $controller.terminationGracePeriodSeconds }}
   dnsPolicy: {{ $controller.dnsPolicy }}
   {{- with $controller.dnsConfig }}
   dnsConfig:
@@ -30,17 +30,17 @@ spec:
     {{- tpl (toYaml .) $ | nindent 4 }}
   {{- end }}
   {{- with $controller.hostname }}
-  hostname: {{ . | quote }}
+  hostname: {{ include "fairway.text" . | quote }}
   {{- end }}
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with $controller.priorityClassName }}
-  priorityClassName: {{ . | quote }}
+  priorityClassName: {{ include "fairway.text" . | quote }}
   {{- end }}
   {{- with $controller.runtimeClassName }}
-  runtimeClassName: {{ . | quote }}
+  runtimeClassName: {{ include "fairway.text" . | quote }}
   {{- end }}
   {{- if or $controller.podSecurityContext $controller.sysctls }}
   securityContext:
@@ -51,7 +51,7 @@ spec:
     sysctls:
       {{- range $name, $value := . }}
       - name: {{ $name | quote }}
-        value: {{ $value | quote }}
+        value: {{ include "fairway.text" $value | quote }}
       {{- end }}
     {{- end }}
   {{- end }}
@@ -104,7 +104,7 @@ spec:
       {{- range $probe := list "startupProbe" "livenessProbe" "readinessProbe" }}
       {{- with index $controller $probe }}
       {{ $probe }}:
-        {{- toYaml . | nindent 8 }}
+        {{- include "fairway.probe" (list $ .) | nindent 8 }}
       {{- end }}
       {{- end }}
       {{- with $controller.lifecycle }}
@@ -163,9 +163,9 @@ spec:
     {{- if .secretName }}
     - name: admin-token
       secret:
-        secretName: {{ .secretName | quote }}
+        secretName: {{ include "fairway.text" .secretName | quote }}
         items:
-          - key: {{ .key | quote }}
+          - key: {{ include "fairway.text" .key | quote }}
             path: token
     {{- end }}
     {{- end }}
@@ -203,7 +203,7 @@ Ingresses when it ends. So Pods that come directly after those of its chart have
 {{- end }}
 {{- if $controller.metrics.enabled }}
 - name: {{ $controller.metrics.portName }}
-  containerPort: {{ $controller.metrics.port }}
+  containerPort: {{ include "fairway.admin.port" . }}
   protocol: TCP
 {{- end }}
 {{- if $controller.admissionWebhooks.enabled }}
@@ -221,6 +221,15 @@ Ingresses when it ends. So Pods that come directly after those of its chart have
   {{- end }}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* A probe: (list $ probe). What asks the admin port where it is by default goes with it. */}}
+{{- define "fairway.probe" -}}
+{{- $probe := deepCopy (last .) -}}
+{{- if eq (int ($probe.httpGet).port) 10254 -}}
+{{- $_ := set $probe.httpGet "port" (include "fairway.admin.port" (first .) | int) -}}
+{{- end -}}
+{{- toYaml $probe -}}
 {{- end -}}
 
 {{/* Name of the port of a TCP or UDP service: (list $ port protocol). */}}

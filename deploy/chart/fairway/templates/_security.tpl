@@ -6,8 +6,8 @@
 {{- toYaml $own -}}
 {{- else -}}
 runAsNonRoot: {{ $image.runAsNonRoot }}
-runAsUser: {{ $image.runAsUser }}
-runAsGroup: {{ $image.runAsGroup }}
+runAsUser: {{ include "fairway.text" $image.runAsUser }}
+runAsGroup: {{ include "fairway.text" $image.runAsGroup }}
 allowPrivilegeEscalation: {{ $image.allowPrivilegeEscalation }}
 readOnlyRootFilesystem: {{ $image.readOnlyRootFilesystem }}
 {{- with $image.seccompProfile }}
