@@ -3,6 +3,7 @@
 use super::object::object;
 use super::pflag::{duration, integer};
 use crate::flags::classes::ObjectFlag;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgAction, Args};
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ pub(crate) struct Status {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = interval, allow_hyphen_values = true)]
     pub(crate) status_update_interval: Duration,
     /// Name of the Lease whose holder writes for all replicas, in the namespace of the Pod.
-    #[arg(long, value_name = "NAME", default_value = "ingress-controller-leader")]
+    #[arg(long, value_name = "NAME", default_value = "ingress-controller-leader",
+        value_parser = NonEmptyStringValueParser::new())]
     pub(crate) election_id: String,
     /// How long a leader that falls silent keeps the lead, such as 30s; it stops writing after three quarters of that.
     /// 1s at least; 0 means 30s, too.

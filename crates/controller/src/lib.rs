@@ -134,6 +134,7 @@ impl<E: Engine> Controller<E> {
                 self.reporter.served(applied.generation, changes, translated, took);
                 let (before, after) = (&known.serving, &known.configuration);
                 self.reporter.report_lost(before, after, changes);
+                self.reporter.report_ending(after, changes);
                 let fingerprint = self.fingerprints.follow(before, after, changes);
                 self.metrics.applied(applied.generation, fingerprint, took);
                 self.left_out = applied.left_out;

@@ -5,7 +5,8 @@ use crate::Known;
 use crate::budget::Budget;
 use crate::clock::Moment;
 use crate::lines::{SPAN, Shares};
-use model::{Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId};
+use k8s_openapi::jiff::Timestamp;
+use model::{CertificateId, Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId};
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,6 +125,22 @@ impl Reporter {
             }
         }
         lines
+    }
+
+    /// Warns of certificates that were taken over and that clients refuse, or will soon.
+    pub(crate) fn report_ending(&mut self, now: &Configuration, changes: &Changes) {
+        for line in self.ending(now, changes, Timestamp::now().as_second()) {
+            tracing::warn!("{line}");
+        }
+    }
+
+    fn ending(&mut self, all: &Configuration, changes: &Changes, now: i64) -> Vec<String> {
+        let changed = changes.certificates.iter().filter_map(|id| all.certificates.get(id));
+        let ending = changed.filter_map(|one| Some((&one.id, translate::ending(one, now)?)));
+        let namespace =
+            |id: &CertificateId| id.as_str().split('/').next().unwrap_or_default().into();
+        let told = ending.filter(|(id, _)| self.told.take(namespace(id)));
+        told.map(|(id, what)| format!("Secret {id}: {what}")).collect()
     }
 
     fn lines(
@@ -305,7 +322,8 @@ mod tests {
     use crate::clock::Moment;
     use crate::lines::LINES;
     use model::{
-        Changes, Configuration, Endpoints, Kind, Origin, Problem, Severity, Upstream, UpstreamId,
+        Certificate, CertificateId, Changes, Configuration, Endpoints, Kind, Origin, PrivateKey,
+        Problem, Severity, Upstream, UpstreamId,
     };
     use std::sync::Arc;
     use std::time::Duration;
@@ -408,6 +426,31 @@ mod tests {
         assert_eq!((lost(&full, &empty), lost(&empty, &empty), lost(&empty, &full)), (1, 0, 0));
         assert_eq!((0..2 * LINES).map(|_| lost(&full, &empty)).sum::<usize>(), LINES - 1);
         assert_eq!(lost(&other, &empty), 1, "the lines of whose Service it is");
+    }
+
+    #[test]
+    fn a_certificate_is_told_that_is_taken_over_and_has_ended_or_ends_soon() {
+        const NOW: i64 = 1_000_000_000;
+        let days = [("shop/old", -2), ("shop/soon", 3), ("shop/good", 90)];
+        let mut all = Configuration::default();
+        for (id, days) in days {
+            let id = CertificateId::new(id);
+            let (chain, key, names) = (Vec::new(), PrivateKey(Vec::new()), Vec::new());
+            let not_after = NOW + days * 86_400 + 1;
+            let certificate = Certificate { id: id.clone(), chain, key, names, not_after };
+            all.certificates.insert(id, Arc::new(certificate));
+        }
+        let certificates = days.iter().map(|(id, _)| CertificateId::new(*id)).collect();
+        let changes = Changes { certificates, ..Changes::default() };
+        let told = Reporter::default().ending(&all, &changes, NOW);
+        assert_eq!(
+            told,
+            [
+                "Secret shop/old: its certificate ended 1 days ago, clients refuse it; renew it",
+                "Secret shop/soon: its certificate ends in 3 days; renew it"
+            ]
+        );
+        assert!(Reporter::default().ending(&all, &Changes::default(), NOW).is_empty());
     }
 
     #[test]

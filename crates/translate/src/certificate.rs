@@ -163,6 +163,23 @@ pub(crate) fn nameless(certificate: &Certificate) -> Option<&'static str> {
     )
 }
 
+/// What is to be said of a certificate that clients refuse at `now`, in seconds since the epoch, or will soon:
+/// ingress-nginx warns as early.
+pub fn ending(certificate: &Certificate, now: i64) -> Option<String> {
+    const DAY: i64 = 86_400;
+    const SOON: i64 = 10 * DAY;
+    match certificate.not_after.saturating_sub(now) {
+        left if left < 0 => {
+            let days = -left / DAY;
+            Some(format!("its certificate ended {days} days ago, clients refuse it; renew it"))
+        }
+        left if left < SOON => {
+            Some(format!("its certificate ends in {} days; renew it", left / DAY))
+        }
+        _ => None,
+    }
+}
+
 /// The second from which a certificate counts.
 pub(crate) fn not_before(certificate: &Certificate) -> Option<i64> {
     let leaf = read(certificate.chain.first()?, "tls.crt").ok()?;

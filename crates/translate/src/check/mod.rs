@@ -186,27 +186,18 @@ fn undated(ours: &[&Ingress]) -> Option<Remark> {
     })
 }
 
-/// Certificates that clients refuse, or will soon: ingress-nginx warns as early.
+/// Certificates that clients refuse, or will soon.
 fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remark> {
-    const DAY: i64 = 86_400;
-    const SOON: i64 = 10;
     configuration.certificates.values().filter_map(move |certificate| {
-        let left = certificate.not_after.saturating_sub(now);
-        let message = match left / DAY {
-            _ if left < 0 => {
-                format!(
-                    "its certificate ended {} days ago, clients refuse it; renew it",
-                    -left / DAY
-                )
-            }
-            days if days < SOON => format!("its certificate ends in {days} days; renew it"),
-            _ if certificate::not_before(certificate).is_some_and(|begins| begins > now) => {
+        let early = || {
+            let begins = certificate::not_before(certificate).filter(|begins| *begins > now);
+            begins.map(|_| {
                 "its certificate does not count yet, clients refuse it until then; see its notBefore and the clock of \
                  whoever signed it"
                     .to_owned()
-            }
-            _ => return None,
+            })
         };
+        let message = certificate::ending(certificate, now).or_else(early)?;
         Some(Remark { key: Some(format!("Secret {}", certificate.id)), message })
     })
 }

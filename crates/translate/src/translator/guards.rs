@@ -13,7 +13,8 @@ use objects::{ConfigMap, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const STAYS: &str = "the text before stays in force until it is mended";
+const STAYS: &str = "the text before stays in force until it is mended; a Pod that starts meanwhile does not know it, \
+                     and answers 503";
 
 /// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
 #[derive(Debug, Default)]

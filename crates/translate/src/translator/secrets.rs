@@ -93,7 +93,7 @@ fn renewed(used: &Secret, new: &Secret) -> (Option<Secret>, Vec<Problem>) {
             key: Some(part.fields[0].to_owned()),
             severity: Severity::Error,
             message: format!(
-                "the renewed Secret {fault}; its last good {} in use until then",
+                "the renewed Secret {fault}; its last good {} in use until then, but for Pods that start meanwhile",
                 part.stays
             )
             .into(),
