@@ -201,12 +201,13 @@ impl Session {
 
     fn has_room(&self, part: Part, limits: &UpstreamKeepAlive) -> bool {
         let Shared { alive, is_taken, kept, heard, .. } = &*self.shared;
+        let takes =
+            |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= heard.window());
         let fits = match part {
-            Part::Any => !self.is_busy(),
+            // What requests before it left lying may not have been taken yet.
+            Part::Any => !self.is_busy() && takes(SMALL),
             Part::Bytes(0) => true,
-            Part::Bytes(bytes) => {
-                i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= heard.window())
-            }
+            Part::Bytes(bytes) => takes(bytes),
         };
         fits && alive.get()
             && !is_taken.get()
