@@ -46,7 +46,7 @@ fn a_typo_in_a_guard_leaves_the_text_before_in_force_until_it_is_mended() {
     assert_eq!(allowed(&bad, "shop.test"), Some(ten.clone()));
     let said = "Error: ConfigMap demo/settings: whitelist-source-range: \"10.0.0.0/8,oops\" has the item \"oops\", \
                 which is no network: write networks such as 10.0.0.0/8, comma separated; the text before stays in \
-                force until it is mended\n";
+                force until it is mended; a Pod that starts meanwhile does not know it, and answers 503\n";
     assert_eq!(bad.problems.to_string(), said);
     let root = location(&bad.configuration, "shop.test", "/", model::PathKind::Prefix);
     assert_eq!(root.expect("a location").policy.timeouts.read.as_secs(), 7, "other keys count");
