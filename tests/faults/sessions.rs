@@ -201,7 +201,9 @@ async fn stalling(connections: Arc<AtomicUsize>, stalled: Arc<AtomicUsize>) -> R
         }
     };
     let annotations = vec![("backend-protocol", "GRPC")];
-    Ok(Setup { annotations, ..Setup::of(upstream(serve).await?) })
+    // Each thread has sessions of its own.
+    let flags = vec!["--worker-threads=1".to_owned()];
+    Ok(Setup { annotations, flags, ..Setup::of(upstream(serve).await?) })
 }
 
 /// Counts of [`stalling`].
@@ -260,6 +262,14 @@ async fn a_long_head_has_a_session_of_its_own() -> Result<()> {
     let _long = stall(&sender, Bytes::new(), &"a".repeat(9_000)).await?;
     have_stalled(&stalled, 3).await?;
     ensure!(connections.load(Ordering::Relaxed) == 2, "some servers end the session for it");
+    // Each field counts 32 bytes more than it has.
+    let mut many = http::Request::post("http://a.test/stall");
+    for number in 0..240 {
+        many = many.header(format!("x-{number}"), "1");
+    }
+    let _many = sender.clone().ready().await?.send_request(many.body(())?, true)?;
+    have_stalled(&stalled, 4).await?;
+    ensure!(connections.load(Ordering::Relaxed) == 3, "so do they for many fields");
     Ok(())
 }
 

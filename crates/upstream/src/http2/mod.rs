@@ -11,7 +11,7 @@ use super::{Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
-use http::HeaderMap;
+use http::{HeaderName, HeaderValue};
 use model::policy::Timeouts;
 use session::{Claim, Lease, Part, SMALL, lease};
 use std::future::poll_fn;
@@ -25,7 +25,7 @@ use wire::{Body, BodyError, Frame, Length, Response, Source, Timer, TrailerRule,
 
 /// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
 const KEPT: usize = 64 << 10;
-/// Bytes of a head that every server takes. Some end the session of who sends more, with all that is on it.
+/// Bytes of a head that hardly a server refuses. Some end the session of who sends more, with all that is on it.
 const HEAD: usize = 8 << 10;
 
 /// Sends a request over a shared session, or a new one.
@@ -40,12 +40,12 @@ pub(super) async fn send(
         Failed { error, sent, refused, reused }
     };
     let mut taken = Taken::default();
-    let (timeouts, began) = (request.policy.timeouts, wire::now());
+    let timeouts = request.policy.timeouts;
     let Head::Http2(head) = request.head.take() else {
         return Err(fail(TryError::InvalidHeader, false, false));
     };
     let (head, trailers) = *head;
-    let part = part_of(head.headers(), request.body).await;
+    let part = part_of(&head, request.body).await;
     let part = part.map_err(|error| fail(TryError::RequestBody(error), false, false))?;
     let leased = lease(pool, target, (request.whose, part), timeouts.connect).await;
     let (Lease { mut sender, claim, own }, reused) =
@@ -55,17 +55,13 @@ pub(super) async fn send(
         claim.over();
         return Err(fail(TryError::Loop, false, false));
     }
-    // A session that fails a request as a whole serves no other one, and neither does one that fell silent.
+    // A session that fails a request as a whole serves no other one.
     let failed = |error| {
-        match &error {
-            TryError::Http2(error) => {
-                claim.over();
-                if !error.is_reset() {
-                    claim.broken();
-                }
+        if let TryError::Http2(error) = &error {
+            claim.over();
+            if !error.is_reset() {
+                claim.broken();
             }
-            TryError::Timeout(_) => claim.is_late(began),
-            _ => {}
         }
         error
     };
@@ -92,14 +88,17 @@ pub(super) async fn send(
         fail(error, sent, reused)
     })?;
     journal.answered(response.status().as_u16());
-    let in_flight = InFlight { claim, _sending: sending };
+    let in_flight = InFlight { claim, sending };
     Ok(answered(response, in_flight, timeouts.read, journal))
 }
 
 /// What a request with this head and body may leave lying in a session.
-async fn part_of(fields: &HeaderMap, body: &mut Body) -> Result<Part, BodyError> {
-    let size: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if size > HEAD {
+async fn part_of(head: &http::Request<()>, body: &mut Body) -> Result<Part, BodyError> {
+    // As servers count it (RFC 9113 section 6.5.2).
+    let field = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 32;
+    let target = head.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let authority = head.uri().authority().map_or(0, |authority| authority.as_str().len());
+    if target + authority + head.headers().iter().map(field).sum::<usize>() > HEAD {
         return Ok(Part::Any);
     }
     let bytes = match body.length() {
@@ -116,10 +115,14 @@ async fn at_hand(body: &mut Body) -> Result<Option<usize>, BodyError> {
         while bytes <= SMALL {
             match body.poll_frame(cx) {
                 Poll::Ready(Ok(Some(frame))) => {
+                    let is_data = matches!(frame, Frame::Data(_));
                     if let Frame::Data(data) = &frame {
                         bytes += data.len();
                     }
                     frames.push(frame);
+                    if !is_data {
+                        break;
+                    }
                     if body.is_over() {
                         return Poll::Ready(Ok(true));
                     }
@@ -244,7 +247,7 @@ struct AnswerStream {
 impl Drop for AnswerStream {
     fn drop(&mut self) {
         if self.stream.is_end_stream() {
-            self.in_flight.claim.over();
+            self.in_flight.over();
         }
     }
 }
@@ -275,7 +278,16 @@ impl BodyStream for AnswerStream {
 #[derive(Debug)]
 struct InFlight {
     claim: Rc<Claim>,
-    _sending: Option<Sending>,
+    sending: Option<Sending>,
+}
+
+impl InFlight {
+    /// The answer is over; what is still being sent then is broken off.
+    fn over(&self) {
+        if self.sending.as_ref().is_none_or(|Sending(task)| task.is_finished()) {
+            self.claim.over();
+        }
+    }
 }
 
 /// The rest of a request's body on its way out; it stops when the answer is over.
@@ -368,7 +380,7 @@ fn answered(
     headers.remove("content-length");
     let ended = stream.is_end_stream();
     let body = if ended {
-        in_flight.claim.over();
+        in_flight.over();
         Body::empty()
     } else {
         let stream = AnswerStream { stream, journal: journal.clone(), in_flight };

@@ -27,6 +27,11 @@ const WINDOW: u32 = 64 << 10;
 /// Bytes of a body that may lie in a window that others need, too: a quarter of the smallest one (RFC 9113 section
 /// 6.9.2).
 pub(super) const SMALL: usize = 16 << 10;
+/// Bytes of its window that a session takes at least that a request gets alone: servers give back what they have read
+/// once it is half of the smallest one.
+const PLENTY: usize = 32 << 10;
+/// A session of which nothing was heard for so long, while a request waited that was given up, gets no other one.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Requests that were broken off, after which a session gets no other one: servers end those that have more, with all
 /// that is on them (Netty: 200 within 30 s).
 const RESETS: u32 = 50;
@@ -93,6 +98,7 @@ pub(super) struct Claim {
     kept: Cell<usize>,
     /// Whether the upstream has said its last word.
     is_over: Cell<bool>,
+    since: Instant,
 }
 
 impl Claim {
@@ -104,13 +110,8 @@ impl Claim {
         let alone = part == Part::Any;
         shared.kept.set(shared.kept.get() + kept);
         shared.is_taken.set(alone);
-        Rc::new(Self {
-            shared,
-            _load: load,
-            alone,
-            kept: Cell::new(kept),
-            is_over: Cell::default(),
-        })
+        let (kept, is_over, since) = (Cell::new(kept), Cell::default(), wire::now());
+        Rc::new(Self { shared, _load: load, alone, kept, is_over, since })
     }
 
     /// So many bytes of the body went to the session.
@@ -139,13 +140,6 @@ impl Claim {
     pub(super) fn broken(&self) {
         self.shared.alive.set(false);
     }
-
-    /// The same, if nothing at all has come from the upstream since then.
-    pub(super) fn is_late(&self, since: Instant) {
-        if self.shared.heard.at() <= since {
-            self.broken();
-        }
-    }
 }
 
 impl Drop for Claim {
@@ -154,8 +148,13 @@ impl Drop for Claim {
         if self.alone {
             self.shared.is_taken.set(false);
         }
-        if !self.is_over.get() {
-            self.shared.resets.set(self.shared.resets.get().saturating_add(1));
+        if self.is_over.get() {
+            return;
+        }
+        self.shared.resets.set(self.shared.resets.get().saturating_add(1));
+        // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
+        if self.shared.heard.at() <= self.since && wire::since(self.since) >= SILENCE {
+            self.broken();
         }
     }
 }
@@ -205,7 +204,7 @@ impl Session {
             |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= heard.window());
         let fits = match part {
             // What requests before it left lying may not have been taken yet.
-            Part::Any => !self.is_busy() && takes(SMALL),
+            Part::Any => !self.is_busy() && takes(PLENTY),
             Part::Bytes(0) => true,
             Part::Bytes(bytes) => takes(bytes),
         };
