@@ -14,7 +14,7 @@ use stream::own::Own;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::Loan;
-use wire::http2::{Budget, Guarded, Heard, Listened};
+use wire::http2::{Budget, Guarded};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -63,9 +63,8 @@ struct Shared {
     kept: Cell<usize>,
     /// Requests that were broken off.
     resets: Cell<u32>,
-    /// What the upstream may send that is of no use.
+    /// What the upstream may send that is of no use, and what it takes yet.
     budget: Rc<Budget>,
-    heard: Rc<Heard>,
 }
 
 /// Says when nobody holds it any more: the pool has no such session, and no request is on it.
@@ -116,7 +115,7 @@ impl Claim {
 
     /// So many bytes of the body went to the session.
     pub(super) fn sent(&self, bytes: usize) {
-        self.shared.heard.sent(bytes);
+        self.shared.budget.gone(bytes);
         self.give_back(bytes);
     }
 
@@ -153,7 +152,7 @@ impl Drop for Claim {
         }
         self.shared.resets.set(self.shared.resets.get().saturating_add(1));
         // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
-        if self.shared.heard.at() <= self.since && wire::since(self.since) >= SILENCE {
+        if self.shared.budget.heard() <= self.since && wire::since(self.since) >= SILENCE {
             self.broken();
         }
     }
@@ -199,9 +198,9 @@ impl Session {
     }
 
     fn has_room(&self, part: Part, limits: &UpstreamKeepAlive) -> bool {
-        let Shared { alive, is_taken, kept, heard, .. } = &*self.shared;
+        let Shared { alive, is_taken, kept, budget, .. } = &*self.shared;
         let takes =
-            |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= heard.window());
+            |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= budget.window());
         let fits = match part {
             // What requests before it left lying may not have been taken yet.
             Part::Any => !self.is_busy() && takes(PLENTY),
@@ -262,20 +261,19 @@ async fn open(
 ) -> Result<Lease, TryError> {
     let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
     let (guarded, budget) = Guarded::upstream(io);
-    let heard = Heard::new();
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(WINDOW)
         // All answers together: clients that do not take theirs leave the others of the session what is theirs.
         .initial_connection_window_size(STREAMS * WINDOW)
         .max_header_list_size(64 << 10)
-        .handshake(Listened::new(guarded, heard.clone()));
+        .handshake(guarded);
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
         handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
     let (is_taken, kept, resets) = Default::default();
     let alive = Cell::new(true);
-    let shared = Rc::new(Shared { alive, is_taken, kept, resets, budget, heard });
+    let shared = Rc::new(Shared { alive, is_taken, kept, resets, budget });
     let (of_all, address, at) = (shared.clone(), target.address, Rc::downgrade(pool));
     let load = Rc::new(Load::default());
     let (gone, place) = (load.0.clone(), Rc::new(place));
@@ -321,8 +319,8 @@ impl Claim {
     /// That of the only request of a session.
     pub(super) fn of_one(budget: Rc<Budget>) -> Rc<Self> {
         let (is_taken, kept, resets) = Default::default();
-        let (alive, heard) = (Cell::new(true), Heard::new());
-        let shared = Shared { alive, is_taken, kept, resets, budget, heard };
+        let alive = Cell::new(true);
+        let shared = Shared { alive, is_taken, kept, resets, budget };
         Self::new(Rc::new(shared), Rc::default(), Part::Any)
     }
 }

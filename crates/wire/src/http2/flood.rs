@@ -1,6 +1,7 @@
 //! Counts what an HTTP/2 peer sends besides requests or answers, where the h2 crate has no bound of its own: PING,
 //! SETTINGS, WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers
-//! that a client asks for and does not want (docs/limits.md).
+//! that a client asks for and does not want (docs/limits.md). And notes what that crate does not tell of an upstream:
+//! how much it takes yet of bodies, all streams together (RFC 9113 section 6.9), and when it was heard last.
 
 use crate::io::Io;
 use crate::turn;
@@ -29,7 +30,10 @@ const RESETS_PER_SECOND: i64 = 5;
 /// Bytes of a body that a frame of an upstream counts as, in a turn of the thread: to read one is work.
 const FRAME_WORK: usize = 64;
 const PREFACE: usize = 24;
+/// The window that every session begins with (RFC 9113 section 6.9.2).
+const WINDOW: i64 = 65_535;
 const HEADERS: u8 = 1;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 const FRAME_HEADER: usize = 9;
@@ -60,6 +64,10 @@ pub struct Budget {
     /// Since when a head has been coming in that is not whole yet.
     head_since: Cell<Option<Instant>>,
     refilled: Cell<Instant>,
+    /// Bytes of bodies that an upstream takes yet.
+    window: Cell<i64>,
+    /// When anything came of an upstream last.
+    heard: Cell<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +77,8 @@ struct Scanner {
     skip: usize,
     /// The payload that is skipped ends a head.
     ends_head: bool,
+    /// It says how much more a session takes, and said so much of that.
+    increment: Option<u32>,
 }
 
 impl Guarded {
@@ -103,6 +113,8 @@ impl Budget {
             resets_at: Cell::new(now),
             head_since: Cell::new(None),
             refilled: Cell::new(now),
+            window: Cell::new(WINDOW),
+            heard: Cell::new(crate::now()),
         }
     }
 
@@ -142,6 +154,25 @@ impl Budget {
         self.head_since.get()
     }
 
+    /// Bytes of bodies that the upstream takes yet, all streams together.
+    pub fn window(&self) -> i64 {
+        self.window.get()
+    }
+
+    /// So many bytes of bodies are sent.
+    pub fn gone(&self, bytes: usize) {
+        self.widen(-i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    fn widen(&self, bytes: i64) {
+        self.window.set(self.window.get().saturating_add(bytes));
+    }
+
+    /// When anything came of the upstream last.
+    pub fn heard(&self) -> Instant {
+        self.heard.get()
+    }
+
     fn earn(&self, frames: i64) {
         self.left.set(self.left.get().saturating_add(frames).min(BUDGET));
     }
@@ -162,9 +193,17 @@ impl Scanner {
         let mut frames = 0;
         // A frame without payload ends with its header.
         while !bytes.is_empty() || (self.skip == 0 && self.ends_head) {
-            let skipped = self.skip.min(bytes.len());
-            self.skip -= skipped;
-            bytes = &bytes[skipped..];
+            let (skipped, rest) = bytes.split_at(self.skip.min(bytes.len()));
+            self.skip -= skipped.len();
+            bytes = rest;
+            if let Some(increment) = &mut self.increment {
+                *increment =
+                    skipped.iter().fold(*increment, |all, byte| all << 8 | u32::from(*byte));
+                if self.skip == 0 {
+                    budget.widen(i64::from(*increment & 0x7fff_ffff));
+                    self.increment = None;
+                }
+            }
             let taken = (FRAME_HEADER - self.have).min(bytes.len());
             if self.skip == 0 && std::mem::take(&mut self.ends_head) {
                 budget.head_since.set(None);
@@ -186,7 +225,7 @@ impl Scanner {
 
     /// Books a frame by its header (RFC 9113 section 4.1); the length of its payload.
     fn frame(&mut self, budget: &Budget) -> usize {
-        let [a, b, c, kind, flags, ..] = self.header;
+        let [a, b, c, kind, flags, stream @ ..] = self.header;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
         let end_stream = flags & 1 == 1;
         // Answers have a time-out of their own; the clock is not asked for each of their heads.
@@ -195,6 +234,9 @@ impl Scanner {
             budget.head_since.set(Some(since));
             self.ends_head = flags & END_HEADERS != 0;
         }
+        let is_of_session = u32::from_be_bytes(stream) & 0x7fff_ffff == 0;
+        let widens = kind == WINDOW_UPDATE && is_of_session && length == size_of::<u32>();
+        self.increment = (budget.peer == Peer::Upstream && widens).then_some(0);
         match kind {
             0 if length == 0 && !end_stream => budget.spend(10),
             0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
@@ -230,6 +272,7 @@ impl AsyncRead for Guarded {
         let frames = this.scanner.borrow_mut().scan(came, &this.state);
         if is_upstream {
             turn::moved(came.len() + FRAME_WORK * frames);
+            this.state.heard.set(crate::now());
         }
         if this.state.peer == Peer::Upstream && this.state.is_spent() {
             return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
@@ -276,7 +319,7 @@ impl AsyncWrite for Guarded {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Guarded, Peer, RESETS, RESETS_PER_SECOND, Scanner};
+    use super::{Budget, Guarded, Peer, RESETS, RESETS_PER_SECOND, Scanner, WINDOW};
     use crate::Io;
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
@@ -308,6 +351,30 @@ mod tests {
             paced += 1;
         }
         assert!(paced <= 20, "{paced}");
+    }
+
+    #[test]
+    fn the_window_of_a_session_grows_by_what_is_said_of_it_in_pieces_of_any_size() {
+        let mut said = Vec::new();
+        // SETTINGS, and its acknowledgement, which has no payload.
+        said.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0]);
+        said.extend([0, 0, 0, 4, 1, 0, 0, 0, 0]);
+        // Of a stream, and of all.
+        said.extend([0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 1, 0]);
+        said.extend([0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+        // DATA that looks like one, on stream 1.
+        said.extend([0, 0, 13, 0, 0, 0, 0, 0, 1]);
+        said.extend([0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+        // With the bit that has no meaning.
+        said.extend([0, 0, 4, 8, 0, 0x80, 0, 0, 0, 0x80, 1, 0, 0]);
+        for size in 1..=said.len() {
+            let (budget, mut scanner) = (Budget::new(Peer::Upstream), Scanner::default());
+            budget.gone(100);
+            for piece in said.chunks(size) {
+                scanner.scan(piece, &budget);
+            }
+            assert_eq!(budget.window(), WINDOW - 100 + 7 + 65_536, "pieces of {size}");
+        }
     }
 
     #[tokio::test]

@@ -3,7 +3,6 @@
 mod body;
 mod fields;
 mod flood;
-mod heard;
 mod held;
 mod request;
 mod stream;
@@ -11,7 +10,6 @@ mod stream;
 pub use body::{BodyStream, StreamBody, poll_send_data};
 pub use fields::{append, from_map, to_map};
 pub use flood::{Budget, Guarded};
-pub use heard::{Heard, Listened};
 pub use held::{Held, LIVELY, Piece};
 pub use request::{Rules, judge};
 pub use stream::{ClientStream, starts_http2};
