@@ -111,32 +111,53 @@ async fn part_of(head: &http::Request<()>, body: &mut Body) -> Result<Part, Body
 /// Bytes of a body that has come whole, and is small: nearly every message of gRPC that is no stream.
 async fn at_hand(body: &mut Body) -> Result<Option<usize>, BodyError> {
     let (mut frames, mut bytes) = (Vec::new(), 0);
-    let is_whole = poll_fn(|cx| {
-        while bytes <= SMALL {
-            match body.poll_frame(cx) {
-                Poll::Ready(Ok(Some(frame))) => {
-                    let is_data = matches!(frame, Frame::Data(_));
-                    if let Frame::Data(data) = &frame {
-                        bytes += data.len();
-                    }
-                    frames.push(frame);
-                    if !is_data {
-                        break;
-                    }
-                    if body.is_over() {
-                        return Poll::Ready(Ok(true));
-                    }
-                }
-                Poll::Ready(Ok(None)) => return Poll::Ready(Ok(true)),
+    let mut whole = gather(body, &mut frames, &mut bytes).await?;
+    if whole == Whole::NotYet {
+        // It may have come meanwhile, in a read of its own.
+        tokio::task::yield_now().await;
+        whole = gather(body, &mut frames, &mut bytes).await?;
+    }
+    body.give_back(frames);
+    Ok((whole == Whole::Yes).then_some(bytes))
+}
+
+/// Whether a body has come whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    NotYet,
+    /// It is too much, or has trailers.
+    No,
+}
+
+/// Takes what there is of a body, while that is little.
+async fn gather(
+    body: &mut Body,
+    frames: &mut Vec<Frame>,
+    bytes: &mut usize,
+) -> Result<Whole, BodyError> {
+    poll_fn(|cx| {
+        while *bytes <= SMALL {
+            let frame = match body.poll_frame(cx) {
+                Poll::Ready(Ok(Some(frame))) => frame,
+                Poll::Ready(Ok(None)) => return Poll::Ready(Ok(Whole::Yes)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => break,
+                Poll::Pending => return Poll::Ready(Ok(Whole::NotYet)),
+            };
+            let length = match &frame {
+                Frame::Data(data) => Some(data.len()),
+                Frame::Trailers(_) => None,
+            };
+            frames.push(frame);
+            let Some(length) = length else { break };
+            *bytes += length;
+            if body.is_over() {
+                return Poll::Ready(Ok(Whole::Yes));
             }
         }
-        Poll::Ready(Ok(false))
-    });
-    let is_whole = is_whole.await?;
-    body.give_back(frames);
-    Ok(is_whole.then_some(bytes))
+        Poll::Ready(Ok(Whole::No))
+    })
+    .await
 }
 
 /// A request on its way out while its answer may come in.
@@ -254,7 +275,12 @@ impl Drop for AnswerStream {
 
 impl BodyStream for AnswerStream {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        self.stream.poll_data(cx)
+        let data = self.stream.poll_data(cx);
+        if matches!(&data, Poll::Ready(Some(Err(error))) if error.is_remote()) {
+            // Nothing is broken off that the upstream has ended itself.
+            self.in_flight.claim.over();
+        }
+        data
     }
 
     fn with_body<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {

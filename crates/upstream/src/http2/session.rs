@@ -1,13 +1,14 @@
 //! Sessions that requests share, and what each may take of one: what a request leaves lying, or breaks, must not be
 //! what others need (RFC 9113 sections 5.2.2 and 10.5).
 
+use crate::connect::Key;
 use crate::{Connection, Pool, Target, TryError};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use model::UpstreamKeepAlive;
 use std::cell::Cell;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::own::Own;
@@ -57,14 +58,18 @@ pub(crate) struct Session {
 struct Shared {
     /// Whether it may get requests: not when its connection is gone, broken or silent.
     alive: Cell<bool>,
-    /// One request has it alone.
-    is_taken: Cell<bool>,
     /// Bytes of its window that are kept for requests.
     kept: Cell<usize>,
     /// Requests that were broken off.
     resets: Cell<u32>,
     /// What the upstream may send that is of no use, and what it takes yet.
     budget: Rc<Budget>,
+}
+
+impl Shared {
+    fn new(budget: Rc<Budget>) -> Self {
+        Self { alive: Cell::new(true), kept: Cell::default(), resets: Cell::default(), budget }
+    }
 }
 
 /// Says when nobody holds it any more: the pool has no such session, and no request is on it.
@@ -91,8 +96,8 @@ pub(super) enum Part {
 pub(super) struct Claim {
     shared: Rc<Shared>,
     _load: Rc<Load>,
-    /// Whether it has all of it.
-    alone: bool,
+    /// What it has alone.
+    alone: Option<Alone>,
     /// Bytes of the window that are kept for it.
     kept: Cell<usize>,
     /// Whether the upstream has said its last word.
@@ -100,15 +105,30 @@ pub(super) struct Claim {
     since: Instant,
 }
 
+/// A session that one request has alone: it is in no pool meanwhile, and goes back to its own.
+#[derive(Debug)]
+struct Alone {
+    session: Session,
+    pool: Weak<Pool>,
+    key: Key,
+}
+
 impl Claim {
-    fn new(shared: Rc<Shared>, load: Rc<Load>, part: Part) -> Rc<Self> {
-        let kept = match part {
-            Part::Bytes(bytes) => bytes,
-            Part::Any => 0,
-        };
-        let alone = part == Part::Any;
-        shared.kept.set(shared.kept.get() + kept);
-        shared.is_taken.set(alone);
+    /// That of a request among others, for which so many bytes of the window are kept.
+    fn beside_others(session: &Session, bytes: usize) -> Rc<Self> {
+        let Session { shared, load, .. } = session;
+        shared.kept.set(shared.kept.get() + bytes);
+        Self::new(shared.clone(), load.clone(), bytes, None)
+    }
+
+    /// That of a request that has all of it.
+    fn alone(session: Session, pool: &Rc<Pool>, target: &Target) -> Rc<Self> {
+        let (shared, load) = (session.shared.clone(), session.load.clone());
+        let alone = Alone { session, pool: Rc::downgrade(pool), key: target.key() };
+        Self::new(shared, load, 0, Some(alone))
+    }
+
+    fn new(shared: Rc<Shared>, load: Rc<Load>, kept: usize, alone: Option<Alone>) -> Rc<Self> {
         let (kept, is_over, since) = (Cell::new(kept), Cell::default(), wire::now());
         Rc::new(Self { shared, _load: load, alone, kept, is_over, since })
     }
@@ -144,16 +164,16 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.give_back(usize::MAX);
-        if self.alone {
-            self.shared.is_taken.set(false);
+        if !self.is_over.get() {
+            self.shared.resets.set(self.shared.resets.get().saturating_add(1));
+            // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
+            if self.shared.budget.heard() <= self.since && wire::since(self.since) >= SILENCE {
+                self.broken();
+            }
         }
-        if self.is_over.get() {
-            return;
-        }
-        self.shared.resets.set(self.shared.resets.get().saturating_add(1));
-        // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
-        if self.shared.budget.heard() <= self.since && wire::since(self.since) >= SILENCE {
-            self.broken();
+        let Some(Alone { session, pool, key }) = self.alone.take() else { return };
+        if let Some(pool) = pool.upgrade().filter(|_| self.shared.alive.get()) {
+            pool.sessions().borrow_mut().entry(key).or_default().push(session);
         }
     }
 }
@@ -198,7 +218,7 @@ impl Session {
     }
 
     fn has_room(&self, part: Part, limits: &UpstreamKeepAlive) -> bool {
-        let Shared { alive, is_taken, kept, budget, .. } = &*self.shared;
+        let Shared { alive, kept, budget, .. } = &*self.shared;
         let takes =
             |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= budget.window());
         let fits = match part {
@@ -208,7 +228,6 @@ impl Session {
             Part::Bytes(bytes) => takes(bytes),
         };
         fits && alive.get()
-            && !is_taken.get()
             && !self.is_worn(limits)
             && Rc::strong_count(&self.load)
                 <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
@@ -240,16 +259,23 @@ pub(super) async fn lease(
 /// A place in a session that has room.
 fn shared(pool: &Rc<Pool>, target: &Target, part: Part) -> Option<Lease> {
     let limits = pool.limits()?;
-    let sessions = pool.sessions().borrow();
-    let mut all = sessions.get(&target.key())?.iter();
-    let session = all.find(|session| session.has_room(part, &limits))?;
+    let mut sessions = pool.sessions().borrow_mut();
+    let all = sessions.get_mut(&target.key())?;
+    let has_room = |session: &Session| session.has_room(part, &limits);
+    // Those that are shared come first, those without requests last.
+    let number = match part {
+        Part::Bytes(_) => all.iter().position(has_room),
+        Part::Any => all.iter().rposition(has_room),
+    }?;
+    let session = &all[number];
     session.requests.set(session.requests.get() + 1);
     session.used.set(wire::now());
-    Some(Lease {
-        sender: session.sender.clone(),
-        claim: Claim::new(session.shared.clone(), session.load.clone(), part),
-        own: session.own.is_some(),
-    })
+    let (sender, own) = (session.sender.clone(), session.own.is_some());
+    let claim = match part {
+        Part::Bytes(bytes) => Claim::beside_others(session, bytes),
+        Part::Any => Claim::alone(all.swap_remove(number), pool, target),
+    };
+    Some(Lease { sender, claim, own })
 }
 
 /// Makes a session; its connection is driven by a task of this thread.
@@ -271,9 +297,7 @@ async fn open(
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
         handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
-    let (is_taken, kept, resets) = Default::default();
-    let alive = Cell::new(true);
-    let shared = Rc::new(Shared { alive, is_taken, kept, resets, budget });
+    let shared = Rc::new(Shared::new(budget));
     let (of_all, address, at) = (shared.clone(), target.address, Rc::downgrade(pool));
     let load = Rc::new(Load::default());
     let (gone, place) = (load.0.clone(), Rc::new(place));
@@ -292,7 +316,6 @@ async fn open(
         }
     });
     let (leads_back, now) = (own.is_some(), Instant::now());
-    let claim = Claim::new(shared.clone(), load.clone(), part);
     let session = Session {
         sender: sender.clone(),
         since: now,
@@ -303,14 +326,15 @@ async fn open(
         own,
         place,
     };
-    let mut sessions = pool.sessions().borrow_mut();
-    let all = sessions.entry(target.key()).or_default();
-    // Those that are shared come first: most requests look for one.
-    if part == Part::Any {
-        all.push(session)
-    } else {
-        all.insert(0, session)
-    }
+    let claim = match part {
+        Part::Any => Claim::alone(session, pool, target),
+        Part::Bytes(bytes) => {
+            let claim = Claim::beside_others(&session, bytes);
+            let mut sessions = pool.sessions().borrow_mut();
+            sessions.entry(target.key()).or_default().insert(0, session);
+            claim
+        }
+    };
     Ok(Lease { sender, claim, own: leads_back })
 }
 
@@ -318,10 +342,7 @@ async fn open(
 impl Claim {
     /// That of the only request of a session.
     pub(super) fn of_one(budget: Rc<Budget>) -> Rc<Self> {
-        let (is_taken, kept, resets) = Default::default();
-        let alive = Cell::new(true);
-        let shared = Shared { alive, is_taken, kept, resets, budget };
-        Self::new(Rc::new(shared), Rc::default(), Part::Any)
+        Self::new(Rc::new(Shared::new(budget)), Rc::default(), 0, None)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The clocks of a request over HTTP/2, with a real session over loopback and a paused clock.
 
-use super::{Claim, Sent, Taken, TwoWay, WayOut};
+use super::{Claim, Part, Sent, Taken, TwoWay, WayOut, part_of};
 use crate::TryError;
 use bytes::Bytes;
 use model::policy::Timeouts;
@@ -128,4 +128,34 @@ async fn an_upstream_that_takes_nothing_is_given_up_after_the_time_for_sending()
     let (answer, second) = LocalSet::new().run_until(ask(Server::ReadsNothing, body)).await;
     assert!(matches!(answer, Err(TryError::Timeout("sending the request"))));
     assert_eq!(second, TIMEOUTS.send.as_secs());
+}
+
+/// A small body that is there after so many turns of its thread.
+#[derive(Debug)]
+struct After(u32);
+
+impl BodySource for After {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        match self.0.checked_sub(1) {
+            Some(turns) => {
+                self.0 = turns;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => Poll::Ready(Ok(None)),
+        }
+    }
+
+    fn length(&self) -> Length {
+        Length::Unknown
+    }
+}
+
+#[tokio::test]
+async fn a_small_message_that_comes_a_read_after_its_head_shares_a_session() {
+    let head = http::Request::post("http://a.test/").body(()).expect("a request");
+    for (turns, part) in [(0, Part::Bytes(0)), (1, Part::Bytes(0)), (2, Part::Any)] {
+        let mut body = Body::from_source(After(turns));
+        assert_eq!(part_of(&head, &mut body).await.ok(), Some(part), "after {turns}");
+    }
 }
