@@ -135,6 +135,16 @@ fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>, problem
         };
         let Some((namespace, name)) = origin.split_once('/') else { continue };
         let origin = Origin::new(Kind::Ingress, namespace, name);
+        if key == "auth-url" && outcome.contains("; ") {
+            let mut labels = outcome.split(['.', '/', ':', ' ']);
+            let (service, of) = (labels.next(), labels.next());
+            let begins =
+                format!("Service {}/{} ", of.unwrap_or_default(), service.unwrap_or_default());
+            let mut all = problems.of(&origin).iter();
+            if let Some(why) = all.find(|problem| problem.message.starts_with(&begins)) {
+                *outcome = format!("{outcome}; {}", Printable(&why.message));
+            }
+        }
         match (key, ingresses.ingress(&origin)) {
             (proxy::CONFIGURED_REDIRECTS, Some(ingress)) => {
                 let prefix = &ingresses.options.annotations_prefix;
@@ -147,20 +157,25 @@ fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>, problem
                     *by = Some(for_all(key, ingresses));
                 }
             }
-            ("auth-url", _) if outcome.contains("; ") => {
-                let mut labels = outcome.split(['.', '/', ':', ' ']);
-                let (service, of) = (labels.next(), labels.next());
-                let begins =
-                    format!("Service {}/{} ", of.unwrap_or_default(), service.unwrap_or_default());
-                let mut all = problems.of(&origin).iter();
-                if let Some(why) = all.find(|problem| problem.message.starts_with(&begins)) {
-                    *outcome = format!("{outcome}; {}", Printable(&why.message));
+            (_, Some(ingress)) => {
+                let guard = GUARDS_OF_ALL.iter().find(|(names, _)| names.contains(&key));
+                let prefix = &ingresses.options.annotations_prefix;
+                let has = |name| ingress.meta.annotations.contains_key(&format!("{prefix}/{name}"));
+                if let Some((_, of_all)) = guard.filter(|(names, _)| !names.iter().any(has)) {
+                    *by = Some(for_all(of_all, ingresses));
                 }
             }
             _ => {}
         }
     }
 }
+
+/// Guards that annotations of these names ask for, or else this key of the ConfigMap.
+const GUARDS_OF_ALL: [(&[&str], &str); 3] = [
+    (&["allowlist-source-range", "whitelist-source-range"], "whitelist-source-range"),
+    (&["denylist-source-range"], "denylist-source-range"),
+    (&["auth-url"], "global-auth-url"),
+];
 
 /// Who asks for a setting of all Ingresses.
 fn for_all(key: &str, ingresses: &InForce<'_>) -> String {

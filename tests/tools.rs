@@ -522,6 +522,26 @@ fn an_authenticator_that_nobody_is_behind_is_told_with_the_answer() {
 }
 
 #[test]
+fn guards_of_the_config_map_are_not_laid_to_an_ingress() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let guards = "whitelist-source-range: 10.0.0.0/8, denylist-source-range: 10.9.0.0/16, \
+         global-auth-url: http://gone.demo.svc.cluster.local/check";
+    let map = format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: all, namespace: web}}\ndata: {{{guards}}}\n"
+    );
+    let with = ["--client", "10.1.2.3", "--configmap", "web/all"];
+    let objects = format!("{shop}\n{map}");
+    let story = story_of(&objects, &[&["http://plain.test/foo"][..], &with].concat());
+    says(&story, "access", "10.1.2.3 is not denied  [denylist-source-range of the ConfigMap]");
+    says(&story, "access", "10.1.2.3 is allowed  [whitelist-source-range of the ConfigMap]");
+    says(&story, "access", "Service demo/gone does not exist");
+    says(&story, "access", "[global-auth-url of the ConfigMap]");
+    let own = story_of(&objects, &[&["https://shop.test/api/x"][..], &with].concat());
+    says(&own, "access", "[allowlist-source-range of Ingress demo/shop]");
+    says(&own, "access", "[auth-url of Ingress demo/shop]");
+}
+
+#[test]
 fn a_redirect_is_named_by_the_one_annotation_that_asks_for_it() {
     let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
     let with = |annotations: &str, url: &str| {
