@@ -542,6 +542,20 @@ fn guards_of_the_config_map_are_not_laid_to_an_ingress() {
 }
 
 #[test]
+fn a_host_that_only_a_canary_has_is_said_to_be_that() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let own = "{name: plain, namespace: demo";
+    let canary = "annotations: {nginx.ingress.kubernetes.io/canary: 'true'}";
+    let story =
+        story_of(&shop.replace(own, &format!("{own}, {canary}")), &["http://plain.test/foo"]);
+    says(
+        &story,
+        "near miss",
+        "Ingress demo/plain names plain.test, but spec.rules: the canary has no effect",
+    );
+}
+
+#[test]
 fn a_redirect_is_named_by_the_one_annotation_that_asks_for_it() {
     let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
     let with = |annotations: &str, url: &str| {

@@ -28,7 +28,7 @@ pub(crate) struct Status {
     /// Write addresses into the status of Ingresses.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) update_status: bool,
-    /// The last replica takes them away when it ends.
+    /// The last replica takes them away when it ends, from Gateways, too.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) update_status_on_shutdown: bool,
     /// Seconds after which the status of all Ingresses is looked at again; 5 at least. Changes are written at once.

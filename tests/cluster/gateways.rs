@@ -255,6 +255,44 @@ fn a_gateway_keeps_the_address_that_its_status_names_and_is_served_as_soon_as_it
 }
 
 #[test]
+fn the_last_replica_takes_the_shared_address_of_gateways_away_and_leaves_them_their_own() {
+    cluster::test_with_gateway_api(async |cluster| {
+        one_host(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        cluster.apply(OWN).await?;
+        replica(cluster, "fairway-0").await?;
+        let has_one = |status: &Value| {
+            holds(&status["conditions"], "Programmed", 1)
+                && status["addresses"].as_array().is_some_and(|all| all.len() == 1)
+        };
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        told(cluster, "Gateway", "web", has_one).await?;
+        fairway.stop().await?;
+        let left = api(cluster, "Gateway").get("web").await?;
+        let status = &left.data["status"];
+        let mut conditions = status["conditions"].as_array().into_iter().flatten();
+        let programmed = conditions.find(|one| one["type"] == "Programmed");
+        let why = programmed.map(|one| &one["reason"]);
+        ensure!(
+            status["addresses"] == json!([]) && why == Some(&json!("AddressNotAssigned")),
+            "nobody serves it: {status}"
+        );
+        // What is a Gateway's own stays its own.
+        let flags = [FIXED, "--gateway-addresses=127.92.0.4/30"];
+        let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
+        for name in ["web", "own"] {
+            told(cluster, "Gateway", name, has_one).await?;
+        }
+        fairway.stop().await?;
+        for name in ["web", "own"] {
+            let kept = api(cluster, "Gateway").get(name).await?;
+            ensure!(has_one(&kept.data["status"]), "{name}: {}", kept.data["status"]);
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn what_is_left_of_us_in_a_route_goes_with_the_next_leader_and_others_words_stay() {
     cluster::test_with_gateway_api(async |cluster| {
         one_host(cluster).await?;

@@ -136,7 +136,8 @@ fn many_gateways_and_routes_are_told_once_and_nothing_is_written_when_nothing_ch
         api(cluster, "Gateway").delete("web", &Default::default()).await?;
         api(cluster, "Gateway").delete("theirs", &Default::default()).await?;
         replica(cluster, "fairway-0").await?;
-        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        let stays = [FIXED, "--update-status-on-shutdown=false"];
+        let fairway = Fairway::start_as(cluster, "fairway-0", &stays).await?;
         let (before, began) = (writes(cluster).await?, Instant::now());
         create(cluster, "Gateway", (0..gateways).map(gateway).collect()).await?;
         let of = |number: usize| route(&format!("r-{number}"), number % gateways);

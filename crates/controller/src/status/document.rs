@@ -239,7 +239,7 @@ fn addresses(
             ),
         )),
         None if published.is_empty() => {
-            Some(("AddressNotAssigned", "no address is published yet".to_owned()))
+            Some(("AddressNotAssigned", "no address is published".to_owned()))
         }
         None => None,
     };

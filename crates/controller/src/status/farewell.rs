@@ -1,44 +1,48 @@
-//! The end of the last replica: Ingresses that nobody serves any more tell no address.
+//! The end of the last replica: Ingresses and Gateways that nobody serves any more tell no address.
 
+use super::AT_A_TIME;
 use super::address::{Address, sorted};
 use super::plan::{Plan, Write};
 use super::write::{Outcome, Writer};
-use super::{AT_A_TIME, StatusOptions};
 use crate::lease::Leadership;
+use crate::pod::OwnPod;
 use futures_util::StreamExt;
+use kube::Client;
 use objects::{Ingress, ObjectKey};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long all of it may take.
-const PATIENCE: Duration = Duration::from_secs(25);
+pub(super) const PATIENCE: Duration = Duration::from_secs(25);
 /// How long a lead that was given back takes to be taken.
 const HANDOVER: Duration = Duration::from_secs(5);
-/// Tries for one Ingress that changes at the same time.
-const TRIES: usize = 3;
+/// Tries for one object that changes at the same time.
+pub(super) const TRIES: usize = 3;
 
-/// Whether no other replica stays.
-pub(super) async fn is_last(options: &StatusOptions) -> bool {
-    let replicas = match options.pod.replicas(&options.client).await {
+/// Whether the addresses of these objects are this replica's to take away: no other one stays.
+pub(super) async fn is_last(
+    what: &str,
+    client: &Client,
+    pod: &OwnPod,
+    leadership: &Leadership,
+) -> bool {
+    let replicas = match pod.replicas(client).await {
         Ok(replicas) => replicas,
         Err(reason) => {
-            tracing::warn!(
-                reason,
-                "the status of Ingresses stays: other replicas cannot be listed"
-            );
+            tracing::warn!(reason, "the status of {what} stays: other replicas cannot be listed");
             return false;
         }
     };
     let mut names = replicas.into_iter().filter_map(|pod| pod.metadata.name);
-    let other = names.find(|name| *name != options.pod.name);
+    let other = names.find(|name| *name != pod.name);
     if let Some(other) = &other {
-        tracing::info!(other, "the status of Ingresses stays: another replica does");
+        tracing::info!(other, "the status of {what} stays: another replica does");
     }
-    other.is_none()
+    other.is_none() && leads_soon(leadership.clone()).await
 }
 
 /// Whether this replica leads, or does within a moment: the one that led may have ended just before.
-pub(super) async fn leads_soon(mut leadership: Leadership) -> bool {
+async fn leads_soon(mut leadership: Leadership) -> bool {
     let leads = async {
         while !leadership.is_leader() {
             leadership.changed().await;

@@ -3,6 +3,7 @@
 
 use super::address::Address;
 use super::document::Wanted;
+use super::farewell;
 use super::later::{Later, Naming, Silence, pause};
 use super::services::{self, Scribe};
 use super::siblings::Siblings;
@@ -15,6 +16,7 @@ use crate::clock::Moment;
 use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::Stop;
+use futures_util::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::PostParams;
@@ -78,6 +80,8 @@ pub(super) struct Gateways {
     /// The Pod of this replica, and the port at which all of them say what they serve.
     pub(super) pod: OwnPod,
     pub(super) admin_port: u16,
+    /// The last replica takes the addresses away when it ends.
+    pub(super) clear_at_end: bool,
 }
 
 /// What is to be looked at, by namespace.
@@ -168,6 +172,10 @@ impl Gateways {
             }
         }
         while keeper.writes.join_next().await.is_some() {}
+        if keeper.own.clear_at_end {
+            keeper.known = known.borrow_and_update().clone();
+            keeper.take_leave().await;
+        }
     }
 }
 
@@ -290,6 +298,58 @@ impl Keeper {
                 let status = told.stream_routes.get(&(*kind, key.clone()));
                 Some(Wanted::Route(status.cloned()))
             }
+        }
+    }
+
+    /// What is told where nobody serves any more. A Gateway with an address of its own keeps it for the next start.
+    fn last_words(&self) -> Vec<(Id, Wanted)> {
+        let told = &self.known.statuses;
+        let shares = |gateway: &GatewayStatus| gateway.own.is_none();
+        // That it has no address is what is wrong with it, not which one it asks for.
+        let without = |gateway: &Arc<GatewayStatus>| {
+            Arc::new(GatewayStatus { wanted: Vec::new(), ..(**gateway).clone() })
+        };
+        let gateways = told.gateways.iter().filter(|(_, status)| shares(status));
+        let gateways = gateways.map(|(key, status)| {
+            let wanted = Wanted::Gateway(without(status), Arc::default());
+            ((Which::Gateway, key.clone()), wanted)
+        });
+        let sets = told.sets.iter().filter_map(|(key, status)| {
+            let gateway = told.gateways.get(&status.gateway).filter(|one| shares(one))?;
+            let wanted = Wanted::Set(status.clone(), Some(without(gateway)), Arc::default());
+            Some(((Which::Set, key.clone()), wanted))
+        });
+        gateways.chain(sets).collect()
+    }
+
+    /// Takes the addresses away that are published, where no other replica stays: as from Ingresses, if it is one.
+    async fn take_leave(&self) {
+        let is_one = self.own.addresses.borrow().as_ref().is_some_and(|all| all.len() == 1);
+        let words = self.last_words();
+        let Gateways { client, pod, leadership, controller, .. } = &self.own;
+        if !is_one
+            || words.is_empty()
+            || !farewell::is_last("Gateways", client, pod, leadership).await
+        {
+            return;
+        }
+        let writing = futures_util::stream::iter(words).for_each_concurrent(
+            AT_A_TIME,
+            async |(id, wanted)| {
+                for _ in 0..farewell::TRIES {
+                    let (client, leadership) = (client.clone(), leadership.clone());
+                    let scribe = Scribe { client, leadership, replicas: None };
+                    let outcome = write(scribe, controller, &id, &wanted).await;
+                    let (Ok(outcome) | Err(outcome)) = outcome;
+                    if matches!(outcome, Outcome::Written | Outcome::Gone | Outcome::NotLeader) {
+                        break;
+                    }
+                }
+            },
+        );
+        match tokio::time::timeout(farewell::PATIENCE, writing).await {
+            Ok(()) => tracing::info!("no replica stays: Gateways tell no address now"),
+            Err(_) => tracing::warn!("there was no time to take the address of all Gateways away"),
         }
     }
 

@@ -92,6 +92,7 @@ impl StatusWriter {
             addresses: published.subscribe(),
             pod: options.pod.clone(),
             admin_port: options.admin_port,
+            clear_at_end: options.clear_at_end,
         };
         let keeper = Keeper {
             published,
@@ -174,10 +175,8 @@ impl Keeper {
             }
         }
         while self.writes.join_next().await.is_some() {}
-        if self.options.clear_at_end
-            && farewell::is_last(&self.options).await
-            && farewell::leads_soon(self.leadership.clone()).await
-        {
+        let StatusOptions { client, pod, clear_at_end, .. } = &self.options;
+        if *clear_at_end && farewell::is_last("Ingresses", client, pod, &self.leadership).await {
             self.plan.follow(known.borrow_and_update().clone());
             if self.plan.wanted().is_none() {
                 self.refresh().await;

@@ -141,7 +141,8 @@ pub fn others_of_host(host: &str, snapshot: &Snapshot, options: &Options) -> Vec
     others.map(|ingress| Other::new(ingress, snapshot, options)).collect()
 }
 
-/// What Ingresses that name a host ask for in vain, since another namespace owns it or a path: who, and the problem.
+/// What Ingresses that name a host ask for in vain, since another namespace owns it or a path, or no other
+/// Ingress is there for a canary: who, and the problem.
 pub fn not_heard_of_host(
     host: &str,
     snapshot: &Snapshot,
@@ -150,7 +151,9 @@ pub fn not_heard_of_host(
     let all = naming(host, snapshot).flat_map(|ingress| {
         let ObjectKey { namespace, name } = &ingress.meta.key;
         let problems = translation.problems.of(&origin(&ingress.meta.key));
-        let vain = problems.iter().filter(|problem| crate::tenancy::concerns(problem));
+        let vain = problems.iter().filter(|problem| {
+            crate::tenancy::concerns(problem) || crate::host::canary::is_in_vain(problem)
+        });
         vain.map(move |problem| {
             let key = problem.key.as_deref().unwrap_or("spec");
             (format!("{namespace}/{name}"), format!("{key}: {}", Printable(&problem.message)))

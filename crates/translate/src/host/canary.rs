@@ -150,11 +150,18 @@ fn nobody(name: &ServerName, route: &Route) -> String {
     )
 }
 
+const VAIN: &str = "the canary has no effect here";
+
+/// Whether a problem is that of a canary beside which there is nobody.
+pub(crate) fn is_in_vain(problem: &Problem) -> bool {
+    problem.message.starts_with(VAIN)
+}
+
 fn without_effect(draft: &Draft, message: String) -> Problem {
     Problem {
         origin: origin(&draft.ingress.meta.key),
         key: Some("spec.rules".to_owned()),
         severity: Severity::Warning,
-        message: format!("the canary has no effect here: {message}").into(),
+        message: format!("{VAIN}: {message}").into(),
     }
 }

@@ -1,6 +1,6 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
-mod canary;
+pub(crate) mod canary;
 mod halves;
 mod owners;
 mod passthrough;
