@@ -75,7 +75,7 @@ async fn open(fairway: &Fairway) -> Result<SendRequest<Bytes>> {
     Ok(sender)
 }
 
-/// One call without a message: the status of its answer.
+/// One call with this message: the status of its answer.
 async fn call(sender: SendRequest<Bytes>, message: &'static [u8]) -> Result<u16> {
     let request = http::Request::post("http://a.test/echo.Echo/Say")
         .header("content-type", "application/grpc")

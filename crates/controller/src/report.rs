@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "Secret shop/old: its certificate ended 1 days ago, clients refuse it; renew it",
+                "Secret shop/old: its certificate ended 1 day ago, clients refuse it; renew it",
                 "Secret shop/soon: its certificate ends in 3 days; renew it"
             ]
         );

@@ -47,21 +47,14 @@ pub(crate) fn problems(known: &Known) -> BTreeMap<(&'static str, &'static str), 
     let severities = [Severity::Error, Severity::Warning, Severity::Notice];
     let kinds = [Kind::Ingress, Kind::IngressClass, Kind::Service, Kind::EndpointSlice];
     let others = [Kind::Secret, Kind::ConfigMap, Kind::Namespace, Kind::File];
-    let none = kinds.iter().chain(&others).flat_map(|kind| {
-        severities.iter().map(|severity| ((kind.name(), severity_text(*severity)), 0))
-    });
+    let none = kinds
+        .iter()
+        .chain(&others)
+        .flat_map(|kind| severities.iter().map(|severity| ((kind.name(), severity.name()), 0)));
     let mut counts: BTreeMap<_, u64> = none.collect();
     for problem in known.problems.iter() {
-        let key = (problem.origin.kind.name(), severity_text(problem.severity));
+        let key = (problem.origin.kind.name(), problem.severity.name());
         *counts.entry(key).or_default() += 1;
     }
     counts
-}
-
-fn severity_text(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Notice => "notice",
-    }
 }

@@ -3,7 +3,7 @@
 
 use crate::names::Names;
 use model::{Configuration, ServerName, Upstream, UpstreamId};
-use shares::Lines;
+use shares::LinesOf;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use stream::Places;
 use stream::client_hello::{self, Wish};
+use stream::onward::{self, NoWay};
+use stream::own::Own;
 use stream::proxy_protocol::{self, Announced};
-use system::sockets::{self, BACKLOG, Opening};
+use system::sockets::{Acceptor, BACKLOG, Opening};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
-/// Endpoints tried at most, and the time for all of them: as for TCP services.
-const TRIES: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
-
+/// What is told of who got no place, or lost it.
+const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
 /// How long a client may stay once nginx has ended its connection.
 const LINGER: Duration = Duration::from_secs(30);
 
@@ -38,6 +38,8 @@ pub(crate) struct Common {
     pub places: Arc<Semaphore>,
     /// Connections at most that pass nginx by.
     pub carried: Places,
+    /// What the log was told of them: a stranger makes as many connections as there is time for.
+    pub told: Arc<LinesOf<&'static str>>,
 }
 
 /// Binds the port on these addresses.
@@ -53,16 +55,14 @@ pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpList
 impl Common {
     /// Takes connections until the process ends.
     pub(crate) async fn accept(self, listener: TcpListener) {
-        let mut failures = Lines::new(Instant::now().into_std());
+        let mut listener = Acceptor::new(listener);
         loop {
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
-            let (tcp, peer) = sockets::accept(&listener, |error| {
-                if let Some(line) = failures.line(Instant::now().into_std(), 1) {
-                    let before = line.left_out;
+            let (tcp, peer) = listener
+                .next(|error, before| {
                     tracing::error!(%error, before, "a TLS connection cannot be accepted (told once a minute)");
-                }
-            })
-            .await;
+                })
+                .await;
             let front = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = front.carry(tcp, peer, place).await {
@@ -91,13 +91,29 @@ impl Common {
                 let upstream = configuration.upstreams.get(id);
                 let namespace = upstream.map(|one| one.namespace.clone()).unwrap_or_default();
                 let at = tcp.local_addr()?;
-                let held = self.carried.wait(&namespace, at, peer.ip()).await;
-                let held = held.ok_or(io::ErrorKind::QuotaExceeded)?;
+                let Some(held) = self.carried.wait(&namespace, at, peer.ip()).await else {
+                    self.tell(id, FULL, None);
+                    return Ok(());
+                };
                 drop(place);
-                let mut upstream = self.connect(&name, upstream).await?;
+                let lost = held.lost();
+                let passed = async {
+                    let turns = onward::turns(peer, at);
+                    let (mut upstream, _own) = match self.onward(upstream, turns).await {
+                        Ok(upstream) => upstream,
+                        Err(NoWay { what, error }) => {
+                            self.tell(id, what, error);
+                            return Ok(());
+                        }
+                    };
+                    held.pipe(tcp, &mut upstream, None).await
+                };
                 tokio::select! {
-                    carried = Box::pin(held.pipe(tcp, &mut upstream, None)) => carried,
-                    () = held.lost() => Err(io::ErrorKind::QuotaExceeded.into()),
+                    passed = Box::pin(passed) => passed,
+                    () = lost => {
+                        self.tell(id, FULL, None);
+                        Ok(())
+                    }
                 }
             }
             Wish::Name(_) | Wish::Nothing | Wish::Unknown => {
@@ -112,16 +128,26 @@ impl Common {
         }
     }
 
-    async fn connect(&self, name: &str, upstream: Option<&Arc<Upstream>>) -> io::Result<TcpStream> {
+    async fn onward(
+        &self,
+        upstream: Option<&Arc<Upstream>>,
+        turns: u8,
+    ) -> Result<(TcpStream, Option<Own>), NoWay> {
         let endpoints = upstream.map(|one| self.names.endpoints(one)).unwrap_or_default();
         let mut usable = endpoints.usable().iter().copied().cycle();
         // Whose turn it is matters little here: connections live long.
         let skip = fastrand::usize(..endpoints.usable().len().max(1));
         usable.by_ref().take(skip).for_each(drop);
-        let deadline = Instant::now() + PATIENCE;
-        stream::connect(|| usable.next(), TRIES, deadline).await.inspect_err(|error| {
-            tracing::warn!(host = name, %error, "nobody takes a TLS connection");
-        })
+        onward::onward(|| usable.next(), turns).await
+    }
+
+    /// The line of the log, once a minute for each upstream and reason.
+    fn tell(&self, upstream: &UpstreamId, what: &'static str, error: Option<io::Error>) {
+        let now = Instant::now().into_std();
+        if let Some(line) = self.told.line(&upstream.as_str().into(), what, 1, now) {
+            let error = error.map(tracing::field::display);
+            tracing::warn!(%upstream, error, before = line.left_out, "{what} (told once a minute)");
+        }
     }
 }
 

@@ -1,17 +1,14 @@
 //! What the error log says of requests that failed or were turned away: for each namespace a share of each minute,
 //! whoever else fails. What was left out is counted, and told with the first line of the next minute.
 
-use shares::{Line, Lines};
-use std::collections::HashMap;
+use shares::{Line, LinesOf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Lines in a minute about failed requests of one namespace, and about rewritten paths. Of each way to be turned away
 /// there is one.
 const FAILURES: u64 = 600;
-/// How many namespaces and troubles are kept; who comes later shares one with the others.
-const KEPT: usize = 4096;
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +40,7 @@ impl About {
 /// What was told, of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    lines: Mutex<HashMap<(Arc<str>, About), Lines>>,
+    lines: LinesOf<About>,
     /// Lines about failed requests that were left out since the start.
     failures: AtomicU64,
 }
@@ -60,15 +57,8 @@ impl Told {
     }
 
     fn line_at(&self, namespace: Option<&Arc<str>>, about: About, now: Instant) -> Option<Line> {
-        let mut all = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (namespace.cloned().unwrap_or_default(), about);
-        if !all.contains_key(&key) && all.len() >= KEPT {
-            all.retain(|_, lines| !lines.is_over(now));
-            if all.len() >= KEPT {
-                key.0 = Arc::default();
-            }
-        }
-        let line = all.entry(key).or_insert_with(|| Lines::new(now)).line(now, about.most());
+        let nobody = Arc::default();
+        let line = self.lines.line(namespace.unwrap_or(&nobody), about, about.most(), now);
         if line.is_none() && about == About::Failure {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
@@ -78,7 +68,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use super::{About, FAILURES, KEPT, Told};
+    use super::{About, FAILURES, Told};
     use shares::{Line, MINUTE};
     use std::sync::Arc;
     use std::time::Instant;
@@ -114,16 +104,5 @@ mod tests {
             assert_eq!((line(start), line(start), line(start)), (Some(0), None, None));
             assert_eq!((line(then), line(then)), (Some(2), None));
         }
-    }
-
-    #[test]
-    fn however_many_namespaces_there_are_what_is_kept_is_bounded() {
-        let (told, start) = (Told::default(), Instant::now());
-        let line = |name: String, now| told.line_at(Some(&name.into()), About::Pressure, now);
-        let told_of = (0..KEPT * 2).filter_map(|number| line(format!("n{number}"), start)).count();
-        assert_eq!(told_of, KEPT + 1, "the rest shares one");
-        assert!(told.lines.lock().expect("nobody panics").len() <= KEPT + 1);
-        line("late".to_owned(), start + MINUTE);
-        assert_eq!(told.lines.lock().expect("nobody panics").len(), 1, "whose time is over goes");
     }
 }

@@ -19,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use system::sockets;
+use system::sockets::{self, Acceptor};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -363,9 +363,12 @@ impl Bound {
         let listener = TcpListener::from_std(self.listener)?;
         let admin = Arc::new(self.admin);
         let places = Places::new(CONNECTIONS, if admin.apart { &APART } else { &COUNT });
-        let failed = |error: &io::Error| tracing::warn!("admin server: {error}");
+        let mut listener = Acceptor::new(listener);
+        let failed = |error: &io::Error, before| {
+            tracing::warn!(%error, before, "admin server: a connection could not be accepted (told once a minute)");
+        };
         loop {
-            let (stream, peer) = sockets::accept(&listener, failed).await;
+            let (stream, peer) = listener.next(failed).await;
             let (admin, place) = (Arc::clone(&admin), places.take(peer.ip()));
             tokio::spawn(async move {
                 tokio::select! {

@@ -4,5 +4,5 @@
 mod lines;
 mod weak_map;
 
-pub use lines::{Line, Lines, MINUTE};
+pub use lines::{Line, Lines, LinesOf, MINUTE};
 pub use weak_map::{ByAddress, WeakMap};

@@ -1,10 +1,15 @@
 //! Lines of the log about one sharer, a namespace or a kind of trouble: so many in each minute, whoever else writes.
 //! What is left out is counted, and told with the first line of the next minute.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a number of lines is for.
 pub const MINUTE: Duration = Duration::from_secs(60);
+/// How many sharers and troubles are kept; who comes later shares one with the others.
+const KEPT: usize = 4096;
 
 /// The lines of one sharer.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +53,47 @@ impl Lines {
     }
 }
 
+/// The lines of many sharers, each about several troubles.
+#[derive(Debug)]
+pub struct LinesOf<A>(Mutex<HashMap<(Arc<str>, A), Lines>>);
+
+impl<A> Default for LinesOf<A> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<A: Eq + Hash> LinesOf<A> {
+    /// One more line about a sharer and its trouble, if there may be one: `most` is how many a minute has.
+    pub fn line(&self, whose: &Arc<str>, about: A, most: u64, now: Instant) -> Option<Line> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (whose.clone(), about);
+        if !all.contains_key(&key) && all.len() >= KEPT {
+            all.retain(|_, lines| !lines.is_over(now));
+            if all.len() >= KEPT {
+                key.0 = Arc::default();
+            }
+        }
+        all.entry(key).or_insert_with(|| Lines::new(now)).line(now, most)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Line, Lines, MINUTE};
+    use super::{KEPT, Line, Lines, LinesOf, MINUTE};
+    use std::sync::Arc;
     use std::time::Instant;
+
+    #[test]
+    fn however_many_sharers_there_are_what_is_kept_is_bounded() {
+        let (lines, start) = (LinesOf::default(), Instant::now());
+        let line = |number| lines.line(&Arc::from(format!("n{number}")), (), 1, start);
+        assert_eq!((0..2 * KEPT).filter_map(line).count(), KEPT + 1, "those after share one");
+        let kept = || lines.0.lock().expect("nobody panicked").len();
+        assert_eq!(kept(), KEPT + 1);
+        lines.line(&Arc::from("later"), (), 600, start + MINUTE);
+        assert_eq!(kept(), 1, "what has its minute behind it goes");
+    }
 
     #[test]
     fn a_minute_has_so_many_lines_and_the_next_one_tells_what_was_left_out() {

@@ -5,6 +5,7 @@ pub mod client_hello;
 mod door;
 mod followed;
 mod names;
+pub mod onward;
 mod order;
 pub mod own;
 mod pipe;

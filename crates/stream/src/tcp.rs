@@ -11,17 +11,20 @@ use crate::traffic::Counted;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use system::sockets;
+use system::sockets::Acceptor;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 /// Accepts until the port is closed.
 pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
-    let failed = |error: &io::Error| {
-        tracing::warn!(port = %port.port, %error, "a connection could not be accepted");
-    };
+    let mut listener = Acceptor::new(listener);
     loop {
-        let (tcp, peer) = sockets::accept(&listener, failed).await;
+        let (tcp, peer) = listener
+            .next(|error, before| {
+                let port = &port.port;
+                tracing::warn!(%port, %error, before, "a connection could not be accepted (told once a minute)");
+            })
+            .await;
         let namespace = port.plan.borrow().stream.namespace.clone();
         let (whose, port) = (Holder::new(&namespace, port.port, peer.ip()), port.clone());
         tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! Listening sockets: how one is opened, what to do about an address that cannot be had, and how connections are
 //! accepted. Every port of the process is opened here.
 
+use shares::Lines;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::future::Future;
 use std::io;
@@ -152,6 +153,30 @@ pub async fn accept<L: Accept>(listener: &L, mut failed: impl FnMut(&io::Error))
                 tokio::time::sleep(PAUSE).await;
             }
         }
+    }
+}
+
+/// A listener, and what was told of its errors: while descriptors are short there is one after each [`PAUSE`].
+#[derive(Debug)]
+pub struct Acceptor<L> {
+    listener: L,
+    lines: Lines,
+}
+
+impl<L: Accept> Acceptor<L> {
+    /// Nothing is told yet.
+    pub fn new(listener: L) -> Self {
+        Self { listener, lines: Lines::new(std::time::Instant::now()) }
+    }
+
+    /// The next connection, as by [`accept`]. One error a minute is told, with how many were not since the one before.
+    pub async fn next(&mut self, mut tell: impl FnMut(&io::Error, u64)) -> L::Connection {
+        accept(&self.listener, |error| {
+            if let Some(line) = self.lines.line(std::time::Instant::now(), 1) {
+                tell(error, line.left_out);
+            }
+        })
+        .await
     }
 }
 

@@ -26,6 +26,8 @@ const COSTLY_RSA: usize = 4096;
 /// Authorities of clients in a Secret at most, and revocation lists: each connection is judged by them.
 const MOST_AUTHORITIES: usize = 1000;
 const MOST_LISTS: usize = 64;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
 
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
@@ -166,17 +168,22 @@ pub(crate) fn nameless(certificate: &Certificate) -> Option<&'static str> {
 /// What is to be said of a certificate that clients refuse at `now`, in seconds since the epoch, or will soon:
 /// ingress-nginx warns as early.
 pub fn ending(certificate: &Certificate, now: i64) -> Option<String> {
-    const DAY: i64 = 86_400;
     const SOON: i64 = 10 * DAY;
     match certificate.not_after.saturating_sub(now) {
         left if left < 0 => {
-            let days = -left / DAY;
-            Some(format!("its certificate ended {days} days ago, clients refuse it; renew it"))
+            Some(format!("its certificate ended {} ago, clients refuse it; renew it", days(-left)))
         }
-        left if left < SOON => {
-            Some(format!("its certificate ends in {} days; renew it", left / DAY))
-        }
+        left if left < SOON => Some(format!("its certificate ends in {}; renew it", days(left))),
         _ => None,
+    }
+}
+
+/// So many seconds, in words.
+pub(crate) fn days(seconds: i64) -> String {
+    match seconds / DAY {
+        0 => "less than a day".to_owned(),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
     }
 }
 

@@ -216,7 +216,7 @@ impl Pool {
 mod tests {
     use super::{Connection, Pool, Room, Target};
     use crate::TryError;
-    use model::Global;
+    use model::{Global, UpstreamKeepAlive};
     use std::sync::Arc;
     use std::time::Duration;
     use tokio::net::TcpListener;
@@ -284,8 +284,7 @@ mod tests {
         let test = async {
             let Fixture { pool, target, _listener } = Fixture::new().await;
             let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
-            let patience = Duration::from_secs(5);
-            let open = || crate::http2::open_one(&pool, &target, Some(&whose), patience);
+            let open = || crate::http2::open_one(&pool, &target, Some(&whose), false);
             let first = open().await.expect("half of four are two");
             let second = open().await.expect("half of four are two");
             assert!(matches!(open().await, Err(TryError::Places)), "both have a request");
@@ -296,6 +295,25 @@ mod tests {
             pool.shrink();
             while pool.room.now().0 > 0 {
                 tokio::task::yield_now().await;
+            }
+        };
+        local.run_until(test).await;
+    }
+
+    #[tokio::test]
+    async fn a_session_that_one_request_had_alone_is_kept_where_connections_are() {
+        let local = tokio::task::LocalSet::new();
+        let test = async {
+            for (connections, kept) in [(320, 1), (0, 0)] {
+                let Fixture { pool, target, _listener } = Fixture::new().await;
+                let keep_alive = Global::default().upstream_keep_alive;
+                pool.follow(UpstreamKeepAlive { connections, ..keep_alive });
+                let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
+                let lease = crate::http2::open_one(&pool, &target, Some(&whose), true).await;
+                let all = || pool.sessions().borrow().values().map(Vec::len).sum::<usize>();
+                assert_eq!(all(), 0, "nobody else gets it meanwhile");
+                drop(lease.expect("there is room"));
+                assert_eq!(all(), kept, "of {connections}");
             }
         };
         local.run_until(test).await;

@@ -274,6 +274,12 @@ impl Headers {
         self.section.as_ref().map_or(0, |section| section.added.len())
     }
 
+    /// Bytes of all lines, as HTTP/1 has them.
+    pub fn size(&self) -> usize {
+        let lines = self.section.iter().flat_map(|section| &section.lines);
+        lines.map(|line| (line.end - line.start) as usize + "\r\n".len()).sum()
+    }
+
     /// Appends all lines. Those that stand behind each other as they are written are one copy.
     pub fn write(&self, out: &mut BytesMut) {
         let Some(section) = &self.section else { return };

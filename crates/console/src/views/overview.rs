@@ -1,7 +1,6 @@
 //! The overview: what serves, how it goes, and what wants a look.
 
 use super::json;
-use super::problems::severity_text;
 use super::routes::Traffic;
 use crate::lock::lock;
 use crate::now::Now;
@@ -96,7 +95,7 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
     let served = now.served();
     let mut problems = BTreeMap::from([("error", 0), ("notice", 0), ("warning", 0)]);
     for problem in known.problems.iter() {
-        *problems.entry(severity_text(problem.severity)).or_default() += 1;
+        *problems.entry(problem.severity.name()).or_default() += 1;
     }
     let upstreams = &known.serving.upstreams;
     let is_empty = |one: &&std::sync::Arc<model::Upstream>| {

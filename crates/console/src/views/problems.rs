@@ -4,7 +4,7 @@ use super::json;
 use crate::lock::lock;
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
-use model::{Origin, Problem, Severity};
+use model::{Origin, Problem};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Row {
     fn new(problem: &Problem, since: Option<f64>) -> Self {
         let Problem { origin: Origin { kind, namespace, name }, key, severity, message } = problem;
         Self {
-            severity: severity_text(*severity),
+            severity: severity.name(),
             kind: kind.name().to_owned(),
             namespace: shown(namespace),
             name: shown(name),
@@ -59,15 +59,6 @@ impl Row {
             message: told(message),
             since,
         }
-    }
-}
-
-/// The word for it.
-pub(crate) fn severity_text(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Notice => "notice",
     }
 }
 

@@ -123,9 +123,12 @@ impl Bound {
         let certificate = self.certificate;
         let shared = Shared::new(reviewer);
         let places = Places::new(CONNECTIONS, &COUNT);
-        let failed = |error: &io::Error| tracing::warn!("webhook: {error}");
+        let mut listener = sockets::Acceptor::new(listener);
+        let failed = |error: &io::Error, before| {
+            tracing::warn!(%error, before, "webhook: a connection could not be accepted (told once a minute)");
+        };
         loop {
-            let (stream, peer) = sockets::accept(&listener, failed).await;
+            let (stream, peer) = listener.next(failed).await;
             let place = places.take(peer.ip());
             let (certificate, shared) = (Arc::clone(&certificate), Arc::clone(&shared));
             tokio::spawn(async move {

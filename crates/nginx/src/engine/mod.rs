@@ -528,6 +528,7 @@ impl Inner {
             inner: environment.inner(),
             places: Arc::new(Semaphore::new((most - carried).clamp(1, Semaphore::MAX_PERMITS))),
             carried: Places::new(carried),
+            told: Arc::default(),
         };
         let failed = |error| StartError::Bind(environment.https_port, error);
         for listener in passthrough::bind(&addresses).map_err(failed)? {

@@ -158,7 +158,9 @@ impl Pusher {
         }
         let certificates = wanted.servers.certificates.iter();
         let posted = Posted {
-            certificates: certificates.map(|(uid, it)| (uid.as_str(), servers::pem(it))).collect(),
+            certificates: certificates
+                .map(|(uid, it)| (uid.as_str(), servers::in_pem(it)))
+                .collect(),
             servers: hosts(&wanted.servers),
         };
         self.tell(&mut has, Method::PUT, SERVERS, &posted).await?;
@@ -197,7 +199,7 @@ impl Pusher {
             .collect();
         for piece in new.chunks(PIECE) {
             let certificates =
-                piece.iter().map(|(uid, it)| (uid.as_str(), servers::pem(it))).collect();
+                piece.iter().map(|(uid, it)| (uid.as_str(), servers::in_pem(it))).collect();
             let posted = Posted { certificates, ..Posted::default() };
             self.tell(has, Method::POST, SERVERS, &posted).await?;
             let taken = piece.iter().map(|(uid, it)| ((*uid).clone(), (*it).clone()));

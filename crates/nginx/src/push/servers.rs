@@ -1,8 +1,7 @@
 //! Certificates and the hosts that have them, in the JSON of ingress-nginx's `/configuration/servers`.
 
 use crate::conf::fingerprint;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::pem;
 use model::{Certificate, CertificateId, Configuration, ServerName};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -10,8 +9,6 @@ use std::sync::Arc;
 
 /// The host that stands for every handshake without a certificate of its own; also the uid of what has no other one.
 const DEFAULT: &str = "_";
-/// Characters of a line of PEM.
-const LINE: usize = 64;
 
 /// Hosts by name with the uid of their certificate, and certificates by uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,46 +81,14 @@ impl<'a> Uids<'a> {
 }
 
 /// Chain and key in PEM.
-pub(super) fn pem(certificate: &Certificate) -> String {
-    let mut text = String::new();
-    for der in &certificate.chain {
-        add_block(&mut text, "CERTIFICATE", der);
-    }
-    let key = &certificate.key.0;
-    add_block(&mut text, key_label(key), key);
-    text
-}
-
-fn add_block(text: &mut String, label: &str, der: &[u8]) {
-    let encoded = STANDARD.encode(der);
-    text.push_str(&format!("-----BEGIN {label}-----\n"));
-    let mut rest = encoded.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(LINE));
-        text.push_str(line);
-        text.push('\n');
-        rest = after;
-    }
-    text.push_str(&format!("-----END {label}-----\n"));
-}
-
-/// How PEM calls a key in DER: all kinds are a sequence that begins with a version, and differ in what comes next.
-fn key_label(der: &[u8]) -> &'static str {
-    let content = match der.get(1) {
-        Some(length) if *length >= 0x80 => 2 + usize::from(length & 0x7f),
-        _ => 2,
-    };
-    // The version is an integer of one byte.
-    match der.get(content + 3) {
-        Some(0x02) => "RSA PRIVATE KEY",
-        Some(0x04) => "EC PRIVATE KEY",
-        _ => "PRIVATE KEY",
-    }
+pub(super) fn in_pem(certificate: &Certificate) -> String {
+    let chain = certificate.chain.iter().map(AsRef::as_ref);
+    pem::certificates(chain) + &pem::private_key(&certificate.key.0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{key_label, of, pem};
+    use super::of;
     use model::{Alias, Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
     use std::sync::Arc;
 
@@ -160,20 +125,5 @@ mod tests {
         assert_eq!(uid("own.shop.example"), Some("_"), "the default one");
         assert_eq!(uid("elsewhere.example"), None, "it is not covered");
         assert_eq!(servers.certificates.len(), 2);
-    }
-
-    #[test]
-    fn pem_has_lines_of_64_characters_and_the_label_of_the_key() {
-        let long = Certificate { chain: vec![vec![0; 100]], ..(*certificate("x", &[])).clone() };
-        let text = pem(&long);
-        assert!(text.lines().all(|line| line.len() <= 64), "{text}");
-        assert!(text.ends_with("-----END PRIVATE KEY-----\n"), "{text}");
-        for (key, label) in [
-            (&[0x30, 0x82, 4, 0xa4, 2, 1, 0, 2, 0x82][..], "RSA PRIVATE KEY"),
-            (&[0x30, 0x77, 2, 1, 1, 4, 0x20], "EC PRIVATE KEY"),
-            (&[0x30, 0x81, 0x87, 2, 1, 0, 0x30, 0x13], "PRIVATE KEY"),
-        ] {
-            assert_eq!(key_label(key), label);
-        }
     }
 }

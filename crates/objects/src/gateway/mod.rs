@@ -146,6 +146,14 @@ pub struct ObjectRef {
     pub name: String,
 }
 
+impl ObjectRef {
+    /// The object that it leads to from one in this namespace.
+    pub fn key(&self, own: &Arc<str>) -> ObjectKey {
+        let namespace = self.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
+        ObjectKey::new(namespace, self.name.as_str())
+    }
+}
+
 /// From which namespaces routes, or ListenerSets, may attach.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromNamespaces {

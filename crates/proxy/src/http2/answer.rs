@@ -15,6 +15,9 @@ use wire::{Body, Frame, Interims, Length, Patience, Response, Timer, error_page}
 
 /// The most of a body that goes with its head, if it is there.
 const SMALL: usize = 16 << 10;
+/// Bytes that the status, `Date` and `Content-Length` of an answer would take with HTTP/1. `$bytes_sent` counts all
+/// lines of the head so, as for requests: how short HPACK makes them is between the session and its client.
+const HEAD: u64 = 64;
 
 /// A stream with what it shares with the others of its connection.
 pub(super) struct Turn {
@@ -89,9 +92,10 @@ impl Turn {
             self.stream.close();
             return Err(Broken::Other);
         }
+        let lines = response.headers.size() as u64;
         let (head, mut body, ended) = head_of(exchange, response);
         let Ok(mut sending) = self.stream.answer(head, ended) else { return Err(Broken::Other) };
-        exchange.log.sent = 64;
+        exchange.log.sent = HEAD + lines;
         if ended {
             return Ok(());
         }
@@ -232,7 +236,7 @@ impl Turn {
             let size = page.len() as u64;
             // The client may have gone already.
             if sending.send_data(self.held.piece(page), true).is_ok() {
-                (exchange.log.sent, exchange.log.body_sent) = (size, size);
+                (exchange.log.sent, exchange.log.body_sent) = (HEAD + size, size);
             }
         }
         phases::finish(exchange, 0);

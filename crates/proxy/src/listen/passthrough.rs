@@ -7,19 +7,15 @@ use crate::worker::Worker;
 use model::ServerName;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 use stream::Held;
 use stream::client_hello::{self, Wish};
-use stream::own::Own;
+use stream::onward::{self, NoWay, PATIENCE};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use upstream::Group;
 
-/// Endpoints tried at most, and the time for all of them: as for TCP services.
-const TRIES: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
 /// What is told of who got no place, or lost it.
 const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
 
@@ -63,15 +59,13 @@ async fn carry(
     (Onward { group, tls, tires, .. }, place): (&Onward, &Held),
 ) -> io::Result<()> {
     let patience = tires.then(|| worker.generation().global().streams.idle);
-    let connecting = stream::connect(|| group.pick(), TRIES, Instant::now() + PATIENCE);
-    let mut upstream = connecting.await.inspect_err(|error| {
-        tell(worker, group, "nobody takes a TLS connection", Some(error));
-    })?;
-    let own = Own::of(&upstream);
-    if own.as_ref().is_some_and(|own| !own.carries(connection.turns())) {
-        tell(worker, group, "a TLS connection comes back time and again", None);
-        return Ok(());
-    }
+    let (mut upstream, _own) = match onward::onward(|| group.pick(), connection.turns()).await {
+        Ok(upstream) => upstream,
+        Err(NoWay { what, error }) => {
+            tell(worker, group, what, error.as_ref());
+            return Ok(());
+        }
+    };
     let Some(profile) = tls else {
         return Box::pin(place.pipe(client, &mut upstream, patience)).await;
     };

@@ -43,7 +43,7 @@ static BUFFERING: Key<bool> = Key::both("proxy-buffering", parse::on_off).says(
 static BUFFER_SIZE: Key<usize> = Key::both("proxy-buffer-size", parse::buffer).says(
     "size",
     "4k",
-    "Bytes of the largest header that an upstream may send; more is answered with 502.",
+    "Bytes of the largest header that an upstream may send; more is answered with 502. Over HTTP/2 it is 64k.",
 );
 
 static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).says(

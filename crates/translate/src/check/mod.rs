@@ -226,8 +226,8 @@ fn ended_authorities(configuration: &Configuration, now: i64) -> impl Iterator<I
     ended.map(move |(secret, last)| Remark {
         key: Some(format!("Secret {secret}")),
         message: format!(
-            "its authorities in ca.crt have all ended, the last one {} days ago: what they have signed is good no more; renew them",
-            (now - last) / 86_400
+            "its authorities in ca.crt have all ended, the last one {} ago: what they have signed is good no more; renew them",
+            certificate::days(now - last)
         ),
     })
 }

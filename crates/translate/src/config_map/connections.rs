@@ -86,7 +86,8 @@ static PROXY_PROTOCOL_TIMEOUT: Key<Duration> = Key::config_map(
 static POOL: Key<u32> = Key::config_map("upstream-keepalive-connections", parse::count).says(
     "number",
     "320",
-    "Idle connections to upstreams that each thread keeps; 0 keeps none.",
+    "Idle connections to upstreams that each thread keeps; 0 keeps none. Sessions of HTTP/2 are not counted: at most one to an \
+     address is kept, and none with 0.",
 );
 static POOL_REQUESTS: Key<u32> = Key::config_map("upstream-keepalive-requests", parse::count).says(
     "number",

@@ -1,6 +1,6 @@
 //! A ListenerSet as its Gateway has it: the listeners that it adds, and the Secrets that they show.
 
-use super::listeners::{is_secret, key_of};
+use super::listeners::is_secret;
 use objects::ObjectKey;
 use objects::gateway::{Listener, ListenerSet};
 use std::sync::Arc;
@@ -28,5 +28,5 @@ pub(super) fn secrets(set: &ListenerSet) -> impl Iterator<Item = ObjectKey> {
     let tls = set.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let named = tls.filter_map(|tls| tls.certificates.first());
     let named = named.filter(|named| is_secret(named));
-    named.map(|named| key_of(named, &set.meta.key.namespace))
+    named.map(|named| named.key(&set.meta.key.namespace))
 }

@@ -1,7 +1,6 @@
 //! Authorities that certificates must descend from, as references to ConfigMaps name them.
 
 use super::authority_files::{AuthorityFiles, Certificates};
-use super::listeners::key_of;
 use super::ungranted;
 use objects::gateway::ObjectRef;
 use objects::{ObjectKey, Snapshot};
@@ -71,7 +70,7 @@ impl Referring<'_> {
             return Err((self.unknown_kind, message));
         }
         let key = match self.kind {
-            Some(_) => key_of(named, own),
+            Some(_) => named.key(own),
             None => ObjectKey::new(own.clone(), named.name.as_str()),
         };
         let ObjectKey { namespace, name } = &key;
@@ -97,5 +96,5 @@ pub(super) fn config_maps<'a>(
     named: &'a [ObjectRef],
     own: &'a Arc<str>,
 ) -> impl Iterator<Item = ObjectKey> + 'a {
-    named.iter().filter(|one| is_config_map(one)).map(|one| key_of(one, own))
+    named.iter().filter(|one| is_config_map(one)).map(|one| one.key(own))
 }

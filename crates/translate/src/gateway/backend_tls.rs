@@ -4,7 +4,6 @@
 use super::authorities::{Referring, config_maps};
 use super::authority_files::AuthorityFiles;
 use super::index::{put, take_out};
-use super::listeners::key_of;
 use super::rules::Port;
 use super::status::Condition;
 use model::Backend;
@@ -169,7 +168,7 @@ impl Policies {
         policy: &mut Policy,
     ) -> Backend {
         let (Backend::Upstream(_), Some(port)) = (&backend, named.port) else { return backend };
-        match self.of_port(&(key_of(&named.object, own), port), snapshot) {
+        match self.of_port(&(named.object.key(own), port), snapshot) {
             None => backend,
             Some(Err(why)) => Backend::Broken(why),
             Some(Ok(tls)) => {

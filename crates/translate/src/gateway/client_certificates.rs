@@ -2,7 +2,7 @@
 
 use super::authorities::{Referring, config_maps};
 use super::authority_files::AuthorityFiles;
-use super::listeners::{is_secret, key_of};
+use super::listeners::is_secret;
 use super::ungranted;
 use crate::certificate;
 use crate::settings::ABSENT;
@@ -26,7 +26,7 @@ pub(super) fn identity(gateway: &Gateway, snapshot: &Snapshot) -> Option<Result<
     if !is_secret(named) {
         return Some(Err(wrong(format!("kind {} is not known; name a Secret", named.kind))));
     }
-    let key = key_of(named, own);
+    let key = named.key(own);
     let ObjectKey { namespace, name } = &key;
     if !snapshot.grants.permit("Gateway", own, named) {
         let remedy = ungranted::remedy("Gateway", own, named, snapshot);

@@ -424,17 +424,11 @@ pub(super) fn secrets(gateway: &Gateway) -> impl Iterator<Item = ObjectKey> {
     let tls = gateway.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     let named = tls.flat_map(|tls| &tls.certificates).chain(&gateway.backend_certificate);
     let named = named.filter(|named| is_secret(named));
-    named.map(move |named| key_of(named, &own))
+    named.map(move |named| named.key(&own))
 }
 
 pub(super) fn is_secret(named: &ObjectRef) -> bool {
     named.group.is_empty() && named.kind == "Secret"
-}
-
-/// The object that a reference of another one in this namespace leads to.
-pub(super) fn key_of(named: &ObjectRef, own: &Arc<str>) -> ObjectKey {
-    let namespace = named.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
-    ObjectKey::new(namespace, named.name.as_str())
 }
 
 /// What a Gateway asks for that nobody can give.
@@ -524,7 +518,7 @@ fn certificate(
     if !is_secret(named) {
         return Err(wrong("tls.certificateRefs may name Secrets only"));
     }
-    let key = key_of(named, &own.into());
+    let key = named.key(&own.into());
     if !snapshot.grants.permit(kind, own, named) {
         let message = format!(
             "Secret {}/{} may not be referred to from namespace {own}: {}",

@@ -1,6 +1,6 @@
 //! What routes name as their parents: Gateways, and ListenerSets that add to them.
 
-use super::listeners::{State, key_of};
+use super::listeners::State;
 use objects::gateway::{GROUP, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ pub(super) enum Parent {
 impl Parent {
     /// What a route of this namespace names; none if it is of a kind that nobody here knows.
     fn read(named: &ParentRef, own: &Arc<str>) -> Option<Self> {
-        let key = || key_of(&named.object, own);
+        let key = || named.object.key(own);
         match (&*named.object.group, &*named.object.kind) {
             (GROUP, "Gateway") => Some(Self::Gateway(key())),
             (GROUP, "ListenerSet") => Some(Self::Set(key())),

@@ -3,7 +3,6 @@
 use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::few::{Few, Set};
-use super::listeners::key_of;
 use super::paths::path_of;
 use super::{filters, guards, sessions, status, texts, ungranted};
 use crate::kinds::kind_of;
@@ -213,7 +212,7 @@ impl Wanted<'_> {
                 abroad.put(Arc::clone(&key.namespace));
             }
         };
-        visit(&key_of(object, own));
+        visit(&object.key(own));
         if !object.group.is_empty() || object.kind != "Service" {
             let message = match (short(&object.group), short(&object.kind)) {
                 ("", kind) => format!("backends of kind {kind} are not known; name a Service"),
@@ -223,7 +222,7 @@ impl Wanted<'_> {
             };
             return Err(("InvalidKind", message));
         }
-        let key = key_of(object, own);
+        let key = object.key(own);
         let (namespace, name) = (&key.namespace, &key.name);
         if !snapshot.grants.permit(self.kind, own, object) {
             let remedy = ungranted::remedy(self.kind, own, object, snapshot);
@@ -389,7 +388,7 @@ impl Reader<'_> {
 
     /// Whether the Service of a backend says that its port is spoken to in HTTP/2.
     fn speaks_http2(&self, backend: &BackendRef) -> bool {
-        let key = key_of(&backend.object, &self.route.meta.key.namespace);
+        let key = backend.object.key(&self.route.meta.key.namespace);
         let service = self.snapshot.services.get(&key);
         let port =
             service.zip(backend.port).and_then(|(service, port)| port_of(service, port, "TCP"));
@@ -494,7 +493,7 @@ impl Reader<'_> {
         policy.balance.affinity.clone_from(&self.session);
         let policy = self.shared(policy);
         let service = named.map(|one| {
-            let key = key_of(&one.object, &own.namespace);
+            let key = one.object.key(&own.namespace);
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();
             ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
         });

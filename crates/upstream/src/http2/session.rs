@@ -37,6 +37,11 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// that is on them (Netty: 200 within 30 s).
 const RESETS: u32 = 50;
 
+/// Requests that a session has numbers for: 31 bits, and a client's are odd (RFC 9113 section 5.1.1).
+const IDS: u64 = 1 << 30;
+/// Bytes of the head of an answer, with 32 more for each field (RFC 9113 section 6.5.2).
+const HEAD_OF_ANSWER: u32 = 64 << 10;
+
 /// An HTTP/2 connection to an endpoint.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -172,7 +177,8 @@ impl Drop for Claim {
             }
         }
         let Some(Alone { session, pool, key }) = self.alone.take() else { return };
-        if let Some(pool) = pool.upgrade().filter(|_| self.shared.alive.get()) {
+        let is_kept = |pool: &Rc<Pool>| pool.keeps() && self.shared.alive.get();
+        if let Some(pool) = pool.upgrade().filter(is_kept) {
             pool.sessions().borrow_mut().entry(key).or_default().push(session);
         }
     }
@@ -201,7 +207,8 @@ impl Session {
 
     /// Whether it may go: broken, worn out, or idle for too long.
     pub(crate) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
-        let idle = !self.is_busy() && self.used.get().elapsed() >= limits.idle;
+        let is_kept = limits.connections > 0 && self.used.get().elapsed() < limits.idle;
+        let idle = !self.is_busy() && !is_kept;
         !self.shared.alive.get() || idle || (self.is_worn(limits) && !self.is_busy())
     }
 
@@ -231,7 +238,7 @@ impl Session {
             && !self.is_worn(limits)
             && Rc::strong_count(&self.load)
                 <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
-            && self.requests.get() < u64::from(u32::MAX >> 2)
+            && self.requests.get() < IDS
     }
 }
 
@@ -292,7 +299,7 @@ async fn open(
         .initial_window_size(WINDOW)
         // All answers together: clients that do not take theirs leave the others of the session what is theirs.
         .initial_connection_window_size(STREAMS * WINDOW)
-        .max_header_list_size(64 << 10)
+        .max_header_list_size(HEAD_OF_ANSWER)
         .handshake(guarded);
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
@@ -346,13 +353,14 @@ impl Claim {
     }
 }
 
-/// Makes a session for a request without a body.
+/// Makes a session for a request without a body, or for one that gets it alone.
 #[cfg(test)]
 pub(crate) async fn open_one(
     pool: &Rc<Pool>,
     target: &Target,
     whose: Option<&Arc<str>>,
-    limit: Duration,
+    alone: bool,
 ) -> Result<Lease, TryError> {
-    open(pool, target, (whose, Part::Bytes(0)), limit).await
+    let part = if alone { Part::Any } else { Part::Bytes(0) };
+    open(pool, target, (whose, part), Duration::from_secs(5)).await
 }

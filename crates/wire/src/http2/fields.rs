@@ -63,7 +63,7 @@ pub fn append(map: &mut HeaderMap, name: &[u8], value: Bytes) {
     }
 }
 
-/// As phases see them, in the order they came.
+/// As phases see them, those of a name together.
 pub fn from_map(map: &HeaderMap) -> Headers {
     if map.is_empty() {
         return Headers::default();

@@ -273,9 +273,9 @@ impl AsyncRead for Guarded {
         if is_upstream {
             turn::moved(came.len() + FRAME_WORK * frames);
             this.state.heard.set(crate::now());
-        }
-        if this.state.peer == Peer::Upstream && this.state.is_spent() {
-            return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
+            if this.state.is_spent() {
+                return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
+            }
         }
         Poll::Ready(Ok(()))
     }

@@ -110,6 +110,42 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     engine.drain(Duration::from_secs(5)).await;
 }
 
+/// TLS of a host goes to its upstream as it is.
+fn pass_through(configuration: &mut Configuration, host: &str) {
+    let (id, host) = (UpstreamId::new(format!("demo-{host}-80")), ServerName::new(host));
+    let passed = Server { passthrough: Some(id), ..Server::new(host.clone()) };
+    configuration.servers.insert(host, Arc::new(passed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_that_is_passed_through_to_this_machine_goes_round_a_few_times_only() {
+    let name = "tls_that_is_passed_through_to_this_machine_goes_round_a_few_times_only";
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
+        return;
+    }
+    let folder = folder();
+    let mut environment = environment(&folder, free_port());
+    environment.passthrough = true;
+    let here = SocketAddr::from(([127, 0, 0, 1], environment.https_port));
+    let engine = Arc::new(Nginx::start(options(environment)).expect("the engine starts"));
+    let mut next = configuration(&[("p.test", here, None)]);
+    pass_through(&mut next, "p.test");
+    apply(&engine, &next).await;
+    let asking = tokio::task::spawn_blocking(move || {
+        let tcp = TcpStream::connect(here).expect("somebody listens");
+        tcp.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let connector = SslConnector::builder(SslMethod::tls()).expect("OpenSSL works").build();
+        connector.connect("p.test", tcp).map(drop).expect_err("nobody answers");
+    });
+    asking.await.expect("it does not panic");
+    // All connections of this namespace, those that have ended included: each has two ends.
+    let all = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let of_port = format!(":{:04X} ", here.port());
+    let rounds = all.lines().filter(|line| line.contains(&of_port)).count();
+    assert!((3..20).contains(&rounds), "{rounds} ends of connections:\n{all}");
+    engine.drain(Duration::from_secs(5)).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tls_is_passed_through_to_a_name() {
     let name = "tls_is_passed_through_to_a_name";
@@ -127,12 +163,7 @@ async fn tls_is_passed_through_to_a_name() {
     let engine = Arc::new(engine);
     let mut next = configuration(&[("p.test", behind, None)]);
     stands_for(&mut next, "p.test", "db.example", behind.port());
-    let host = ServerName::new("p.test");
-    let passed = Server {
-        passthrough: Some(UpstreamId::new("demo-p.test-80")),
-        ..Server::new(host.clone())
-    };
-    next.servers.insert(host, Arc::new(passed));
+    pass_through(&mut next, "p.test");
     apply(&engine, &next).await;
     tokio::task::spawn_blocking(move || {
         let tcp = TcpStream::connect(("127.0.0.1", https)).expect("somebody listens");

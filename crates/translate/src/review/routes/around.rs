@@ -27,7 +27,7 @@ pub(super) fn around(route: &Route, snapshot: &Snapshot, options: &Options) -> S
     }
     for backend in backends(route) {
         made.permit(route.kind(), own, &backend.object);
-        let key = key_of(&backend.object, own);
+        let key = backend.object.key(own);
         if let Some(service) = snapshot.services.get(&key) {
             made.to.services.insert(key, service.clone());
         }
@@ -80,7 +80,7 @@ impl Around<'_> {
         }
         for named in references_of(gateway) {
             self.permit(Kind::Gateway, &key.namespace, named);
-            let key = key_of(named, &key.namespace);
+            let key = named.key(&key.namespace);
             if let Some(map) = self.from.config_maps.get(&key) {
                 self.to.config_maps.insert(key, map.clone());
             }
@@ -152,11 +152,6 @@ fn references_of(gateway: &Gateway) -> impl Iterator<Item = &ObjectRef> {
 fn certificates_of(set: &ListenerSet) -> impl Iterator<Item = &ObjectRef> {
     let tls = set.listeners.iter().filter_map(|listener| listener.tls.as_ref());
     tls.flat_map(|tls| &tls.certificates)
-}
-
-fn key_of(named: &ObjectRef, own: &Arc<str>) -> ObjectKey {
-    let namespace = named.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
-    ObjectKey::new(namespace, named.name.as_str())
 }
 
 #[cfg(test)]
