@@ -19,7 +19,7 @@ const OWN: usize = 16 << 10;
 /// write, and again for its end, which costs as much as moving those bytes.
 const PLENTY: u64 = 256 << 10;
 /// Smaller pieces are copied behind one another: each would keep the whole buffer that it came in.
-const SMALL: usize = 1 << 10;
+const SMALL: usize = 4 << 10;
 
 /// A body that was read whole. It can be sent several times.
 #[derive(Debug, Default)]
@@ -54,12 +54,18 @@ impl Spool {
         owner: &Arc<str>,
     ) -> Result<(), BodyError> {
         self.in_memory += data.len() as u64;
+        // One that is alone may be all there is: it is copied once another one comes.
         let is_first = self.memory.is_empty() && self.loose.is_empty();
-        if data.len() < SMALL && !is_first {
-            self.loose.extend_from_slice(&data);
-        } else {
+        if data.len() >= SMALL || is_first {
             self.tie_up();
             self.memory.push_back(data);
+        } else {
+            if self.loose.is_empty()
+                && let Some(before) = self.memory.pop_back_if(|before| before.len() < SMALL)
+            {
+                self.loose.extend_from_slice(&before);
+            }
+            self.loose.extend_from_slice(&data);
         }
         let most = if self.file.is_some() { OWN } else { limit.min(OWN) };
         if self.in_memory <= most as u64 || self.borrows(limit, scratch, owner) {

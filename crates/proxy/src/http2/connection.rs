@@ -8,8 +8,9 @@ use crate::snippet::Heads;
 use crate::worker::{Entry, Worker};
 use h2::Reason;
 use http::StatusCode;
+use std::cell::RefCell;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -73,6 +74,8 @@ struct Streams {
     /// One more than the streams in flight.
     load: Rc<()>,
     head_timer: Timer,
+    /// Those whose requests have bodies.
+    uploads: RefCell<Uploads>,
     /// Since the client was told that the connection ends.
     ending: Option<Ending>,
 }
@@ -86,6 +89,28 @@ struct Ending {
 impl Ending {
     fn is_overdue(&self) -> bool {
         self.since.elapsed() >= GRACE
+    }
+}
+
+/// Streams that bring bodies, as long as they are there.
+#[derive(Default)]
+struct Uploads {
+    all: Vec<Weak<ClientStream>>,
+    /// How many there were when those that have ended were last taken out.
+    live: usize,
+}
+
+impl Uploads {
+    fn add(&mut self, stream: &Rc<ClientStream>) {
+        if self.all.len() > 2 * self.live {
+            self.all.retain(|one| one.strong_count() > 0);
+            self.live = self.all.len();
+        }
+        self.all.push(Rc::downgrade(stream));
+    }
+
+    fn gather(&self) {
+        self.all.iter().filter_map(Weak::upgrade).for_each(|stream| stream.gather());
     }
 }
 
@@ -112,6 +137,7 @@ impl Streams {
             held,
             load: Rc::new(()),
             head_timer: Timer::new(Duration::from_secs(60)),
+            uploads: RefCell::default(),
             ending: None,
         }
     }
@@ -153,10 +179,17 @@ impl Streams {
             if self.budget.is_spent() {
                 return Poll::Ready(Event::Flood);
             }
+            if self.budget.is_scattered() {
+                self.uploads.borrow().gather();
+                self.budget.gathered();
+            }
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let (head, body) = request.into_parts();
                     let stream = ClientStream::new(respond, body, &self.connection.control);
+                    if !stream.is_end() {
+                        self.uploads.borrow_mut().add(&stream);
+                    }
                     let generation = self.worker.generation();
                     let rules = rules_of(&generation);
                     let request = self
@@ -171,6 +204,7 @@ impl Streams {
             if !std::mem::replace(&mut waits, true) {
                 timer.reset(self.patience());
             }
+            self.tell_of_head();
             if self.head_is_late(cx) {
                 return Poll::Ready(Event::Flood);
             }
@@ -200,6 +234,15 @@ impl Streams {
             return GRACE;
         }
         self.worker.generation().global().keep_alive.idle.max(Duration::from_secs(1))
+    }
+
+    /// A head that has begun and is not whole counts as over HTTP/1: where memory is short it has little time.
+    fn tell_of_head(&self) {
+        let (control, is_begun) = (&self.connection.control, self.budget.head_since().is_some());
+        control.head.set(self.budget.head_came());
+        if is_begun != (control.unfinished.get() > 0) {
+            control.unfinished.set(u8::from(is_begun));
+        }
     }
 
     /// Whether a head that began did not end in time.

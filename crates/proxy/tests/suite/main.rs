@@ -19,6 +19,7 @@ mod onward;
 mod opentelemetry;
 mod passthrough;
 mod redirects;
+mod scattered;
 mod serve;
 mod snippets;
 mod snippets_of_servers;

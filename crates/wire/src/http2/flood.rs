@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// What a connection may spend at once; a second gives some of it back, and useful traffic does, too.
 const BUDGET: i64 = 1000;
 const PER_SECOND: i64 = 100;
-/// Useful bytes that earn one more frame.
+/// Useful bytes that earn one more frame; as many of no use cost one more.
 const EARNED_BY: i64 = 512;
 /// What a request earns for the session that it goes out on.
 const ASKED: i64 = 16;
@@ -29,9 +29,16 @@ const RESETS: i64 = 200;
 const RESETS_PER_SECOND: i64 = 5;
 /// Bytes of a body that a frame of an upstream counts as, in a turn of the thread: to read one is work.
 const FRAME_WORK: usize = 64;
+/// Pieces of bodies below this are loose: the h2 crate keeps each in the buffer that it was read into, of this size or
+/// larger. So many of them, or so many buffers with one, are gathered.
+const LOOSE: usize = 4 << 10;
+const BUFFER: usize = 8 << 10;
+const LOOSE_PIECES: usize = 512;
+const LOOSE_BUFFERS: usize = 32;
 const PREFACE: usize = 24;
 /// The window that every session begins with (RFC 9113 section 6.9.2).
 const WINDOW: i64 = 65_535;
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
@@ -44,6 +51,8 @@ pub struct Guarded {
     io: Io,
     state: Rc<Budget>,
     scanner: RefCell<Scanner>,
+    /// It was not read from for once.
+    holds_back: bool,
 }
 
 /// Who sends the frames.
@@ -61,8 +70,12 @@ pub struct Budget {
     /// Answers that may still be broken off, and since when that number holds.
     resets: Cell<i64>,
     resets_at: Cell<Instant>,
-    /// Since when a head has been coming in that is not whole yet.
+    /// Since when a head has been coming in that is not whole yet, and its bytes.
     head_since: Cell<Option<Instant>>,
+    head_came: Cell<usize>,
+    /// Loose pieces that came since they were gathered last, and the buffers that they are in.
+    loose: Cell<usize>,
+    buffers: Cell<usize>,
     refilled: Cell<Instant>,
     /// Bytes of bodies that an upstream takes yet.
     window: Cell<i64>,
@@ -75,6 +88,8 @@ struct Scanner {
     header: [u8; FRAME_HEADER],
     have: usize,
     skip: usize,
+    /// Bytes that came since the last loose piece that had a buffer of its own.
+    since_loose: usize,
     /// The payload that is skipped ends a head.
     ends_head: bool,
     /// It says how much more a session takes, and said so much of that.
@@ -95,7 +110,7 @@ impl Guarded {
     fn new(io: Io, peer: Peer, skip: usize) -> (Self, Rc<Budget>) {
         let state = Rc::new(Budget::new(peer));
         let scanner = RefCell::new(Scanner { skip, ..Scanner::default() });
-        (Self { io, state: state.clone(), scanner }, state)
+        (Self { io, state: state.clone(), scanner, holds_back: false }, state)
     }
 
     fn wrote(&self, bytes: usize) {
@@ -112,6 +127,9 @@ impl Budget {
             resets: Cell::new(RESETS),
             resets_at: Cell::new(now),
             head_since: Cell::new(None),
+            head_came: Cell::new(0),
+            loose: Cell::new(0),
+            buffers: Cell::new(0),
             refilled: Cell::new(now),
             window: Cell::new(WINDOW),
             heard: Cell::new(crate::now()),
@@ -152,6 +170,28 @@ impl Budget {
     /// Since when a head has been coming in that is not whole yet.
     pub fn head_since(&self) -> Option<Instant> {
         self.head_since.get()
+    }
+
+    /// Bytes that have come of that head.
+    pub fn head_came(&self) -> usize {
+        self.head_came.get()
+    }
+
+    /// Whether bodies lie in more pieces than should be kept so.
+    pub fn is_scattered(&self) -> bool {
+        self.loose.get() >= LOOSE_PIECES || self.buffers.get() >= LOOSE_BUFFERS
+    }
+
+    /// All pieces were gathered.
+    pub fn gathered(&self) {
+        self.loose.set(0);
+        self.buffers.set(0);
+    }
+
+    /// A piece of a body has come.
+    fn loose(&self, in_a_buffer: bool) {
+        self.loose.set(self.loose.get() + 1);
+        self.buffers.set(self.buffers.get() + usize::from(in_a_buffer));
     }
 
     /// Bytes of bodies that the upstream takes yet, all streams together.
@@ -207,6 +247,7 @@ impl Scanner {
             let taken = (FRAME_HEADER - self.have).min(bytes.len());
             if self.skip == 0 && std::mem::take(&mut self.ends_head) {
                 budget.head_since.set(None);
+                budget.head_came.set(0);
             }
             if self.skip > 0 || taken == 0 {
                 continue;
@@ -232,11 +273,19 @@ impl Scanner {
         if budget.peer == Peer::Client && (kind == HEADERS || kind == CONTINUATION) {
             let since = budget.head_since.get().unwrap_or_else(Instant::now);
             budget.head_since.set(Some(since));
+            budget.head_came.set(budget.head_came.get() + length);
             self.ends_head = flags & END_HEADERS != 0;
         }
         let is_of_session = u32::from_be_bytes(stream) & 0x7fff_ffff == 0;
         let widens = kind == WINDOW_UPDATE && is_of_session && length == size_of::<u32>();
         self.increment = (budget.peer == Peer::Upstream && widens).then_some(0);
+        self.since_loose = self.since_loose.saturating_add(FRAME_HEADER + length);
+        if kind == DATA && length < LOOSE && budget.peer == Peer::Client {
+            let in_a_buffer = self.since_loose >= BUFFER;
+            budget.loose(in_a_buffer);
+            self.since_loose = if in_a_buffer { 0 } else { self.since_loose };
+        }
+        let useless = 1 + i64::try_from(length).unwrap_or(0) / EARNED_BY;
         match kind {
             0 if length == 0 && !end_stream => budget.spend(10),
             0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
@@ -248,7 +297,7 @@ impl Scanner {
             // PING is answered; of acknowledgements there is one in the life of a connection.
             6 => budget.spend(2),
             // PRIORITY, RST_STREAM, GOAWAY, WINDOW_UPDATE and what nobody knows.
-            2 | 3 | 7 | 8 | 10.. => budget.spend(1),
+            2 | 3 | 7 | 8 | 10.. => budget.spend(useless),
             _ => {}
         }
         length
@@ -265,6 +314,13 @@ impl AsyncRead for Guarded {
         let is_upstream = this.state.peer == Peer::Upstream;
         if is_upstream {
             ready!(turn::poll_room(cx));
+        }
+        if !this.state.is_scattered() {
+            this.holds_back = false;
+        } else if !std::mem::replace(&mut this.holds_back, true) {
+            // Nothing more is read before its bodies are gathered.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
