@@ -86,6 +86,7 @@ impl Fingerprints {
             www,
             app_root,
             certificate,
+            owner,
             client_certificate,
             ciphers,
             passthrough,
@@ -100,7 +101,7 @@ impl Fingerprints {
             if are_few { place(&mut self.policies, location) } else { self.place(location) }
         });
         let locations: Vec<u64> = locations.collect();
-        let of_tls = (certificate, client_certificate, ciphers, passthrough);
+        let of_tls = (certificate, owner, client_certificate, ciphers, passthrough);
         hash(&(name, aliases, www, app_root, of_tls, snippet, regex, locations))
     }
 

@@ -1,6 +1,7 @@
 //! Certificates of hosts, as ingress-nginx tells of them.
 
 use model::{Certificate, CertificateId, Configuration, Server};
+use request_metrics::cut;
 use std::collections::HashMap;
 use std::sync::Arc;
 use x509_parser::oid_registry::{
@@ -81,9 +82,9 @@ fn read(der: &[u8]) -> Option<Details> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let issuer = certificate.issuer();
     let text = |found: Option<&x509_parser::x509::AttributeTypeAndValue<'_>>| {
-        found.and_then(|found| found.as_str().ok()).unwrap_or_default().to_owned()
+        cut(found.and_then(|found| found.as_str().ok()).unwrap_or_default()).into_owned()
     };
-    let serial = certificate.serial.to_string();
+    let serial = cut(&certificate.serial.to_string()).into_owned();
     let number = text(issuer.iter_by_oid(&OID_X509_SERIALNUMBER).next());
     let algorithm = &certificate.public_key().algorithm.algorithm;
     Some(Details {
@@ -125,6 +126,17 @@ mod tests {
         let issuer = (details.organization.as_str(), details.common_name.as_str());
         assert_eq!((issuer, details.algorithm), (("Tests", "Test Issuer"), "ECDSA"));
         assert!(read(b"no certificate").is_none());
+    }
+
+    #[test]
+    fn however_long_an_issuer_is_each_line_is_short() {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, "c".repeat(40_000));
+        params.distinguished_name.push(DnType::OrganizationName, "o".repeat(40_000));
+        let details = read(params.self_signed(&key).expect("a certificate").der());
+        let details = details.expect("it is read");
+        assert_eq!((details.common_name.len(), details.organization.len()), (256, 256));
     }
 
     #[test]

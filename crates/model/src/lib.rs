@@ -68,7 +68,7 @@ pub use problem::{Message, Printable, Problem, Severity, is_unprintable};
 pub use route::{GrpcMatch, RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use secret::{Secret, Shown, UrlText, hide_in_sentence, hide_in_url, revealed};
 pub use server::{
-    Backend, DEFAULT_BACKEND, Location, PathKind, RESERVED_PATHS, Server, ServiceRef,
+    Backend, DEFAULT_BACKEND, Location, PathKind, RESERVED_PATHS, Server, ServiceRef, is_same_owner,
 };
 pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, StreamShare, Transport};

@@ -20,6 +20,9 @@ pub struct Server {
     /// The certificate for handshakes that name the host. Assigning one (even the default one) switches the HTTPS
     /// redirect on (compat/behaviour.md section 11).
     pub certificate: Option<CertificateId>,
+    /// The namespace that owns the host, where it matters whose certificate it has; none: any is as good.
+    #[serde(skip)]
+    pub owner: Option<Arc<str>>,
     /// What is asked of all clients of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_certificate: Option<ClientCertificate>,
@@ -41,6 +44,11 @@ pub struct Server {
     pub locations: Vec<Arc<Location>>,
 }
 
+/// Whether hosts with these owners are of one, as far as it matters.
+pub fn is_same_owner(one: Option<&Arc<str>>, other: Option<&Arc<str>>) -> bool {
+    one.zip(other).is_none_or(|(one, other)| one == other)
+}
+
 impl Server {
     /// A server without locations or anything else.
     pub fn new(name: ServerName) -> Self {
@@ -50,6 +58,7 @@ impl Server {
             www: None,
             app_root: None,
             certificate: None,
+            owner: None,
             client_certificate: None,
             ciphers: None,
             passthrough: None,
@@ -58,6 +67,12 @@ impl Server {
             patterns: Vec::new(),
             locations: Vec::new(),
         }
+    }
+
+    /// Whether the certificate of a wildcard host counts for this one, which has none: whether plain requests go to
+    /// HTTPS is for its owner to say (docs/tenancy.md).
+    pub fn counts_with(&self, wildcard: &Self) -> bool {
+        is_same_owner(self.owner.as_ref(), wildcard.owner.as_ref())
     }
 
     /// Whether requests for this name are redirected to that of the server (`from-to-www-redirect`).

@@ -8,11 +8,12 @@ use std::sync::Arc;
 /// The value of labels where there are too many.
 pub(super) const OVERFLOW: &str = "overflow";
 
-/// Bytes of a label's value at most. Each series says it on up to 93 lines of the page, and tenants choose it.
+/// Bytes of a label's value at most: each series of a request says it on up to 93 lines of the page, each host on two,
+/// and tenants choose it.
 const LONGEST: usize = 256;
 
 /// A text as the value of a label, cut where it is too long.
-pub(super) fn cut(text: &str) -> Cow<'_, str> {
+pub fn cut(text: &str) -> Cow<'_, str> {
     const CUT: &str = "…";
     if text.len() <= LONGEST {
         return text.into();

@@ -4,7 +4,7 @@
 use super::aliases::AliasCertificates;
 use super::long_keys::LongKeys;
 use imbl::OrdMap;
-use model::{CertificateId, Changes, Configuration, Others, ServerName};
+use model::{CertificateId, Changes, Configuration, Others, ServerName, is_same_owner};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Certificates {
     hosts: OrdMap<ServerName, CertificateId>,
+    /// Who owns wildcard hosts among them, where that matters.
+    owners: OrdMap<ServerName, Arc<str>>,
     /// Those of Gateways; wildcards are below all of their names.
     routes: OrdMap<ServerName, Routed>,
     /// Whether one of them is a wildcard.
@@ -40,6 +42,7 @@ impl Certificates {
     pub fn new(fallback: Arc<CertifiedKey>) -> Self {
         Self {
             hosts: OrdMap::new(),
+            owners: OrdMap::new(),
             routes: OrdMap::new(),
             wildcards: false,
             aliases: AliasCertificates::default(),
@@ -61,6 +64,11 @@ impl Certificates {
             next.load(id, configuration);
         }
         for name in &changes.servers {
+            let owner = configuration.servers.get(name).and_then(|server| server.owner.clone());
+            match owner.filter(|_| name.as_str().starts_with("*.")) {
+                Some(owner) => next.owners.insert(name.clone(), owner),
+                None => next.owners.remove(name),
+            };
             match configuration.servers.get(name).and_then(|server| server.certificate.clone()) {
                 Some(id) => next.hosts.insert(name.clone(), id),
                 None => next.hosts.remove(name),
@@ -150,9 +158,17 @@ impl Certificates {
         self.shown("_", host.unwrap_or_default())
     }
 
-    /// Whether a host has a certificate, if only the default one.
-    pub fn has(&self, host: &str) -> bool {
-        !self.hosts.is_empty() && self.entry(host).is_some()
+    /// Whether a host with this owner has a certificate, if only the default one: its own, or that of a wildcard host of
+    /// the same owner.
+    pub fn has(&self, host: &str, owner: Option<&Arc<str>>) -> bool {
+        let counts = || {
+            let (_, parent) = host.split_once('.')?;
+            let above = self.owners.get(&*format!("*.{parent}"));
+            Some(is_same_owner(above, owner))
+        };
+        !self.hosts.is_empty()
+            && self.entry(host).is_some()
+            && (self.owners.is_empty() || self.named(host).is_some() || counts() != Some(false))
     }
 
     /// A certificate, if it can be used.

@@ -11,8 +11,8 @@ const FOR_EACH: usize = 16 << 10;
 const FOR_EACH_BYTE: usize = 256;
 /// Bytes that no Ingress has.
 const OF_INGRESS: usize = 16 << 20;
-/// Bytes that no host has.
-const OF_HOST: usize = 64 << 20;
+/// Bytes that no owner of a host has there, nor all others together.
+const OF_HOST: usize = 32 << 20;
 
 /// What may be compiled yet. A pattern that is there several times is shared, and counts once.
 #[derive(Debug)]
@@ -34,7 +34,8 @@ impl PatternBudget {
         Self { used: 0, allowed: FLOOR, most: OF_INGRESS, seen, full: None, told: false, closed }
     }
 
-    /// That of an Ingress on a host where others have theirs.
+    /// That of an Ingress on a host where others have theirs: those of the owner of the host, if it is his, else those
+    /// of everybody else. What one of these fills is no more what the other needs.
     pub(crate) fn beside<'a>(others: impl Iterator<Item = &'a Self>) -> Self {
         let left = OF_HOST.saturating_sub(others.map(|other| other.used).sum());
         Self { most: OF_INGRESS.min(left), ..Self::of_ingress() }
@@ -95,6 +96,13 @@ impl PatternBudget {
     }
 
     fn reason(&self) -> String {
+        if self.most < self.allowed.min(OF_INGRESS) {
+            return format!(
+                "the regular expressions of the host take more than {} MiB of memory, those of its owner or those of \
+                 everybody else; write simpler ones, or divide them among several hosts",
+                OF_HOST >> 20
+            );
+        }
         format!(
             "the regular expressions of the Ingress take more than {} KiB of memory; write simpler ones, or divide \
              them among several Ingresses",

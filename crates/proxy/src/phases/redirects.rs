@@ -73,7 +73,8 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     if global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix)) {
         return Ok(());
     }
-    if !always && !exchange.generation.certificates.has(&exchange.host) {
+    let owner = || exchange.place.as_ref().and_then(|place| place.site.server.owner.as_ref());
+    if !always && !exchange.generation.certificates.has(&exchange.host, owner()) {
         return Ok(());
     }
     let port = with_port.then_some(exchange.worker.listen.https_port);

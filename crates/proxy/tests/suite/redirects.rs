@@ -6,7 +6,8 @@ use model::policy::{
     Algorithm, AuthCache, AuthExternal, Balance, Policy, Redirect, Rewrite, TlsRedirect,
 };
 use model::{
-    Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId,
+    Alias, Backend, CertificateId, Configuration, Global, Pattern, Server, ServerName, Template,
+    UpstreamId,
 };
 use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -252,4 +253,32 @@ async fn a_text_that_variables_make_too_long_ends_its_request_and_nothing_else()
         assert_eq!(get(&native, name, &long).await, "500", "{name}");
     }
     assert!(get(&native, "plain", &long).await.starts_with("200"));
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_wildcard_host_redirects_hosts_of_its_own_namespace_alone() {
+    let (address, _seen) = bed::answering(bed::answer("200 OK", "", "plain").leak()).await;
+    let with = |owners: [Option<&str>; 2]| {
+        let mut all = bed::configuration(&[(bed::MAIN, vec![address])], Policy::default());
+        let id = UpstreamId::new(bed::MAIN);
+        for (name, owner) in ["*.shop.test", "v.shop.test"].into_iter().zip(owners) {
+            bed::put_host(&mut all, name, &id, Policy::default());
+            let server = all.servers.get_mut(&ServerName::new(name)).expect("it was put there");
+            let server = Arc::make_mut(server);
+            server.owner = owner.map(Into::into);
+            server.certificate = name.starts_with('*').then(CertificateId::of_default);
+        }
+        all
+    };
+    let get = b"GET / HTTP/1.1\r\nHost: v.shop.test\r\nConnection: close\r\n\r\n";
+    for (owners, status) in [
+        ([Some("e"), Some("v")], "200"),
+        ([Some("v"), Some("v")], "308"),
+        // Where namespaces may do so, nobody is noted.
+        ([None, None], "308"),
+    ] {
+        let native = bed::start(&with(owners)).await;
+        let got = bed::talk(&native, get).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{owners:?}: {got}");
+    }
 }

@@ -74,9 +74,10 @@ pub(crate) fn server(
     host.cut();
     let ciphers = host.ciphers(drafts);
     let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
-    let Host { mut locations, regex, problems, .. } = host;
+    let Host { mut locations, regex, problems, owner, .. } = host;
     locations.shrink_to_fit();
-    let own = Server { passthrough, snippet, ..Server::new(name.clone()) };
+    let owner = owner.filter(|_| !allowed.allows(Item::Certificate));
+    let own = Server { owner, passthrough, snippet, ..Server::new(name.clone()) };
     let server =
         Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
     (server, problems)
@@ -299,7 +300,12 @@ impl Host<'_> {
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
             if !budgets.contains_key(&location.origin) {
-                let beside = PatternBudget::beside(budgets.values());
+                let is_owners = |origin: &Option<Arc<Origin>>| {
+                    origin.as_ref().map(|origin| &origin.namespace) == self.owner.as_ref()
+                };
+                let own = is_owners(&location.origin);
+                let beside = budgets.iter().filter(|(origin, _)| is_owners(origin) == own);
+                let beside = PatternBudget::beside(beside.map(|(_, budget)| budget));
                 budgets.insert(location.origin.clone(), beside);
             }
             let budget = budgets.get_mut(&location.origin).expect("it was just inserted");

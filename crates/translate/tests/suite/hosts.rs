@@ -3,7 +3,7 @@
 use crate::builders::*;
 use model::policy::{ClientCertificate, Origins, Protocol};
 use model::{PathKind, ServerName};
-use objects::{PathType, PortRef, Reference};
+use objects::{Ingress, ObjectKey, PathType, PortRef, Reference, Snapshot};
 use translate::{Options, references, translate};
 
 #[test]
@@ -346,6 +346,33 @@ fn paths_that_would_take_too_much_memory_are_closed_and_nobody_else_is_touched()
     let told = problems.matches("and others after it, are closed").count();
     assert!((2..=4).contains(&told), "{problems}");
     assert!(problems.contains("demo/hungry") && problems.contains("spec.rules"), "{problems}");
+}
+
+#[test]
+fn what_neighbours_fill_with_patterns_is_not_what_the_owner_of_a_host_needs() {
+    let mut snapshot = cluster();
+    let put = |snapshot: &mut Snapshot, namespace: &str, created: i64, mut ingress: Ingress| {
+        ingress.meta.key = ObjectKey::new(namespace, &*ingress.meta.key.name);
+        ingress.meta.created = created;
+        put_ingress(snapshot, ingress);
+    };
+    let one = |path: &str| std::iter::once(path.to_owned());
+    put(&mut snapshot, "owner", 1, patterns("first", "shop.test", one("/app(/|$)(.*)")));
+    put(&mut snapshot, "owner", 9, patterns("last", "shop.test", one("/shop(/|$)(.*)")));
+    for number in 0..4 {
+        let many = (0..1900).map(|path| format!("/e{number}z{path}(/|$)(.*)"));
+        let many = patterns(&format!("many{number}"), "shop.test", many);
+        put(&mut snapshot, "neighbour", 5, many);
+    }
+    let found = translate(&snapshot, &Options::default());
+    let problems = found.problems.to_string();
+    assert!(problems.contains("neighbour/many3"), "its share is full: {problems}");
+    for path in ["/app(/|$)(.*)", "/shop(/|$)(.*)"] {
+        let location = location(&found.configuration, "shop.test", path, PathKind::Prefix)
+            .expect("it is there");
+        let is_closed = matches!(location.backend, model::Backend::Denied(_));
+        assert!(!is_closed, "{path}: {problems}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::tree::{lua, put, words};
 use super::{Block, Scope, Word};
 use crate::push;
 use model::policy::{Policy, TlsRedirect};
-use model::{Backend, DEFAULT_BACKEND, Kind, Location, Server};
+use model::{Backend, Configuration, DEFAULT_BACKEND, Kind, Location, Server, ServerName};
 use names::{names, path};
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -39,6 +39,13 @@ fn enter(redirects: Redirects, closed: bool) -> &'static str {
         }
         (Redirects::Always, true) => "require(\"fairway.request\").enter(\"always\", true)",
     }
+}
+
+/// Whether the certificate that a host would have is of somebody else's wildcard host.
+fn is_below_a_stranger(server: &Server, configuration: &Configuration) -> bool {
+    let parent = server.name.as_str().split_once('.').map(|(_, parent)| format!("*.{parent}"));
+    let above = parent.and_then(|name| configuration.servers.get(&ServerName::new(name)));
+    server.certificate.is_none() && above.is_some_and(|above| !server.counts_with(above))
 }
 
 /// The hook that measures.
@@ -168,6 +175,7 @@ fn variables(at: &mut At<'_, '_>) {
     let redirects = match (always, with_certificate) {
         _ if spared => Redirects::Never,
         (true, _) => Redirects::Always,
+        (false, true) if is_below_a_stranger(at.server, at.scope.configuration) => Redirects::Never,
         (false, true) => Redirects::WithCertificate,
         (false, false) => Redirects::Never,
     };
