@@ -140,7 +140,9 @@ fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>, problem
             let (service, of) = (labels.next(), labels.next());
             let begins =
                 format!("Service {}/{} ", of.unwrap_or_default(), service.unwrap_or_default());
-            let mut all = problems.of(&origin).iter();
+            // What is said of Services that it names has this key, and quotes nothing before their names.
+            let mut all =
+                problems.of(&origin).iter().filter(|it| it.key.as_deref() == Some("spec"));
             if let Some(why) = all.find(|problem| problem.message.starts_with(&begins)) {
                 *outcome = format!("{outcome}; {}", Printable(&why.message));
             }

@@ -64,7 +64,7 @@ pub use origin::{Kind, Origin};
 pub use others::Others;
 pub use outside::Outside;
 pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start, may_have_alternatives};
-pub use problem::{Message, Printable, Problem, Severity, is_unprintable};
+pub use problem::{Message, Printable, Problem, Severity, Why, is_unprintable};
 pub use route::{GrpcMatch, RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use secret::{Secret, Shown, UrlText, hide_in_sentence, hide_in_url, revealed};
 pub use server::{

@@ -40,14 +40,72 @@ pub struct Problem {
     pub message: Message,
 }
 
-/// What is wrong: text that may quote values of objects, without what opens a door in them. There is no other way to
-/// make one than through `From`, which hides it.
+/// Of which sort a problem is, for whoever judges objects by their problems: the sentence quotes values that may hold
+/// any words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// ingress-nginx does not take it, either: what is refused for it is refused by both.
+    NotTaken,
+    /// The controller's ConfigMap does not allow it, to either; where that was not read, nobody knows.
+    NotAllowed,
+    /// ingress-nginx took it, or passed it over: what is refused for it is refused by Fairway alone, and what is not
+    /// refused differs.
+    TookIt,
+    /// Nobody knows whether ingress-nginx refused it.
+    Unknown,
+    /// It concerns what another namespace owns, and ingress-nginx asked nobody: what is served without it differs.
+    OtherNamespace,
+    /// Only the nginx engine can do it.
+    NeedsNginx,
+    /// A mistake in the ConfigMap for which every location answers 503.
+    AllClosed,
+    /// An object that it names is not there.
+    Absent,
+    /// A rule or path that is not there for it.
+    LeftOut,
+    /// A canary beside which nobody stands, or nobody who can have one.
+    InVain,
+}
+
+impl Why {
+    /// The sentence of a problem of this sort.
+    pub fn says(self, sentence: impl AsRef<str>) -> Message {
+        Message::from(sentence).because(self)
+    }
+}
+
+/// What is wrong: text that may quote values of objects, without what opens a door in them, and where somebody asks, of
+/// which sort that is. There is no other way to make one than through `From`, which hides it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Message(String);
+#[serde(transparent)]
+pub struct Message {
+    text: String,
+    #[serde(skip)]
+    why: Option<Why>,
+}
+
+impl Message {
+    /// The same of a sort, or of none.
+    #[must_use]
+    pub fn because(self, why: impl Into<Option<Why>>) -> Self {
+        Self { why: why.into(), ..self }
+    }
+
+    /// A sentence around this one, of the same sort.
+    #[must_use]
+    pub fn within(&self, sentence: String) -> Self {
+        Self::from(sentence).because(self.why)
+    }
+
+    /// Of which sort the problem is.
+    pub fn why(&self) -> Option<Why> {
+        self.why
+    }
+}
 
 impl<T: AsRef<str>> From<T> for Message {
     fn from(text: T) -> Self {
-        Self(hide_in_sentence(text.as_ref()))
+        Self { text: hide_in_sentence(text.as_ref()), why: None }
     }
 }
 
@@ -55,19 +113,26 @@ impl Deref for Message {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+impl Problem {
+    /// Whether it is of a sort.
+    pub fn is(&self, why: Why) -> bool {
+        self.message.why == Some(why)
     }
 }
 

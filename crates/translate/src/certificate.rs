@@ -1,8 +1,7 @@
 //! From a Secret to a certificate that can be served: the chain and a key that is known to belong to it.
 
-use crate::problems::TOOK_IT;
 use model::policy::Identity;
-use model::{Certificate, CertificateId, PrivateKey};
+use model::{Certificate, CertificateId, Message, PrivateKey, Why};
 use objects::Secret;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject, SectionKind};
@@ -36,7 +35,7 @@ type Pair = (Vec<Vec<u8>>, PrivateKey);
 pub(crate) type Trust = (Vec<Arc<[u8]>>, Option<Identity>);
 
 /// The certificate that a Secret holds; the error completes the sentence "Secret x …".
-pub(crate) fn served(secret: &Secret) -> Result<Certificate, String> {
+pub(crate) fn served(secret: &Secret) -> Result<Certificate, Message> {
     let (chain, key) = pair(secret)?;
     let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
     let (names, not_after) = names(leaf)?;
@@ -45,14 +44,14 @@ pub(crate) fn served(secret: &Secret) -> Result<Certificate, String> {
 }
 
 /// The authorities that an upstream's certificate must descend from, and the certificate shown to it.
-pub(crate) fn trust(secret: &Secret) -> Result<Trust, String> {
+pub(crate) fn trust(secret: &Secret) -> Result<Trust, Message> {
     let authorities = match field(secret, "ca.crt") {
         Some(pem) => certificates(pem, "ca.crt")?,
         None => Vec::new(),
     };
     let has_pair = field(secret, "tls.crt").is_some() && field(secret, "tls.key").is_some();
     if authorities.is_empty() && !has_pair {
-        return Err("has neither ca.crt nor tls.crt with tls.key: add them".to_owned());
+        return Err("has neither ca.crt nor tls.crt with tls.key: add them".into());
     }
     let identity = has_pair
         .then(|| pair(secret))
@@ -77,17 +76,21 @@ pub(crate) struct Authorities {
 }
 
 /// What certificates of clients are verified against; the error completes the sentence "Secret x …".
-pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
-    let pem = field(secret, "ca.crt")
-        .ok_or("has no ca.crt: add the authorities of the clients' certificates")?;
+pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, Message> {
+    let pem = field(secret, "ca.crt").ok_or_else(|| {
+        // With a certificate in it, the host was open with ingress-nginx; else it was closed.
+        let message = "has no ca.crt: add the authorities of the clients' certificates";
+        Why::Unknown.says(message)
+    })?;
     let mut authorities = certificates(pem, "ca.crt")?;
     let mut seen = HashSet::new();
     authorities.retain(|der| seen.insert(der.clone()));
     if authorities.len() > MOST_AUTHORITIES {
-        return Err(format!(
+        let message = format!(
             "has {} authorities in ca.crt, and {MOST_AUTHORITIES} are the most: leave those of the clients there",
             authorities.len()
-        ));
+        );
+        return Err(Why::TookIt.says(message));
     }
     let mut idle = None::<(usize, String)>;
     for der in &authorities {
@@ -104,7 +107,7 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
 }
 
 /// The pair that a Secret holds, to be shown to upstreams; the error completes the sentence "Secret x …".
-pub(crate) fn identity(secret: &Secret) -> Result<Identity, String> {
+pub(crate) fn identity(secret: &Secret) -> Result<Identity, Message> {
     let (chain, key) = pair(secret)?;
     Ok(Identity { chain: chain.into_iter().map(Arc::from).collect(), key })
 }
@@ -150,7 +153,8 @@ pub(crate) fn costly(certificate: &Certificate) -> Option<String> {
     (bits > COSTLY_RSA).then(|| {
         format!(
             "has an RSA key of {bits} bits: unless it is the default certificate, its namespace has 10 new handshakes a \
-             second with such keys, 20 at once; renew it with one of P-256, or of RSA up to {COSTLY_RSA} bits ({TOOK_IT})"
+             second with such keys, 20 at once; renew it with one of P-256, or of RSA up to {COSTLY_RSA} bits \
+             (ingress-nginx took it)"
         )
     })
 }
@@ -194,7 +198,7 @@ pub(crate) fn not_before(certificate: &Certificate) -> Option<i64> {
 }
 
 /// The revocation lists of a PEM text, each once.
-fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, Message> {
     let wrong = |why: &str| {
         format!("has no revocation list in ca.crl ({why}): put one in PEM there, or remove it")
     };
@@ -202,27 +206,28 @@ fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
         let (kind, der) = section.map_err(|error| wrong(no_pem(&error)))?;
         if kind != SectionKind::Crl {
-            return Err(wrong(&format!("it holds a {kind:?}")));
+            return Err(wrong(&format!("it holds a {kind:?}")).into());
         }
         if found.contains(&der) {
             continue;
         }
         if found.len() == MOST_LISTS {
-            return Err(format!(
+            let message = format!(
                 "has more than {MOST_LISTS} revocation lists in ca.crl: leave the newest of each authority there"
-            ));
+            );
+            return Err(Why::TookIt.says(message));
         }
         CertificateRevocationList::from_der(&der).map_err(|error| wrong(&error.to_string()))?;
         found.push(der);
     }
-    if found.is_empty() { Err(wrong("nothing in it is PEM")) } else { Ok(found) }
+    if found.is_empty() { Err(wrong("nothing in it is PEM").into()) } else { Ok(found) }
 }
 
 fn field<'a>(secret: &'a Secret, name: &str) -> Option<&'a [u8]> {
     secret.data.as_ref()?.get(name).map(Vec::as_slice).filter(|bytes| !bytes.is_empty())
 }
 
-fn pair(secret: &Secret) -> Result<Pair, String> {
+fn pair(secret: &Secret) -> Result<Pair, Message> {
     let certificate = field(secret, "tls.crt").ok_or("has no tls.crt: add the certificate")?;
     let key = field(secret, "tls.key").ok_or("has no tls.key: add the private key")?;
     let chain = certificates(certificate, "tls.crt")?;
@@ -231,7 +236,8 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
         return Err(format!(
             "has certificates of {bytes} bytes in tls.crt, of which clients take {LONGEST_CHAIN} at most: leave the one of \
              the host there, and those between it and its authority"
-        ));
+        )
+        .into());
     }
     let text = key;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
@@ -248,22 +254,24 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
     let leaf = read(leaf, "tls.crt")?;
     let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|error| {
         match leaf.public_key().parsed() {
-            Ok(PublicKey::RSA(key)) if key.key_size() < SMALLEST_RSA => format!(
-                "has an RSA key of {} bits, and {SMALLEST_RSA} are the least: renew it with a larger one ({TOOK_IT})",
+            Ok(PublicKey::RSA(key)) if key.key_size() < SMALLEST_RSA => Why::TookIt.says(format!(
+                "has an RSA key of {} bits, and {SMALLEST_RSA} are the least: renew it with a larger one (ingress-nginx took \
+                 it)",
                 key.key_size()
-            ),
-            _ => format!("has a pair of tls.crt and tls.key that cannot be used: {error}"),
+            )),
+            _ => format!("has a pair of tls.crt and tls.key that cannot be used: {error}").into(),
         }
     })?;
     if signer.public_key().is_some_and(|key| *key != *leaf.public_key().raw) {
         if let Some(why) = unseen(certificate) {
             return Err(format!(
                 "has a tls.key that does not belong to the first certificate that is read of tls.crt, as {why}"
-            ));
+            )
+            .into());
         }
         return Err("has a tls.key that does not belong to tls.crt: put both of one pair \
                     there, the certificate before those of its authorities"
-            .to_owned());
+            .into());
     }
     Ok((chain, PrivateKey(key.secret_der().to_vec())))
 }

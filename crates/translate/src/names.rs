@@ -5,7 +5,7 @@ use crate::host::{heard, not_heard, owner, unheard};
 use crate::ingress::{Age, Draft, Drafts, Standing, origin};
 use crate::reach::Reach;
 use crate::tenancy::{CrossNamespace, Item, remedy};
-use model::{Alias, Problem, Server, ServerName, Severity, Template};
+use model::{Alias, Message, Problem, Server, ServerName, Severity, Template, Why};
 use objects::ObjectKey;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,32 +279,31 @@ impl Registry {
     }
 
     fn refused(&self, asker: &Asker, alias: &Alias, holder: Option<Holder<'_>>) -> Option<Problem> {
-        let who = match holder? {
-            Holder::Host => "a host itself, which has it".to_owned(),
-            Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)"),
+        let foreign = |who: String| Why::OtherNamespace.says(who);
+        let who: Message = match holder? {
+            Holder::Host => "a host itself, which has it".into(),
+            Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)").into(),
             Holder::Alias(host) => {
                 // One Ingress with several hosts: its first host has the names, which is no mistake.
                 let same = self.wishes.get(host).and_then(|wishes| wishes.aliases.as_deref());
                 match same {
                     Some((other, _)) if other == asker => return None,
                     Some((other, _)) if other.ingress.namespace != asker.ingress.namespace => {
-                        format!(
+                        foreign(format!(
                             "what an older alias of another namespace has; {}",
                             remedy(Item::Aliases)
-                        )
+                        ))
                     }
-                    _ => format!("an alias of {host}, which has it"),
+                    _ => format!("an alias of {host}, which has it").into(),
                 }
             }
-            Holder::Below(host) => {
-                format!(
-                    "also names of host {host}, which another namespace owns; {}",
-                    remedy(Item::Aliases)
-                )
-            }
+            Holder::Below(host) => foreign(format!(
+                "also names of host {host}, which another namespace owns; {}",
+                remedy(Item::Aliases)
+            )),
         };
         let message = format!("{alias} is {who}; remove it from one of them");
-        Some(problem(&asker.ingress, "server-alias", message))
+        Some(problem(&asker.ingress, "server-alias", who.within(message)))
     }
 }
 
@@ -363,7 +362,7 @@ fn ignored<'a>(
     })
 }
 
-fn problem(ingress: &ObjectKey, annotation: &str, message: String) -> Problem {
+fn problem(ingress: &ObjectKey, annotation: &str, message: impl Into<Message>) -> Problem {
     let key = Some(annotation.to_owned());
     Problem { origin: origin(ingress), key, severity: Severity::Warning, message: message.into() }
 }

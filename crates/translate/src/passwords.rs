@@ -4,9 +4,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::policy::{Password, Users};
+use model::{Message, Why};
 use std::collections::BTreeMap;
 
-/// The rest of a sentence; with `TOOK_IT`.
+/// The rest of a sentence.
 const TOO_COSTLY: &str = "has a bcrypt hash whose cost is above 14, so that each guess takes seconds: hash it \
     with 10 to 12 (ingress-nginx took it)";
 /// The rest of a sentence.
@@ -24,7 +25,7 @@ pub struct PasswordFile {
     /// Who may come in.
     pub users: Users,
     /// What is wrong with the other lines; no password is ever part of it.
-    pub wrong: Vec<String>,
+    pub wrong: Vec<Message>,
     /// What is odd about lines of those who may.
     pub odd: Vec<String>,
     /// How many further lines there are with something wrong.
@@ -75,8 +76,10 @@ impl PasswordFile {
                 [user, of, hash] if of == realm.as_bytes() => {
                     file.add(&place, user, Some(hash), digest);
                 }
-                [_, _, _] => file.tell(format!("{place} is for another realm")),
-                _ => file.tell(format!("{place} is not user:realm:hash, as htdigest writes")),
+                [_, _, _] => file.tell(format!("{place} is for another realm").into()),
+                _ => {
+                    file.tell(format!("{place} is not user:realm:hash, as htdigest writes").into())
+                }
             }
         }
         file
@@ -90,7 +93,7 @@ impl PasswordFile {
         read: impl FnOnce(&[u8]) -> Result<Password, &'static str>,
     ) {
         if self.users.0.contains_key(user) {
-            return self.tell(format!("{place} repeats a user, the first one counts"));
+            return self.tell(format!("{place} repeats a user, the first one counts").into());
         }
         let read = match hash {
             None => Err("has no colon: write user:hash"),
@@ -106,7 +109,10 @@ impl PasswordFile {
                     self.wonder(format!("{place} {SPACE}"));
                 }
             }
-            Err(wrong) => self.tell(format!("{place} {wrong}")),
+            Err(wrong) => {
+                let why = (wrong == TOO_COSTLY).then_some(Why::TookIt);
+                self.tell(Message::from(format!("{place} {wrong}")).because(why));
+            }
         }
     }
 
@@ -116,7 +122,7 @@ impl PasswordFile {
         }
     }
 
-    fn tell(&mut self, wrong: String) {
+    fn tell(&mut self, wrong: Message) {
         if self.wrong.len() < TOLD {
             self.wrong.push(wrong);
         } else {
@@ -243,6 +249,10 @@ mod tests {
         file.users.0.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
+    fn told(file: &PasswordFile) -> Vec<&str> {
+        file.wrong.iter().map(|wrong| &**wrong).collect()
+    }
+
     #[test]
     fn lines_are_read_as_nginx_reads_them() {
         let text = b"# a comment\n\nnocolon\nempty:\ncarol:{PLAIN}a:b\r\n frank:{PLAIN}x\nerin:{PLAIN}first\n\
@@ -254,7 +264,7 @@ mod tests {
         assert!(plain("carol") == Password::Plain(b"a".as_slice().into()));
         assert!(plain("erin") == Password::Plain(b"first".as_slice().into()));
         assert_eq!(
-            file.wrong,
+            told(&file),
             [
                 "line 3 has no colon: write user:hash",
                 "line 4 has no hash",
@@ -296,14 +306,14 @@ mod tests {
         assert_eq!(names(&file), ["alice", "bob"]);
         assert!(file.users.0[&b"bob"[..]] == Password::Plain(b"b".as_slice().into()));
         let wrong = ["key alice, line 4 has no colon: write user:hash", "key carol has no hash"];
-        assert_eq!(file.wrong, wrong);
+        assert_eq!(told(&file), wrong);
     }
 
     #[test]
     fn of_many_wrong_lines_the_first_are_told() {
         let file = PasswordFile::htpasswd("nocolon\n".repeat(1000).as_bytes());
         assert_eq!((file.wrong.len(), file.untold), (super::TOLD, 1000 - super::TOLD));
-        assert_eq!(file.wrong[19], "line 20 has no colon: write user:hash");
+        assert_eq!(&*file.wrong[19], "line 20 has no colon: write user:hash");
     }
 
     #[test]

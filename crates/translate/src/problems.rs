@@ -7,9 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// Stands in the message of a Problem about what worked with ingress-nginx: `check` does not call it identical.
-pub(crate) const TOOK_IT: &str = "ingress-nginx took it";
-
 /// Stands in the message of a Problem about a mistake in the ConfigMap that closes everything.
 pub(crate) const ALL_CLOSED: &str = "every location answers 503";
 
@@ -226,7 +223,7 @@ fn bound(problems: &mut Vec<Problem>) {
     });
     for found in problems.iter_mut() {
         if let Some(short) = shortened(&found.message) {
-            found.message = short.into();
+            found.message = found.message.within(short);
         }
         if let Some(short) = found.key.as_deref().and_then(shortened) {
             found.key = Some(short);

@@ -3,6 +3,7 @@
 
 use crate::certificate::{self, Authorities};
 use crate::passwords::PasswordFile;
+use model::Message;
 use model::policy::Users;
 use objects::{ObjectKey, Secret};
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ pub(crate) struct SecretFiles {
 #[derive(Debug)]
 struct Trust {
     secret: Arc<Secret>,
-    found: Result<Authorities, String>,
+    found: Result<Authorities, Message>,
 }
 
 /// One version of a Secret, read.
@@ -42,7 +43,7 @@ pub(crate) struct Read {
     /// Who may come in.
     pub(crate) users: Arc<Users>,
     /// What is wrong with lines that let nobody in.
-    pub(crate) wrong: Arc<[String]>,
+    pub(crate) wrong: Arc<[Message]>,
     /// What is odd about lines of those who may.
     pub(crate) odd: Arc<[String]>,
     /// How many further lines there are with something wrong.
@@ -66,7 +67,7 @@ impl SecretFiles {
     }
 
     /// The authorities of clients in a Secret. The error completes a sentence that begins with the Secret.
-    pub(crate) fn authorities(&self, secret: &Arc<Secret>) -> Result<Authorities, String> {
+    pub(crate) fn authorities(&self, secret: &Arc<Secret>) -> Result<Authorities, Message> {
         let mut all = locked(&self.authorities);
         let known = all.get(&secret.meta.key);
         if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.secret, secret)) {

@@ -78,14 +78,16 @@ fn snippet(snapshot: &Snapshot, options: &Options, found: &mut Found) {
         let reader = Reader { transport: entry.transport, snapshot, options };
         let fault = reader.entry(&entry.port, &entry.value, found).err();
         said.extend(
-            fault.map(|(severity, text)| (severity, format!("listen {}: {text}", entry.port))),
+            fault.map(|(severity, text)| {
+                (severity, format!("listen {}: {text}", entry.port).into())
+            }),
         );
     }
     found.problems.extend(said.into_iter().map(|(severity, message)| Problem {
         origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
         key: Some(snippets::STREAM.to_owned()),
         severity,
-        message: message.into(),
+        message,
     }));
 }
 

@@ -1,8 +1,6 @@
 //! What Ingresses of one namespace may do to what another namespace owns (docs/tenancy.md): nothing, unless an item of
 //! `allow-cross-namespace` says otherwise.
 
-use model::Problem;
-
 /// The key of the ConfigMap.
 pub(crate) const KEY: &str = "allow-cross-namespace";
 
@@ -88,15 +86,11 @@ pub(crate) fn parse(text: &str) -> Result<CrossNamespace, String> {
     })
 }
 
-/// The end of a problem's sentence: which item gives ingress-nginx's behaviour back.
+/// The end of a sentence of a problem that is [`model::Why::OtherNamespace`]: which item gives ingress-nginx's
+/// behaviour back.
 pub(crate) fn remedy(item: Item) -> String {
     let name = ITEMS.iter().find(|(_, named)| *named == item).map_or("", |(name, _)| *name);
     format!("{name} in {KEY} of the ConfigMap allows it")
-}
-
-/// Whether a problem is that of a namespace boundary, which ingress-nginx did not have.
-pub(crate) fn concerns(problem: &Problem) -> bool {
-    problem.message.contains(KEY)
 }
 
 #[cfg(test)]

@@ -278,7 +278,7 @@ async fn the_certificate_of_a_wildcard_host_redirects_hosts_of_its_own_namespace
         ([None, None], "308"),
     ] {
         let native = bed::start(&with(owners)).await;
-        let got = bed::talk(&native, get).await;
+        let got = talk(&native, get).await;
         assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{owners:?}: {got}");
     }
 }

@@ -3,8 +3,8 @@
 use super::Family;
 use crate::secret_files::Form;
 use crate::settings::{AnyKey, Key, Lines, OnBad, Risk, Settings};
-use model::Severity;
 use model::policy::{AuthBasic, AuthScheme, Policy};
+use model::{Message, Severity};
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family =
@@ -89,18 +89,19 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let files = settings.scope().files;
     let read = |secret| {
         let read = files.users(secret, form);
-        read.map_err(|wrong| format!("Secret {reference} {wrong}"))
+        read.map_err(|wrong| Message::from(format!("Secret {reference} {wrong}")))
     };
     let file = match settings.secret(&reference).and_then(read) {
         Ok(file) => file,
-        Err(reason) => return settings.deny(SECRET.about.name, &reason),
+        Err(reason) => return settings.deny(SECRET.about.name, reason),
     };
-    let wrong = file.wrong.iter().map(|wrong| format!("{wrong}; it lets nobody in"));
+    let wrong = file.wrong.iter().map(|wrong| wrong.within(format!("{wrong}; it lets nobody in")));
     let untold = (file.untold > 0).then(|| format!("{} further lines let nobody in", file.untold));
     let is_empty = file.users.0.is_empty() && file.wrong.is_empty();
     let nobody = is_empty.then(|| without_users(kind).to_owned());
-    for said in wrong.chain(untold).chain(nobody).chain(file.odd.iter().cloned()) {
-        let message = format!("Secret {reference}: {said}");
+    let others = untold.into_iter().chain(nobody).chain(file.odd.iter().cloned());
+    for said in wrong.chain(others.map(Message::from)) {
+        let message = said.within(format!("Secret {reference}: {said}"));
         settings.note(SECRET.about.name, Severity::Warning, message);
     }
     policy.auth_basic = Some(Arc::new(AuthBasic { scheme, realm, users: file.users }));

@@ -4,7 +4,7 @@ use super::Family;
 use crate::certificate;
 use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse};
 use model::policy::{ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy};
-use model::{Pattern, Severity};
+use model::{Message, Pattern, Severity};
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {
@@ -77,7 +77,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         Ok(found) => found,
         Err(reason) => {
             let message = format!("{reason}; what it guards is closed until it is mended");
-            settings.note(SECRET.about.name, Severity::Error, message);
+            settings.note(SECRET.about.name, Severity::Error, reason.within(message));
             let reason = format!("{}: {reason}", SECRET.about.name);
             policy.client_certificate = Some(ClientCertificate::Closed(reason));
             return;
@@ -194,16 +194,13 @@ pub(super) fn show(asked: Option<&ClientCertificate>, lines: &mut Lines) {
 fn authorities(
     settings: &Settings<'_>,
     reference: &str,
-) -> Result<certificate::Authorities, String> {
+) -> Result<certificate::Authorities, Message> {
     if !reference.contains('/') {
-        return Err(format!("{reference:?} does not name a Secret: write namespace/name"));
+        return Err(format!("{reference:?} does not name a Secret: write namespace/name").into());
     }
     let secret = settings.secret(reference)?;
-    settings
-        .scope()
-        .files
-        .authorities(secret)
-        .map_err(|wrong| format!("Secret {reference} {wrong}"))
+    let found = settings.scope().files.authorities(secret);
+    found.map_err(|wrong| wrong.within(format!("Secret {reference} {wrong}")))
 }
 
 fn reference(text: &str) -> Result<String, String> {

@@ -32,11 +32,11 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let found = if reference.contains('/') {
         settings.config_map_allowed_by(Item::CustomHeaders, &reference)
     } else {
-        Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"))
+        Err(format!("{reference:?} does not name a ConfigMap: write namespace/name").into())
     };
-    match found.and_then(|map| headers(map, &allowed)) {
+    match found.and_then(|map| Ok(headers(map, &allowed)?)) {
         Ok(headers) => policy.custom_headers = CustomHeaders(headers.into()),
-        Err(wrong) => settings.deny(HEADERS.about.name, &wrong),
+        Err(wrong) => settings.deny(HEADERS.about.name, wrong),
     }
 }
 

@@ -37,9 +37,9 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         // ingress-nginx passes over a ConfigMap that may not be read, and denies where there is none.
         Err(reason) if is_foreign && !settings.scope().cross_namespace.allows(Item::Resources) => {
             let message = format!("{reason}; it is ignored");
-            return settings.note(PARAMS.about.name, Severity::Warning, message);
+            return settings.note(PARAMS.about.name, Severity::Warning, reason.within(message));
         }
-        Err(reason) => return settings.deny(PARAMS.about.name, &reason),
+        Err(reason) => return settings.deny(PARAMS.about.name, reason),
     };
     if data.len() > ENTRIES {
         let wrong =
@@ -51,7 +51,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     }
     match params(data) {
         Ok(params) => policy.fastcgi.params = params.into(),
-        Err(wrong) => settings.deny(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}")),
+        Err(wrong) => settings.deny(PARAMS.about.name, format!("ConfigMap {reference} {wrong}")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::problems::ALL_CLOSED;
 use crate::settings::{Settings, parse, quote};
-use model::Severity;
+use model::{Severity, Why};
 
 /// The switch, as annotation and in the ConfigMap.
 const NAME: &str = "enable-modsecurity";
@@ -22,7 +22,7 @@ pub(super) fn check(settings: &mut Settings<'_>) {
     let Some(text) = settings.raw(NAME).filter(|text| !text.is_empty()) else { return };
     match parse::boolean(&text) {
         Ok(true) => {
-            settings.deny(NAME, &format!("{REASON}: remove the annotation, or use that engine"));
+            settings.deny(NAME, format!("{REASON}: remove the annotation, or use that engine"));
         }
         Ok(false) => {}
         Err(wrong) => {
@@ -45,7 +45,7 @@ pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>
     let asked = asked == Ok(true) && !raw;
     let denied = asked.then(|| {
         let message = format!("{REASON}: {ALL_CLOSED} until the key is removed");
-        settings.note(NAME, Severity::Error, message);
+        settings.note(NAME, Severity::Error, Why::AllClosed.says(message));
         format!("{NAME} of the ConfigMap: {REASON}")
     });
     (denied, super::auth_external::global_fault(settings))

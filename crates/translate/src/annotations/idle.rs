@@ -2,7 +2,7 @@
 
 use super::Limits;
 use crate::settings::{Settings, parse};
-use model::Severity;
+use model::{Message, Severity, Why};
 
 /// What becomes of `stream-snippet`.
 pub(super) const NO_STREAM: &str = "has no effect: ports of TCP and UDP services are not an Ingress's to open; use \
@@ -13,11 +13,11 @@ pub(super) fn ignored(
     settings: &Settings<'_>,
     name: &str,
     limits: &Limits,
-) -> Option<(Severity, &'static str)> {
+) -> Option<(Severity, Message)> {
     const FORBIDDEN: &str = "ignored: allow-snippet-annotations of the ConfigMap is not true; remove it, or allow it there";
     match why(settings, name) {
-        None if !limits.snippets => Some((Severity::Warning, FORBIDDEN)),
-        idle => idle,
+        None if !limits.snippets => Some((Severity::Warning, Why::NotAllowed.says(FORBIDDEN))),
+        idle => idle.map(|(severity, why)| (severity, why.into())),
     }
 }
 

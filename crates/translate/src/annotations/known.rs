@@ -81,7 +81,7 @@ fn is_boolean(settings: &Settings<'_>, name: &str) -> bool {
 
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     match idle::ignored(settings, name, limits) {
-        Some((severity, reason)) => settings.note(name, severity, reason.to_owned()),
+        Some((severity, reason)) => settings.note(name, severity, reason),
         // It is read where everything else has been.
         None if snippets::ANNOTATIONS.contains(&name) => {}
         // Nobody can tell whether the text holds a guard.

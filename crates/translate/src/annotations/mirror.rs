@@ -1,10 +1,9 @@
 //! `mirror-target`, `mirror-host` and `mirror-request-body`: copies of requests.
 
 use super::Family;
-use crate::problems::TOOK_IT;
 use crate::settings::{self, Key, Lines, Risk, Settings, on_off, parse};
 use model::policy::{Mirror, Policy};
-use model::{Severity, Template};
+use model::{Severity, Template, Why};
 
 pub(super) const FAMILY: Family = Family { name: "mirror", keys: &[&TARGET, &HOST, &BODY], apply };
 
@@ -51,9 +50,10 @@ pub(super) fn show(mirror: Option<&Mirror>, lines: &mut Lines) {
 }
 
 fn unusable(settings: &mut Settings<'_>, name: &str, wrong: &str) {
-    let message =
-        format!("{wrong}; nothing is mirrored ({TOOK_IT}, and copies went to the host itself)");
-    settings.note(name, Severity::Warning, message);
+    let message = format!(
+        "{wrong}; nothing is mirrored (ingress-nginx took it, and copies went to the host itself)"
+    );
+    settings.note(name, Severity::Warning, Why::TookIt.says(message));
 }
 
 fn characters(text: &str) -> Result<String, String> {

@@ -141,7 +141,7 @@ fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) -> Option<S
         return Some(text);
     }
     if let Some((severity, why)) = idle::ignored(settings, name, limits) {
-        settings.note(name, severity, why.to_owned());
+        settings.note(name, severity, why);
     }
     None
 }

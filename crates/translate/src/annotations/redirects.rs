@@ -149,7 +149,7 @@ fn read(settings: &mut Settings<'_>, sort: &Sort) -> Option<Redirect> {
     match Template::parse(&text) {
         Ok(target) => Some(Redirect { status: status?, target: target.into() }),
         Err(unknown) => {
-            settings.deny(name, &format!("{unknown}: use a variable that nginx has"));
+            settings.deny(name, format!("{unknown}: use a variable that nginx has"));
             None
         }
     }

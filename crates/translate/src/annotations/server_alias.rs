@@ -3,7 +3,7 @@
 use super::{Family, upstream_vhost};
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
-use model::Alias;
+use model::{Alias, Message, Why};
 use std::collections::BTreeSet;
 
 pub(super) const FAMILY: Family =
@@ -61,7 +61,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> WrittenNames {
     texts.retain(|text| match Alias::check(text) {
         Ok(()) => true,
         Err(wrong) => {
-            settings.deny(ALIASES.about.name, &format!("{text:?} {wrong}"));
+            settings.deny(ALIASES.about.name, format!("{text:?} {wrong}"));
             false
         }
     });
@@ -74,7 +74,9 @@ pub(crate) fn with_aliases(settings: &mut Settings<'_>, written: WrittenNames) -
     for text in written.texts.iter() {
         match compiled(text, &mut budget) {
             Ok(more) => aliases.extend(more),
-            Err(wrong) => settings.deny(ALIASES.about.name, &format!("{text:?} {wrong}")),
+            Err(wrong) => {
+                settings.deny(ALIASES.about.name, wrong.within(format!("{text:?} {wrong}")));
+            }
         }
     }
     let mut seen = BTreeSet::new();
@@ -82,19 +84,17 @@ pub(crate) fn with_aliases(settings: &mut Settings<'_>, written: WrittenNames) -
     Names { aliases: aliases.into(), www: written.www }
 }
 
-fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, String> {
+fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, Message> {
     let aliases = Alias::parse(text)?;
     for alias in &aliases {
         let Alias::Pattern(pattern) = alias else { continue };
         if pattern.most_steps(LONGEST_NAME).is_none_or(|steps| steps > STEPS) {
-            return Err(
-                "takes too long for a pattern that every unknown name is compared with: repeat less, without \
-                 look-around and back-references"
-                    .to_owned(),
-            );
+            let message = "takes too long for a pattern that every unknown name is compared with: repeat less, without \
+                 look-around and back-references";
+            return Err(Why::TookIt.says(message));
         }
         if let Err(Refused::TooLarge(reason)) = budget.take(pattern) {
-            return Err(format!("is too much: {reason}"));
+            return Err(Why::TookIt.says(format!("is too much: {reason}")));
         }
     }
     Ok(aliases)

@@ -4,7 +4,7 @@ use super::Family;
 use crate::certificate::{self, Trust};
 use crate::settings::{Key, Lines, OnBad, Risk, Settings, on_off, parse};
 use model::policy::{Policy, Protocol, SubjectName, UpstreamTls};
-use model::{Severity, TlsSettings, TlsVersion};
+use model::{Message, Severity, TlsSettings, TlsVersion};
 use std::collections::BTreeSet;
 
 pub(super) const FAMILY: Family = Family {
@@ -74,7 +74,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let ciphers = settings.get(&CIPHERS);
     let (authorities, identity) = match trust(settings, &reference) {
         Ok(found) => found,
-        Err(reason) => return settings.deny(SECRET.about.name, &reason),
+        Err(reason) => return settings.deny(SECRET.about.name, reason),
     };
     if policy.protocol == Protocol::Grpcs {
         // As recorded: nginx has other directives for gRPC, which ingress-nginx never sets.
@@ -152,12 +152,12 @@ pub(super) fn show(tls: &UpstreamTls, lines: &mut Lines) {
     lines.0.iter_mut().skip(first).for_each(|line| line.of_host = true);
 }
 
-fn trust(settings: &Settings<'_>, reference: &str) -> Result<Trust, String> {
+fn trust(settings: &Settings<'_>, reference: &str) -> Result<Trust, Message> {
     if !reference.contains('/') {
-        return Err(format!("{reference:?} does not name a Secret: write namespace/name"));
+        return Err(format!("{reference:?} does not name a Secret: write namespace/name").into());
     }
     let secret = settings.secret(reference)?;
-    certificate::trust(secret).map_err(|wrong| format!("Secret {reference} {wrong}"))
+    certificate::trust(secret).map_err(|wrong| wrong.within(format!("Secret {reference} {wrong}")))
 }
 
 /// The suites that exist. Keywords and exclusions speak of suites that do not.

@@ -21,7 +21,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let Some(text) = settings.get(&VHOST) else { return };
     match Template::parse(&text) {
         Ok(host) => policy.upstream_host = Some(host),
-        Err(unknown) => settings.deny(name, &format!("{unknown}: use a variable that nginx has")),
+        Err(unknown) => settings.deny(name, format!("{unknown}: use a variable that nginx has")),
     }
 }
 

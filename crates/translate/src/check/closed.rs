@@ -1,15 +1,15 @@
 //! Ingresses with paths that answer 503, and what of the ConfigMap closes them: what is denied is neither identical nor
 //! does it differ.
 
+use super::config_map::About;
 use super::differences;
 use super::finding::{Finding, Standing};
 use super::refusals::{self, RefusedBy};
 use super::remark::{Remark, key_of_config_map};
 use crate::Options;
 use crate::ingress::{annotation_of, origin, path_kind};
-use crate::problems::ALL_CLOSED;
 use crate::settings::parse;
-use model::{Backend, Configuration, Origin, ServerName};
+use model::{Backend, Configuration, Origin, Problem, ServerName, Why};
 use objects::{Ingress, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +21,14 @@ pub(super) struct Closed<'a> {
     /// Why locations answer 503, by the Ingress that has them.
     by_ingress: BTreeMap<&'a Origin, BTreeSet<&'a str>>,
     /// What is wrong with the ConfigMap.
-    mistakes: Vec<Remark>,
+    mistakes: Vec<About<'a>>,
 }
 
 impl<'a> Closed<'a> {
     /// What is closed of a Configuration, with mistakes in the ConfigMap that may be the cause.
     pub(super) fn among(
         configuration: &'a Configuration,
-        mistakes: Vec<Remark>,
+        mistakes: Vec<About<'a>>,
         snapshot: &'a Snapshot,
         options: &'a Options,
     ) -> Self {
@@ -49,16 +49,16 @@ impl<'a> Closed<'a> {
         if reasons.is_empty() {
             return;
         }
-        let closes = |(name, remark): &(&str, &Remark)| {
+        let closes = |(name, problem, _): &(&str, &Problem, &Remark)| {
             let of_it = |reason: &&str| {
                 let rest = reason.strip_prefix(name);
                 rest.is_some_and(|rest| rest.starts_with(" of the ConfigMap"))
             };
-            remark.message.contains(ALL_CLOSED) || reasons.iter().any(of_it)
+            problem.is(Why::AllClosed) || reasons.iter().any(of_it)
         };
-        let mistakes: Vec<(&str, &Remark)> = self.mistakes().filter(closes).collect();
-        let mut by = mistakes.iter().map(|(name, remark)| self.by(name, remark)).max();
-        finding.reasons.extend(mistakes.into_iter().map(|(_, remark)| remark.clone()));
+        let mistakes: Vec<_> = self.mistakes().filter(closes).collect();
+        let mut by = mistakes.iter().map(|(name, problem, _)| self.by(name, problem)).max();
+        finding.reasons.extend(mistakes.into_iter().map(|(_, _, remark)| remark.clone()));
         let first = own.and_then(BTreeSet::first);
         if let (None, Some(reason)) = (by, first.filter(|_| finding.standing != Standing::Refused))
         {
@@ -74,13 +74,14 @@ impl<'a> Closed<'a> {
     }
 
     /// Mistakes of the ConfigMap by its key.
-    fn mistakes(&self) -> impl Iterator<Item = (&str, &Remark)> {
-        self.mistakes.iter().filter_map(|remark| Some((key_of_config_map(remark)?, remark)))
+    fn mistakes(&self) -> impl Iterator<Item = (&str, &Problem, &Remark)> {
+        let all = self.mistakes.iter();
+        all.filter_map(|(problem, remark)| Some((key_of_config_map(remark)?, *problem, remark)))
     }
 
-    fn by(&self, name: &str, remark: &Remark) -> RefusedBy {
+    fn by(&self, name: &str, problem: &Problem) -> RefusedBy {
         let text = differences::of_config_map(name, self.snapshot, self.options);
-        refusals::of_config_map(name, &remark.message, text.unwrap_or_default())
+        refusals::of_config_map(name, problem, text.unwrap_or_default())
     }
 
     /// Why the locations answer 503 that a canary stands beside. It has none of its own.

@@ -3,7 +3,7 @@
 use crate::Translation;
 use crate::ingress::origin;
 use crate::kinds::kind_of;
-use model::{Origin, Printable, Problem, Severity};
+use model::{Origin, Printable, Problem, Severity, Why};
 use objects::gateway::{HttpRoute, ParentRef};
 use objects::{Ingress, Kind, ObjectKey, Snapshot};
 
@@ -24,11 +24,7 @@ pub fn left_out_of_host(
     let ingresses = snapshot.ingresses.values().filter(|ingress| names_nearly(ingress, host));
     let of_ingresses = ingresses.flat_map(|ingress| {
         // A path that is closed, or leads nowhere, is there, and says so itself.
-        let is_rule = |problem: &Problem| {
-            let key = problem.key.as_deref().unwrap_or_default();
-            key.starts_with("spec.rules[") && problem.message.contains("left out")
-        };
-        told(&origin(&ingress.meta.key), &is_rule)
+        told(&origin(&ingress.meta.key), &|problem| problem.is(Why::LeftOut))
     });
     let routes = snapshot.http_routes.iter().filter(|(_, route)| names(route, host));
     let of_routes = routes.flat_map(|((kind, key), route)| {

@@ -15,9 +15,9 @@ mod surprises;
 mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
-use crate::problems::{OF_ONE, TOOK_IT};
+use crate::problems::OF_ONE;
 use crate::review::misfits;
-use crate::settings::{ANNOTATIONS, NOT_TAKEN, parse};
+use crate::settings::{ANNOTATIONS, parse};
 use crate::{Options, Translation, certificate, snippets, translate};
 pub use challenges::name_issuers;
 use closed::Closed;
@@ -27,7 +27,7 @@ pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
 pub use left_out::left_out_of_host;
 use model::policy::{ClientCertificate, ClientDemand};
-use model::{Configuration, Origin, Printable, Problem, Severity};
+use model::{Configuration, Origin, Printable, Problem, Severity, Why};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 pub use refusals::RefusedBy;
 pub use remark::Remark;
@@ -151,9 +151,7 @@ pub fn not_heard_of_host(
     let all = naming(host, snapshot).flat_map(|ingress| {
         let ObjectKey { namespace, name } = &ingress.meta.key;
         let problems = translation.problems.of(&origin(&ingress.meta.key));
-        let vain = problems.iter().filter(|problem| {
-            crate::tenancy::concerns(problem) || crate::host::canary::is_in_vain(problem)
-        });
+        let vain = problems.iter().filter(|it| it.is(Why::OtherNamespace) || it.is(Why::InVain));
         vain.map(move |problem| {
             let key = problem.key.as_deref().unwrap_or("spec");
             (format!("{namespace}/{name}"), format!("{key}: {}", Printable(&problem.message)))
@@ -352,7 +350,7 @@ impl Checker<'_> {
         let mut differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
         // What is not heard closes no path by what it asks for.
         let heard = |key: &Option<String>| {
-            let mut vain = problems.iter().filter(|problem| crate::tenancy::concerns(problem));
+            let mut vain = problems.iter().filter(|problem| problem.is(Why::OtherNamespace));
             !vain.any(|problem| problem.key.is_some() && ends_alike(&problem.key, key))
         };
         differences.retain(|remark| heard(&remark.key));
@@ -389,10 +387,7 @@ impl Checker<'_> {
     fn hangs_on_config_map(&self, problem: &Problem) -> bool {
         let map = self.options.config_map.as_ref();
         let is_read = map.is_some_and(|key| self.snapshot.config_maps.contains_key(key));
-        let says = |words: &str| problem.message.contains(words);
-        !is_read
-            && (says("annotations-risk-level of the ConfigMap allows")
-                || says("allow-snippet-annotations of the ConfigMap is not true"))
+        !is_read && problem.is(Why::NotAllowed)
     }
 
     /// Who refuses an Ingress with these problems, if they refuse it.
@@ -470,7 +465,8 @@ impl Checker<'_> {
         let name = problem.key.as_deref().unwrap_or_default();
         let annotation = self.annotation(problem);
         // It is closed, whatever else is to be said of it.
-        if problem.severity == Severity::Error && problem.message.contains(NOT_TAKEN) {
+        let is_left = problem.is(Why::NotTaken) || problem.is(Why::NotAllowed);
+        if problem.severity == Severity::Error && is_left {
             return Standing::Refused;
         }
         if annotation == Some("stream-snippet") {
@@ -479,7 +475,7 @@ impl Checker<'_> {
         }
         let is_snippet = annotation.is_some_and(|name| snippets::ANNOTATIONS.contains(&name));
         let needs_nginx = if is_snippet {
-            snippets::needs_nginx(&problem.message)
+            problem.is(Why::NeedsNginx)
         } else {
             annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name))
         };
@@ -489,8 +485,7 @@ impl Checker<'_> {
         match problem.severity {
             Severity::Error if name == "spec" => Standing::Identical,
             Severity::Error => Standing::Refused,
-            _ if crate::tenancy::concerns(problem) => Standing::Differs,
-            _ if problem.message.contains(TOOK_IT) => Standing::Differs,
+            _ if problem.is(Why::OtherNamespace) || problem.is(Why::TookIt) => Standing::Differs,
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }

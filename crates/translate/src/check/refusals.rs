@@ -1,9 +1,8 @@
 //! Whether ingress-nginx refused, too, what is refused here (compat/annotations.csv); a test asks the recordings.
 
-use crate::settings::NOT_TAKEN;
+use crate::ingress::NO_SERVICE;
 use crate::snippets;
-use crate::upstream::NOT_OUTSIDE;
-use model::Problem;
+use model::{Problem, Why};
 use serde::Serialize;
 
 /// Who refuses an Ingress. Of several reasons the last in this order counts.
@@ -18,35 +17,22 @@ pub enum RefusedBy {
     Both,
 }
 
-/// What ingress-nginx passed over, and dropped a guard for or served without.
-const PASSED_OVER: &[(&str, &str)] = &[
+/// Annotations of which ingress-nginx passed over whatever is wrong: it dropped a guard, or served without.
+const PASSED_OVER: [&str; 5] = [
     // The whole authenticator is dropped (decisions.md row 1).
-    ("auth-always-set-cookie", ""),
-    ("auth-request-redirect", "holds other signs"),
-    ("auth-proxy-set-headers", "is not the name of a ConfigMap"),
-    ("proxy-ssl-verify", ""),
+    "auth-always-set-cookie",
+    "proxy-ssl-verify",
     // Without validation a limit that is none is no limit; with it, the Ingress is not taken.
-    ("limit-connections", ""),
-    ("limit-rps", ""),
-    ("limit-rpm", ""),
-    // Bounds of our own.
-    ("auth-tls-secret", " revocation lists in ca.crl: leave "),
-    ("auth-tls-secret", " authorities in ca.crt, and "),
-    ("server-alias", "takes too long for a pattern"),
-    ("server-alias", "is too much: "),
+    "limit-connections",
+    "limit-rps",
+    "limit-rpm",
 ];
 
 /// Who refuses what is closed by a mistake in the ConfigMap; `text` is what its key says.
-pub(super) fn of_config_map(name: &str, message: &str, text: &str) -> RefusedBy {
+pub(super) fn of_config_map(name: &str, problem: &Problem, text: &str) -> RefusedBy {
     match name {
         // This machine was asked, any number of headers was passed on, and what is no address was passed over.
-        "global-auth-url"
-            if message.contains(NOT_OUTSIDE)
-                || message.starts_with("global-auth-response-headers ")
-                || !has_host(text) =>
-        {
-            RefusedBy::Fairway
-        }
+        "global-auth-url" if problem.is(Why::TookIt) || !has_host(text) => RefusedBy::Fairway,
         // nginx alone could judge the text.
         _ => RefusedBy::Unknown,
     }
@@ -68,25 +54,16 @@ pub(super) fn of(
     annotation: Option<&str>,
     of_canary: bool,
 ) -> Option<RefusedBy> {
-    let says = |words: &str| problem.message.contains(words);
-    let is_passed_over =
-        |name: &str| PASSED_OVER.iter().any(|(known, words)| *known == name && says(words));
-    let field = problem.key.as_deref().unwrap_or_default();
     Some(match annotation {
-        _ if says(NOT_TAKEN) || says("(--deep-inspect)") => RefusedBy::Both,
+        _ if problem.is(Why::NotTaken) || problem.is(Why::NotAllowed) => RefusedBy::Both,
         // Both send everybody to the main side.
         Some("canary-by-header-pattern") => return None,
-        _ if of_canary || says(NOT_OUTSIDE) => RefusedBy::Fairway,
+        _ if of_canary || problem.is(Why::TookIt) => RefusedBy::Fairway,
         Some(name) if snippets::ANNOTATIONS.contains(&name) => RefusedBy::Unknown,
-        // With a certificate in it, the host was open; else it was closed.
-        Some("auth-tls-secret") if says("has no ca.crt") => RefusedBy::Unknown,
-        Some(name) if is_passed_over(name) => RefusedBy::Fairway,
+        _ if problem.is(Why::Unknown) => RefusedBy::Unknown,
+        Some(name) if PASSED_OVER.contains(&name) => RefusedBy::Fairway,
         Some(_) => RefusedBy::Both,
-        None if field.starts_with("spec.rules[") && says("its backend is not a Service") => {
-            return None;
-        }
-        // nginx took no configuration with it.
-        None if says("are regular expressions, and it is none") => RefusedBy::Both,
+        None if *problem.message == *NO_SERVICE => return None,
         None => RefusedBy::Fairway,
     })
 }

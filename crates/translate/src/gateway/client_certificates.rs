@@ -35,7 +35,7 @@ pub(super) fn identity(gateway: &Gateway, snapshot: &Snapshot) -> Option<Result<
         );
         return Some(Err(("RefNotPermitted", message)));
     }
-    let found = snapshot.secrets.get(&key).ok_or(ABSENT.to_owned());
+    let found = snapshot.secrets.get(&key).ok_or_else(|| ABSENT.into());
     let found = found.and_then(|secret| certificate::identity(secret));
     Some(found.map_err(|why| wrong(format!("Secret {namespace}/{name} {why}"))))
 }

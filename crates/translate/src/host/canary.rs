@@ -6,7 +6,7 @@ use crate::annotations::CanaryAsked;
 use crate::ingress::{Draft, Drafts, Route, origin};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::policy::{Balance, Canary, Policy};
-use model::{Backend, Location, Problem, ServerName, Severity};
+use model::{Backend, Location, Message, Problem, ServerName, Severity, Why};
 use std::sync::Arc;
 
 /// Annotations that close the paths of an Ingress. Those of a canary count for nothing, since it has no paths.
@@ -34,10 +34,12 @@ pub(super) fn attach(
             location.kind == wanted.kind && location.path == wanted.path
         };
         let message = match locations.iter_mut().find(same) {
-            None => nobody(name, route),
+            None => nobody(name, route).into(),
             Some(location) if !is_own(location, draft) && !allowed.allows(Item::Canary) => {
                 let path = &location.path;
-                format!("path {path} is that of another namespace; {}", remedy(Item::Canary))
+                let remedy = remedy(Item::Canary);
+                Why::OtherNamespace
+                    .says(format!("path {path} is that of another namespace; {remedy}"))
             }
             Some(location) => match beside(location, draft, asked, route, surroundings) {
                 Ok(canary) => {
@@ -45,7 +47,7 @@ pub(super) fn attach(
                     Arc::make_mut(location).canary = Some(canary.into());
                     continue;
                 }
-                Err(message) => message,
+                Err(message) => message.into(),
             },
         };
         problems.push(without_effect(draft, message));
@@ -56,7 +58,7 @@ pub(super) fn attach(
 /// The problems of canaries of a host that no other Ingress has.
 pub(crate) fn beside_nobody(name: &ServerName, drafts: &Drafts) -> Vec<Problem> {
     routes(name, drafts)
-        .map(|(draft, _, route)| without_effect(draft, nobody(name, route)))
+        .map(|(draft, _, route)| without_effect(draft, nobody(name, route).into()))
         .collect()
 }
 
@@ -150,18 +152,12 @@ fn nobody(name: &ServerName, route: &Route) -> String {
     )
 }
 
-const VAIN: &str = "the canary has no effect here";
-
-/// Whether a problem is that of a canary beside which there is nobody.
-pub(crate) fn is_in_vain(problem: &Problem) -> bool {
-    problem.message.starts_with(VAIN)
-}
-
-fn without_effect(draft: &Draft, message: String) -> Problem {
+fn without_effect(draft: &Draft, message: Message) -> Problem {
+    let sentence = format!("the canary has no effect here: {message}");
     Problem {
         origin: origin(&draft.ingress.meta.key),
         key: Some("spec.rules".to_owned()),
         severity: Severity::Warning,
-        message: format!("{VAIN}: {message}").into(),
+        message: message.why().unwrap_or(Why::InVain).says(sentence),
     }
 }

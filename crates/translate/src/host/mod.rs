@@ -21,8 +21,8 @@ use model::policy::{
     Access, Balance, ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls,
 };
 use model::{
-    Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,
-    ServerName, Severity, UpstreamId,
+    Backend, Certificate, CertificateId, Location, Message, Origin, PathKind, Pattern, Problem,
+    Server, ServerName, Severity, UpstreamId, Why,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) trait Surroundings {
     /// The upstream's name of a target.
     fn upstream(&self, target: &Target) -> UpstreamId;
     /// The certificate in a Secret, or what is wrong with it.
-    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, String>;
+    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, Message>;
 }
 
 /// The server of a host.
@@ -99,7 +99,13 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
-    fn problem(&mut self, ingress: &ObjectKey, key: &str, severity: Severity, message: String) {
+    fn problem(
+        &mut self,
+        ingress: &ObjectKey,
+        key: &str,
+        severity: Severity,
+        message: impl Into<Message>,
+    ) {
         let key = Some(key.to_owned());
         let message = message.into();
         self.problems.push(Problem { origin: origin(ingress), key, severity, message });
@@ -330,6 +336,8 @@ impl Host<'_> {
                         "path {path} of host {host} is left out: the paths of this host are regular expressions, and \
                          it is none ({reason})"
                     );
+                    // Nor did nginx take a configuration with it.
+                    let message = Why::NotTaken.says(message);
                     self.path_problem(&location, Severity::Error, message);
                 }
                 Refused::TooLarge(reason) => {
@@ -354,7 +362,12 @@ impl Host<'_> {
         patterns
     }
 
-    fn path_problem(&mut self, location: &Location, severity: Severity, message: String) {
+    fn path_problem(
+        &mut self,
+        location: &Location,
+        severity: Severity,
+        message: impl Into<Message>,
+    ) {
         let key = Some("spec.rules".to_owned());
         let message = message.into();
         let origin = location.origin.as_deref().cloned();
@@ -418,7 +431,7 @@ impl Host<'_> {
     }
 
     /// A problem with an annotation that is not heard.
-    fn annotation(&mut self, ingress: &ObjectKey, name: &str, message: String) {
+    fn annotation(&mut self, ingress: &ObjectKey, name: &str, message: impl Into<Message>) {
         self.problem(ingress, name, Severity::Warning, message);
     }
 
@@ -447,15 +460,17 @@ impl Host<'_> {
         };
         let wrong = match surroundings.certificate(&secret) {
             Ok(certificate) if certificate.covers(self.name.as_str()) => {
-                let said = costly(&certificate).into_iter();
-                for said in said.chain(nameless(&certificate).map(str::to_owned)) {
+                let costly = costly(&certificate);
+                let costly = costly.map(|said| Why::TookIt.says(said));
+                for said in costly.into_iter().chain(nameless(&certificate).map(Message::from)) {
                     let message = format!("Secret {}/{} {said}", secret.namespace, secret.name);
+                    let message = said.within(message);
                     self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
                 }
                 return Some(certificate.id.clone());
             }
             Ok(certificate) => {
-                format!("is for {}, not for {}", certificate.names.join(", "), self.name)
+                format!("is for {}, not for {}", certificate.names.join(", "), self.name).into()
             }
             Err(wrong) => wrong,
         };
@@ -463,7 +478,7 @@ impl Host<'_> {
             "Secret {}/{} {wrong}; host {} has the default certificate",
             secret.namespace, secret.name, self.name
         );
-        self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
+        self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, wrong.within(message));
         Some(CertificateId::of_default())
     }
 
@@ -473,10 +488,13 @@ impl Host<'_> {
         let unusable = unusable(name.as_str(), ingress, surroundings);
         let severity = if unusable.is_some() { Severity::Warning } else { Severity::Notice };
         let message = match unusable {
-            Some(wrong) => format!("{wrong}; host {name} has the default certificate"),
+            Some(wrong) => {
+                wrong.within(format!("{wrong}; host {name} has the default certificate"))
+            }
             None => format!(
                 "no Secret of the TLS sections is for host {name}, which has the default certificate; list it beside its Secret"
-            ),
+            )
+            .into(),
         };
         self.problem(&ingress.meta.key, "spec.tls", severity, message);
     }
@@ -532,7 +550,11 @@ fn secret_for(
 
 /// What is wrong with the Secret of a section that stands for the host without listing it: by a wildcard, or as one
 /// without hosts.
-fn unusable(host: &str, ingress: &Ingress, surroundings: &mut impl Surroundings) -> Option<String> {
+fn unusable(
+    host: &str,
+    ingress: &Ingress,
+    surroundings: &mut impl Surroundings,
+) -> Option<Message> {
     let parent = host.split_once('.').map_or("", |(_, parent)| parent);
     let stands_for_it = |listed: &String| {
         listed.strip_prefix("*.").is_some_and(|rest| rest.eq_ignore_ascii_case(parent))
@@ -549,7 +571,7 @@ fn unusable(host: &str, ingress: &Ingress, surroundings: &mut impl Surroundings)
         let name = section.secret.as_deref().filter(|name| !name.is_empty())?;
         let secret = ObjectKey::new(Arc::clone(&ingress.meta.key.namespace), name);
         let wrong = surroundings.certificate(&secret).err()?;
-        Some(format!("Secret {}/{} {wrong}", secret.namespace, secret.name))
+        Some(wrong.within(format!("Secret {}/{} {wrong}", secret.namespace, secret.name)))
     })
 }
 

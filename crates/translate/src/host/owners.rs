@@ -4,7 +4,7 @@
 use super::{Host, Won};
 use crate::ingress::{Draft, Drafts, Standing};
 use crate::tenancy::{CrossNamespace, Item, remedy};
-use model::{PathKind, ServerName, Severity, may_have_alternatives};
+use model::{Message, PathKind, ServerName, Severity, Why, may_have_alternatives};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -58,11 +58,12 @@ pub(crate) fn unheard<'a>(
 }
 
 /// The sentence for somebody who is not heard.
-pub(crate) fn not_heard(name: &ServerName, item: Item) -> String {
-    format!(
+pub(crate) fn not_heard(name: &ServerName, item: Item) -> Message {
+    let message = format!(
         "has no effect for host {name}, which another namespace owns: ask for it in an Ingress there, or {}",
         remedy(item)
-    )
+    );
+    Why::OtherNamespace.says(message)
 }
 
 /// A path of the host, as far as it matters to others.
@@ -278,6 +279,7 @@ impl Host<'_> {
                 self.name,
                 remedy(item)
             );
+            let message = Why::OtherNamespace.says(message);
             self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
         }
         stay

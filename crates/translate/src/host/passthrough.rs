@@ -4,7 +4,7 @@ use super::Host;
 use super::owners::is_foreign;
 use crate::ingress::{Draft, Drafts, Standing, origin};
 use crate::tenancy::{Item, remedy};
-use model::{Backend, Location, Origin, PathKind, Severity, UpstreamId};
+use model::{Backend, Location, Message, Origin, PathKind, Severity, UpstreamId, Why};
 use std::sync::Arc;
 
 /// The annotation.
@@ -36,28 +36,25 @@ impl Host<'_> {
             let asker = asker.unwrap_or(first);
             draft.claims(self.name) && is_foreign(draft, asker) && draft.age() < asker.age()
         };
-        let why = match &root {
-            _ if !self.ground.passthrough => {
-                "start Fairway with --enable-ssl-passthrough".to_owned()
-            }
+        let remedy = remedy(Item::Passthrough);
+        let foreign = |why: String| Why::OtherNamespace.says(why);
+        let why: Message = match &root {
+            _ if !self.ground.passthrough => "start Fairway with --enable-ssl-passthrough".into(),
             _ if name == "_" || name.starts_with('*') => {
-                "it is for hosts without a wildcard, write each host out".to_owned()
+                "it is for hosts without a wildcard, write each host out".into()
             }
-            None => "the host needs a path / that names the Service".to_owned(),
+            None => "the host needs a path / that names the Service".into(),
             Some(_) if asker.is_none() => {
-                format!(
-                    "another Ingress has its path /: ask for it there, or {}",
-                    remedy(Item::Passthrough)
-                )
+                foreign(format!("another Ingress has its path /: ask for it there, or {remedy}"))
             }
             Some(_) if !anybody && drafts.values().any(|draft| older(&draft)) => {
-                format!("another namespace has a part in the host; {}", remedy(Item::Passthrough))
+                foreign(format!("another namespace has a part in the host; {remedy}"))
             }
-            Some(_) => String::new(),
+            Some(_) => "".into(),
         };
         if !why.is_empty() {
             let ingress = asker.unwrap_or(first).ingress.meta.key.clone();
-            let message = format!("has no effect for host {name}: {why}");
+            let message = why.within(format!("has no effect for host {name}: {why}"));
             self.problem(&ingress, KEY, Severity::Warning, message);
             return None;
         }
@@ -93,6 +90,7 @@ impl Host<'_> {
                 remedy(Item::Passthrough)
             );
             let key = &stranger.ingress.meta.key;
+            let message = Why::OtherNamespace.says(message);
             self.problem(key, "spec.rules", Severity::Error, message);
         }
     }

@@ -32,7 +32,8 @@ impl Host<'_> {
         for key in unheard {
             let mut message = not_heard(self.name, Item::ClientCertificate);
             if is_closed {
-                message.push_str("; until then the paths of this Ingress there answer 503");
+                let then = "; until then the paths of this Ingress there answer 503";
+                message = message.within(format!("{message}{then}"));
             }
             self.annotation(key, SECRET, message);
         }

@@ -1,5 +1,6 @@
 //! `--deep-inspect`: Ingresses whose text looks like an attack on nginx's configuration are not taken.
 
+use model::{Message, Why};
 use objects::Ingress;
 
 /// Texts that have no place in a host, a path or a Secret's name.
@@ -30,11 +31,12 @@ pub(crate) enum Place {
 }
 
 /// What looks like an attack, as a problem.
-pub(super) fn suspicion(ingress: &Ingress) -> Option<String> {
+pub(super) fn suspicion(ingress: &Ingress) -> Option<Message> {
     let (_, text) = find(ingress)?;
-    Some(format!(
+    let message = format!(
         "{text:?} is not accepted (--deep-inspect) and the Ingress not taken: its other hosts and paths answer 503; change it"
-    ))
+    );
+    Some(Why::NotTaken.says(message))
 }
 
 /// The first text that looks like an attack.

@@ -28,8 +28,8 @@ use crate::snippets::{ForAll, OfIngress};
 use litemap::LiteMap;
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Global, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS, ServerName,
-    ServiceRef, Severity, Template, UpstreamId,
+    Backend, Global, Location, Message, Origin, PathKind, Pattern, Problem, RESERVED_PATHS,
+    ServerName, ServiceRef, Severity, Template, UpstreamId, Why,
 };
 use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,6 +125,10 @@ pub(crate) struct Draft {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What is said of a path that ingress-nginx leaves out, too.
+pub(crate) const NO_SERVICE: &str =
+    "its backend is not a Service, the path is left out; name a Service";
+
 /// Hosts to which none is added, nor a route.
 fn exactly(mut hosts: BTreeMap<ServerName, Vec<Route>>) -> Hosts {
     hosts.values_mut().for_each(Vec::shrink_to_fit);
@@ -177,7 +181,7 @@ impl Draft {
             origin: origin.clone(),
             key: None,
             severity: Severity::Error,
-            message: message.into(),
+            message,
         }));
         let reader = Reader {
             inspects: suspicious.is_some(),
@@ -333,14 +337,15 @@ impl Reader<'_> {
         hosts: &mut BTreeMap<ServerName, Vec<Route>>,
         problems: &mut Vec<Problem>,
     ) {
-        let mut wrong = |field: String, message: String| {
+        let mut wrong = |field: String, message: Message| {
             problems.push(Problem {
                 origin: Origin::clone(&self.origin),
                 key: Some(field),
                 severity: Severity::Error,
-                message: message.into(),
+                message,
             });
         };
+        let left_out = |message: String| Why::LeftOut.says(message);
         let host = rule.host.as_deref().unwrap_or_default();
         let mut paths = rule.paths.iter().flatten().map(|path| path.path.as_str()).peekable();
         let all_odd = paths.peek().is_some() && paths.all(inspect::is_suspicious);
@@ -351,7 +356,8 @@ impl Reader<'_> {
             None => ServerName::catch_all(),
             Some(host) if is_host(host) => ServerName::new(host.to_ascii_lowercase()),
             Some(host) => {
-                return wrong(format!("spec.rules[{index}].host"), host_name::fault(host));
+                let field = format!("spec.rules[{index}].host");
+                return wrong(field, left_out(host_name::fault(host)));
             }
         };
         let Some(paths) = &rule.paths else {
@@ -368,7 +374,8 @@ impl Reader<'_> {
             }
             let field = || format!("spec.rules[{index}].http.paths[{at}]");
             if !path.path.is_empty() && !path.path.starts_with('/') {
-                wrong(field(), format!("{:?} is left out: a path starts with /", path.path));
+                let message = format!("{:?} is left out: a path starts with /", path.path);
+                wrong(field(), left_out(message));
                 continue;
             }
             if path.path.starts_with(RESERVED_PATHS) {
@@ -376,17 +383,16 @@ impl Reader<'_> {
                     "{:?} answers 503: paths below {RESERVED_PATHS} are Fairway's own; write another one",
                     path.path
                 );
-                wrong(field(), message);
+                wrong(field(), message.into());
             }
             leads = self.leads(&path.backend, leads.take());
             let Some((_, leads)) = &leads else {
-                let message = "its backend is not a Service, the path is left out; name a Service";
-                wrong(field(), message.to_owned());
+                wrong(field(), left_out(NO_SERVICE.to_owned()));
                 continue;
             };
             let (route, closed) = self.bounded(path, leads, index, budget);
             routes.extend(route);
-            closed.into_iter().for_each(|message| wrong(field(), message));
+            closed.into_iter().for_each(|message| wrong(field(), message.into()));
         }
         routes.shrink_to_fit();
     }

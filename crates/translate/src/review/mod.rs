@@ -17,11 +17,11 @@ use crate::ingress::{
 use crate::options::ANNOTATIONS_PREFIX;
 use crate::pattern_budget::not_a_pattern;
 use crate::secret_files::SecretFiles;
-use crate::settings::{ABSENT, Rejection, Rule, Scope, Settings};
+use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
-use model::{Configuration, Printable, Severity};
+use model::{Configuration, Message, Printable, Severity, Why};
 use objects::{Ingress, IngressPath, PathType, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -284,7 +284,7 @@ impl<'a> Reviewer<'a> {
         let is_snippet =
             |key: &str| snippets::ANNOTATIONS.iter().any(|name| key == self.full(name));
         let told = problems.iter().filter(|it| it.severity >= Severity::Warning);
-        let told = told.filter(|it| !it.message.contains(ABSENT));
+        let told = told.filter(|it| !it.is(Why::Absent));
         let told = told.filter_map(|it| Some((it.key.as_deref()?, &it.message)));
         let told = told.filter(|(key, _)| !is_snippet(key));
         let mut told: Vec<String> = told.map(|(key, why)| format!("{key}: {why}")).collect();
@@ -314,7 +314,7 @@ impl<'a> Reviewer<'a> {
     }
 
     /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong, nobody can tell.
-    fn snippets(&self, permissions: &Permissions) -> Vec<String> {
+    fn snippets(&self, permissions: &Permissions) -> Vec<Message> {
         let has_one = |name: &&str| self.ingress.meta.annotations.contains_key(&self.full(name));
         if self.options.raw || !snippets::ANNOTATIONS.iter().any(has_one) {
             return Vec::new();
@@ -333,7 +333,7 @@ impl<'a> Reviewer<'a> {
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);
         let mistakes = settings.verdict.snippets.into_iter();
-        mistakes.map(|(name, text)| format!("{}: {text}", self.full(&name))).collect()
+        mistakes.map(|(name, text)| text.within(format!("{}: {text}", self.full(&name)))).collect()
     }
 
     /// An annotation of any prefix that ends in `-snippet`, where those are switched off.
@@ -346,8 +346,9 @@ impl<'a> Reviewer<'a> {
 
 /// Why an Ingress is refused whose snippets have mistakes that nginx would not take, either. What only nginx can do is
 /// no mistake of the Ingress.
-fn broken(said: Vec<String>) -> Option<String> {
-    let mut wrong = said.into_iter().filter(|text| !snippets::needs_nginx(text)).peekable();
+fn broken(said: Vec<Message>) -> Option<String> {
+    let wrong = said.iter().filter(|text| text.why() != Some(Why::NeedsNginx));
+    let mut wrong = wrong.map(|text| &**text).peekable();
     let first = wrong.peek()?;
     let name = first.split_once(": ").map_or("", |(name, _)| name);
     let text = format!("annotation {name} contains invalid value\n");

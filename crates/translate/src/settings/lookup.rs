@@ -8,7 +8,7 @@ use crate::secret_files::SecretFiles;
 use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
-use model::{Kind, Origin, Outside, Problem, Severity, hide_in_sentence};
+use model::{Kind, Message, Origin, Outside, Problem, Severity, Why};
 use objects::{ConfigMap, Malformed, ObjectKey, Secret, Snapshot};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,9 +69,6 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Stands in the message of a Problem about a value that ingress-nginx does not take, either.
-pub(crate) const NOT_TAKEN: &str = "the Ingress is not taken";
-
 /// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
@@ -102,7 +99,7 @@ pub(crate) struct Verdict {
     /// Why its paths answer 503.
     pub(crate) denied: Option<String>,
     /// What is wrong with its snippets: the annotation, and the sentence.
-    pub(crate) snippets: Vec<(String, String)>,
+    pub(crate) snippets: Vec<(String, Message)>,
 }
 
 /// Where the value of a key stands.
@@ -273,28 +270,29 @@ impl<'a> Settings<'a> {
     }
 
     /// Notes a problem with a key.
-    pub(crate) fn note(&mut self, name: &str, severity: Severity, message: String) {
+    pub(crate) fn note(&mut self, name: &str, severity: Severity, message: impl Into<Message>) {
         self.note_of(&self.full_name(name), severity, message);
     }
 
     /// The same by the full name of an annotation.
-    pub(crate) fn note_of(&mut self, key: &str, severity: Severity, message: String) {
+    pub(crate) fn note_of(&mut self, key: &str, severity: Severity, message: impl Into<Message>) {
         let (key, message) = (Some(key.to_owned()), message.into());
         self.problems.push(Problem { origin: self.origin.clone(), key, severity, message });
     }
 
     /// The paths of the Ingress answer 503; the first reason counts.
-    pub(crate) fn deny(&mut self, name: &str, reason: &str) {
-        let reason = hide_in_sentence(reason);
+    pub(crate) fn deny(&mut self, name: &str, reason: impl Into<Message>) {
+        let reason = reason.into();
         let message = format!("{reason}; the paths of the Ingress answer 503 until it is mended");
-        self.note(name, Severity::Error, message);
+        self.note(name, Severity::Error, reason.within(message));
         self.verdict.denied.get_or_insert_with(|| format!("{name}: {reason}"));
     }
 
     /// The same for a mistake in a snippet.
-    pub(crate) fn deny_by_snippet(&mut self, name: &str, reason: &str) {
-        self.deny(name, reason);
-        self.verdict.snippets.push((name.to_owned(), reason.to_owned()));
+    pub(crate) fn deny_by_snippet(&mut self, name: &str, reason: impl Into<Message>) {
+        let reason = reason.into();
+        self.deny(name, reason.clone());
+        self.verdict.snippets.push((name.to_owned(), reason));
     }
 
     /// The Ingress is not taken, because a value is none.
@@ -304,9 +302,10 @@ impl<'a> Settings<'a> {
 
     /// The Ingress is not taken.
     pub(crate) fn reject_by(&mut self, rule: Rule, name: &str, reason: &str) {
-        let reason = hide_in_sentence(reason);
-        let message = format!("{reason}; {NOT_TAKEN} until it is mended");
-        self.note(name, Severity::Error, message);
+        let reason = Message::from(reason).to_string();
+        let why = if rule == Rule::Risk { Why::NotAllowed } else { Why::NotTaken };
+        let message = format!("{reason}; the Ingress is not taken until it is mended");
+        self.note(name, Severity::Error, Message::from(message).because(why));
         let name = name.to_owned();
         self.verdict.rejections.push(Rejection { name, rule, reason });
     }
@@ -353,12 +352,13 @@ impl<'a> Settings<'a> {
     }
 
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
-        let reason = format!("{} {wrong}", quote(text));
+        let reason = Message::from(format!("{} {wrong}", quote(text)));
+        let reason = reason.because((about.passed_over == Some(wrong)).then_some(Why::TookIt));
         match about.on_bad {
             OnBad::Reject | OnBad::RejectOrDeny if self.scope.validate => {
                 self.reject(name, &reason);
             }
-            OnBad::Deny | OnBad::RejectOrDeny => self.deny(name, &reason),
+            OnBad::Deny | OnBad::RejectOrDeny => self.deny(name, reason),
             OnBad::Reject | OnBad::Default => {
                 let instead = match about.in_config_map() {
                     Some(_) => "the ConfigMap's value or the default is used instead",
@@ -371,9 +371,9 @@ impl<'a> Settings<'a> {
 
     fn bad_config_map(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
         if self.annotations.is_none() && about.on_bad == OnBad::Deny {
-            let reason = hide_in_sentence(&format!("{} {wrong}", quote(text)));
+            let reason = Message::from(format!("{} {wrong}", quote(text)));
             let message = format!("{reason}; {ALL_CLOSED} until it is mended");
-            self.note(name, Severity::Error, message);
+            self.note(name, Severity::Error, Why::AllClosed.says(message));
             self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));
         } else if self.annotations.is_none() {
             let message = format!("{} {wrong}; the default is used instead", quote(text));

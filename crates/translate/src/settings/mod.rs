@@ -12,7 +12,7 @@ pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
 pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
-pub(crate) use lookup::{NOT_TAKEN, Rejection, Rule, Scope, Settings, Written, normalise, quote};
+pub(crate) use lookup::{Rejection, Rule, Scope, Settings, Written, normalise, quote};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 pub(crate) use nginx_words::{annotation as meant_annotation, config_map_key as meant_key};
 pub(crate) use references::{ABSENT, ENTRIES, no_secret};
@@ -87,6 +87,8 @@ pub struct About {
     pub risk: Risk,
     /// What happens to a bad value.
     pub on_bad: OnBad,
+    /// What is wrong with values that ingress-nginx passed over.
+    pub passed_over: Option<&'static str>,
     /// Space around an annotation's value makes it a bad one.
     pub exact: bool,
     /// What is written may open a door: it is shown nowhere.
@@ -117,6 +119,7 @@ impl<T> Key<T> {
             default: "",
             risk: Risk::Low,
             on_bad: OnBad::Default,
+            passed_over: None,
             exact: false,
             secret: false,
             doc: "",
@@ -189,6 +192,12 @@ impl<T> Key<T> {
     /// How an annotation is read where values are not validated.
     pub const fn free(mut self, free: fn(&str) -> Result<T, String>) -> Self {
         self.free = free;
+        self
+    }
+
+    /// What is wrong with values that ingress-nginx passed over.
+    pub const fn passed_over(mut self, wrong: &'static str) -> Self {
+        self.about.passed_over = Some(wrong);
         self
     }
 

@@ -6,7 +6,7 @@ use crate::ingress::{Role, Target};
 use crate::tenancy::{Item, remedy};
 use crate::upstream::{NOT_OUTSIDE, is_dns_name, is_localhost, loopback};
 use imbl::OrdMap;
-use model::{Outside, Part, Template, UpstreamId, Url, Variable};
+use model::{Message, Outside, Part, Template, UpstreamId, Url, Variable, Why};
 use objects::{ConfigMap, Malformed, ObjectKey, PortRef, Secret};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,16 +14,18 @@ use std::sync::Arc;
 impl<'a> Settings<'a> {
     /// The Secret that a value names: `namespace/name`, or a name in the namespace of who asks. The error completes a
     /// problem's sentence.
-    pub(crate) fn secret(&self, reference: &str) -> Result<&'a Arc<Secret>, String> {
+    pub(crate) fn secret(&self, reference: &str) -> Result<&'a Arc<Secret>, Message> {
         let key = self.named("Secret", reference, Item::Resources)?;
         let found = self.scope().secrets.get(&key);
-        let why =
-            || format!("Secret {} {}", written(&key), no_secret(&key, self.scope().malformed));
-        found.ok_or_else(why)
+        found.ok_or_else(|| {
+            let wrong = no_secret(&key, self.scope().malformed);
+            let why = (wrong == ABSENT).then_some(Why::Absent);
+            Message::from(format!("Secret {} {wrong}", written(&key))).because(why)
+        })
     }
 
     /// The ConfigMap that a value names, as [`Self::secret`].
-    pub(crate) fn config_map(&mut self, reference: &str) -> Result<&'a Arc<ConfigMap>, String> {
+    pub(crate) fn config_map(&mut self, reference: &str) -> Result<&'a Arc<ConfigMap>, Message> {
         self.config_map_allowed_by(Item::Resources, reference)
     }
 
@@ -32,18 +34,20 @@ impl<'a> Settings<'a> {
         &mut self,
         item: Item,
         reference: &str,
-    ) -> Result<&'a Arc<ConfigMap>, String> {
+    ) -> Result<&'a Arc<ConfigMap>, Message> {
         let key = self.named("ConfigMap", reference, item)?;
         self.config_maps.insert(key.clone());
         let found = self.scope().config_maps.get(&key);
-        found.ok_or_else(|| format!("ConfigMap {} {ABSENT}", written(&key)))
+        found.ok_or_else(|| Why::Absent.says(format!("ConfigMap {} {ABSENT}", written(&key))))
     }
 
-    fn named(&self, kind: &str, reference: &str, item: Item) -> Result<ObjectKey, String> {
+    fn named(&self, kind: &str, reference: &str, item: Item) -> Result<ObjectKey, Message> {
         let (namespace, name) =
             reference.split_once('/').unwrap_or((self.namespace().as_ref(), reference));
         if namespace.is_empty() || name.is_empty() || name.contains('/') {
-            return Err(format!("{reference:?} does not name a {kind}: write namespace/name"));
+            return Err(
+                format!("{reference:?} does not name a {kind}: write namespace/name").into()
+            );
         }
         let foreign = self.annotations.is_some() && namespace != &**self.namespace();
         let allowed = self.scope().cross_namespace;
@@ -54,7 +58,8 @@ impl<'a> Settings<'a> {
                 }
                 item => remedy(item),
             };
-            return Err(format!("{kind} {reference} is in another namespace: move it, or {how}"));
+            let message = format!("{kind} {reference} is in another namespace: move it, or {how}");
+            return Err(Why::OtherNamespace.says(message));
         }
         Ok(ObjectKey::new(namespace, name))
     }
@@ -68,9 +73,10 @@ impl<'a> Settings<'a> {
 
     /// Reads an `http` or `https` URL. A host that is a Service of the cluster leads to its endpoints
     /// (compat/decisions.md); one with variables is looked up for each request.
-    pub(crate) fn url(&mut self, text: &str) -> Result<Url, String> {
-        let wrong =
-            |why: &str| format!("{text:?} {why}: write a URL such as http://auth.demo.svc/check");
+    pub(crate) fn url(&mut self, text: &str) -> Result<Url, Message> {
+        let wrong = |why: &str| {
+            Message::from(format!("{text:?} {why}: write a URL such as http://auth.demo.svc/check"))
+        };
         let (secure, rest) = match text.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
@@ -89,7 +95,7 @@ impl<'a> Settings<'a> {
                 let outside = self.scope().outside;
                 let refuse = |why: String| match why.as_str() {
                     // It has a remedy of its own.
-                    NOT_OUTSIDE => format!("{text:?} {why}"),
+                    NOT_OUTSIDE => Why::TookIt.says(format!("{text:?} {why}")),
                     why => wrong(why),
                 };
                 let target = host_of(literal, secure, outside).map_err(refuse)?;

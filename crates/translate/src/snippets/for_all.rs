@@ -8,7 +8,7 @@ use crate::ingress::Target;
 use crate::problems::ALL_CLOSED;
 use crate::settings::Settings;
 use model::snippet::{GlobalScope, OwnServer, Scope};
-use model::{Origin, Severity};
+use model::{Message, Origin, Severity, Why};
 use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(crate) struct ForAll {
     /// Why every location is closed: what a text guards is not known, and there is none from before.
     pub(crate) denied: Option<String>,
     targets: BTreeSet<Target>,
-    problems: Vec<(&'static str, Severity, String)>,
+    problems: Vec<(&'static str, Severity, Message)>,
 }
 
 /// Whether a key of the ConfigMap is one of these.
@@ -149,7 +149,12 @@ impl ForAll {
                     "{name} of the ConfigMap has {guard} and is not understood"
                 ));
             }
-            let said = |mistake| (name, Severity::Error, format!("{}; {then}", said(mistake)));
+            let closes = guard.map(|_| Why::AllClosed);
+            let said = |mistake| {
+                let said = said(mistake);
+                let message = Message::from(format!("{said}; {then}"));
+                (name, Severity::Error, message.because(said.why().or(closes)))
+            };
             problems.extend(mistakes.iter().map(said));
             texts.extend(good.map(|good| (name, good.clone())));
         }
@@ -184,7 +189,7 @@ impl ForAll {
             all.problems.extend(notes.into_iter().map(|note| {
                 let message =
                     format!("{}: {} has no effect: {}", note.at, note.directive, note.why);
-                (name, Severity::Notice, message)
+                (name, Severity::Notice, message.into())
             }));
         }
         Ok(all)

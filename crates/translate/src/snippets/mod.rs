@@ -12,6 +12,7 @@ pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use stream::{STREAM, ports};
 
+use model::{Message, Why};
 use snippet::{Context, Kind, Meaning, Mistake, Names, Need, Snippet};
 
 /// Annotations that are understood here.
@@ -20,14 +21,6 @@ pub(crate) const ANNOTATIONS: [&str; 3] =
 
 /// What there is to say of a snippet that is right.
 pub(crate) const NATIVE: &str = "is understood: it needs no nginx";
-
-/// What follows the words of a mistake that only nginx knows how to obey.
-const WITH_NGINX: &str = "take it out, or run with --engine=nginx";
-
-/// Whether a problem says that only nginx can do something.
-pub(crate) fn needs_nginx(message: &str) -> bool {
-    message.contains(WITH_NGINX)
-}
 
 /// Reads a text; every mistake is one of its own.
 fn parse(place: Context, text: &str) -> Result<Snippet, Vec<Mistake>> {
@@ -47,11 +40,14 @@ fn meaning(
 }
 
 /// A mistake as a sentence.
-fn said(mistake: &Mistake) -> String {
+fn said(mistake: &Mistake) -> Message {
+    let text = mistake.to_string();
+    let text = text.trim_end_matches('.');
     match mistake.kind {
-        Kind::Refused => mistake.to_string().trim_end_matches('.').to_owned(),
+        Kind::Refused => text.into(),
         Kind::NeedsNginx => {
-            format!("{}; {WITH_NGINX}", mistake.to_string().trim_end_matches('.'))
+            let text = format!("{text}; take it out, or run with --engine=nginx");
+            Why::NeedsNginx.says(text)
         }
     }
 }

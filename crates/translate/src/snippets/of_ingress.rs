@@ -165,7 +165,7 @@ impl Reader<'_, '_> {
         let lines = Lines::of(self.settings.written(name).unwrap_or_default());
         for mut mistake in mistakes {
             mistake.at = lines.as_written(mistake.at);
-            self.settings.deny_by_snippet(name, &said(&mistake));
+            self.settings.deny_by_snippet(name, said(&mistake));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{parse, said};
 use model::snippet::PassTarget;
-use model::{Severity, Transport};
+use model::{Message, Severity, Transport};
 use snippet::{Context, Names, StreamServer};
 
 /// The key of the ConfigMap.
@@ -16,21 +16,22 @@ pub(crate) struct StreamEntry {
 }
 
 /// The ports of a text, and what there is to say of it. One that is wrong has none.
-pub(crate) fn ports(text: &str) -> (Vec<StreamEntry>, Vec<(Severity, String)>) {
+pub(crate) fn ports(text: &str) -> (Vec<StreamEntry>, Vec<(Severity, Message)>) {
     let meaning =
         parse(Context::Stream, text).and_then(|snippet| snippet.understand(&Names::default()));
     match meaning {
         Ok(meaning) => {
             let notes = meaning.notes.iter().map(|note| {
                 let text = format!("{}: {} has no effect: {}", note.at, note.directive, note.why);
-                (Severity::Notice, text)
+                (Severity::Notice, text.into())
             });
             (meaning.streams.iter().flat_map(entries).collect(), notes.collect())
         }
         Err(mistakes) => {
             let wrong = mistakes.iter().map(|mistake| {
-                let text = format!("{}; it opens no port until it is mended", said(mistake));
-                (Severity::Error, text)
+                let said = said(mistake);
+                let text = format!("{said}; it opens no port until it is mended");
+                (Severity::Error, said.within(text))
             });
             (Vec::new(), wrong.collect())
         }

@@ -2,12 +2,12 @@
 
 use crate::certificate;
 use crate::settings::no_secret;
-use model::Certificate;
+use model::{Certificate, Message};
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Parsed = Result<Arc<Certificate>, String>;
+type Parsed = Result<Arc<Certificate>, Message>;
 
 /// Certificates that were parsed once.
 #[derive(Debug, Default)]
@@ -48,6 +48,6 @@ impl Certificates {
 fn parse(secret: &ObjectKey, snapshot: &Snapshot) -> Parsed {
     match snapshot.secrets.get(secret) {
         Some(found) => certificate::served(found).map(Arc::new),
-        None => Err(no_secret(secret, &snapshot.malformed).to_owned()),
+        None => Err(no_secret(secret, &snapshot.malformed).into()),
     }
 }

@@ -28,7 +28,7 @@ use guards::Guards;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
 use model::{
-    Backend, Certificate, Changes, Configuration, Kind, ServerName, StreamPort, UpstreamId,
+    Backend, Certificate, Changes, Configuration, Kind, Message, ServerName, StreamPort, UpstreamId,
 };
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot, interleaved};
 use secrets::Secrets;
@@ -342,7 +342,7 @@ impl Surroundings for Cluster<'_> {
         self.users.id(target)
     }
 
-    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, String> {
+    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, Message> {
         self.certificates.get(secret, self.snapshot)
     }
 }

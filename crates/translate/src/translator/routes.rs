@@ -27,7 +27,7 @@ impl Translator {
         let Self { certificates, snapshot, options, gateway, configuration, .. } = self;
         let stream_ports = &self.stream_ports;
         let mut certified = |secret: &ObjectKey| {
-            let found = certificates.get(secret, snapshot)?;
+            let found = certificates.get(secret, snapshot).map_err(|wrong| wrong.to_string())?;
             Ok(certificate::costly(&found))
         };
         let around = Around {

@@ -5,7 +5,7 @@ use crate::certificate;
 use crate::problems::Ledger;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use model::{Kind, Origin, Problem, Severity};
+use model::{Kind, Message, Origin, Problem, Severity};
 use objects::{ObjectKey, Secret, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ struct Part {
     /// What stays in use, as the end of a sentence.
     stays: &'static str,
     fields: [&'static str; 2],
-    fault: fn(&Secret) -> Option<String>,
+    fault: fn(&Secret) -> Option<Message>,
 }
 
 const PAIR: Part = Part {

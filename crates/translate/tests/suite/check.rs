@@ -37,20 +37,27 @@ pub(crate) fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> 
 }
 
 pub(crate) fn checked(ingresses: &[String]) -> Check {
+    checked_by(&Options::default(), ingresses)
+}
+
+pub(crate) fn checked_by(options: &Options, ingresses: &[String]) -> Check {
     let text = format!("{REST}{}", ingresses.concat());
     let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     assert!(snapshot.malformed.is_empty(), "{:?}", snapshot.malformed);
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
-    check(&snapshot, &Options { config_map, ..Options::default() }, NOW)
+    check(&snapshot, &Options { config_map, ..options.clone() }, NOW)
 }
 
 /// The same with a ConfigMap.
 pub(crate) fn checked_with(data: &str, ingresses: &[String]) -> Check {
-    let object = format!(
+    checked(&[ingresses, &[config_map(data)]].concat())
+}
+
+pub(crate) fn config_map(data: &str) -> String {
+    format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ingress-nginx-controller, namespace: \
          ingress-nginx}}\ndata: {{{data}}}\n"
-    );
-    checked(&[ingresses, &[object]].concat())
+    )
 }
 
 pub(crate) fn of<'a>(check: &'a Check, name: &str) -> &'a Finding {

@@ -11,7 +11,7 @@ fn the_older_one_wins_and_of_two_as_old_the_one_whose_name_sorts_last() {
     let mut snapshot = cluster();
     put_ingress(&mut snapshot, simple("demo", "a", "shop.test", "/", "a"));
     put_ingress(&mut snapshot, simple("demo", "b", "shop.test", "/", "b"));
-    let owner = |snapshot: &objects::Snapshot| {
+    let owner = |snapshot: &Snapshot| {
         upstream(&translate(snapshot, &Options::default()).configuration, "shop.test", "/")
     };
     assert_eq!(owner(&snapshot).as_deref(), Some("demo-b-80"));
@@ -290,7 +290,7 @@ fn references_are_what_a_change_of_would_matter() {
 }
 
 /// An Ingress with `use-regex` and these paths.
-fn patterns(name: &str, host: &str, paths: impl Iterator<Item = String>) -> objects::Ingress {
+fn patterns(name: &str, host: &str, paths: impl Iterator<Item = String>) -> Ingress {
     let to = || backend("s", Some(PortRef::Number(80)));
     let kind = PathType::ImplementationSpecific;
     let paths = paths.map(|text| path(&text, kind, to())).collect();

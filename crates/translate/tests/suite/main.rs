@@ -31,3 +31,4 @@ mod sets;
 mod streams;
 mod tenants;
 mod upstreams;
+mod words;

@@ -97,7 +97,8 @@ pub(super) static REQUEST_HEADERS: Key<String> =
             "Headers for the authenticator, in place of those of the client and of our own; values may hold variables.",
         )
         .risk(Risk::Medium)
-        .on_bad(OnBad::Deny);
+        .on_bad(OnBad::Deny)
+        .passed_over(values::NO_CONFIG_MAP);
 
 pub(super) static REQUEST_REDIRECT: Key<Template> =
     Key::annotation("auth-request-redirect", values::redirect)
@@ -108,7 +109,8 @@ pub(super) static REQUEST_REDIRECT: Key<Template> =
         )
         .free(|text| values::template(&parse::line(text)?))
         .risk(Risk::Medium)
-        .on_bad(OnBad::Deny);
+        .on_bad(OnBad::Deny)
+        .passed_over(values::OTHER_SIGNS);
 
 pub(super) static ALWAYS_COOKIE: Key<bool> =
     Key::annotation("auth-always-set-cookie", parse::boolean)

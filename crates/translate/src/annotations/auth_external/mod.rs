@@ -10,7 +10,7 @@ pub use values::durations as cache_durations;
 use super::{Family, raw};
 use crate::settings::{self, AnyKey, ENTRIES, Lines, Settings, fields, parse, words};
 use model::policy::{AuthCache, AuthExternal, CacheDuration, Policy};
-use model::{Secret, Severity, Template};
+use model::{Message, Secret, Severity, Template, Why};
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family { name: "auth_external", keys: keys::ALL, apply };
@@ -95,7 +95,7 @@ fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
     let url = match settings.url(url) {
         Ok(url) => url,
         Err(reason) => {
-            settings.deny("auth-url", &reason);
+            settings.deny("auth-url", reason);
             return None;
         }
     };
@@ -118,7 +118,7 @@ fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
         }
     });
     let request_headers = request_headers(settings).unwrap_or_else(|reason| {
-        settings.deny("auth-proxy-set-headers", &reason);
+        settings.deny("auth-proxy-set-headers", reason);
         Vec::new()
     });
     Some(AuthExternal {
@@ -135,21 +135,25 @@ fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
 }
 
 /// What the ConfigMap that `auth-proxy-set-headers` names tells the authenticator.
-fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Secret<Template>)>, String> {
+fn request_headers(
+    settings: &mut Settings<'_>,
+) -> Result<Vec<(String, Secret<Template>)>, Message> {
     let Some(reference) = settings.get(&keys::REQUEST_HEADERS) else { return Ok(Vec::new()) };
     if !reference.contains('/') {
-        return Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"));
+        return Err(format!("{reference:?} does not name a ConfigMap: write namespace/name").into());
     }
     let config_map = settings.config_map(&reference)?;
     if config_map.data.len() > ENTRIES {
         let number = config_map.data.len();
-        return Err(format!("ConfigMap {reference} has {number} entries, more than {ENTRIES}"));
+        let message = format!("ConfigMap {reference} has {number} entries, more than {ENTRIES}");
+        return Err(message.into());
     }
     let header = |(name, value): (&String, &String)| {
         parse::header_name(name)
             .map_err(|wrong| format!("ConfigMap {reference}: the key {name:?} {wrong}"))?;
         if value.contains(['\r', '\n', '\0']) {
-            return Err(format!("ConfigMap {reference}: the value of {name} has several lines"));
+            let message = format!("ConfigMap {reference}: the value of {name} has several lines");
+            return Err(message.into());
         }
         let value = Template::parse(value).map_err(|unknown| {
             format!("ConfigMap {reference}: the value of {name} has the {unknown}")
@@ -160,7 +164,7 @@ fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Secret<Te
 }
 
 /// The authenticator of the ConfigMap; the error says why nobody can be asked.
-pub(crate) fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
+pub(crate) fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, Message> {
     let Some(url) = settings.get(&keys::GLOBAL_URL) else { return Ok(None) };
     let url = settings.url(&url)?;
     let parameter = settings.get(&keys::GLOBAL_SIGN_IN_PARAMETER);
@@ -170,7 +174,7 @@ pub(crate) fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>
     // Without them the application would believe what the client sent.
     let of_all = &keys::GLOBAL_RESPONSE_HEADERS;
     let names = values::few(settings.get_or(of_all, Vec::new()))
-        .map_err(|wrong| format!("{} {wrong}", of_all.about.name))?;
+        .map_err(|wrong| Why::TookIt.says(format!("{} {wrong}", of_all.about.name)))?;
     let (response_headers, wrong): (Vec<_>, Vec<_>) =
         names.into_iter().partition(|name| parse::header_name(name).is_ok());
     if settings.is_of_config_map() && !wrong.is_empty() {
@@ -212,7 +216,7 @@ pub(crate) fn global_fault(settings: &mut Settings<'_>) -> Option<String> {
     let message = format!(
         "{reason}; the paths of every Ingress without an authenticator of its own answer 503 until it is mended"
     );
-    settings.note(keys::GLOBAL_URL.about.name, Severity::Error, message);
+    settings.note(keys::GLOBAL_URL.about.name, Severity::Error, reason.within(message));
     Some(format!("{} of the ConfigMap: {reason}", keys::GLOBAL_URL.about.name))
 }
 

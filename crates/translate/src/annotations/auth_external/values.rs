@@ -10,6 +10,10 @@ const METHODS: [&str; 9] =
 /// Headers of an answer that reach the application, as many as `ExternalAuth` of a route may name.
 const MOST_NAMES: usize = 64;
 
+/// What is wrong with values for which ingress-nginx had no authenticator at all (decisions.md row 1).
+pub(super) const NO_CONFIG_MAP: &str = "is not the name of a ConfigMap: write namespace/name";
+pub(super) const OTHER_SIGNS: &str = "holds other signs than letters, digits and -._~/:,?&=";
+
 fn made_of(text: &str, signs: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c))
 }
@@ -65,14 +69,14 @@ pub(super) fn reference(text: &str) -> Result<String, String> {
     if made_of(text, "-._~/:") {
         return Ok(text.to_owned());
     }
-    Err("is not the name of a ConfigMap: write namespace/name".to_owned())
+    Err(NO_CONFIG_MAP.to_owned())
 }
 
 pub(super) fn redirect(text: &str) -> Result<Template, String> {
     if made_of(text, "-._~/:,?&=") {
         return template(text);
     }
-    Err("holds other signs than letters, digits and -._~/:,?&=".to_owned())
+    Err(OTHER_SIGNS.to_owned())
 }
 
 pub(super) fn cache_key(text: &str) -> Result<String, String> {
