@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use testkit::cluster::{self, Cluster};
+use testkit::cluster::{self, Cluster, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::fairway::Fairway;
+use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{ingress, one_host};
 
 /// How the names of objects begin that no watch tells of.
@@ -24,6 +25,8 @@ const UNSEEN: &str = "unseen-";
 /// The API server without credentials, and without some of the events.
 struct Liar {
     port: u16,
+    /// Whether it turns everybody away, and ends what goes on.
+    refuses: watch::Sender<bool>,
     left_out: Arc<LeftOut>,
     _serving: JoinSet<()>,
 }
@@ -41,15 +44,25 @@ impl Liar {
         let port = listener.local_addr()?.port();
         let left_out = Arc::new(LeftOut::default());
         let (mut serving, seen) = (JoinSet::new(), left_out.clone());
+        let refuses = watch::Sender::new(false);
+        let refused = refuses.subscribe();
         serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((tcp, _)) = listener.accept().await {
-                let (api, left_out) = (api.clone(), seen.clone());
+                let (api, left_out, mut refused) = (api.clone(), seen.clone(), refused.clone());
                 // A client that goes away in the middle of an answer is no fault.
-                connections.spawn(async move { drop(answer(tcp, api, &left_out).await) });
+                connections.spawn(async move {
+                    if *refused.borrow() {
+                        return drop(refuse(tcp).await);
+                    }
+                    tokio::select! {
+                        answered = answer(tcp, api, &left_out) => drop(answered),
+                        refused = refused.wait_for(|refuses| *refuses) => drop(refused),
+                    }
+                });
             }
         });
-        Ok(Self { port, left_out, _serving: serving })
+        Ok(Self { port, refuses, left_out, _serving: serving })
     }
 
     /// A kubeconfig that leads here.
@@ -68,6 +81,18 @@ current-context: liar
         std::fs::write(&path, text)?;
         Ok(path)
     }
+}
+
+/// Answers as a balancer does whose servers are away, with a time that nobody means.
+async fn refuse(mut tcp: TcpStream) -> Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(tcp.read_u8().await?);
+    }
+    let answer =
+        "HTTP/1.1 503 \r\nRetry-After: 600\r\nContent-Length: 4\r\nConnection: close\r\n\r\naway";
+    tcp.write_all(answer.as_bytes()).await?;
+    Ok(tcp.shutdown().await?)
 }
 
 /// Answers one request as the API server does, and ends the connection.
@@ -138,6 +163,29 @@ fn what_a_watch_leaves_out_shows_after_the_next_list() {
             fairway.answers("unseen.test", "/", 404).await?;
         }
         traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn who_is_turned_away_says_so_and_follows_again_soon_whatever_it_was_told_to_wait() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        let liar = Liar::start(cluster.client()).await?;
+        let kubeconfig = liar.kubeconfig(cluster)?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;
+        fairway.ready().await?;
+        liar.refuses.send_replace(true);
+        eventually("the metric of watches", PATIENCE, async || {
+            let page = fairway.page("/metrics").await?.text();
+            let lost = page.lines().any(|line| line == "fairway_watch_synced{kind=\"Ingress\"} 0");
+            ensure!(lost && fairway.said().contains("503"), "nothing is said of it");
+            anyhow::Ok(())
+        })
+        .await?;
+        liar.refuses.send_replace(false);
+        cluster.apply(&ingress("late", "late.test", "/", "a")).await?;
+        fairway.answers("late.test", "/", 200).await?;
         fairway.stop().await
     });
 }

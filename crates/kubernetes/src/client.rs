@@ -41,6 +41,9 @@ pub async fn client(options: &ClientOptions) -> Result<kube::Client, Error> {
     config.write_timeout = Some(WRITE);
     config.read_timeout = options.read.or(Some(READ));
     config.reset_reader_on_write = true;
+    // Whoever asks hears of a 429 or 503, and has a pause of its own: the crate would wait up to 1000 s without a word,
+    // and as long as a Retry-After says.
+    config.default_retry = false;
     config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
     let server = config.cluster_url.to_string();
     let builder = ClientBuilder::try_from(config)

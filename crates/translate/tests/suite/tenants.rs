@@ -67,7 +67,8 @@ fn shop(configuration: &Configuration) -> &Server {
 
 /// What the server of shop.test has for a, without what b added.
 fn as_a_sees(configuration: &Configuration) -> Server {
-    let mut server = shop(configuration).clone();
+    // Who owns it is noted where that matters, and seen by nobody.
+    let mut server = Server { owner: None, ..shop(configuration).clone() };
     server.locations.retain(|location| {
         // The root that nobody wrote is for others to add.
         let is_written = location.backend != Backend::NotFound;
@@ -151,6 +152,17 @@ fn what_concerns_a_host_is_its_owners_to_ask_for() {
         let (still, _) = with(&[(ITEMS, &others.join(","))], &all);
         assert_eq!(as_a_sees(&still), alone, "{item} is given back by another item: {theirs:?}");
     }
+}
+
+#[test]
+fn the_owner_of_a_host_is_noted_where_its_certificate_is_nobody_elses_to_give() {
+    let ours = of("a", "guarded", "/app", &[]);
+    let owner = |settings: &[(&str, &str)]| {
+        shop(&with(settings, std::slice::from_ref(&ours)).0).owner.as_deref().map(str::to_owned)
+    };
+    assert_eq!(owner(&[]).as_deref(), Some("a"));
+    assert_eq!(owner(&[(ITEMS, "aliases")]).as_deref(), Some("a"));
+    assert_eq!(owner(&[(ITEMS, "certificate")]), None);
 }
 
 #[test]
