@@ -125,8 +125,12 @@ fn ask(port: u16, page: &str) -> Result<String> {
 
 /// The same with its status.
 pub(crate) fn get(port: u16, page: &str) -> Result<(u16, String)> {
-    let attempt =
-        || format!("cannot ask the Fairway of this machine on port {port} (--healthz-port)");
+    let attempt = || {
+        format!(
+            "cannot ask the Fairway of this machine on port {port} (--healthz-port; of one in a Pod, `kubectl port-forward` \
+             brings it here)"
+        )
+    };
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).with_context(attempt)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     // The version that ends an answer by closing the connection.

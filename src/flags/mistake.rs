@@ -12,9 +12,13 @@ pub(super) fn line(error: &Error) -> Option<String> {
         let near = near.filter(|near| kind != ContextKind::SuggestedArg || is_near(&flag, near));
         let near = near.map(|near| format!("; did you mean {near}?"));
         let list = match kind {
-            ContextKind::SuggestedSubcommand => "fairway help".to_owned(),
-            _ => format!("fairway {} --help", command(context(ContextKind::Usage))),
+            ContextKind::SuggestedSubcommand => None,
+            _ => command(context(ContextKind::Usage)),
         };
+        let list = list.map_or_else(
+            || "fairway help".to_owned(),
+            |command| format!("fairway {command} --help"),
+        );
         near.unwrap_or_else(|| format!("; `{list}` lists what there is"))
     };
     Some(match error.kind() {
@@ -49,12 +53,12 @@ fn is_near(flag: &str, near: &str) -> bool {
     flag.len().abs_diff(near.len()) <= flag.len().max(near.len()) / 3
 }
 
-/// The command at hand, by the usage that clap would print: `Usage: fairway check …`.
-fn command(usage: Option<String>) -> String {
-    let usage = usage.unwrap_or_default();
-    let mut words = usage.split_whitespace().skip_while(|word| *word != "fairway").skip(1);
+/// The command at hand, by the usage that clap would print: `Usage: fairway check …`, whatever the file is called. None
+/// before there is one, as where kubectl's plugin has a flag first.
+fn command(usage: Option<String>) -> Option<String> {
+    let usage = usage?;
     let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-    words.next().filter(is_name).unwrap_or("run").to_owned()
+    usage.split_whitespace().nth(2).filter(is_name).map(str::to_owned)
 }
 
 /// clap's own words, without the usage below them.
@@ -63,4 +67,22 @@ fn first_paragraph(text: &str) -> String {
     let text = text.split("\n\nFor more information").next().unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn the_command_at_hand_is_named_whatever_the_program_is_called() {
+        for (arguments, wanted) in [
+            (&["kubectl-fairway", "check", "--zzz"][..], "`fairway check --help`"),
+            (&["kubectl-fairway", "--zzz"], "`fairway help`"),
+            (&["another-name", "explain", "--zzz"], "`fairway explain --help`"),
+        ] {
+            let error = crate::flags::command().try_get_matches_from(arguments);
+            let line = line(&error.expect_err("a mistake"));
+            assert!(line.as_ref().is_some_and(|line| line.contains(wanted)), "{line:?}");
+        }
+    }
 }

@@ -173,13 +173,13 @@ fn who_is_turned_away_says_so_and_follows_again_soon_whatever_it_was_told_to_wai
         one_host(cluster).await?;
         let liar = Liar::start(cluster.client()).await?;
         let kubeconfig = liar.kubeconfig(cluster)?;
-        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &["--enable-metrics"])?;
         fairway.ready().await?;
         liar.refuses.send_replace(true);
         eventually("the metric of watches", PATIENCE, async || {
             let page = fairway.page("/metrics").await?.text();
             let lost = page.lines().any(|line| line == "fairway_watch_synced{kind=\"Ingress\"} 0");
-            ensure!(lost && fairway.said().contains("503"), "nothing is said of it");
+            ensure!(lost && fairway.said().contains("503"), "{lost}\n{}", fairway.said());
             anyhow::Ok(())
         })
         .await?;

@@ -71,13 +71,14 @@ impl Reporter {
         let is_same = number == before.number && without_class == before.without_class;
         // What lost its class was served a moment ago: that does not wait.
         let has_lost = without_class > before.without_class;
-        if is_same || since.is_some_and(|since| now < since + SPAN && !has_lost) {
+        if all == 0 || is_same || since.is_some_and(|since| now < since + SPAN && !has_lost) {
             return None;
         }
         self.unserved = Some((unserved, now));
         let level = if number == all || has_lost { Level::WARN } else { Level::INFO };
         let why = match without_class {
             0 => "their class is not ours or does not exist".to_owned(),
+            some if some >= number => "their class does not exist".to_owned(),
             some => {
                 format!("{some} since their class does not exist, others have one that is not ours")
             }

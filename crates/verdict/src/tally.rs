@@ -90,7 +90,9 @@ impl Tally {
     ) {
         self.requests += 1;
         *self.standings.entry(verdict.standing).or_default() += 1;
-        for condition in &verdict.conditions {
+        // Of others nothing hangs on them.
+        let hangs = verdict.standing == Standing::AlikeIf;
+        for condition in verdict.conditions.iter().filter(|_| hangs) {
             *self.conditions.entry(*condition).or_default() += 1;
         }
         if let Some(place) = &verdict.place

@@ -150,7 +150,7 @@ impl Search<'_> {
     async fn together(&mut self) -> Result<Accepted, Failure> {
         self.tests = TOGETHER;
         let (mut out, mut groups) = (self.left_out.clone(), VecDeque::new());
-        let mut best = None;
+        let (mut best, mut last) = (None, String::new());
         for class in classes(self.next, self.before, self.undecided) {
             let class: Vec<Owner> = class.into_iter().filter(|it| !out.contains_key(it)).collect();
             if class.is_empty() {
@@ -166,11 +166,12 @@ impl Search<'_> {
                         (asked.elapsed() * SLOWER).clamp(self.patience / SLOWER, self.patience);
                     break;
                 }
-                Err(refusal) => tracing::debug!(refusal.reason, "nginx does not take the rest"),
+                Err(refusal) => last = refusal.reason,
             }
         }
         let Some(mut best) = best else {
-            let reason = "nothing that is asked for is in it, and it is still not taken".to_owned();
+            let reason =
+                format!("nothing that is asked for is in it, and it is still not taken: {last}");
             return Err(Failure::Refused { reason });
         };
         let until = Instant::now() + self.inner.patience * IN_ALL;
