@@ -142,8 +142,7 @@ pub fn config_map_markdown() -> String {
         Keys of the ConfigMap that `--configmap` names. Changes count at once. A value that cannot be read is a problem on \
         the ConfigMap, and the default counts. A guard that cannot be read (a network, a block list, `global-auth-url`) \
         keeps its last good text in force until it is mended; where there was none, and at a start, when nothing is known \
-        of before, every location answers 503. Where the ConfigMap is deleted, all that it said stays in force until it is \
-        there again or the Pods are restarted, as in ingress-nginx, and it has a problem.\n"
+        of before, every location answers 503.\n"
         .to_owned();
     let rows = config_map_rows();
     section(&mut page, "Works", &rows, Fate::Works, false);

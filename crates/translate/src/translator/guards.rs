@@ -1,6 +1,5 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
 //! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything.
-//! Where the ConfigMap is gone, all of it stays, as there.
 
 use super::Finder;
 use crate::Options;
@@ -16,9 +15,6 @@ use std::sync::Arc;
 
 const STAYS: &str = "the text before stays in force until it is mended; a Pod that starts meanwhile does not know it, \
                      and answers 503";
-
-const GONE: &str = "is gone: what it said stays in force; create it again, or restart the Pods to go on without its \
-                    guards and settings";
 
 /// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
 #[derive(Debug, Default)]
@@ -40,13 +36,10 @@ impl Guards {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
         if now != self.seen {
-            let before = self.instead.take().or_else(|| self.seen.take());
+            self.instead = None;
             let mut problems = Vec::new();
             match &now {
-                None => {
-                    problems.extend(before.as_ref().map(|before| whole(before, GONE)));
-                    self.instead = before;
-                }
+                None => self.good.clear(),
                 Some(now) => {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
@@ -125,17 +118,11 @@ fn guards() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
 }
 
 fn problem(config_map: &ConfigMap, name: &str, wrong: &str) -> Problem {
-    let wrong = format!("{}; {STAYS}", hide_in_sentence(wrong));
-    Problem { key: Some(name.to_owned()), ..whole(config_map, &wrong) }
-}
-
-/// What is wrong with all of it.
-fn whole(config_map: &ConfigMap, wrong: &str) -> Problem {
     let key = &config_map.meta.key;
     Problem {
         origin: Origin::new(Kind::ConfigMap, Arc::clone(&key.namespace), Arc::clone(&key.name)),
-        key: None,
+        key: Some(name.to_owned()),
         severity: Severity::Error,
-        message: wrong.into(),
+        message: format!("{}; {STAYS}", hide_in_sentence(wrong)).into(),
     }
 }

@@ -64,9 +64,8 @@ fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
         let options = Options { gateway_addresses: pool(&case), ..options(&text) };
         let whole = translate(&read(None), &options);
         for (place, document) in documents.iter().enumerate() {
-            // A Gateway may keep the address that it had, a ConfigMap that is deleted stays in force, and files are
-            // remembered by their places.
-            if ["kind: Gateway\n", "kind: GatewayClass\n", "kind: ConfigMap\n"]
+            // A Gateway may keep the address that it had, and files are remembered by their places.
+            if ["kind: Gateway\n", "kind: GatewayClass\n"]
                 .iter()
                 .any(|kind| document.contains(kind))
             {

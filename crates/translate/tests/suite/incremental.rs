@@ -166,8 +166,7 @@ fn change_secret(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8)
 
 fn change_config_map(snapshot: &mut Snapshot, kind: u8) {
     let data: &[(&str, &str)] = match kind {
-        // One that is deleted stays in force, so it asks for nothing.
-        0 => &[],
+        0 => return drop(snapshot.config_maps.remove(&key("x", "settings"))),
         1 => &[
             ("proxy-read-timeout", "7"),
             ("retry-non-idempotent", "true"),

@@ -35,6 +35,8 @@ const LOOSE: usize = 4 << 10;
 const BUFFER: usize = 8 << 10;
 const LOOSE_PIECES: usize = 512;
 const LOOSE_BUFFERS: usize = 32;
+/// The longest frame that anybody may send us (RFC 9113 section 4.2).
+const LONGEST: usize = 16 << 10;
 const PREFACE: usize = 24;
 /// The window that every session begins with (RFC 9113 section 6.9.2).
 const WINDOW: i64 = 65_535;
@@ -285,7 +287,9 @@ impl Scanner {
             budget.loose(in_a_buffer);
             self.since_loose = if in_a_buffer { 0 } else { self.since_loose };
         }
-        let useless = 1 + i64::try_from(length).unwrap_or(0) / EARNED_BY;
+        // A longer one the h2 crate refuses by its length: mostly it is HTTP/1.
+        let charged = if length <= LONGEST { length } else { 0 };
+        let useless = 1 + i64::try_from(charged).unwrap_or(0) / EARNED_BY;
         match kind {
             0 if length == 0 && !end_stream => budget.spend(10),
             0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
