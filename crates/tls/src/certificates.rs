@@ -158,8 +158,8 @@ impl Certificates {
         self.shown("_", host.unwrap_or_default())
     }
 
-    /// Whether a host with this owner has a certificate, if only the default one: its own, or that of a wildcard host of
-    /// the same owner.
+    /// Whether a host with this owner has a certificate, if only the default one: its own, or that of a wildcard host
+    /// of the same owner.
     pub fn has(&self, host: &str, owner: Option<&Arc<str>>) -> bool {
         let counts = || {
             let (_, parent) = host.split_once('.')?;

@@ -74,9 +74,9 @@ pub(crate) fn server(
     host.cut();
     let ciphers = host.ciphers(drafts);
     let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
-    let Host { mut locations, regex, problems, owner, .. } = host;
+    let owner = host.owner.take().filter(|_| !allowed.allows(Item::Certificate));
+    let Host { mut locations, regex, problems, .. } = host;
     locations.shrink_to_fit();
-    let owner = owner.filter(|_| !allowed.allows(Item::Certificate));
     let own = Server { owner, passthrough, snippet, ..Server::new(name.clone()) };
     let server =
         Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
@@ -295,8 +295,7 @@ impl Host<'_> {
         self.problems.extend(found);
     }
 
-    /// In regex mode a path that is no regular expression is left out; one that would take too much memory is closed,
-    /// with everything that starts like it.
+    /// In regex mode a path that is no regular expression is left out; one that is too large is closed, with its like.
     fn patterns(&mut self) -> Vec<Pattern> {
         if !self.regex {
             return Vec::new();
@@ -306,13 +305,11 @@ impl Host<'_> {
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
             if !budgets.contains_key(&location.origin) {
-                let is_owners = |origin: &Option<Arc<Origin>>| {
-                    origin.as_ref().map(|origin| &origin.namespace) == self.owner.as_ref()
-                };
-                let own = is_owners(&location.origin);
-                let beside = budgets.iter().filter(|(origin, _)| is_owners(origin) == own);
-                let beside = PatternBudget::beside(beside.map(|(_, budget)| budget));
-                budgets.insert(location.origin.clone(), beside);
+                let whose = |of: &Option<Arc<Origin>>| of.as_ref().map(|it| it.namespace.clone());
+                let own = whose(&location.origin) == self.owner;
+                let beside = budgets.iter().filter(|(of, _)| (whose(of) == self.owner) == own);
+                let of = PatternBudget::beside(beside.map(|(_, budget)| budget));
+                budgets.insert(location.origin.clone(), of);
             }
             let budget = budgets.get_mut(&location.origin).expect("it was just inserted");
             let refused = match budget.path(path) {

@@ -102,8 +102,8 @@ impl ClientStream {
         self.gathered.borrow().is_empty() && self.body.borrow().is_end_stream()
     }
 
-    /// Puts into one piece what of the body lies in many, each of which keeps the buffer that it was read into. It stays
-    /// in the client's window until somebody takes it.
+    /// Puts into one piece what of the body lies in many, each of which keeps the buffer that it was read into. It
+    /// stays in the client's window until somebody takes it.
     pub fn gather(&self) {
         let (mut body, mut gathered) = (self.body.borrow_mut(), self.gathered.borrow_mut());
         let mut cx = Context::from_waker(Waker::noop());
