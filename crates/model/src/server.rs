@@ -44,7 +44,8 @@ pub struct Server {
     pub locations: Vec<Arc<Location>>,
 }
 
-/// Whether hosts with these owners are of one, as far as it matters.
+/// Whether hosts with these owners are of one, as far as it matters: the certificate of a wildcard host redirects plain
+/// requests of hosts below it only where they are, since that is for their owner to say (docs/tenancy.md).
 pub fn is_same_owner(one: Option<&Arc<str>>, other: Option<&Arc<str>>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
@@ -67,12 +68,6 @@ impl Server {
             patterns: Vec::new(),
             locations: Vec::new(),
         }
-    }
-
-    /// Whether the certificate of a wildcard host counts for this one, which has none: whether plain requests go to
-    /// HTTPS is for its owner to say (docs/tenancy.md).
-    pub fn counts_with(&self, wildcard: &Self) -> bool {
-        is_same_owner(self.owner.as_ref(), wildcard.owner.as_ref())
     }
 
     /// Whether requests for this name are redirected to that of the server (`from-to-www-redirect`).

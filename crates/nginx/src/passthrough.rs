@@ -144,7 +144,7 @@ impl Common {
     /// The line of the log, once a minute for each upstream and reason.
     fn tell(&self, upstream: &UpstreamId, what: &'static str, error: Option<io::Error>) {
         let now = Instant::now().into_std();
-        if let Some(line) = self.told.line(&upstream.as_str().into(), what, 1, now) {
+        if let Some(line) = self.told.line(upstream.as_str().into(), what, 1, now) {
             let error = error.map(tracing::field::display);
             tracing::warn!(%upstream, error, before = line.left_out, "{what} (told once a minute)");
         }

@@ -57,8 +57,8 @@ impl Told {
     }
 
     fn line_at(&self, namespace: Option<&Arc<str>>, about: About, now: Instant) -> Option<Line> {
-        let nobody = Arc::default();
-        let line = self.lines.line(namespace.unwrap_or(&nobody), about, about.most(), now);
+        let whose = namespace.cloned().unwrap_or_default();
+        let line = self.lines.line(whose, about, about.most(), now);
         if line.is_none() && about == About::Failure {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }

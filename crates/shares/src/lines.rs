@@ -65,9 +65,9 @@ impl<A> Default for LinesOf<A> {
 
 impl<A: Eq + Hash> LinesOf<A> {
     /// One more line about a sharer and its trouble, if there may be one: `most` is how many a minute has.
-    pub fn line(&self, whose: &Arc<str>, about: A, most: u64, now: Instant) -> Option<Line> {
+    pub fn line(&self, whose: Arc<str>, about: A, most: u64, now: Instant) -> Option<Line> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (whose.clone(), about);
+        let mut key = (whose, about);
         if !all.contains_key(&key) && all.len() >= KEPT {
             all.retain(|_, lines| !lines.is_over(now));
             if all.len() >= KEPT {
@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn however_many_sharers_there_are_what_is_kept_is_bounded() {
         let (lines, start) = (LinesOf::default(), Instant::now());
-        let line = |number| lines.line(&Arc::from(format!("n{number}")), (), 1, start);
+        let line = |number| lines.line(Arc::from(format!("n{number}")), (), 1, start);
         assert_eq!((0..2 * KEPT).filter_map(line).count(), KEPT + 1, "those after share one");
         let kept = || lines.0.lock().expect("nobody panicked").len();
         assert_eq!(kept(), KEPT + 1);
-        lines.line(&Arc::from("later"), (), 600, start + MINUTE);
+        lines.line(Arc::from("later"), (), 600, start + MINUTE);
         assert_eq!(kept(), 1, "what has its minute behind it goes");
     }
 

@@ -11,10 +11,13 @@ use super::tree::{lua, put, words};
 use super::{Block, Scope, Word};
 use crate::push;
 use model::policy::{Policy, TlsRedirect};
-use model::{Backend, Configuration, DEFAULT_BACKEND, Kind, Location, Server, ServerName};
+use model::{
+    Backend, Configuration, DEFAULT_BACKEND, Kind, Location, Server, ServerName, is_same_owner,
+};
 use names::{names, path};
 use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// When plain HTTP is redirected to HTTPS.
 #[derive(Clone, Copy)]
@@ -45,7 +48,8 @@ fn enter(redirects: Redirects, closed: bool) -> &'static str {
 fn is_below_a_stranger(server: &Server, configuration: &Configuration) -> bool {
     let parent = server.name.as_str().split_once('.').map(|(_, parent)| format!("*.{parent}"));
     let above = parent.and_then(|name| configuration.servers.get(&ServerName::new(name)));
-    server.certificate.is_none() && above.is_some_and(|above| !server.counts_with(above))
+    let is_same = |above: &Arc<Server>| is_same_owner(server.owner.as_ref(), above.owner.as_ref());
+    server.certificate.is_none() && above.is_some_and(|above| !is_same(above))
 }
 
 /// The hook that measures.

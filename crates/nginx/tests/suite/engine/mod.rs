@@ -12,7 +12,7 @@ use bed::{
     start, until,
 };
 use engine::Engine;
-use model::Changes;
+use model::{CertificateId, Changes, ServerName};
 use nginx::{Nginx, Options};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +34,26 @@ async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
     apply(&engine, &configuration(&[("a.test", two, None), ("b.test", one, None)])).await;
     assert_eq!((get(port, "a.test"), get(port, "b.test")), (ok("two"), ok("one")));
     assert_eq!(engine.reloads(), before + 1);
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_of_a_wildcard_host_redirects_hosts_of_its_own_namespace_alone() {
+    let (folder, port) = (folder(), free_port());
+    let (engine, one) = (start(&folder, port), backend("one"));
+    for (owners, status) in [(["e", "v"], 200), (["v", "v"], 308)] {
+        let hosts = ["*.shop.test", "v.shop.test"];
+        let mut next = configuration(&hosts.map(|host| (host, one, None)));
+        for (host, owner) in hosts.into_iter().zip(owners) {
+            let server = next.servers.get_mut(&ServerName::new(host)).expect("it was put there");
+            let server = Arc::make_mut(server);
+            server.owner = Some(owner.into());
+            server.certificate = host.starts_with('*').then(CertificateId::of_default);
+        }
+        apply(&engine, &next).await;
+        let got = get(port, "v.shop.test").map(|(status, _)| status);
+        assert_eq!(got, Some(status), "{owners:?}");
+    }
     engine.drain(Duration::from_secs(5)).await;
 }
 
