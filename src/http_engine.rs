@@ -59,9 +59,12 @@ impl HttpEngine {
         }
     }
 
-    /// What is wrong with the threads of traffic; nginx watches over its own.
+    /// Why nobody is served.
     pub(crate) fn ailment(&self) -> Option<&'static str> {
-        self.native().and_then(|native| native.ailment())
+        match self {
+            Self::Native(native) => native.ailment(),
+            Self::Nginx(nginx) => nginx.ailment(),
+        }
     }
 
     /// What is being served.
@@ -122,7 +125,9 @@ pub(crate) fn nginx(
     let resolver = Arc::new(Resolver::from(options.outside.clone()));
     let pace = listeners.pace();
     let patience = PATIENCE;
-    Ok(Nginx::start(nginx::Options { program, environment, resolver, requests, pace, patience })?)
+    let care = nginx::Care::default();
+    let options = nginx::Options { program, environment, resolver, requests, pace, patience, care };
+    Ok(Nginx::start(options)?)
 }
 
 /// Says which flags have no effect in the nginx engine.

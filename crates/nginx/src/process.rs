@@ -2,7 +2,9 @@
 //! process id in the private folder.
 
 use crate::conf::Environment;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process, waitpgid,
+};
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
@@ -106,6 +108,26 @@ pub(crate) fn end_group(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         // One that has ended needs no signal.
         let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+/// Takes leave of the processes of a group that has been ended, where they are ours now: in a container their parent's
+/// end makes them children of its first process, and zombies of it until it asks.
+pub(crate) async fn reap_group(pid: i32) {
+    let Some(group) = Pid::from_raw(pid) else { return };
+    let deadline = Instant::now() + LEFT_BEHIND;
+    // An error says that there are none.
+    while let Ok(one) = waitpgid(group, WaitOptions::NOHANG) {
+        if one.is_none() && Instant::now() > deadline {
+            return;
+        }
+        if one.is_none() {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "nothing tells when a process of others ends"
+            )]
+            sleep(LOOK).await;
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::push;
 use request_metrics::Connections;
 
 /// Where it is told, on the socket for pushes.
-const PATH: &str = "/nginx_status";
+pub(crate) const PATH: &str = "/nginx_status";
 
 /// What connections are at now; none if nginx does not say.
 pub(crate) async fn ask(environment: &Environment) -> Option<Connections> {

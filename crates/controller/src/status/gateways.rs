@@ -446,7 +446,7 @@ impl Keeper {
                     track.until = Some(now + pause);
                     self.later.insert(now + pause, id.clone());
                     tracing::warn!(
-                        kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name,
+                        kind = id.0.kind().name(), namespace = %id.1.namespace, name = %id.1.name,
                         "somebody else keeps changing our part of it; left alone for {} s", pause.as_secs()
                     );
                 }
@@ -462,13 +462,13 @@ impl Keeper {
             }
             Outcome::Conflict => self.pending.insert(id),
             Outcome::Refused(reason) => tracing::error!(
-                kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
+                kind = id.0.kind().name(), namespace = %id.1.namespace, name = %id.1.name, reason,
                 "this is not written: the API server does not take it, or it is somebody else's"
             ),
             Outcome::Failed(reason) => {
                 if self.naming.is_due(now) {
                     tracing::warn!(
-                        kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
+                        kind = id.0.kind().name(), namespace = %id.1.namespace, name = %id.1.name, reason,
                         "cannot write this status, trying again; others do not wait for it"
                     );
                 }

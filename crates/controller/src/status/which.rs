@@ -28,7 +28,8 @@ pub(super) enum Which {
 pub(super) type Id = (Which, ObjectKey);
 
 impl Which {
-    fn kind(self) -> Kind {
+    /// What it is in the API.
+    pub(super) fn kind(self) -> Kind {
         match self {
             Self::Class => Kind::GatewayClass,
             Self::Gateway => Kind::Gateway,

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::plan::Write;
-use crate::call::{Called, ask};
+use crate::call::{Called, ask, remedy};
 use crate::lease::Leadership;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -70,7 +70,7 @@ impl Writer {
                 other => other,
             }
         };
-        outcome(answer).map_or_else(|bad| bad, |()| Outcome::Written)
+        outcome(with_remedy(answer)).map_or_else(|bad| bad, |()| Outcome::Written)
     }
 
     async fn patch(&self, write: &Write, patience: Duration) -> Called<()> {
@@ -165,6 +165,17 @@ pub(super) fn outcome<T>(answer: Called<T>) -> Result<T, Outcome> {
             Err(Outcome::Silent(reason))
         }
         Called::Bad { reason, .. } => Err(Outcome::Failed(reason)),
+    }
+}
+
+/// Either verb would do, and the API server names the one that was tried last.
+fn with_remedy(answer: Called<()>) -> Called<()> {
+    match answer {
+        Called::Bad { code, reason } => {
+            let remedy = remedy(code, "patch (or get and update) of ingresses/status");
+            Called::Bad { code, reason: reason + &remedy }
+        }
+        good => good,
     }
 }
 

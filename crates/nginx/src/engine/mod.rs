@@ -10,6 +10,7 @@ use crate::names::{Known, Names};
 use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
+use crate::pulse::{Care, Pulse};
 use crate::push::{General, Metrics, Pusher};
 use crate::requests::Requests;
 use crate::start_error::StartError;
@@ -64,6 +65,8 @@ pub struct Options {
     pub pace: Duration,
     /// How long a test of nginx.conf may take.
     pub patience: Duration,
+    /// When an nginx that does not answer ails.
+    pub care: Care,
 }
 
 #[derive(Debug)]
@@ -88,6 +91,7 @@ struct Inner {
     /// Wakes who waits for the turn of a reload that will not come any more.
     ending: Notify,
     stopped: Notify,
+    pulse: Arc<Pulse>,
     pace: Duration,
     patience: Duration,
 }
@@ -138,7 +142,8 @@ enum Failure {
 impl Nginx {
     /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options { program, mut environment, resolver, requests, pace, patience } = options;
+        let Options { program, mut environment, resolver, requests, pace, patience, care } =
+            options;
         let directory = Directory::take(&environment)?;
         let fallback = fallback::self_signed()?;
         environment.secret = secret()?;
@@ -151,6 +156,7 @@ impl Nginx {
         if let Some(requests) = requests.clone() {
             count(&environment, requests)?;
         }
+        let pulse = Pulse::feel(environment.control(), care);
         let inner = Arc::new(Inner {
             program,
             environment,
@@ -168,6 +174,7 @@ impl Nginx {
             stopping: AtomicBool::new(false),
             ending: Notify::new(),
             stopped: Notify::new(),
+            pulse,
             pace,
             patience,
         });
@@ -215,6 +222,12 @@ impl Nginx {
     pub fn processes(&self) -> Option<(i32, Vec<Worker>)> {
         let master = self.inner.master.load(Ordering::Relaxed);
         (master != 0).then(|| (master, process::workers(master)))
+    }
+
+    /// Why nginx serves nobody.
+    pub fn ailment(&self) -> Option<&'static str> {
+        let is_meant_to_run = !self.inner.stopping.load(Ordering::Relaxed);
+        (is_meant_to_run && self.inner.pulse.is_silent()).then_some("nginx does not answer")
     }
 
     /// The self-signed certificate of hosts without one (DER).
@@ -466,6 +479,7 @@ impl Inner {
         let _ = self.master.compare_exchange(master, 0, Ordering::Relaxed, Ordering::Relaxed);
         // Workers go with their master.
         process::end_group(master);
+        process::reap_group(master).await;
         if self.stopping.load(Ordering::Relaxed) {
             self.stopped.notify_one();
             return;

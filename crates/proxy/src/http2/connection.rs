@@ -8,6 +8,7 @@ use crate::snippet::Heads;
 use crate::worker::{Entry, Worker};
 use h2::Reason;
 use http::StatusCode;
+use model::KeepAlive;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
@@ -76,6 +77,10 @@ struct Streams {
     head_timer: Timer,
     /// Those whose requests have bodies.
     uploads: RefCell<Uploads>,
+    /// How much of a tenth of its age and its requests it gives away, in 256ths: connections that began together would
+    /// end together, and all of their clients' requests wait for the same handshakes (gRPC's MAX_CONNECTION_AGE does
+    /// the same for the same reason).
+    early: u8,
     /// Since the client was told that the connection ends.
     ending: Option<Ending>,
 }
@@ -130,6 +135,7 @@ impl Streams {
         budget: Rc<Budget>,
         held: Rc<Held>,
     ) -> Self {
+        let early = u8::try_from(worker.numbers.below(256)).unwrap_or(0);
         Self {
             connection,
             worker,
@@ -138,6 +144,7 @@ impl Streams {
             load: Rc::new(()),
             head_timer: Timer::new(Duration::from_secs(60)),
             uploads: RefCell::default(),
+            early,
             ending: None,
         }
     }
@@ -228,6 +235,14 @@ impl Streams {
         .await
     }
 
+    /// Whether so many requests, or its age, are enough for the connection.
+    fn is_spent(&self, requests: u32, most: KeepAlive) -> bool {
+        let early = u32::from(self.early);
+        let fewer = (most.requests / 10).saturating_mul(early.into()) / 256;
+        u64::from(requests) >= most.requests - fewer
+            || wire::since(self.connection.since) >= most.age - most.age / 10 * early / 256
+    }
+
     /// How long the connection may be idle.
     fn patience(&self) -> Duration {
         if self.ending.is_some() {
@@ -278,11 +293,7 @@ impl Streams {
         }
         let under_way =
             self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
-        let keep_alive = global.keep_alive;
-        if under_way.is_none()
-            || u64::from(requests) >= keep_alive.requests
-            || self.connection.since.elapsed() >= keep_alive.age
-        {
+        if under_way.is_none() || self.is_spent(requests, global.keep_alive) {
             self.end(session);
         }
         let load = self.load.clone();

@@ -429,6 +429,33 @@ async fn who_never_acknowledges_the_end_gets_a_bounded_number_of_requests() {
     assert_eq!(client.until(|_| false).await, None);
 }
 
+/// After how many requests a connection is told that it ends.
+async fn requests_of_a_connection(native: &Native) -> u32 {
+    let mut client = Frames::open(native).await;
+    for number in 1.. {
+        let stream = 2 * number - 1;
+        client.send(HEADERS, END_STREAM | END_HEADERS, stream, GET).await;
+        let told = |seen: &Seen| seen.0 == GOAWAY || seen.0 == HEADERS && seen.2 == stream;
+        if client.until(told).await.expect("an answer").0 == GOAWAY {
+            return number;
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
+#[tokio::test]
+async fn connections_that_began_together_do_not_end_together() {
+    let (address, mut seen) = answering(NOTHING).await;
+    tokio::spawn(async move { while seen.recv().await.is_some() {} });
+    let native = start(&with_global(address, few(200, 4))).await;
+    let mut counts = Vec::new();
+    for _ in 0..8 {
+        counts.push(requests_of_a_connection(&native).await);
+    }
+    assert!(counts.iter().all(|count| (180..=200).contains(count)), "{counts:?}");
+    assert!(counts.iter().any(|count| *count != counts[0]), "{counts:?}");
+}
+
 #[tokio::test]
 async fn who_breaks_off_what_is_being_answered_is_stopped_at_any_pace() {
     // An upstream that never answers.

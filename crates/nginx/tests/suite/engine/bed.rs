@@ -6,7 +6,7 @@ use model::{
     Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind, Server,
     ServerName, Upstream, UpstreamId,
 };
-use nginx::{Environment, Nginx, Options};
+use nginx::{Care, Environment, Nginx, Options};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -97,6 +97,7 @@ pub(crate) fn options(environment: Environment) -> Options {
         requests: None,
         pace: Duration::ZERO,
         patience: PATIENCE,
+        care: Care::default(),
     }
 }
 

@@ -13,7 +13,8 @@ use bed::{
 };
 use engine::Engine;
 use model::{CertificateId, Changes, ServerName};
-use nginx::{Nginx, Options};
+use nginx::{Care, Nginx, Options};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -129,6 +130,45 @@ async fn an_nginx_that_dies_is_started_again_with_all_it_knew() {
     until("another one runs", || pid(&folder).is_some_and(|pid| Some(pid) != first)).await;
     until("and serves", || get(port, "a.test") == ok("one")).await;
     engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_whose_master_was_killed_leave_no_zombies() {
+    // As in a container, where the first process takes up what lost its parent.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("Linux 3.4");
+    let (folder, port) = (folder(), free_port());
+    let (engine, one) = (start(&folder, port), backend("one"));
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    let (master, workers) = engine.processes().expect("nginx runs");
+    assert!(!workers.is_empty());
+    let kill = rustix::process::Signal::KILL;
+    let pid = rustix::process::Pid::from_raw(master).expect("a process");
+    rustix::process::kill_process(pid, kill).expect("it runs");
+    let exists = |pid: i32| Path::new(&format!("/proc/{pid}")).exists();
+    until("nobody is left", || workers.iter().all(|worker| !exists(worker.pid))).await;
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_nginx_that_hangs_is_told_of_until_it_goes_on() {
+    let (folder, port) = (folder(), free_port());
+    let care = Care { every: Duration::from_millis(20), silence: Duration::from_secs(1) };
+    let options = Options { care, ..options(environment(&folder, port)) };
+    let engine = Arc::new(Nginx::start(options).expect("the engine starts"));
+    apply(&engine, &configuration(&[("a.test", backend("one"), None)])).await;
+    let (_, workers) = engine.processes().expect("nginx runs");
+    let all = |signal| {
+        for pid in workers.iter().filter_map(|worker| rustix::process::Pid::from_raw(worker.pid)) {
+            rustix::process::kill_process(pid, signal).expect("it runs");
+        }
+    };
+    assert_eq!(engine.ailment(), None);
+    all(rustix::process::Signal::STOP);
+    until("it is told", || engine.ailment() == Some("nginx does not answer")).await;
+    all(rustix::process::Signal::CONT);
+    until("it is well again", || engine.ailment().is_none()).await;
+    engine.clone().drain(Duration::from_secs(5)).await;
+    assert_eq!(engine.ailment(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
