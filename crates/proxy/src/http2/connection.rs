@@ -238,8 +238,8 @@ impl Streams {
     /// Whether so many requests, or its age, are enough for the connection.
     fn is_spent(&self, requests: u32, most: KeepAlive) -> bool {
         let early = u32::from(self.early);
-        let fewer = (most.requests / 10).saturating_mul(early.into()) / 256;
-        u64::from(requests) >= most.requests - fewer
+        let fewer = (most.http2_requests / 10).saturating_mul(early.into()) / 256;
+        u64::from(requests) >= most.http2_requests - fewer
             || wire::since(self.connection.since) >= most.age - most.age / 10 * early / 256
     }
 

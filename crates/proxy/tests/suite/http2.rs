@@ -403,7 +403,7 @@ impl Frames {
 /// Settings with so many requests for each connection, and so many streams at a time.
 fn few(requests: u64, streams: u32) -> Global {
     let global = Global::default();
-    let keep_alive = KeepAlive { requests, ..global.keep_alive };
+    let keep_alive = KeepAlive { http2_requests: requests, ..global.keep_alive };
     Global { keep_alive, http2_streams: streams, ..global }
 }
 

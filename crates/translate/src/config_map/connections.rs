@@ -2,7 +2,7 @@
 
 use super::Area;
 use crate::settings::{Key, Settings, parse};
-use model::Global;
+use model::{Global, KeepAlive};
 use std::time::Duration;
 
 pub(super) const AREA: Area = Area {
@@ -46,8 +46,8 @@ static IDLE: Key<Duration> = Key::config_map("keep-alive", parse::seconds).says(
 static REQUESTS: Key<u32> = Key::config_map("keep-alive-requests", parse::count).says(
     "number",
     "1000",
-    "Requests on one connection of a client. A connection of HTTP/2 ends up to a tenth earlier, each at another number: \
-     those that began together do not end together.",
+    "Requests on one connection of a client. Over HTTP/2 10000 where nobody says, and each connection ends up to a tenth \
+     earlier, at another number: those that began together do not end together.",
 );
 static HEADER_TIMEOUT: Key<Duration> = Key::config_map("client-header-timeout", parse::seconds)
     .says("seconds", "60", "Time for the header of a request to arrive.");
@@ -112,8 +112,9 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.http2 = settings.get_or(&HTTP2, global.http2);
     global.http2_streams = settings.get_or(&STREAMS, global.http2_streams);
     global.keep_alive.idle = settings.get_or(&IDLE, global.keep_alive.idle);
-    global.keep_alive.requests =
-        settings.get(&REQUESTS).map_or(global.keep_alive.requests, u64::from);
+    if let Some(requests) = settings.get(&REQUESTS).map(u64::from) {
+        global.keep_alive = KeepAlive { requests, http2_requests: requests, ..global.keep_alive };
+    }
     let limits = &mut global.limits;
     limits.header_timeout = settings.get_or(&HEADER_TIMEOUT, limits.header_timeout);
     limits.body_timeout = settings.get_or(&BODY_TIMEOUT, limits.body_timeout);
