@@ -36,6 +36,9 @@ pub(crate) enum Error {
     /// An upstream sends the request on to where it cannot go.
     #[error("the X-Accel-Redirect of the upstream {0}")]
     Onward(&'static str),
+    /// A head of an answer that is longer than one over HTTP/2 may be.
+    #[error("the head of the answer has {0} bytes, and 65536 go over HTTP/2")]
+    LongHead(usize),
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]
     BadRewrite(route::path::BadPath),
@@ -133,9 +136,10 @@ impl Error {
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(TryError::Loop) => StatusCode::LOOP_DETECTED,
-            Self::Upstream(_) | Self::NoPeerLeft(_) | Self::NoUpstreamOfOwn(_) => {
-                StatusCode::BAD_GATEWAY
-            }
+            Self::Upstream(_)
+            | Self::NoPeerLeft(_)
+            | Self::NoUpstreamOfOwn(_)
+            | Self::LongHead(_) => StatusCode::BAD_GATEWAY,
             Self::BadRewrite(_)
             | Self::TooHard(_)
             | Self::TextTooLong(_)
@@ -172,6 +176,7 @@ impl Error {
             | Self::NoPeerLeft(_)
             | Self::Authenticator(_)
             | Self::Onward(_)
+            | Self::LongHead(_)
             | Self::Upstream(_) => Blame::Upstream,
         }
     }

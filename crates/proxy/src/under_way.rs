@@ -18,8 +18,8 @@ const ENCODERS: u64 = 4;
 const MOST_ENCODERS: u64 = 256 << 20;
 /// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
 const OF_A_CONNECTION: u64 = 8;
-/// Programs of snippets may hold so many parts, beyond so much that each request has in any case; they ask for so much
-/// at a time.
+/// Programs of snippets may hold so many parts, beyond so much that each request has in any case, as of heads of
+/// answers; they ask for so much at a time.
 const PROGRAMS: u64 = 8;
 const FREE: usize = 16 << 10;
 const PIECE: usize = 32 << 10;
@@ -209,6 +209,31 @@ impl Drop for Encoding {
     }
 }
 
+/// What a request that is under way keeps of long heads: answers of upstreams, authenticators and error backends stay
+/// as long as it does.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    connection: Rc<Connection>,
+    size: usize,
+}
+
+impl Heard {
+    /// A request keeps a head of this size. One that is not long counts as what every request holds.
+    pub(crate) fn keep(heard: &mut Option<Box<Self>>, connection: &Rc<Connection>, size: usize) {
+        if size > FREE {
+            let none = || Box::new(Self { connection: connection.clone(), size: 0 });
+            heard.get_or_insert_with(none).size += size;
+            connection.control.under_way.hold(size);
+        }
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        self.connection.control.under_way.release(self.size);
+    }
+}
+
 /// What programs of snippets hold of a request, until it ends.
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -257,7 +282,9 @@ impl Drop for Programs {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, FREE, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest};
+    use super::{
+        Encoding, FREE, Heard, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest,
+    };
     use crate::connection::Connection;
     use std::cell::Cell;
     use std::net::{Ipv4Addr, SocketAddr};
@@ -359,6 +386,19 @@ mod tests {
         assert!(hold(&mut None, &b, 2 * FREE), "and something for others");
         drop((held, others));
         assert_eq!((all.programs.now().0, one.control.under_way.held()), (0, 0));
+    }
+
+    #[test]
+    fn long_heads_count_as_long_as_their_request_is_under_way() {
+        let one = connection();
+        let mut heard = None;
+        Heard::keep(&mut heard, &one, FREE);
+        assert!(heard.is_none(), "a little is always there");
+        Heard::keep(&mut heard, &one, FREE + 1);
+        Heard::keep(&mut heard, &one, 2 * FREE);
+        assert_eq!(one.control.under_way.held(), 3 * FREE + 1);
+        drop(heard);
+        assert_eq!(one.control.under_way.held(), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::door;
 use crate::followed::{Followed, Name};
 use crate::order::Whose;
 use crate::questions::{Questions, whose};
-use crate::system::{Current, Kinds, System};
+use crate::system::{ADDRESSES, Current, Kinds, System};
 use hickory_resolver::TokioResolver;
 use model::{Endpoints, Outside};
 use std::fmt;
@@ -110,11 +110,21 @@ impl Resolver {
         counted: Name,
         tell: impl Fn(Arc<Endpoints>) + Send + 'static,
     ) {
-        let (mut has_answer, mut failures) = (false, 0_u32);
+        let (mut has_answer, mut failures, mut is_told) = (false, 0_u32, false);
         loop {
             let pause = match self.ask(&whose, &host, Kinds::One).await {
                 Ok((addresses, until)) => {
                     (has_answer, failures) = (true, 0);
+                    let is_full = addresses.len() == ADDRESSES;
+                    if is_full && !std::mem::replace(&mut is_told, true) && counted.line().is_some()
+                    {
+                        let namespace = &*whose.namespace;
+                        tracing::warn!(
+                            host,
+                            namespace,
+                            "the name of an ExternalName Service has more addresses than count ({ADDRESSES})"
+                        );
+                    }
                     tell(Arc::new(Endpoints::of_name(addresses, port, &self.outside)));
                     until.saturating_duration_since(Instant::now()).min(MOST)
                 }

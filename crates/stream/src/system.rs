@@ -16,6 +16,11 @@ use std::time::{Duration, Instant, SystemTime};
 const FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 /// How often it is looked whether they have changed.
 const LOOK: Duration = Duration::from_secs(5);
+/// Addresses of a name at most; an answer of DNS has room for 4,000, and each is kept in every balancer.
+pub(crate) const ADDRESSES: usize = 256;
+/// Answers of name servers that are kept: of 64 kB each, if somebody likes. Names that are followed are asked again
+/// once their time is over, whatever is kept.
+const KEPT: u64 = 64;
 /// How long an address is its own.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
@@ -53,9 +58,7 @@ impl System {
                 TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
             });
             builder.options_mut().ip_strategy = strategy;
-            if !keeps {
-                builder.options_mut().cache_size = 0;
-            }
+            builder.options_mut().cache_size = if keeps { KEPT } else { 0 };
             builder.build().map_err(io::Error::other)
         };
         Ok(Self {
@@ -86,7 +89,7 @@ impl System {
             ),
             other => io::Error::other(other),
         })?;
-        Ok((found.iter().collect(), found.valid_until()))
+        Ok((bounded(found.iter().collect()), found.valid_until()))
     }
 
     /// What /etc/hosts says of a name: it goes before name servers, also before their answers for search domains.
@@ -100,6 +103,16 @@ impl System {
         }
         (!found.is_empty()).then_some(found)
     }
+}
+
+/// No more addresses than a name may have: always the same ones, though name servers turn them round.
+fn bounded(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    if addresses.len() > ADDRESSES {
+        addresses.sort_unstable();
+        addresses.truncate(ADDRESSES);
+        addresses.shrink_to_fit();
+    }
+    addresses
 }
 
 impl From<TokioResolver> for System {
@@ -152,7 +165,7 @@ fn stamps() -> [Option<SystemTime>; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::System;
+    use super::{ADDRESSES, System, bounded};
     use hickory_resolver::Hosts;
     use hickory_resolver::lookup::Lookup;
     use hickory_resolver::proto::op::Query;
@@ -160,6 +173,18 @@ mod tests {
     use std::net::IpAddr;
     use std::time::Duration;
     use testkit::name_server::NameServer;
+
+    #[test]
+    fn of_very_many_addresses_always_the_same_ones_count() {
+        let mut all: Vec<IpAddr> = (0..4000_u16)
+            .map(|number| IpAddr::from([192, 0, (number >> 8) as u8, number as u8]))
+            .collect();
+        let some = bounded(all.clone());
+        all.rotate_left(1234);
+        assert_eq!((some.len(), bounded(all)), (ADDRESSES, some));
+        let few = vec![IpAddr::from([192, 0, 2, 2]), IpAddr::from([192, 0, 2, 1])];
+        assert_eq!(bounded(few.clone()), few);
+    }
 
     #[tokio::test]
     async fn addresses_and_what_stands_in_the_file_of_hosts_need_no_question() {

@@ -274,6 +274,11 @@ impl Headers {
         self.section.as_ref().map_or(0, |section| section.added.len())
     }
 
+    /// Bytes of memory that it keeps: of what was read all, whatever of it still counts.
+    pub fn held(&self) -> usize {
+        self.section.as_ref().map_or(0, |section| section.read.len() + section.added.len())
+    }
+
     /// Bytes of all lines, as HTTP/1 has them.
     pub fn size(&self) -> usize {
         let lines = self.section.iter().flat_map(|section| &section.lines);
@@ -365,6 +370,11 @@ impl Headers {
         }
         let values: Vec<&[u8]> = std::iter::once(first.value).chain(rest).collect();
         Some(values.join(&b", "[..]).into())
+    }
+
+    /// The same, for somebody who keeps it longer than the section: no more of that stays with it.
+    pub fn copied(&self, name: &str) -> Option<Bytes> {
+        self.joined(name).map(|value| Bytes::copy_from_slice(&value))
     }
 
     /// Value of the one field called `name`, to be kept; an error where there are several.
@@ -494,6 +504,21 @@ impl Eq for Headers {}
 mod tests {
     use super::Headers;
     use bytes::{Bytes, BytesMut};
+
+    #[test]
+    fn what_is_copied_keeps_nothing_of_the_rest() {
+        let read = Bytes::from(vec![b'x'; 1000]);
+        let mut headers = Headers::of(read.clone());
+        headers.found(0..3, 5..9);
+        let kept = headers.bytes("xxx");
+        let copied = headers.copied("xxx");
+        assert_eq!(kept, copied);
+        drop(headers);
+        assert!(!read.is_unique(), "that is what it is kept in");
+        drop(kept);
+        assert!(read.is_unique());
+        drop(copied);
+    }
 
     /// What was read, with something added: the fields of which `write` makes these lines.
     fn section() -> Headers {

@@ -111,7 +111,7 @@ pub(crate) fn identity(policy: &AuthExternal) -> Tag {
 
 impl Said {
     /// About how many bytes it takes to remember it.
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let headers: usize =
             self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let challenges: usize = self.challenges.iter().map(Bytes::len).sum();

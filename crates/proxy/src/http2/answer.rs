@@ -6,24 +6,37 @@ use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Method, StatusCode};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use wire::http2::{Budget, ClientStream, Held, LIVELY, Piece, poll_send_data, to_map};
+use std::time::Duration;
+use wire::http2::{Budget, ClientStream, Held, LIVELY, Lead, Piece, poll_send_data, to_map};
 use wire::{Body, Frame, Interims, Length, Patience, Response, Timer, error_page};
 
-/// The most of a body that goes with its head, if it is there.
+/// The most of a body that goes with its head, if it is there; and of a head that is not waited for.
 const SMALL: usize = 16 << 10;
+/// Bytes of a head at most: longer ones of upstreams that speak HTTP/2 are refused, too, and many clients end the whole
+/// connection for one.
+const LONGEST: usize = 64 << 10;
 /// Bytes that the status, `Date` and `Content-Length` of an answer would take with HTTP/1. `$bytes_sent` counts all
 /// lines of the head so, as for requests: how short HPACK makes them is between the session and its client.
 const HEAD: u64 = 64;
 
 /// A stream with what it shares with the others of its connection.
 pub(super) struct Turn {
-    pub(super) stream: Rc<ClientStream>,
-    pub(super) held: Rc<Held>,
-    pub(super) budget: Rc<Budget>,
+    stream: Rc<ClientStream>,
+    held: Rc<Held>,
+    budget: Rc<Budget>,
+    /// Bytes of interim answers that went.
+    interims: Cell<usize>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.held.forget(self.interims.get());
+    }
 }
 
 /// Why an answer could not be completed.
@@ -41,6 +54,10 @@ impl Broken {
 }
 
 impl Turn {
+    pub(super) fn new(stream: Rc<ClientStream>, held: Rc<Held>, budget: Rc<Budget>) -> Self {
+        Self { stream, held, budget, interims: Cell::default() }
+    }
+
     /// Answers a request; whether all of the answer is sent.
     pub(super) async fn serve(&self, exchange: &mut Exchange) -> bool {
         let interims = Rc::<Interims>::default();
@@ -72,7 +89,9 @@ impl Turn {
             let response = serving.as_mut().poll(cx);
             let reset = self.stream.poll_reset(cx);
             if reset.is_pending() {
-                for interim in interims.take() {
+                // A client that takes nothing gets no more of them.
+                let takes = |size| self.held.takes(&self.interims, size);
+                for interim in interims.take().into_iter().filter(|one| takes(one.headers.size())) {
                     self.stream.interim(interim.status, &interim.headers);
                 }
             }
@@ -84,7 +103,7 @@ impl Turn {
         .await
     }
 
-    async fn deliver(&self, exchange: &mut Exchange, response: Response) -> Result<(), Broken> {
+    async fn deliver(&self, exchange: &mut Exchange, mut response: Response) -> Result<(), Broken> {
         exchange.log.status = response.status.as_u16();
         // What nobody has read by now nobody will.
         exchange.release_body();
@@ -92,22 +111,51 @@ impl Turn {
             self.stream.close();
             return Err(Broken::Other);
         }
-        let lines = response.headers.size() as u64;
-        let (head, mut body, ended) = head_of(exchange, response);
-        let Ok(mut sending) = self.stream.answer(head, ended) else { return Err(Broken::Other) };
-        exchange.log.sent = HEAD + lines;
-        if ended {
-            return Ok(());
+        let mut lines = response.headers.size();
+        if lines > LONGEST {
+            response = phases::too_long(exchange, lines);
+            exchange.log.status = response.status.as_u16();
+            lines = response.headers.size();
         }
-        if let Some(sent) = self.send_at_once(&mut sending, &mut body, exchange) {
+        let is_long = lines > SMALL;
+        let (head, mut body, ended) = head_of(exchange, response);
+        if is_long {
+            self.wait_for_room(exchange.generation.global().limits.send_timeout).await?;
+        }
+        let lead = is_long.then(|| self.held.lead(lines));
+        let sending = self.stream.answer(head, ended && !is_long);
+        let Ok(mut sending) = sending else { return Err(Broken::Other) };
+        exchange.log.sent = HEAD + lines as u64;
+        if ended {
+            // What is held of the head is held as that of a piece.
+            let end = is_long.then(|| self.held.piece(Bytes::new()).led_by(lead));
+            let sent = end.map_or(Ok(()), |end| sending.send_data(end, true));
+            return sent.map_err(|_| Broken::Other);
+        }
+        if !is_long && let Some(sent) = self.send_at_once(&mut sending, &mut body, exchange) {
             return sent;
         }
-        let sent = self.send_body(&mut sending, &mut body, exchange).await;
+        let sent = self.send_body(&mut sending, &mut body, lead, exchange).await;
         if sent.is_err() {
             // An answer that broke off must not look complete.
             sending.send_reset(Reason::INTERNAL_ERROR);
         }
         sent
+    }
+
+    /// Waits until the client has taken enough for a long head.
+    async fn wait_for_room(&self, limit: Duration) -> Result<(), Broken> {
+        let (mut patience, timer) = (Patience::new(limit), Timer::new(limit));
+        poll_fn(|cx| {
+            if let Poll::Ready(reset) = self.stream.poll_reset(cx) {
+                return Poll::Ready(Err(Broken::by(reset)));
+            }
+            if self.held.poll_room(cx, |_| 0).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            patience.poll_exhausted(&timer, cx).map(|_| Err(Broken::Other))
+        })
+        .await
     }
 
     /// Sends a small body that is there, if the client takes all of it now: most answers need no more.
@@ -139,6 +187,7 @@ impl Turn {
         &self,
         sending: &mut SendStream<Piece>,
         body: &mut Body,
+        mut lead: Option<Lead>,
         exchange: &mut Exchange,
     ) -> Result<(), Broken> {
         let limit = exchange.generation.global().limits.send_timeout;
@@ -175,7 +224,8 @@ impl Turn {
             let ended = match frame.await? {
                 Some(Frame::Data(data)) => {
                     let (size, last) = (data.len() as u64, !data.is_empty() && body.is_over());
-                    self.send_piece(sending, (data, last), &mut patience, &timer).await?;
+                    let piece = self.held.piece(data).led_by(lead.take());
+                    self.send_piece(sending, (piece, last), &mut patience, &timer).await?;
                     exchange.log.sent += size;
                     exchange.log.body_sent += size;
                     if last {
@@ -190,7 +240,8 @@ impl Turn {
                     sending.send_trailers(to_map(&trailers))
                 }
                 Some(Frame::Trailers(_)) | None => {
-                    sending.send_data(self.held.piece(Bytes::new()), true)
+                    let end = self.held.piece(Bytes::new()).led_by(lead.take());
+                    sending.send_data(end, true)
                 }
             };
             return ended.map_err(|_| Broken::Other);
@@ -200,11 +251,11 @@ impl Turn {
     async fn send_piece(
         &self,
         sending: &mut SendStream<Piece>,
-        (data, last): (Bytes, bool),
+        (piece, last): (Piece, bool),
         patience: &mut Patience,
         timer: &Timer,
     ) -> Result<(), Broken> {
-        let mut pending = Some(self.held.piece(data));
+        let mut pending = Some(piece);
         poll_fn(|cx| {
             // Asked first: to whoever sends, a stream that was reset is only one that takes nothing.
             if let Poll::Ready(reset) = sending.poll_reset(cx) {

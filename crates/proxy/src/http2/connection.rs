@@ -9,14 +9,13 @@ use crate::worker::{Entry, Worker};
 use h2::Reason;
 use http::StatusCode;
 use model::KeepAlive;
-use std::cell::RefCell;
 use std::future::poll_fn;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::http2::{Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
+use wire::http2::{AllIncoming, Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
 use wire::{Io, Request, Timer, Version, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
@@ -76,7 +75,7 @@ struct Streams {
     load: Rc<()>,
     head_timer: Timer,
     /// Those whose requests have bodies.
-    uploads: RefCell<Uploads>,
+    uploads: AllIncoming<ClientStream>,
     /// How much of a tenth of its age and its requests it gives away, in 256ths: connections that began together would
     /// end together, and all of their clients' requests wait for the same handshakes (gRPC's MAX_CONNECTION_AGE does
     /// the same for the same reason).
@@ -94,28 +93,6 @@ struct Ending {
 impl Ending {
     fn is_overdue(&self) -> bool {
         self.since.elapsed() >= GRACE
-    }
-}
-
-/// Streams that bring bodies, as long as they are there.
-#[derive(Default)]
-struct Uploads {
-    all: Vec<Weak<ClientStream>>,
-    /// How many there were when those that have ended were last taken out.
-    live: usize,
-}
-
-impl Uploads {
-    fn add(&mut self, stream: &Rc<ClientStream>) {
-        if self.all.len() > 2 * self.live {
-            self.all.retain(|one| one.strong_count() > 0);
-            self.live = self.all.len();
-        }
-        self.all.push(Rc::downgrade(stream));
-    }
-
-    fn gather(&self) {
-        self.all.iter().filter_map(Weak::upgrade).for_each(|stream| stream.gather());
     }
 }
 
@@ -143,7 +120,7 @@ impl Streams {
             held,
             load: Rc::new(()),
             head_timer: Timer::new(Duration::from_secs(60)),
-            uploads: RefCell::default(),
+            uploads: AllIncoming::default(),
             early,
             ending: None,
         }
@@ -187,7 +164,7 @@ impl Streams {
                 return Poll::Ready(Event::Flood);
             }
             if self.budget.is_scattered() {
-                self.uploads.borrow().gather();
+                self.uploads.gather();
                 self.budget.gathered();
             }
             match accepted {
@@ -195,7 +172,7 @@ impl Streams {
                     let (head, body) = request.into_parts();
                     let stream = ClientStream::new(respond, body, &self.connection.control);
                     if !stream.is_end() {
-                        self.uploads.borrow_mut().add(&stream);
+                        self.uploads.add(&stream);
                     }
                     let generation = self.worker.generation();
                     let rules = rules_of(&generation);
@@ -297,7 +274,7 @@ impl Streams {
             self.end(session);
         }
         let load = self.load.clone();
-        let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
+        let turn = Turn::new(stream, self.held.clone(), self.budget.clone());
         let (connection, worker) = (self.connection.clone(), self.worker.clone());
         // Boxed: who makes tasks moves them ten times, and this one is of kilobytes. Made where it stays, at that.
         let room = Box::new_uninit();

@@ -14,7 +14,7 @@ use model::policy::Protocol;
 use std::sync::Arc;
 use upstream::{Call, Group, Head, Way, call};
 use wire::http1::write;
-use wire::{Body, Field, Response, Source};
+use wire::{Body, Field, Headers, Response, Source};
 
 /// Fields that tell about an error, in lower case: clients cannot bring them along.
 const ABOUT: [&str; 7] = [
@@ -46,17 +46,20 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     if exchange.is_dry() {
         return;
     }
-    // Its upstream is let go of before another one is asked.
+    // Its upstream is let go of before another one is asked, and its head, of which a challenge stays that the client
+    // cannot answer without (ngx_http_upstream_intercept_errors).
     response.body = Body::empty();
+    let challenges = response.headers.all("www-authenticate").map(Bytes::copy_from_slice);
+    let challenges: Vec<Bytes> = challenges.collect();
+    response.headers = Headers::default();
     let (status, close) = (response.status, response.close);
     let mut page = match group {
         Some(group) => ask(exchange, group, status, close).await,
         // The built-in default backend (compat/behaviour.md section 6).
         None => Response::page(StatusCode::NOT_FOUND),
     };
-    // A challenge that the client cannot answer without stays (ngx_http_upstream_intercept_errors).
     if !page.headers.has("www-authenticate") {
-        for challenge in response.headers.all("www-authenticate") {
+        for challenge in &challenges {
             page.headers.add("WWW-Authenticate", challenge);
         }
     }
@@ -124,6 +127,7 @@ async fn ask(
     let mut tries = Vec::new();
     let answer = call(&exchange.worker.pool, &way, &request, &mut tries).await;
     exchange.log.tries.extend(tries);
+    answer.iter().for_each(|page| exchange.keeps(&page.headers));
     answer.unwrap_or_else(|error| answer_error(exchange, &error.into()))
 }
 

@@ -26,6 +26,11 @@ pub(super) fn answer_error(exchange: &Exchange, error: &Error) -> Response {
     response
 }
 
+/// What a client of HTTP/2 gets in place of an answer whose head is too long for it.
+pub(crate) fn too_long(exchange: &Exchange, size: usize) -> Response {
+    answer_error(exchange, &Error::LongHead(size))
+}
+
 /// Lines about what FastCGI responders wrote to their standard error, out of the same share of the log.
 pub(super) fn tell_complaints(exchange: &Exchange) {
     for tried in &exchange.log.tries {

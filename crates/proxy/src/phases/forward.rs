@@ -66,6 +66,7 @@ async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response
     let upgrade = request_headers::upgrade(exchange).is_some();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, head, upgrade, &mut body).await;
+    outcome.iter().for_each(|response| exchange.keeps(&response.headers));
     let goes_on = outcome.as_ref().is_ok_and(|response| x_accel::hear(exchange, response));
     // An error page gets the client's body, and so does where X-Accel-Redirect leads.
     let has_pages = |level: &Level| !level.settings.answers.error_pages.is_empty();

@@ -47,6 +47,7 @@ use error_page::Begin;
 use failed::response_of;
 use wire::Response;
 
+pub(crate) use failed::too_long;
 pub(crate) use finish::finish;
 pub(crate) use stop::Stop;
 

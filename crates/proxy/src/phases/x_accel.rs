@@ -12,6 +12,11 @@ use wire::{Response, Source};
 /// How often one request may be sent on (nginx: NGX_HTTP_MAX_URI_CHANGES).
 const MOST: usize = 10;
 
+/// Bytes of the path that an upstream may name, and of the fields that earlier answers leave for the last one: they are
+/// kept until that one is there.
+const LONGEST: usize = 32 << 10;
+const MOST_CARRIED: usize = 64 << 10;
+
 const NAME: &str = "x-accel-redirect";
 
 /// What of an answer that is not sent stays for the one that is (nginx: `redirect` in ngx_http_upstream_headers_in).
@@ -43,6 +48,9 @@ pub(super) fn follow(
     if exchange.onward.tries.len() >= MOST {
         return Err(Error::Onward("is one too many for this request").into());
     }
+    if address.len() > LONGEST {
+        return Err(Error::Onward("names a path of more than 32k").into());
+    }
     let name = address.starts_with(b"@").then(|| String::from_utf8_lossy(&address).into_owned());
     let target = target(&address).filter(|_| name.is_none());
     if name.is_none() && target.is_none() {
@@ -58,6 +66,9 @@ pub(super) fn follow(
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {
         exchange.onward.carried.push(field.name, field.value);
+    }
+    if exchange.onward.carried.size() > MOST_CARRIED {
+        return Err(Error::Onward("leaves more than 64k of fields for other answers").into());
     }
     exchange.onward.tries.push(exchange.log.tries.len());
     if let Some(name) = name {

@@ -86,6 +86,67 @@ async fn interim_answers_reach_clients_of_http2_before_the_answer_is_there() {
     assert_eq!(status(answer).await, StatusCode::OK);
 }
 
+/// A policy under which an upstream's head may be as long as any.
+fn long_heads() -> Policy {
+    let mut policy = Policy::default();
+    policy.body.response_header = 1 << 20;
+    policy
+}
+
+/// Bytes that stay as long as the process.
+fn forever(text: &str) -> &'static [u8] {
+    text.to_owned().leak().as_bytes()
+}
+
+#[tokio::test]
+async fn interim_answers_of_a_request_have_a_bound_and_the_answer_comes() {
+    let hints = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(8 << 10));
+    let answer = hints.repeat(15) + "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let (address, _seen) = answering(forever(&answer)).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], long_heads())).await;
+    let (mut answer, _) = send(&mut client(&native).await, Method::GET, &[], true);
+    let mut came = 0;
+    while let Some(one) = in_time(poll_fn(|cx| answer.poll_informational(cx))).await {
+        assert_eq!(one.expect("whole").status(), StatusCode::EARLY_HINTS);
+        came += 1;
+    }
+    assert_eq!((came, status(answer).await), (7, StatusCode::OK));
+}
+
+#[tokio::test]
+async fn a_head_that_many_clients_would_end_the_connection_for_does_not_go() {
+    for (size, wanted) in [(20 << 10, StatusCode::OK), (70 << 10, StatusCode::BAD_GATEWAY)] {
+        let field = "x".repeat(size);
+        let text = format!("HTTP/1.1 200 OK\r\nX-Long: {field}\r\nContent-Length: 4\r\n\r\nbody");
+        let (address, _seen) = answering(forever(&text)).await;
+        let native = start(&configuration(&[(MAIN, vec![address])], long_heads())).await;
+        let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().http_port));
+        let mut session = h2::client::Builder::new();
+        session.max_header_list_size(1 << 20);
+        let handshake = session.handshake::<_, Bytes>(connection.await.expect("listening"));
+        let (mut client, connection) = handshake.await.expect("it speaks HTTP/2");
+        tokio::spawn(connection);
+        // One without a body ends with something that is waited for.
+        for method in [Method::GET, Method::HEAD] {
+            client = client.ready().await.expect("a stream");
+            let (answer, _) = send(&mut client, method.clone(), &[], true);
+            let answer = in_time(answer).await.expect("an answer");
+            assert_eq!(answer.status(), wanted, "{method}, {size} bytes");
+            let is_long = answer.headers().get("x-long").is_some_and(|long| long.len() == size);
+            assert_eq!(is_long, wanted == StatusCode::OK);
+            let mut body = answer.into_body();
+            let mut read = Vec::new();
+            while let Some(data) = in_time(body.data()).await {
+                read.extend_from_slice(&data.expect("whole"));
+            }
+            assert_eq!(read == b"body", wanted == StatusCode::OK && method == Method::GET);
+        }
+        let over_http1 =
+            talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        assert!(over_http1.await.starts_with("HTTP/1.1 200 OK"), "{size} bytes");
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_is_wanted_is_asked_for() {
     let (address, mut seen) = answering(NOTHING).await;

@@ -2,6 +2,7 @@
 
 use crate::bed;
 use engine::Engine;
+use model::policy::Policy;
 use model::{Configuration, Global, LogFormat, LogTarget, Logs, Template};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -39,9 +40,15 @@ async fn upstream() -> (SocketAddr, Seen) {
             let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
             noted.lock().expect("nobody panics").push(format!("{line} {body}"));
             let headers = match line.split(' ').nth(1).unwrap_or_default() {
-                "/from" => "X-Accel-Redirect: /to?x=1\r\nSet-Cookie: a=b\r\nX-Up: first\r\n",
-                "/cycle" => "X-Accel-Redirect: /cycle\r\n",
-                _ => "Set-Cookie: c=d\r\nX-Up: second\r\n",
+                "/from" => {
+                    "X-Accel-Redirect: /to?x=1\r\nSet-Cookie: a=b\r\nX-Up: first\r\n".to_owned()
+                }
+                "/cycle" => "X-Accel-Redirect: /cycle\r\n".to_owned(),
+                "/heavy" => {
+                    format!("X-Accel-Redirect: /heavy\r\nSet-Cookie: {}\r\n", "x".repeat(20_000))
+                }
+                "/far" => format!("X-Accel-Redirect: /{}\r\n", "x".repeat(33_000)),
+                _ => "Set-Cookie: c=d\r\nX-Up: second\r\n".to_owned(),
             };
             let answer = format!(
                 "HTTP/1.1 200 OK\r\n{headers}Content-Length: 2\r\nConnection: close\r\n\r\nok"
@@ -63,7 +70,10 @@ fn configuration(endpoint: SocketAddr, log: &str, format: &str) -> Configuration
         log_format: LogFormat { template, ..LogFormat::default() },
         ..Global::default()
     };
-    bed::with_global(endpoint, global)
+    let mut policy = Policy::default();
+    policy.body.response_header = 1 << 20;
+    let all = bed::configuration(&[(bed::MAIN, vec![endpoint])], policy);
+    Configuration { global: Arc::new(global), ..all }
 }
 
 /// Sends one request; the answer and the log's only line.
@@ -99,4 +109,14 @@ async fn a_request_is_sent_on_ten_times_at_most() {
     assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
     assert_eq!(seen.lock().expect("nobody panics").len(), 11);
     assert_eq!(line, format!("500 {}", ["200"; 11].join(" : ")));
+}
+
+#[tokio::test]
+async fn what_is_left_for_the_last_answer_and_the_path_to_it_have_bounds() {
+    for (path, requests) in [("/heavy", 4), ("/far", 1)] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        let (answer, _, seen) = exchange(&request, "$status").await;
+        assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+        assert_eq!(seen.lock().expect("nobody panics").len(), requests, "{path}");
+    }
 }

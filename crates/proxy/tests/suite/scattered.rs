@@ -4,7 +4,7 @@ use crate::bed::{self, MAIN, configuration, start};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::Request;
-use model::policy::Policy;
+use model::policy::{Policy, Protocol};
 use model::{Template, UpstreamId};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -107,4 +107,70 @@ async fn many_small_pieces_that_nobody_takes_yet_end_no_connection_and_arrive_in
     }
     go.send(true).expect("somebody waits");
     assert_eq!(waiting.await.expect("no panic"), format!("{} true", PIECES * PIECE));
+}
+
+/// Pieces of a small answer, of which a window of the client and one of the upstream together do not hold all.
+const MESSAGES: usize = 8_000;
+const MESSAGE: usize = 20;
+
+/// The answer that each stream of the session below gets.
+fn messages() -> Vec<u8> {
+    (0..MESSAGES * MESSAGE).map(|number| u8::try_from(number % 251).unwrap_or(0)).collect()
+}
+
+/// Answers over HTTP/2, each message in a frame of its own; counts the sessions.
+async fn streaming(sessions: watch::Sender<usize>) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            sessions.send_modify(|count| *count += 1);
+            tokio::spawn(async move {
+                let Ok(mut session) = h2::server::handshake(tcp).await else { return };
+                while let Some(Ok((_, mut respond))) = session.accept().await {
+                    let head = http::Response::new(());
+                    let Ok(mut sending) = respond.send_response(head, false) else { continue };
+                    for message in messages().chunks(MESSAGE) {
+                        let _ = sending.send_data(Bytes::copy_from_slice(message), false);
+                    }
+                    let _ = sending.send_data(Bytes::new(), true);
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn small_messages_that_clients_leave_lying_end_no_session_of_others() {
+    let (sessions, seen) = watch::channel(0);
+    let address = streaming(sessions).await;
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().http_port)).await;
+    // What lies here is not what this is about.
+    let mut session = h2::client::Builder::new();
+    session.data_frame_budget(usize::MAX).initial_connection_window_size(1 << 20);
+    let (client, connection) =
+        session.handshake::<_, Bytes>(tcp.expect("listening")).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = Request::get("http://a.test/").body(()).expect("a request");
+    let mut stalled = Vec::new();
+    for _ in 0..6 {
+        let mut sender = client.clone().ready().await.expect("a stream");
+        let (answer, _) = sender.send_request(request.clone(), true).expect("sent");
+        let answer = tokio::time::timeout(PATIENCE, answer).await.expect("in time");
+        stalled.push(answer.expect("an answer").into_body());
+    }
+    // None is taken before all are there: the client's windows are full, and what is behind them lies in the session.
+    for body in &mut stalled {
+        let mut text = Vec::new();
+        while let Some(data) = tokio::time::timeout(PATIENCE, body.data()).await.expect("in time") {
+            let data = data.expect("the session stays");
+            body.flow_control().release_capacity(data.len()).expect("it was taken");
+            text.extend_from_slice(&data);
+        }
+        assert!(text == messages(), "{} bytes", text.len());
+    }
+    assert_eq!(*seen.borrow(), 1);
 }

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
+use wire::http2::{BodyStream, Incoming, StreamBody, from_map, poll_send_data, to_map};
 use wire::{Body, BodyError, Frame, Length, Response, Source, Timer, TrailerRule, lane};
 
 /// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
@@ -259,7 +259,7 @@ impl TwoWay<'_> {
 /// The stream that an answer comes in.
 #[derive(Debug)]
 struct AnswerStream {
-    stream: RecvStream,
+    stream: Rc<Incoming>,
     journal: Rc<Try>,
     /// Counts the request as in flight on its session, and goes on sending its body.
     in_flight: InFlight,
@@ -267,7 +267,7 @@ struct AnswerStream {
 
 impl Drop for AnswerStream {
     fn drop(&mut self) {
-        if self.stream.is_end_stream() {
+        if self.stream.is_end() {
             self.in_flight.over();
         }
     }
@@ -284,11 +284,11 @@ impl BodyStream for AnswerStream {
     }
 
     fn with_body<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
-        act(&mut self.stream)
+        self.stream.with_body(act)
     }
 
     fn is_end(&self) -> bool {
-        self.stream.is_end_stream()
+        self.stream.is_end()
     }
 
     fn received(&self, bytes: usize) {
@@ -409,6 +409,7 @@ fn answered(
         in_flight.over();
         Body::empty()
     } else {
+        let stream = in_flight.claim.answers(stream);
         let stream = AnswerStream { stream, journal: journal.clone(), in_flight };
         Body::from_source(StreamBody::new(stream, length, read))
     };

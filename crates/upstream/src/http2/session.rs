@@ -4,10 +4,12 @@
 use crate::connect::Key;
 use crate::{Connection, Pool, Target, TryError};
 use bytes::Bytes;
+use h2::RecvStream;
 use h2::client::SendRequest;
 use model::UpstreamKeepAlive;
 use std::cell::Cell;
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use stream::own::Own;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::Loan;
-use wire::http2::{Budget, Guarded};
+use wire::http2::{AllIncoming, Budget, Guarded, Incoming};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -69,11 +71,33 @@ struct Shared {
     resets: Cell<u32>,
     /// What the upstream may send that is of no use, and what it takes yet.
     budget: Rc<Budget>,
+    /// Answers that are coming in. Clients need not take theirs: the h2 crate ends a session with all that is on it
+    /// where too many small pieces lie.
+    answers: AllIncoming<Incoming>,
 }
 
 impl Shared {
     fn new(budget: Rc<Budget>) -> Self {
-        Self { alive: Cell::new(true), kept: Cell::default(), resets: Cell::default(), budget }
+        Self {
+            alive: Cell::new(true),
+            kept: Cell::default(),
+            resets: Cell::default(),
+            budget,
+            answers: AllIncoming::default(),
+        }
+    }
+
+    /// Drives its connection to the end.
+    async fn drive(&self, connection: &mut (impl Future + Unpin)) {
+        poll_fn(|cx| {
+            let ended = Pin::new(&mut *connection).poll(cx);
+            if self.budget.is_scattered() {
+                self.answers.gather();
+                self.budget.gathered();
+            }
+            ended.map(drop)
+        })
+        .await;
     }
 }
 
@@ -148,6 +172,13 @@ impl Claim {
         let bytes = bytes.min(self.kept.get());
         self.kept.set(self.kept.get() - bytes);
         self.shared.kept.set(self.shared.kept.get() - bytes);
+    }
+
+    /// An answer that is coming in.
+    pub(super) fn answers(&self, stream: RecvStream) -> Rc<Incoming> {
+        let incoming = Rc::new(Incoming::new(stream));
+        self.shared.answers.add(&incoming);
+        incoming
     }
 
     /// What the upstream may send that is of no use.
@@ -312,7 +343,7 @@ async fn open(
     tokio::task::spawn_local(async move {
         let mut connection = pin!(connection);
         tokio::select! {
-            _ = &mut connection => {}
+            () = of_all.drive(&mut connection) => {}
             // An upstream that reads nothing keeps no connection that nobody uses.
             () = gone.notified() => drop(tokio::time::timeout(FAREWELL, connection).await),
         }

@@ -255,7 +255,7 @@ impl Client {
         let interims = self.interims.borrow();
         for interim in interims.iter().flat_map(|interims| interims.take()) {
             let mut early = self.early.borrow_mut();
-            if early.len() < READ_AHEAD {
+            if early.len() + interim.headers.size() <= READ_AHEAD {
                 write::interim(&mut early, &interim);
             }
         }

@@ -3,6 +3,7 @@
 
 use super::transport::Client;
 use super::websocket::{Frames, GOING_AWAY, GOING_AWAY_MASKED};
+use crate::backlog::Backlog;
 use crate::io::Io;
 use crate::turn;
 use crate::{Control, Timer, Upgraded};
@@ -39,6 +40,7 @@ pub async fn tunnel(
     let mut down = Direction::new(upgraded.buffer, websocket);
     let mut up = Direction::new(read_ahead, websocket);
     let mut told = false;
+    let (mut lies, mut waits) = (Kept::of(&control.backlog), Kept::of(&control.under_way));
     let (mut client, mut upstream) = (client, upgraded.io);
     poll_fn(|cx| {
         if control.poll_cut(cx) {
@@ -50,6 +52,8 @@ pub async fn tunnel(
         }
         let moved =
             [up.step(cx, &mut client, &mut upstream), down.step(cx, &mut upstream, &mut client)];
+        lies.is(down.held.len());
+        waits.is(up.held.len());
         if moved.contains(&Step::Failed) || (up.ended && down.ended) {
             return Poll::Ready(());
         }
@@ -71,6 +75,32 @@ pub async fn tunnel(
         let _ = timer.within(FAREWELL, rest).await;
     }
     Tunnel { received: up.moved, sent: down.moved }
+}
+
+/// What a direction holds, where connections are asked for it when memory is short.
+struct Kept<'a> {
+    ledger: &'a Backlog,
+    size: usize,
+}
+
+impl<'a> Kept<'a> {
+    fn of(ledger: &'a Backlog) -> Self {
+        Self { ledger, size: 0 }
+    }
+
+    fn is(&mut self, size: usize) {
+        match size.checked_sub(self.size) {
+            Some(more) => self.ledger.hold(more),
+            None => self.ledger.release(self.size - size),
+        }
+        self.size = size;
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.ledger.forget(self.size);
+    }
 }
 
 struct Direction {
@@ -155,5 +185,53 @@ impl Direction {
             }
         }
         step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HELD, tunnel};
+    use crate::http1::Client;
+    use crate::io::Io;
+    use crate::{Control, Room, Upgraded};
+    use bytes::BytesMut;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::time::Duration;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// Both ends of a connection.
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let client = TcpStream::connect(listener.local_addr().expect("bound"));
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        (client.expect("connected"), accepted.expect("accepted").0)
+    }
+
+    #[tokio::test]
+    async fn what_a_client_leaves_lying_counts_for_its_connection() {
+        let ((_client, ours), (mut upstream, theirs)) = (pair().await, pair().await);
+        let control = Rc::<Control>::default();
+        let client = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
+        let place = Room::new(1).lend(&"".into());
+        let idle = Duration::from_secs(60);
+        let upgraded = Upgraded { io: Io::Plain(theirs), buffer: BytesMut::new(), idle, place };
+        let fill = async {
+            let piece = vec![0; 64 << 10];
+            while control.backlog.held() < HELD {
+                // The tunnel reads no more once it holds so much.
+                let written =
+                    tokio::time::timeout(Duration::from_millis(10), upstream.write(&piece));
+                drop(written.await);
+            }
+            control.cut();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = fill => {}
+            moved = tunnel(client, upgraded, &control, false) => assert!(moved.sent > 0),
+        }
+        assert_eq!(control.backlog.held(), 0, "it ended");
     }
 }

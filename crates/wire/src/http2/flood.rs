@@ -282,7 +282,7 @@ impl Scanner {
         let widens = kind == WINDOW_UPDATE && is_of_session && length == size_of::<u32>();
         self.increment = (budget.peer == Peer::Upstream && widens).then_some(0);
         self.since_loose = self.since_loose.saturating_add(FRAME_HEADER + length);
-        if kind == DATA && length < LOOSE && budget.peer == Peer::Client {
+        if kind == DATA && length < LOOSE {
             let in_a_buffer = self.since_loose >= BUFFER;
             budget.loose(in_a_buffer);
             self.since_loose = if in_a_buffer { 0 } else { self.since_loose };

@@ -15,6 +15,9 @@ const MOVING: usize = 128 << 10;
 /// and so much of theirs could go at once: half of the smallest usual window, below which clients open it again.
 pub const LIVELY: usize = 32 << 10;
 
+/// Bytes of interim answers of one request; one over HTTP/1 has as many that wait for its client.
+const INTERIMS: usize = 64 << 10;
+
 /// The budget of a connection.
 #[derive(Debug)]
 pub struct Held {
@@ -52,10 +55,55 @@ impl Held {
         Poll::Pending
     }
 
+    /// Wakes who waits, in the order in which they came: not for every piece.
+    fn wake(&self) {
+        if self.control.backlog.held() < MOST / 2 || self.moving.get() < MOVING / 2 {
+            self.waiting.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
     /// A piece of an answer, held until it is gone.
     pub fn piece(self: &Rc<Self>, data: Bytes) -> Piece {
         self.control.backlog.hold(data.len());
-        Piece { size: data.len(), moves: false, data, held: self.clone() }
+        Piece { size: data.len(), moves: false, data, lead: None, held: self.clone() }
+    }
+
+    /// A long head of an answer, held until the piece that it is given to is gone: nobody tells when heads are, and
+    /// they wait for no window.
+    pub fn lead(self: &Rc<Self>, size: usize) -> Lead {
+        self.control.backlog.hold(size);
+        Lead { size, held: self.clone() }
+    }
+
+    /// Whether one more interim answer of this size may go, of a stream of which so many bytes went before. They count
+    /// as its request's until [`Self::forget`].
+    pub fn takes(&self, before: &Cell<usize>, size: usize) -> bool {
+        let all = before.get() + size;
+        let takes = all <= INTERIMS && self.has_room();
+        if takes {
+            self.control.under_way.hold(size);
+            before.set(all);
+        }
+        takes
+    }
+
+    /// The stream with interim answers of this size is over.
+    pub fn forget(&self, interims: usize) {
+        self.control.under_way.release(interims);
+    }
+}
+
+/// A long head that is on its way.
+#[derive(Debug)]
+pub struct Lead {
+    size: usize,
+    held: Rc<Held>,
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        self.held.control.backlog.release(self.size);
+        self.held.wake();
     }
 }
 
@@ -65,21 +113,29 @@ pub struct Piece {
     data: Bytes,
     size: usize,
     moves: bool,
+    lead: Option<Lead>,
     held: Rc<Held>,
 }
 
 impl Piece {
+    /// Lets a head go with it.
+    pub fn led_by(mut self, lead: Option<Lead>) -> Self {
+        self.lead = lead;
+        self
+    }
+
     /// Cuts off the first `at` bytes to send them.
     pub fn send_off(&mut self, at: usize) -> Self {
         self.size -= at;
         self.held.moving.set(self.held.moving.get() + at);
-        Self { data: self.data.split_to(at), size: at, moves: true, held: self.held.clone() }
+        let lead = self.lead.take();
+        Self { data: self.data.split_to(at), size: at, moves: true, lead, held: self.held.clone() }
     }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let Held { control, moving, waiting } = &*self.held;
+        let Held { control, moving, .. } = &*self.held;
         // What a reset threw away was not taken.
         let left = if self.moves { self.data.remaining() } else { self.size };
         control.backlog.release(self.size - left);
@@ -87,10 +143,7 @@ impl Drop for Piece {
         if self.moves {
             moving.set(moving.get() - self.size);
         }
-        // All are woken, in the order in which they came: not for every piece.
-        if control.backlog.held() < MOST / 2 || moving.get() < MOVING / 2 {
-            waiting.take().into_iter().for_each(Waker::wake);
-        }
+        self.held.wake();
     }
 }
 
@@ -116,9 +169,10 @@ impl Buf for Piece {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, LIVELY, MOST, MOVING};
+    use super::{Held, INTERIMS, LIVELY, MOST, MOVING};
     use crate::Control;
     use bytes::Bytes;
+    use std::cell::Cell;
     use std::rc::Rc;
     use std::task::{Context, Waker};
 
@@ -137,6 +191,31 @@ mod tests {
         assert!(has_room(0));
         drop(stalled);
         assert_eq!((held.control.backlog.held(), held.moving.get()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_long_head_is_held_until_what_comes_behind_it_is_gone() {
+        let control = Rc::<Control>::default();
+        let held = Held::new(control.clone());
+        let mut piece = held.piece(Bytes::from_static(b"body")).led_by(Some(held.lead(1000)));
+        assert_eq!(control.backlog.held(), 1004);
+        let first = piece.send_off(2);
+        drop(piece);
+        assert_eq!(control.backlog.held(), 1002);
+        drop(first);
+        assert_eq!(control.backlog.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn interim_answers_of_a_stream_have_a_bound_and_none_goes_where_much_lies() {
+        let control = Rc::<Control>::default();
+        let (held, went) = (Held::new(control.clone()), Cell::new(0));
+        assert!(held.takes(&went, INTERIMS) && !held.takes(&went, 1));
+        assert_eq!(control.under_way.held(), INTERIMS);
+        held.forget(went.take());
+        assert_eq!(control.under_way.held(), 0);
+        let _all = held.piece(Bytes::from(vec![0; MOST]));
+        assert!(!held.takes(&went, 1));
     }
 
     #[tokio::test]

@@ -4,12 +4,14 @@ mod body;
 mod fields;
 mod flood;
 mod held;
+mod incoming;
 mod request;
 mod stream;
 
 pub use body::{BodyStream, StreamBody, poll_send_data};
 pub use fields::{append, from_map, to_map};
 pub use flood::{Budget, Guarded};
-pub use held::{Held, LIVELY, Piece};
+pub use held::{Held, LIVELY, Lead, Piece};
+pub use incoming::{AllIncoming, Incoming};
 pub use request::{Rules, judge};
 pub use stream::{ClientStream, starts_http2};

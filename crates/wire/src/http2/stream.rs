@@ -2,7 +2,7 @@
 
 use super::BodyStream;
 use super::held::Piece;
-use super::to_map;
+use super::{Incoming, to_map};
 use crate::owed::Debt;
 use crate::{Control, Headers};
 use bytes::{Bytes, BytesMut};
@@ -12,7 +12,7 @@ use http::StatusCode;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// Bytes of a request's body that are read and dropped behind an answer, and how long.
@@ -23,13 +23,9 @@ const MOMENT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ClientStream {
     respond: RefCell<SendResponse<Piece>>,
-    body: RefCell<RecvStream>,
+    body: Incoming,
     /// The client waits for `100 Continue`.
     continue_first: Cell<bool>,
-    /// What of the body was taken from the h2 crate and by nobody yet.
-    gathered: RefCell<BytesMut>,
-    /// Who waits for more of it.
-    waiting: RefCell<Option<Waker>>,
     /// Bytes that were read for nothing.
     discarded: Cell<usize>,
     control: Rc<Control>,
@@ -42,15 +38,19 @@ impl Drop for ClientStream {
     }
 }
 
+impl AsRef<Incoming> for ClientStream {
+    fn as_ref(&self) -> &Incoming {
+        &self.body
+    }
+}
+
 impl ClientStream {
     /// A stream that has begun.
     pub fn new(respond: SendResponse<Piece>, body: RecvStream, control: &Rc<Control>) -> Rc<Self> {
         Rc::new(Self {
             respond: RefCell::new(respond),
-            body: RefCell::new(body),
+            body: Incoming::new(body),
             continue_first: Cell::new(false),
-            gathered: RefCell::default(),
-            waiting: RefCell::default(),
             discarded: Cell::new(0),
             control: control.clone(),
             debt: Debt::default(),
@@ -99,42 +99,16 @@ impl ClientStream {
 
     /// Whether nothing more comes of the request.
     pub fn is_end(&self) -> bool {
-        self.gathered.borrow().is_empty() && self.body.borrow().is_end_stream()
-    }
-
-    /// Puts into one piece what of the body lies in many, each of which keeps the buffer that it was read into. It
-    /// stays in the client's window until somebody takes it.
-    pub fn gather(&self) {
-        let (mut body, mut gathered) = (self.body.borrow_mut(), self.gathered.borrow_mut());
-        let mut cx = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(Ok(data))) = body.poll_data(&mut cx) {
-            gathered.extend_from_slice(&data);
-        }
-        // The h2 crate has forgotten who waits.
-        self.waiting.take().into_iter().for_each(Waker::wake);
-    }
-
-    /// The next piece of the body.
-    fn next(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        if !self.gathered.borrow().is_empty() {
-            return Poll::Ready(Some(Ok(self.gathered.take().freeze())));
-        }
-        let data = self.body.borrow_mut().poll_data(cx);
-        if !matches!(data, Poll::Ready(Some(_))) {
-            let mut waiting = self.waiting.borrow_mut();
-            if !waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                *waiting = Some(cx.waker().clone());
-            }
-        }
-        data
+        self.body.is_end()
     }
 
     /// Reads and drops what comes of the request's body; ready at its end, or when it is too much.
     pub fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
         while self.discarded.get() <= DISCARD {
-            let Some(Ok(data)) = ready!(self.next(cx)) else { break };
+            let Some(Ok(data)) = ready!(self.body.poll_data(cx)) else { break };
             self.discarded.set(self.discarded.get() + data.len());
-            let _ = self.body.borrow_mut().flow_control().release_capacity(data.len());
+            let size = data.len();
+            let _ = self.body.with_body(|body| body.flow_control().release_capacity(size));
         }
         Poll::Ready(())
     }
@@ -152,7 +126,7 @@ impl ClientStream {
 impl BodyStream for Rc<ClientStream> {
     /// A client that waits for permission gets it now.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let data = self.next(cx);
+        let data = self.body.poll_data(cx);
         if self.continue_first.take() && data.is_pending() {
             self.interim(StatusCode::CONTINUE, &Headers::default());
         }
@@ -164,7 +138,7 @@ impl BodyStream for Rc<ClientStream> {
     }
 
     fn with_body<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
-        act(&mut self.body.borrow_mut())
+        self.body.with_body(act)
     }
 
     fn is_end(&self) -> bool {

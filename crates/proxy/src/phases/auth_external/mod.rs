@@ -16,6 +16,7 @@ use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
+use crate::under_way::Heard;
 use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -96,6 +97,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         }
     };
     snippet::set_variables(exchange, &said)?;
+    Heard::keep(&mut exchange.heard, &exchange.connection, said.size());
     let notes = &mut exchange.visit.authenticated;
     notes.headers.clone_from(&said.headers);
     notes.cookies.clone_from(&said.cookies);
@@ -136,10 +138,10 @@ async fn ask(
     answer.map_err(|error| Error::Authenticator(error.to_string()))
 }
 
-/// What counts of an answer.
+/// What counts of an answer, without the rest of it.
 fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Response) -> Said {
     let headers = authenticator.policy.response_headers.iter().filter_map(|name| {
-        let value = answer.headers.joined(name)?;
+        let value = answer.headers.copied(name)?;
         // What frames or describes the request stays our own.
         (!request_headers::is_own(name.as_bytes()))
             .then(|| (Bytes::copy_from_slice(name.as_bytes()), value))
@@ -148,7 +150,7 @@ fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Respo
         status: answer.status,
         headers: headers.collect(),
         challenges: answer.headers.all("www-authenticate").map(Bytes::copy_from_slice).collect(),
-        cookies: answer.headers.joined("set-cookie"),
+        cookies: answer.headers.copied("set-cookie"),
         asked: snippet::asked(exchange, &answer.headers),
     }
 }
