@@ -279,6 +279,9 @@ fn slice_ports(port: &ServicePort, protocol: &str, slice: &EndpointSlice) -> Vec
         return numeric_target(port).into_iter().collect();
     }
     let carried = slice.ports.iter().filter(|candidate| candidate.protocol == protocol);
+    if carried.clone().next().is_none() {
+        return Vec::new();
+    }
     let named = carried.filter(|candidate| port.name.is_none() || port.name == candidate.name);
     let mut ports: Vec<u16> = Vec::new();
     for number in named.filter_map(|candidate| candidate.port).filter(|number| *number > 0) {

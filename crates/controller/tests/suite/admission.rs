@@ -37,6 +37,15 @@ spec:
   rules:
   - host: a.test
     http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: below, namespace: demo}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: c.test
+    http: {paths: [{path: /api, pathType: Prefix, backend: {service: {name: api, port: {number: 80}}}}]}
 ";
 
 /// The `response` of an answer that came with 200.
@@ -60,6 +69,8 @@ async fn an_ingress_is_allowed_or_refused_with_the_reason() {
     let recorded = "host \"a.test\" and path \"/\" is already defined in ingress demo/first";
     assert!(message.starts_with(recorded), "{message}");
     assert_eq!(answer("first", "a.test").await["allowed"], true);
+    // The `/` that a host has by itself is nobody's.
+    assert_eq!(answer("second", "c.test").await["allowed"], true);
 }
 
 #[tokio::test]

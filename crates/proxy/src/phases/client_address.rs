@@ -83,11 +83,7 @@ pub(crate) fn address(
     }
     let mut client = peer;
     let values: Vec<&[u8]> = headers.all(&real.forwarded_for_header).collect();
-    for member in values
-        .into_iter()
-        .rev()
-        .flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev())
-    {
+    for member in values.into_iter().rev().flat_map(addresses) {
         let Some(address) = parse_address(member) else { break };
         client = address;
         if !real.trusts(address) {
@@ -95,6 +91,13 @@ pub(crate) fn address(
         }
     }
     client
+}
+
+/// The members of a list of addresses, the last one first. A space ends one as a comma does
+/// (ngx_http_get_forwarded_addr_internal).
+fn addresses(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let members = value.rsplit(|byte| matches!(byte, b',' | b' ' | b'\t'));
+    members.filter(|member| !member.is_empty())
 }
 
 /// What ingress-nginx tells upstreams in X-Forwarded-For-Proxy-Protocol, where connections announce clients and headers
@@ -179,6 +182,20 @@ mod tests {
             Announced { source, destination }
         });
         address(&real, true, PEER.into(), announced, &headers)
+    }
+
+    #[test]
+    fn a_space_ends_an_address_as_a_comma_does() {
+        for said in
+            ["1.2.3.4 5.6.7.8", "1.2.3.4, 5.6.7.8", "1.2.3.4,5.6.7.8 ", " 1.2.3.4\t5.6.7.8,"]
+        {
+            assert_eq!(
+                of_both(&["0.0.0.0/0"], None, Some(said)),
+                IpAddr::from([1, 2, 3, 4]),
+                "{said}"
+            );
+            assert_eq!(super::addresses(said.as_bytes()).count(), 2, "{said}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, Place};
 use crate::load::Pressure;
 use crate::snippet::{Compressing, second_of};
 use crate::under_way::Encoding;
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
 use std::rc::Rc;
@@ -42,7 +42,11 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
     }
     // `gzip_vary` comes with gzip, and then counts for brotli, too.
     if vary && of_snippets.map_or(gzip.is_some(), |own| own.vary) {
+        // nginx writes its own before those of the upstream (ngx_http_header_filter).
+        let theirs: Vec<_> = response.headers.all("vary").map(Bytes::copy_from_slice).collect();
+        response.headers.remove("vary");
         response.headers.add("Vary", "Accept-Encoding");
+        theirs.iter().for_each(|vary| response.headers.add("Vary", vary));
     }
     let Some(coding) = coding else { return };
     if exchange.request.method == Method::HEAD {

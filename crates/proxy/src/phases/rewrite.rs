@@ -84,7 +84,7 @@ fn address(exchange: &Exchange, target: &Template, groups: &[Option<&[u8]>]) -> 
 /// `X-Forwarded-Prefix` with its groups and variables; none if nothing is left of it.
 fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&[u8]>]) -> Option<Bytes> {
     let text = variables::filled(prefix, exchange, groups);
-    (!text.is_empty()).then(|| variables::in_header(&route::path::bytes(&text)))
+    (!text.is_empty()).then(|| variables::in_own_bytes(&route::path::bytes(&text)))
 }
 
 /// The target with its groups and variables filled in. Only a `?` that the target itself has starts arguments.

@@ -59,6 +59,11 @@ pub(crate) fn in_header(bytes: &[u8]) -> Bytes {
     percent::encoded(bytes, |byte| matches!(byte, b' '..=b'~')).into()
 }
 
+/// The same where other bytes go as they are, as nginx sends them: only control characters are escaped.
+pub(crate) fn in_own_bytes(bytes: &[u8]) -> Bytes {
+    percent::encoded(bytes, |byte| matches!(byte, b' '..=b'~' | 0x80..)).into()
+}
+
 /// Appends the value of a variable; nothing where it has none.
 pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;

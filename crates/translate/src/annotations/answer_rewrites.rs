@@ -147,6 +147,10 @@ fn pair(text: &str, case: Case) -> Result<Option<Replacement>, String> {
         return Ok(None);
     }
     match split(text).as_deref() {
+        // A domain has no dot in front, unless a pattern stands for it (ngx_http_proxy_cookie_domain).
+        Some([from, to]) if case == Case::Ignored && !from.starts_with('~') => {
+            replacement(from, to.strip_prefix('.').unwrap_or(to), case).map(Some)
+        }
         Some([from, to]) => replacement(from, to, case).map(Some),
         _ => Err("is neither off nor two words: write what is replaced and what takes its place, such as /inner /outer"
             .to_owned()),

@@ -149,11 +149,15 @@ fn origins(text: &str) -> Result<Origins, String> {
     Ok(Origins::Listed(readable.map(AllowedOrigin::new).collect()))
 }
 
-/// Words with at most one comma and one space after each of them.
+/// Words with at most one comma and one space after each of them (ingress-nginx: `,?\s?`).
 fn words(text: &str, is_word: impl Fn(char) -> bool) -> bool {
-    let bare: String = text.chars().filter(|c| *c != ' ').collect();
-    let mut members = bare.strip_suffix(',').unwrap_or(&bare).split(',');
-    members.all(|member| !member.is_empty() && member.chars().all(&is_word))
+    let text = text.strip_suffix(' ').unwrap_or(text);
+    let mut members = text.strip_suffix(',').unwrap_or(text).split(',').enumerate();
+    members.all(|(number, member)| {
+        let member = if number > 0 { member.strip_prefix(' ').unwrap_or(member) } else { member };
+        !member.is_empty()
+            && member.split(' ').all(|word| !word.is_empty() && word.chars().all(&is_word))
+    })
 }
 
 fn short(text: &str) -> Result<String, String> {

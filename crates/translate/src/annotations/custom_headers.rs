@@ -56,6 +56,8 @@ fn headers(map: &ConfigMap, allowed: &[String]) -> Result<Vec<SetHeader>, String
             );
         }
         match value.chars().find(|c| !is_allowed(*c)) {
+            // ingress-nginx: `valueRegexp` asks for one character at least.
+            None if value.is_empty() => Err("has no value: write one, or remove it".to_owned()),
             Some(odd) => Err(format!("has {odd:?} in its value, which is not allowed")),
             None => set_headers::literal(name, value),
         }

@@ -56,10 +56,10 @@ static HSTS: Key<bool> = Key::config_map("hsts", parse::boolean).says(
     "true",
     "Answers over TLS have Strict-Transport-Security.",
 );
-static HSTS_AGE: Key<u32> = Key::config_map("hsts-max-age", parse::count).says(
+static HSTS_AGE: Key<String> = Key::config_map("hsts-max-age", parse::text).says(
     "seconds",
     "31536000",
-    "max-age of Strict-Transport-Security.",
+    "max-age of Strict-Transport-Security; whatever is written is sent, as ingress-nginx does.",
 );
 static HSTS_SUBDOMAINS: Key<bool> = Key::config_map("hsts-include-subdomains", parse::boolean)
     .says("true or false", "true", "Strict-Transport-Security counts for sub-domains, too.");
@@ -124,7 +124,8 @@ fn without_server(settings: &mut Settings<'_>, headers: &mut Vec<SetHeader>) {
 
 fn hsts(settings: &mut Settings<'_>) -> Option<String> {
     let enabled = settings.get_or(&HSTS, true);
-    let mut value = format!("max-age={}", settings.get_or(&HSTS_AGE, 31_536_000));
+    let age = settings.get(&HSTS_AGE).unwrap_or_else(|| "31536000".to_owned());
+    let mut value = format!("max-age={age}");
     if settings.get_or(&HSTS_SUBDOMAINS, true) {
         value.push_str("; includeSubDomains");
     }

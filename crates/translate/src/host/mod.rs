@@ -18,7 +18,7 @@ use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
 use model::policy::{
-    Access, Balance, ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls,
+    Access, Balance, ClientCertificate, Errors, Policy, Protocol, TlsRedirect, UpstreamTls,
 };
 use model::{
     Backend, Certificate, CertificateId, Location, Message, Origin, PathKind, Pattern, Problem,
@@ -509,11 +509,13 @@ fn of_the_catch_all(policy: &Policy, backend: &Backend) -> Policy {
 }
 
 /// Policy of a location that leads to the default backend of the process: that speaks plain HTTP and is balanced as the
-/// ConfigMap says, whatever the Ingress says of its own backends.
+/// ConfigMap says, whatever the Ingress says of its own backends, and words errors itself (ingress-nginx:
+/// getBackendServers makes no `custom-default-backend` for it).
 fn towards_the_default(policy: Arc<Policy>, balance: &Balance) -> Arc<Policy> {
     let is_plain = policy.protocol == Protocol::Http
         && policy.upstream_tls == UpstreamTls::default()
-        && policy.balance == *balance;
+        && policy.balance == *balance
+        && policy.errors.as_ref().is_none_or(|errors| errors.backend.is_none());
     if is_plain {
         return policy;
     }
@@ -521,8 +523,13 @@ fn towards_the_default(policy: Arc<Policy>, balance: &Balance) -> Arc<Policy> {
         protocol: Protocol::Http,
         upstream_tls: UpstreamTls::default(),
         balance: balance.clone(),
+        errors: policy.errors.as_ref().map(without_backend),
         ..Policy::clone(&policy)
     })
+}
+
+fn without_backend(errors: &Errors) -> Errors {
+    Errors { backend: None, ..errors.clone() }
 }
 
 /// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.

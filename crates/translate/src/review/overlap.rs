@@ -19,7 +19,10 @@ pub(super) fn refusal(reviewer: &Reviewer<'_>, permissions: &Permissions) -> Opt
                 .filter_map(|key| reviewer.snapshot.ingresses.get(&key))
                 .filter(|other| other.meta.key != reviewer.ingress.meta.key);
             for other in others {
-                if collide(reviewer, other) && reviewer.rejections(other, permissions).is_empty() {
+                if has_path(other, host, text)
+                    && collide(reviewer, other)
+                    && reviewer.rejections(other, permissions).is_empty()
+                {
                     let ObjectKey { namespace, name } = &other.meta.key;
                     let who = if *namespace == reviewer.ingress.meta.key.namespace {
                         format!("ingress {namespace}/{name}")
@@ -35,6 +38,20 @@ pub(super) fn refusal(reviewer: &Reviewer<'_>, permissions: &Permissions) -> Opt
         }
     }
     None
+}
+
+/// Whether an Ingress speaks of this path itself: a host has a `/` by itself, in the name of whoever made it, and gives
+/// it to the first who writes one (ingress-nginx: `IsDefBackend`).
+fn has_path(ingress: &Ingress, host: &str, path: &str) -> bool {
+    let is_of_host =
+        |of: Option<&str>| of.filter(|of| !of.is_empty()).unwrap_or("_").eq_ignore_ascii_case(host);
+    let is_root = |one: &IngressPath| is_service(one) && matches!(one.path.as_str(), "" | "/");
+    let has_root = || {
+        let rules = ingress.rules.iter().filter(|rule| is_of_host(rule.host.as_deref()));
+        rules.flat_map(|rule| rule.paths.iter().flatten()).any(is_root)
+    };
+    let is_catch_all = host == "_" && ingress.rules.is_empty() && ingress.default_backend.is_some();
+    path != "/" || is_catch_all || has_root()
 }
 
 fn is_service(path: &IngressPath) -> bool {

@@ -269,6 +269,9 @@ fn following_routes_of_streams_means_the_same_as_translating_anew() {
                     let mut made =
                         slice(namespace, &format!("{name}-1"), name, addresses.collect());
                     made.ports[0].name = Some("tcp".to_owned());
+                    let udp = (Some("udp".to_owned()), "UDP".to_owned());
+                    made.ports.push(made.ports[0].clone());
+                    (made.ports[1].name, made.ports[1].protocol) = udp;
                     put_slice(&mut now, made);
                 }
                 _ => {
