@@ -4,6 +4,7 @@ pub(crate) mod canary;
 mod halves;
 mod owners;
 mod passthrough;
+mod roots;
 mod snippets;
 mod tls;
 
@@ -12,14 +13,13 @@ pub(crate) use owners::{heard, not_heard, owner, unheard};
 
 use objects::{Ingress, ObjectKey};
 use owners::{Owners, is_foreign};
+use roots::{of_the_catch_all, towards_the_default};
 
 use crate::certificate::{costly, nameless};
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
-use model::policy::{
-    Access, Balance, ClientCertificate, Errors, Policy, Protocol, TlsRedirect, UpstreamTls,
-};
+use model::policy::{ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, Message, Origin, PathKind, Pattern, Problem,
     Server, ServerName, Severity, UpstreamId, Why,
@@ -495,41 +495,6 @@ impl Host<'_> {
         };
         self.problem(&ingress.meta.key, "spec.tls", severity, message);
     }
-}
-
-/// Policy of the catch-all without an Ingress: it never redirects, and what answers 404 by itself guards nothing
-/// (compat/behaviour.md section 6).
-fn of_the_catch_all(policy: &Policy, backend: &Backend) -> Policy {
-    let tls_redirect = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
-    let access = match backend {
-        Backend::NotFound => Access::default(),
-        Backend::Upstream(_) | Backend::Denied(_) | Backend::Broken(_) => policy.access.clone(),
-    };
-    Policy { tls_redirect, access, ..policy.clone() }
-}
-
-/// Policy of a location that leads to the default backend of the process: that speaks plain HTTP and is balanced as the
-/// ConfigMap says, whatever the Ingress says of its own backends, and words errors itself (ingress-nginx:
-/// getBackendServers makes no `custom-default-backend` for it).
-fn towards_the_default(policy: Arc<Policy>, balance: &Balance) -> Arc<Policy> {
-    let is_plain = policy.protocol == Protocol::Http
-        && policy.upstream_tls == UpstreamTls::default()
-        && policy.balance == *balance
-        && policy.errors.as_ref().is_none_or(|errors| errors.backend.is_none());
-    if is_plain {
-        return policy;
-    }
-    Arc::new(Policy {
-        protocol: Protocol::Http,
-        upstream_tls: UpstreamTls::default(),
-        balance: balance.clone(),
-        errors: policy.errors.as_ref().map(without_backend),
-        ..Policy::clone(&policy)
-    })
-}
-
-fn without_backend(errors: &Errors) -> Errors {
-    Errors { backend: None, ..errors.clone() }
 }
 
 /// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.

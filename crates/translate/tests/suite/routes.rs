@@ -3,7 +3,7 @@
 
 use crate::builders::*;
 use imbl::OrdMap;
-use objects::Snapshot;
+use objects::{EndpointSlice, Snapshot};
 use std::sync::Arc;
 use translate::{Options, Translator, translate};
 
@@ -268,10 +268,7 @@ fn following_routes_of_streams_means_the_same_as_translating_anew() {
                     let (namespace, name) = service;
                     let mut made =
                         slice(namespace, &format!("{name}-1"), name, addresses.collect());
-                    made.ports[0].name = Some("tcp".to_owned());
-                    let udp = (Some("udp".to_owned()), "UDP".to_owned());
-                    made.ports.push(made.ports[0].clone());
-                    (made.ports[1].name, made.ports[1].protocol) = udp;
+                    with_both_ports(&mut made);
                     put_slice(&mut now, made);
                 }
                 _ => {
@@ -294,6 +291,14 @@ fn following_routes_of_streams_means_the_same_as_translating_anew() {
     }
     let enough = ports > 400 && hosts > 400 && crowded > 20;
     assert!(enough, "hardly anything was served or refused: {ports} {hosts} {crowded}");
+}
+
+/// Lets a slice have the port of either protocol, by the names that Services have for them.
+fn with_both_ports(slice: &mut EndpointSlice) {
+    slice.ports[0].name = Some("tcp".to_owned());
+    let mut udp = slice.ports[0].clone();
+    (udp.name, udp.protocol) = (Some("udp".to_owned()), "UDP".to_owned());
+    slice.ports.push(udp);
 }
 
 /// Puts an object back that was taken away, or takes it away.
