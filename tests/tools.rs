@@ -1126,3 +1126,48 @@ fn who_has_read_enough_ends_nothing_early() {
     let status = command.arg("check").arg(shop).stderr(writer).status().expect("the program runs");
     assert_eq!(status.code(), Some(0), "the verdict on the shop, whoever hears how it went");
 }
+
+/// The Ingress of [`ingress`] with a ConfigMap of the controller with these data.
+fn with_map(data: &str) -> [String; 2] {
+    let map = format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: ingress-nginx-controller, namespace: ingress-nginx}}, data: \
+         {{{data}}}}}"
+    );
+    [ingress("nginx"), map]
+}
+
+#[test]
+fn what_hangs_on_databases_that_nobody_downloads_is_no_green() {
+    let [site, map] =
+        with_map("use-geoip2: 'true', http-snippet: 'map $geoip2_country_code $x { default 0; }'");
+    let (code, page, said) = checked(&[&site, &map], &["--fail-on", "differs"]);
+    assert!(code == Some(2) && page.contains("differs on purpose"), "{page}{said}");
+    assert!(page.contains("http-snippet: as for all Ingresses, see below"), "{page}");
+    assert!(page.contains("nothing is downloaded"), "{page}");
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb"] {
+        fs::write(folder.path().join(name), "").expect("a file");
+    }
+    let there =
+        ["--fail-on", "differs", "--geoip-directory", folder.path().to_str().expect("a path")];
+    let (code, page, said) = checked(&[&site, &map], &there);
+    assert_eq!(code, Some(0), "{page}{said}");
+}
+
+#[test]
+fn an_empty_key_of_the_config_map_asks_for_nothing() {
+    let [site, map] = with_map("ssl-redirect: ''");
+    let site = site.replace(
+        "rules: [{host: a.example}]",
+        "tls: [{hosts: [a.example]}], rules: [{host: a.example, http: {paths: [{path: /, pathType: Prefix, backend: \
+         {service: {name: web, port: {number: 80}}}}]}}]",
+    );
+    let service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default}, spec: {ports: [{port: 80}]}}";
+    let story = story_of(&[&*site, &*map, service].join("\n---\n"), &["http://a.example/"]);
+    assert!(story.contains("ssl-redirect, by default"), "{story}");
+    let (code, page, _) = checked(&[&site, &map, service], &["--fail-on", "differs"]);
+    assert!(
+        code == Some(2) && page.contains("is empty, which ingress-nginx takes for false"),
+        "{page}"
+    );
+}

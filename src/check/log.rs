@@ -42,6 +42,7 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         show_queries,
         mut source,
         classes,
+        geoip,
     } = flags;
     ensure!(
         output != Output::Markdown,
@@ -52,7 +53,8 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         && log.iter().any(|path| path == stdin);
     ensure!(!twice, "standard input is either objects or a log: give one of them as a file");
     source.manifests.extend(paths);
-    let Objects { snapshot, options, .. } = reading::read(source, &classes)?;
+    let Objects { snapshot, mut options, .. } = reading::read(source, &classes)?;
+    options.has_databases = geoip.are_there();
     let format = format(log_format.as_deref(), &snapshot, &options)?;
     let (configuration, findings) = meaning(&snapshot, &options)?;
     let known = Known::new(configuration, findings);

@@ -1,6 +1,6 @@
 //! Flags of `check`.
 
-use super::{Classes, Source};
+use super::{Classes, GeoIp, Source};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -49,6 +49,8 @@ pub(crate) struct Check {
     pub(crate) source: Source,
     #[command(flatten)]
     pub(crate) classes: Classes,
+    #[command(flatten)]
+    pub(crate) geoip: GeoIp,
 }
 
 /// How to print what was found.
