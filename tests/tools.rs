@@ -1171,3 +1171,16 @@ fn an_empty_key_of_the_config_map_asks_for_nothing() {
         "{page}"
     );
 }
+
+#[test]
+fn a_log_that_is_not_there_is_told_first_and_what_was_not_read_once() {
+    let (code, page, said) = checked(&[&ingress("nginx"), "a: b: c"], &["--log", "/nowhere/log"]);
+    assert!(code == Some(1) && said.contains("cannot read /nowhere/log"), "{page}{said}");
+    assert!(!said.contains("not read: "), "{said}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    fs::write(&log, "").expect("a file");
+    let log = ["--log", log.to_str().expect("a path")];
+    let (_, _, said) = checked(&[&ingress("nginx"), "a: b: c"], &log);
+    assert_eq!(said.matches("not read: ").count(), 1, "{said}");
+}
