@@ -140,6 +140,12 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
 }
 
 /// Ingresses that are not ours, in the order of their reasons.
+pub fn others(snapshot: &Snapshot, options: &Options) -> Vec<Other> {
+    let classes = Classes::accepted(snapshot, options);
+    let ingresses = snapshot.ingresses.values();
+    told(ingresses.filter(|ingress| !is_ours(ingress, &classes, options)), snapshot, options)
+}
+
 fn told<'a>(
     others: impl Iterator<Item = &'a Arc<Ingress>>,
     snapshot: &Snapshot,
