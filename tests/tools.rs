@@ -1184,3 +1184,12 @@ fn a_log_that_is_not_there_is_told_first_and_what_was_not_read_once() {
     let (_, _, said) = checked(&[&ingress("nginx"), "a: b: c"], &log);
     assert_eq!(said.matches("not read: ").count(), 1, "{said}");
 }
+
+#[test]
+fn a_host_that_no_api_server_takes_is_not_laid_to_fairway_alone() {
+    let site = ingress("nginx").replace("a.example", "'x.io:8080'");
+    let (code, page, said) = checked(&[&site], &[]);
+    assert_eq!(code, Some(1), "{page}{said}");
+    assert!(page.contains("host is \"x.io:8080\", which no API server takes"), "{page}");
+    assert!(page.contains("refused by both         default/site"), "{page}");
+}
