@@ -1173,6 +1173,32 @@ fn an_empty_key_of_the_config_map_asks_for_nothing() {
 }
 
 #[test]
+fn an_ingress_of_a_file_gets_the_default_class() {
+    let default = "metadata: {name: nginx, annotations: {ingressclass.kubernetes.io/is-default-class: 'true'}}";
+    let site = ingress("nginx").replace("metadata: {name: nginx}", default);
+    let site = site.replace("ingressClassName: nginx, ", "");
+    let (code, page, said) = checked(&[&site], &["--all"]);
+    assert!(code == Some(0) && page.contains("default/site"), "{page}{said}");
+    assert!(said.contains("Ingress default/site names no class: nginx counts"), "{said}");
+    // What a cluster had already has what its API server gave it.
+    let old = site.replace("name: site,", "name: site, uid: '1',");
+    let (code, page, said) = checked(&[&old], &[]);
+    assert!(
+        code == Some(1) && page.contains("it has no class") && !said.contains("nginx counts"),
+        "{page}{said}"
+    );
+}
+
+#[test]
+fn flags_of_a_controller_that_runs_are_taken_and_named() {
+    let flags = ["--publish-service=a/b", "--election-id", "x", "--v=2"];
+    let (code, page, said) = checked(&[&ingress("nginx")], &flags);
+    assert_eq!(code, Some(0), "{page}{said}");
+    let named = "--publish-service, --election-id, --v: for a controller that runs, and without effect on `check`";
+    assert!(said.contains(named), "{said}");
+}
+
+#[test]
 fn a_log_that_is_not_there_is_told_first_and_what_was_not_read_once() {
     let (code, page, said) = checked(&[&ingress("nginx"), "a: b: c"], &["--log", "/nowhere/log"]);
     assert!(code == Some(1) && said.contains("cannot read /nowhere/log"), "{page}{said}");
