@@ -4,7 +4,7 @@ use crate::flags::Convert as Flags;
 use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
-use ::convert::{Converted, Target, Weight};
+use ::convert::{Converted, Object, Target, Weight, is_file_name};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,6 +27,9 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let gateway = objects::ObjectKey::new(gateway_namespace, gateway_name);
     let converted =
         ::convert::convert(&snapshot, &options, &Target { class: gateway_class, gateway });
+    for other in &converted.others {
+        note!("not ours, not converted: {}: {}", other.ingress, other.reason);
+    }
     ensure!(converted.ingresses > 0, "no Ingress is ours: nothing was converted");
     match output {
         None => converted.objects.iter().try_for_each(|object| say::text(object.yaml()))?,
@@ -40,13 +43,27 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     Ok(if converted.is_lossy() { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-/// A file for each object; none of them takes the place of another one.
+/// A file for each object; none of them takes the place of another one. Those of an earlier conversion that were not
+/// written again are named: their Ingresses may have gone.
 fn write(converted: &Converted, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for object in &converted.objects {
         let path = folder.join(object.file_name());
         std::fs::write(&path, object.yaml())
             .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let written: BTreeSet<String> = converted.objects.iter().map(Object::file_name).collect();
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.with_context(|| format!("cannot list {}", folder.display()))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut old: Vec<_> =
+        names.filter(|name| is_file_name(name) && !written.contains(name)).collect();
+    old.sort();
+    if !old.is_empty() {
+        note!(
+            "not written this time, and there from before: {}; take them away, unless they are yours",
+            old.join(", ")
+        );
     }
     Ok(())
 }

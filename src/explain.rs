@@ -183,7 +183,9 @@ const GUARDS_OF_ALL: [(&[&str], &str); 3] = [
 fn for_all(key: &str, ingresses: &InForce<'_>) -> String {
     let InForce { snapshot, options, .. } = ingresses;
     let map = options.config_map.as_ref().and_then(|name| snapshot.config_maps.get(name));
-    if map.is_some_and(|map| map.data.contains_key(key)) {
+    // An empty value counts as absent.
+    let text = map.and_then(|map| map.data.get(key));
+    if text.is_some_and(|text| !text.trim().is_empty()) {
         format!("{key} of the ConfigMap")
     } else {
         format!("{key}, by default")

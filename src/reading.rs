@@ -2,7 +2,7 @@
 
 use crate::flags::{Classes, Source};
 use crate::say::note;
-use crate::sources;
+use crate::{default_class, passed_over, sources};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use objects::manifests::parts_of_chart;
 use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot};
@@ -41,29 +41,6 @@ pub(crate) fn as_kubectl(mut source: Source) -> Source {
         source.kubeconfig = usual.filter(|path| path.exists());
     }
     source
-}
-
-/// Files of a folder that look like manifests by their names and are not read as such.
-fn passed_over(folder: &Path, depth: usize) -> Vec<PathBuf> {
-    const DEEPEST: usize = 32;
-    let looks_like_one = |name: &str| {
-        let mut ends = name.rsplit('.');
-        let is_one =
-            |end: &str| ["yaml", "yml", "json"].contains(&end.to_ascii_lowercase().as_str());
-        let is_read = ends.clone().next().is_some_and(is_one);
-        !is_read && !name.starts_with('.') && ends.any(is_one)
-    };
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if kind.is_dir() && depth < DEEPEST && !name.starts_with('.') {
-            found.extend(passed_over(&entry.path(), depth + 1));
-        } else if kind.is_file() && looks_like_one(&name) {
-            found.push(entry.path());
-        }
-    }
-    found
 }
 
 /// Whether a path is standard input, or a pipe as `<(kubectl …)` makes one: it is read once, and cannot be followed.
@@ -112,7 +89,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     let mut options = Options { watch_namespace, ..sources::options(classes) };
     let is_folder = !source.manifests.is_empty();
     let passed_over: Vec<_> =
-        source.manifests.iter().flat_map(|path| passed_over(path, 0)).collect();
+        source.manifests.iter().flat_map(|path| passed_over::files(path, 0)).collect();
     let mut snapshot = if source.manifests.iter().any(|path| is_pipe(path)) {
         piped(&source.manifests)?
     } else {
@@ -120,15 +97,16 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
             .map_err(|error| without_cluster(error, is_folder))?
     };
     let assumed = if is_folder { assume_class(&mut snapshot, &options) } else { None };
+    if is_folder {
+        default_class::give(&mut snapshot);
+    }
     if !is_folder {
         note!(
             "flags of a controller that runs are not read from its Deployment: give those that say what is served, such \
              as --ingress-class, --controller-class and --watch-namespace, here, too"
         );
     }
-    for path in passed_over {
-        let message = "is passed over, as its name ends neither in .yaml, .yml nor .json: rename it, unpack it, or \
-            take it away";
+    for (path, message) in passed_over {
         let key = ObjectKey::new("", path.display().to_string());
         let id = Arc::clone(&key.name);
         let malformed = Malformed { kind: None, key, of: None, message: message.to_owned() };
@@ -267,31 +245,4 @@ fn assume_class(snapshot: &mut Snapshot, options: &Options) -> Option<String> {
     });
     snapshot.classes = Some(std::iter::once((key, Arc::new(class))).collect());
     told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::passed_over;
-    use std::fs;
-
-    #[test]
-    fn files_that_look_like_manifests_and_are_not_read_are_named() {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::create_dir(folder.path().join("below")).expect("a folder");
-        for name in [
-            "a.yaml",
-            "b.yml",
-            "c.json",
-            "README.md",
-            ".x.yaml.swp",
-            "x.YAML",
-            "x.YAML.old",
-            "below/x.yaml.gz",
-        ] {
-            fs::write(folder.path().join(name), "").expect("a file");
-        }
-        let mut found = passed_over(folder.path(), 0);
-        found.sort();
-        assert_eq!(found, ["below/x.yaml.gz", "x.YAML.old"].map(|name| folder.path().join(name)));
-    }
 }

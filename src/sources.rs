@@ -214,6 +214,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         http_ports: ports::USUAL_HTTP,
         passthrough: enable_ssl_passthrough,
         namespace_budget,
+        has_databases: false,
         raw: false,
         outside: Outside::and(allow_target_networks),
         watch_namespace: None,

@@ -319,3 +319,30 @@ fn the_program_writes_objects_says_what_is_lost_and_ends_with_a_code_for_it() {
     let (_, told, code) = fairway(&["/nowhere/at/all"]);
     assert!(code == Some(1) && told.contains("/nowhere/at/all"), "{told}");
 }
+
+#[test]
+fn ingresses_that_are_not_ours_and_files_from_before_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ingress = |name: &str, class: &str| {
+        format!(
+            "---\n{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: {name}, namespace: demo}}, spec: \
+             {{ingressClassName: {class}, rules: [{{host: {name}.test, http: {{paths: [{{path: /, pathType: Prefix, backend: \
+             {{service: {{name: shop, port: {{number: 80}}}}}}}}]}}}}]}}}}\n"
+        )
+    };
+    let path = folder.path().join("in.yaml");
+    let all = [ingress("ours", "nginx"), ingress("theirs", "traefik"), ingress("old", "nginx")];
+    std::fs::write(&path, all.concat()).expect("a file");
+    let output = folder.path().join("out");
+    let arguments =
+        [path.to_str(), Some("--output"), output.to_str()].map(|it| it.expect("a path"));
+    let (_, told, _) = fairway(&arguments);
+    let other = "not ours, not converted: demo/theirs: there is no IngressClass traefik";
+    assert!(told.contains(other) && told.contains("Ingresses: 2, "), "{told}");
+    assert!(!told.contains("from before"), "{told}");
+    std::fs::write(&path, all[..2].concat()).expect("a file");
+    std::fs::write(output.join("notes.yaml"), "").expect("a file");
+    let (_, told, _) = fairway(&arguments);
+    let old = "not written this time, and there from before: httproute.demo.old.yaml; ";
+    assert!(told.contains(old), "{told}");
+}

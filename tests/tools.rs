@@ -1126,3 +1126,96 @@ fn who_has_read_enough_ends_nothing_early() {
     let status = command.arg("check").arg(shop).stderr(writer).status().expect("the program runs");
     assert_eq!(status.code(), Some(0), "the verdict on the shop, whoever hears how it went");
 }
+
+/// The Ingress of [`ingress`] with a ConfigMap of the controller with these data.
+fn with_map(data: &str) -> [String; 2] {
+    let map = format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: ingress-nginx-controller, namespace: ingress-nginx}}, data: \
+         {{{data}}}}}"
+    );
+    [ingress("nginx"), map]
+}
+
+#[test]
+fn what_hangs_on_databases_that_nobody_downloads_is_no_green() {
+    let [site, map] =
+        with_map("use-geoip2: 'true', http-snippet: 'map $geoip2_country_code $x { default 0; }'");
+    let (code, page, said) = checked(&[&site, &map], &["--fail-on", "differs"]);
+    assert!(code == Some(2) && page.contains("differs on purpose"), "{page}{said}");
+    assert!(page.contains("http-snippet: as for all Ingresses, see below"), "{page}");
+    assert!(page.contains("nothing is downloaded"), "{page}");
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb"] {
+        fs::write(folder.path().join(name), "").expect("a file");
+    }
+    let there =
+        ["--fail-on", "differs", "--geoip-directory", folder.path().to_str().expect("a path")];
+    let (code, page, said) = checked(&[&site, &map], &there);
+    assert_eq!(code, Some(0), "{page}{said}");
+}
+
+#[test]
+fn an_empty_key_of_the_config_map_asks_for_nothing() {
+    let [site, map] = with_map("ssl-redirect: ''");
+    let site = site.replace(
+        "rules: [{host: a.example}]",
+        "tls: [{hosts: [a.example]}], rules: [{host: a.example, http: {paths: [{path: /, pathType: Prefix, backend: \
+         {service: {name: web, port: {number: 80}}}}]}}]",
+    );
+    let service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default}, spec: {ports: [{port: 80}]}}";
+    let story = story_of(&[&*site, &*map, service].join("\n---\n"), &["http://a.example/"]);
+    assert!(story.contains("ssl-redirect, by default"), "{story}");
+    let (code, page, _) = checked(&[&site, &map, service], &["--fail-on", "differs"]);
+    assert!(
+        code == Some(2) && page.contains("is empty, which ingress-nginx takes for false"),
+        "{page}"
+    );
+}
+
+#[test]
+fn an_ingress_of_a_file_gets_the_default_class() {
+    let default = "metadata: {name: nginx, annotations: {ingressclass.kubernetes.io/is-default-class: 'true'}}";
+    let site = ingress("nginx").replace("metadata: {name: nginx}", default);
+    let site = site.replace("ingressClassName: nginx, ", "");
+    let (code, page, said) = checked(&[&site], &["--all"]);
+    assert!(code == Some(0) && page.contains("default/site"), "{page}{said}");
+    assert!(said.contains("Ingress default/site names no class: nginx counts"), "{said}");
+    // What a cluster had already has what its API server gave it.
+    let old = site.replace("name: site,", "name: site, uid: '1',");
+    let (code, page, said) = checked(&[&old], &[]);
+    assert!(
+        code == Some(1) && page.contains("it has no class") && !said.contains("nginx counts"),
+        "{page}{said}"
+    );
+}
+
+#[test]
+fn flags_of_a_controller_that_runs_are_taken_and_named() {
+    let flags = ["--publish-service=a/b", "--election-id", "x", "--v=2"];
+    let (code, page, said) = checked(&[&ingress("nginx")], &flags);
+    assert_eq!(code, Some(0), "{page}{said}");
+    let named = "--publish-service, --election-id, --v: for a controller that runs, and without effect on `check`";
+    assert!(said.contains(named), "{said}");
+}
+
+#[test]
+fn a_log_that_is_not_there_is_told_first_and_what_was_not_read_once() {
+    let (code, page, said) = checked(&[&ingress("nginx"), "a: b: c"], &["--log", "/nowhere/log"]);
+    assert!(code == Some(1) && said.contains("cannot read /nowhere/log"), "{page}{said}");
+    assert!(!said.contains("not read: "), "{said}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    fs::write(&log, "").expect("a file");
+    let log = ["--log", log.to_str().expect("a path")];
+    let (_, _, said) = checked(&[&ingress("nginx"), "a: b: c"], &log);
+    assert_eq!(said.matches("not read: ").count(), 1, "{said}");
+}
+
+#[test]
+fn a_host_that_no_api_server_takes_is_not_laid_to_fairway_alone() {
+    let site = ingress("nginx").replace("a.example", "'x.io:8080'");
+    let (code, page, said) = checked(&[&site], &[]);
+    assert_eq!(code, Some(1), "{page}{said}");
+    assert!(page.contains("host is \"x.io:8080\", which no API server takes"), "{page}");
+    assert!(page.contains("refused by both         default/site"), "{page}");
+}

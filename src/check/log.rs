@@ -4,8 +4,8 @@ use crate::flags::{Check as Flags, FailOn, Format as Output};
 use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::{aside, note};
-use anyhow::{Result, bail, ensure};
-use model::Configuration;
+use anyhow::{Context, Result, bail, ensure};
+use model::{Configuration, Printable};
 use objects::Snapshot;
 use proxy::{DryRun, Question};
 use serde_json::json;
@@ -42,6 +42,7 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         show_queries,
         mut source,
         classes,
+        geoip,
     } = flags;
     ensure!(
         output != Output::Markdown,
@@ -51,8 +52,13 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
     let twice = paths.iter().chain(&source.manifests).any(|path| path == stdin)
         && log.iter().any(|path| path == stdin);
     ensure!(!twice, "standard input is either objects or a log: give one of them as a file");
+    // A log that is not there is told before anything else is said.
+    for path in log.iter().filter(|path| *path != stdin) {
+        std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    }
     source.manifests.extend(paths);
-    let Objects { snapshot, options, .. } = reading::read(source, &classes)?;
+    let Objects { snapshot, mut options, .. } = reading::read(source, &classes)?;
+    options.has_databases = geoip.are_there();
     let format = format(log_format.as_deref(), &snapshot, &options)?;
     let (configuration, findings) = meaning(&snapshot, &options)?;
     let known = Known::new(configuration, findings);
@@ -64,12 +70,13 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         queries: show_queries,
         each: output == Output::Lines,
         tally: Tally::default(),
+        broken_off: Vec::new(),
         progress: Progress::new(),
     };
     for path in &log {
         judging.file(path)?;
     }
-    let Judging { mut tally, progress, .. } = judging;
+    let Judging { mut tally, broken_off, progress, .. } = judging;
     progress.end();
     tally.finish(&known);
     ensure!(tally.requests > 0, NO_REQUEST);
@@ -82,7 +89,13 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         let lines = if tally.unread == 1 { "line" } else { "lines" };
         note!("{} {lines} could not be read, the first is {first}", tally.unread);
     }
-    Ok(match fail_on {
+    broken_off.iter().for_each(|said| note!("{said}"));
+    Ok(exit_code(&tally, &broken_off, fail_on))
+}
+
+/// What a pipeline goes by: what was not read is never green.
+fn exit_code(tally: &Tally, broken_off: &[String], fail_on: FailOn) -> ExitCode {
+    match fail_on {
         _ if is_too_much(tally.unread, tally.requests) => {
             note!("too much of the log could not be read: nothing is proven");
             ExitCode::FAILURE
@@ -94,10 +107,12 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
             );
             ExitCode::FAILURE
         }
+        _ if !broken_off.is_empty() => ExitCode::FAILURE,
         FailOn::Never => ExitCode::SUCCESS,
         _ if tally.of(Standing::Differs) > 0 => ExitCode::from(2),
+        FailOn::Differs if tally.of(Standing::AlikeBut) > 0 => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
-    })
+    }
 }
 
 /// The format that the flag names, that of the controller's ConfigMap, or the default.
@@ -125,7 +140,11 @@ fn meaning(
 ) -> Result<(Configuration, BTreeMap<String, Finding>)> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let check = translate::check(snapshot, options, now.cast_signed());
-    for remark in &check.unread {
+    // What was told as the objects were read is not told again.
+    let is_told = |message: &String| {
+        snapshot.malformed.values().any(|it| Printable(&it.message).to_string() == *message)
+    };
+    for remark in check.unread.iter().filter(|remark| !is_told(&remark.message)) {
         let key = remark.key.as_deref().unwrap_or_default();
         note!("not read: {key}: {}", remark.message);
     }
@@ -198,6 +217,8 @@ struct Judging<'a> {
     queries: bool,
     each: bool,
     tally: Tally,
+    /// What is said of logs whose end is missing.
+    broken_off: Vec<String>,
     progress: Progress,
 }
 
@@ -212,6 +233,7 @@ impl Judging<'_> {
             }
             self.progress.tell(self.tally.requests);
         }
+        self.broken_off.extend(log.broken_off());
         Ok(())
     }
 

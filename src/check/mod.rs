@@ -19,12 +19,13 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     if !flags.log.is_empty() {
         return log::run(flags);
     }
-    let Flags { paths, format, fail_on, all, mut source, classes, .. } = flags;
+    let Flags { paths, format, fail_on, all, mut source, classes, geoip, .. } = flags;
     ensure!(format != Format::Lines, "--format lines has a line for each request: it needs --log");
     source.manifests.extend(paths);
     let started = Instant::now();
     note!("reading the objects …");
-    let Objects { mut snapshot, options, assumed } = reading::read(source.clone(), &classes)?;
+    let Objects { mut snapshot, mut options, assumed } = reading::read(source.clone(), &classes)?;
+    options.has_databases = geoip.are_there();
     reading::add_issuers(source, &mut snapshot);
     note!(
         "{} and {} read in {:.1} s",

@@ -1,6 +1,6 @@
 //! Flags of `check`.
 
-use super::{Classes, Source};
+use super::{Classes, GeoIp, Source};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -21,7 +21,8 @@ anybody, and what is decided is compared with what was logged: Ingress and Servi
 says what a log can prove.
 
 Exit codes: 0 nothing found that --fail-on names; 1 something could not be read, or no Ingress is ours; \
-2 something was found. With --log: 1 too many lines could not be read; 2 a request is decided otherwise.")]
+2 something was found. With --log: 1 too many lines could not be read, or a log is cut; \
+2 a request is decided otherwise (with --fail-on differs: or alike, but on purpose not in everything).")]
 pub(crate) struct Check {
     /// Folders (or files) of YAML or JSON; - is standard input.
     #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
@@ -49,6 +50,8 @@ pub(crate) struct Check {
     pub(crate) source: Source,
     #[command(flatten)]
     pub(crate) classes: Classes,
+    #[command(flatten)]
+    pub(crate) geoip: GeoIp,
 }
 
 /// How to print what was found.

@@ -27,8 +27,8 @@ pub(crate) struct Convert {
     /// Write a file for each object into this folder instead of all to standard output.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// The GatewayClass of the Gateways; written as well where there is none of that name.
-    #[arg(long, value_name = "NAME", default_value = "fairway")]
+    /// The GatewayClass of the Gateways; the default one is written as well where it is not there.
+    #[arg(long, value_name = "NAME", default_value = convert::CLASS)]
     pub(crate) gateway_class: String,
     /// The name of the Gateway; beyond 64 listeners there is one more, called NAME-2.
     #[arg(long, value_name = "NAME", default_value = "fairway")]

@@ -36,7 +36,7 @@ pub(crate) struct Explain {
     #[arg(long)]
     pub(crate) http2: bool,
     /// How to print the decisions.
-    #[arg(long, value_enum, default_value_t = Output::Text)]
+    #[arg(long, visible_alias = "output", value_enum, default_value_t = Output::Text)]
     pub(crate) format: Output,
     #[command(flatten)]
     pub(crate) source: Source,

@@ -30,6 +30,14 @@ pub(crate) struct GeoIp {
     pub(crate) geoip_directory: PathBuf,
 }
 
+impl GeoIp {
+    /// Whether all databases are there.
+    pub(crate) fn are_there(&self) -> bool {
+        let file = |name: &String| self.geoip_directory.join(format!("{}.mmdb", name.trim()));
+        self.maxmind_edition_ids.iter().all(|name| file(name).is_file())
+    }
+}
+
 fn edition(name: &str) -> Result<String, String> {
     if EDITIONS.contains(&name.trim()) {
         Ok(name.trim().to_owned())

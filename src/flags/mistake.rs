@@ -2,6 +2,7 @@
 
 use clap::Error;
 use clap::error::{ContextKind, ErrorKind};
+use std::path::Path;
 
 /// What is wrong and what to write instead. Nothing for what is no mistake: `--help`.
 pub(super) fn line(error: &Error) -> Option<String> {
@@ -25,6 +26,13 @@ pub(super) fn line(error: &Error) -> Option<String> {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+        // Other commands take folders as they are.
+        ErrorKind::UnknownArgument
+            if Path::new(&flag).exists()
+                && command(context(ContextKind::Usage)).as_deref() == Some("explain") =>
+        {
+            format!("there is no place for {flag}; write --manifests {flag}")
+        }
         ErrorKind::UnknownArgument => {
             let what =
                 if flag.starts_with('-') { "there is no flag" } else { "there is no place for" };
@@ -72,6 +80,16 @@ fn first_paragraph(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::line;
+
+    #[test]
+    fn a_folder_behind_the_url_is_told_its_flag() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().to_str().expect("a path");
+        let arguments = ["fairway", "explain", "http://a.test/", folder];
+        let error = crate::flags::command().try_get_matches_from(arguments);
+        let line = line(&error.expect_err("a mistake")).expect("a line");
+        assert!(line.ends_with(&format!("; write --manifests {folder}")), "{line}");
+    }
 
     #[test]
     fn the_command_at_hand_is_named_whatever_the_program_is_called() {

@@ -15,6 +15,7 @@ mod metrics;
 mod mistake;
 mod name;
 mod object;
+mod of_run;
 mod pflag;
 mod profiling;
 mod source;
@@ -197,11 +198,14 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, Ex
 }
 
 fn read(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
+    let mut all = command();
+    let matches = all.try_get_matches_from_mut(arguments)?;
+    of_run::tell(&all, &matches);
+    Cli::from_arg_matches(&matches)
 }
 
 fn command() -> clap::Command {
-    Cli::command().mut_subcommands(pflag::spelled_freely)
+    of_run::passed_over(Cli::command().mut_subcommands(pflag::spelled_freely))
 }
 
 /// A number of bytes, as Kubernetes writes them: `536870912`, `512Mi`, `1G`.

@@ -96,7 +96,10 @@ impl Side {
 
 fn compared(old: &str, new: &str, folder: &Path, more: &[&str]) -> Output {
     let list = folder.join("list.txt");
-    std::fs::write(&list, LIST).expect("a list");
+    // What is asked for in another scheme than the sides' is left out.
+    let is_secure = old.starts_with("https://");
+    let text = if is_secure { LIST.replace("http://", "https://") } else { LIST.to_owned() };
+    std::fs::write(&list, text).expect("a list");
     Command::new(this())
         .args(["compare", "--old", old, "--new", new, "--rate", "1000", "--requests"])
         .arg(list)
@@ -256,13 +259,20 @@ fn mistakes_are_said_in_one_line() {
     let path = folder.path().join("wrong");
     std::fs::write(&path, "https://a.test/\nnonsense here\n").expect("a file");
     let path = path.to_str().expect("a path");
+    let over_tls = folder.path().join("over-tls");
+    std::fs::write(&over_tls, "https://a.test/\n").expect("a file");
+    let over_tls = over_tls.to_str().expect("a path");
     for (arguments, words) in [
         (&["--old", "a", "--new", "http://b", "--requests", path][..], "names no controller"),
         (&["--old", "http://a", "--new", "http://b", "--requests", path], "wrong:2"),
         (&["--old", "http://a", "--new", "http://b", "--har", path], "it is no HAR file"),
         (
             &["--old", "http://a", "--new", "http://b", "--requests", "/dev/null"],
-            "no request to send",
+            "there is no request in what was read",
+        ),
+        (
+            &["--old", "http://a", "--new", "http://b", "--requests", over_tls],
+            "no request to send: 1 not sent: they were asked for over https://",
         ),
         (&["--old", "http://a", "--new", "http://b"], "--log"),
     ] {

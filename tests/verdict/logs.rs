@@ -71,6 +71,50 @@ fn requests_are_compared_and_counted_by_cause() {
 }
 
 #[test]
+fn what_differs_on_purpose_stops_a_pipeline_that_wants_it_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("shop.yaml");
+    let shop = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(SHOP));
+    // hsts is false there and true here.
+    let map = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ingress-nginx-controller, namespace: ingress-nginx}\n\
+        data: {hsts: ''}\n";
+    std::fs::write(&path, shop.expect("a file") + map).expect("a file");
+    let path = path.to_str().expect("a path");
+    let code = |more: &[&str]| {
+        let start = ["check", path, "--log-format", FULL, "--log", "-"];
+        let output = fairway(&[&start[..], more].concat(), ALIKE.as_bytes());
+        let page = text(&output.stdout);
+        assert!(page.contains("on purpose not alike"), "{page}{}", text(&output.stderr));
+        output.status.code()
+    };
+    assert_eq!(code(&[]), Some(0));
+    assert_eq!(code(&["--fail-on", "differs"]), Some(2));
+}
+
+#[test]
+fn a_log_that_breaks_off_is_judged_and_never_green() {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for number in 0_u32..20_000 {
+        let path = format!("/foobar/{}", number.wrapping_mul(2_654_435_761));
+        packed.write_all(NOWHERE.replace("/foobar", &path).as_bytes()).expect("it packs");
+    }
+    let whole = packed.finish().expect("it packs");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log.gz");
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("a file");
+    let path = path.to_str().expect("a path");
+    let output =
+        fairway(&["check", SHOP, "--output", "json", "--log-format", FULL, "--log", path], b"");
+    let (said, report) = (text(&output.stderr), serde_json::from_slice::<Value>(&output.stdout));
+    let requests = report.expect("JSON")["requests"].as_u64().expect("a number");
+    assert!(
+        requests > 1_000 && said.contains(&format!("broken off after line {requests}: ")),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn query_strings_are_shown_only_where_that_is_asked_for() {
     let (_, report, _) = checked(FULL, OTHER, &[]);
     assert!(!report.to_string().contains("secret"), "{report:#}");

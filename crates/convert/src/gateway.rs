@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use translate::Options;
 
+/// The GatewayClass of Fairway, unless another one is wanted.
+pub const CLASS: &str = "fairway";
+
 /// How the new objects are called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The GatewayClass; written, too, where there is none of that name.
+    /// The GatewayClass; written, too, if it is [`CLASS`] and not there.
     pub class: String,
     /// Namespace and name of the Gateway; a second one has `-2` behind its name.
     pub gateway: ObjectKey,
@@ -215,7 +218,9 @@ fn listener_name(host: &str) -> String {
 /// GatewayClass, Gateways and grants.
 pub(crate) fn objects(listeners: &Listeners, target: &Target, snapshot: &Snapshot) -> Vec<Made> {
     let class = ObjectKey::new("", target.class.as_str());
-    let class = (!snapshot.gateway_classes.contains_key(&class)).then(|| {
+    // One of another name may be another implementation's: ours would take it away.
+    let is_missing = target.class == CLASS && !snapshot.gateway_classes.contains_key(&class);
+    let class = is_missing.then(|| {
         json!({
             "apiVersion": API, "kind": "GatewayClass",
             "metadata": {"name": target.class},

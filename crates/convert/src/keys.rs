@@ -237,6 +237,9 @@ const FATES: &[(&str, Fate)] = &[
     ("x-forwarded-prefix", Said),
 ];
 
+/// Keys of the ConfigMap that refuse requests of everybody, whatever serves them.
+pub(crate) const GUARDS_OF_ALL: [&str; 3] = ["block-cidrs", "block-user-agents", "block-referers"];
+
 /// Keys of the ConfigMap that counted for Ingresses alone and are no annotation's, with what is lost.
 const OF_CONFIG_MAP: &[(&str, &str)] = &[
     ("custom-http-errors", PAGES),

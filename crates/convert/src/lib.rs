@@ -10,6 +10,7 @@ mod lost;
 mod made;
 mod names;
 mod paths;
+mod process;
 mod proof;
 mod redirects;
 mod rewrites;
@@ -20,14 +21,14 @@ mod tests;
 mod tls;
 mod yaml;
 
-pub use gateway::Target;
+pub use gateway::{CLASS, Target};
 pub use lost::{Loss, Weight};
-pub use made::Object;
+pub use made::{Object, is_file_name};
 
 use lost::Ledger;
 use objects::Snapshot;
 use std::collections::BTreeSet;
-use translate::Options;
+use translate::{Options, Other};
 
 /// What becomes of Ingresses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,8 +37,10 @@ pub struct Converted {
     pub objects: Vec<Object>,
     /// Everything that cannot be said, or is said a little otherwise.
     pub losses: Vec<Loss>,
-    /// How many Ingresses there were to convert.
+    /// How many Ingresses are ours, refused ones among them.
     pub ingresses: usize,
+    /// Those that are not ours and were not converted.
+    pub others: Vec<Other>,
 }
 
 /// Converts the Ingresses of a Snapshot that are ours.
@@ -45,7 +48,8 @@ pub fn convert(snapshot: &Snapshot, options: &Options, target: &Target) -> Conve
     let translation = translate::translate(snapshot, options);
     let configuration = &translation.configuration;
     let mut ledger = Ledger::new(snapshot, options);
-    ledger.refused(&translation.problems);
+    ledger.refused(&translation.problems, configuration);
+    process::note(snapshot, options, target, &mut ledger);
     let listeners = gateway::listeners(configuration, options, target, &mut ledger);
     let mut all = gateway::objects(&listeners, target, snapshot);
     let served = (configuration, &translation.served);
@@ -56,7 +60,7 @@ pub fn convert(snapshot: &Snapshot, options: &Options, target: &Target) -> Conve
         ledger.for_all();
     }
     names::settle(&mut all, snapshot, &mut ledger);
-    proof::check(&all, snapshot, options, &mut ledger);
+    proof::check(&all, (snapshot, &target.class), options, &mut ledger);
     let losses = ledger.all();
     let mut placed = BTreeSet::new();
     let mut objects: Vec<Object> =
@@ -67,7 +71,9 @@ pub fn convert(snapshot: &Snapshot, options: &Options, target: &Target) -> Conve
     if let Some(first) = objects.first_mut() {
         first.losses.extend(homeless);
     }
-    Converted { objects, losses, ingresses: translation.served.len() }
+    let others = translate::others(snapshot, options);
+    let ingresses = snapshot.ingresses.len() - others.len();
+    Converted { objects, losses, ingresses, others }
 }
 
 impl Converted {

@@ -3,9 +3,9 @@
 use crate::gateway::host_name;
 use crate::keys::{self, Fate};
 use model::policy::{Policy, Satisfy};
-use model::{Kind, Server, Severity};
+use model::{Backend, Configuration, Kind, Origin, Server, Severity};
 use objects::{Ingress, ObjectKey, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use translate::{Options, Problems};
 
 /// Something that is not said, or not in the same way.
@@ -151,21 +151,23 @@ impl<'a> Ledger<'a> {
         places.extend(self.at.clone().filter(|at| places.last() != Some(at)));
     }
 
-    /// What is wrong with Ingresses before anything is converted: what is refused has nothing to convert.
-    pub(crate) fn refused(&mut self, problems: &Problems) {
+    /// What is wrong with Ingresses before anything is converted: what is refused has nothing to convert. A Service
+    /// that cannot be found closes nothing: the rules lead to it, as soon as it is there.
+    pub(crate) fn refused(&mut self, problems: &Problems, configuration: &Configuration) {
+        let locations = configuration.servers.values().flat_map(|server| &server.locations);
+        let leading = locations.filter(|it| matches!(it.backend, Backend::Upstream(_)));
+        let leading: BTreeSet<&Origin> =
+            leading.filter_map(|location| location.origin.as_deref()).collect();
         for problem in problems.iter() {
             if problem.origin.kind != Kind::Ingress || problem.severity != Severity::Error {
                 continue;
             }
             let key = ObjectKey::new(problem.origin.namespace.clone(), problem.origin.name.clone());
             let name = problem.key.clone().unwrap_or_else(|| "Ingress".to_owned());
-            self.add(
-                Some(&key),
-                &name,
-                Weight::Closed,
-                &*problem.message,
-                "mend the Ingress, and convert again",
-            );
+            let is_open = name == "spec" && leading.contains(&problem.origin);
+            let weight = if is_open { Weight::Lost } else { Weight::Closed };
+            let remedy = "mend the Ingress, and convert again";
+            self.add(Some(&key), &name, weight, &*problem.message, remedy);
         }
     }
 

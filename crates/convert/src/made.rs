@@ -9,6 +9,24 @@ use std::collections::BTreeSet;
 /// The version of nearly all kinds.
 pub(crate) const API: &str = "gateway.networking.k8s.io/v1";
 
+/// Kinds that are made.
+const KINDS: [&str; 8] = [
+    "backendtlspolicy",
+    "configmap",
+    "gateway",
+    "gatewayclass",
+    "grpcroute",
+    "httproute",
+    "referencegrant",
+    "tlsroute",
+];
+
+/// Whether a file may be one of [`Object::file_name`].
+pub fn is_file_name(name: &str) -> bool {
+    let kind = name.strip_suffix(".yaml").and_then(|name| name.split_once('.'));
+    kind.is_some_and(|(kind, _)| KINDS.contains(&kind))
+}
+
 /// An object, and what it leaves out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {

@@ -2,12 +2,19 @@
 
 use crate::lost::{Ledger, Weight};
 use crate::made::Made;
-use objects::{ObjectKey, Snapshot};
+use objects::gateway::GatewayClass;
+use objects::{Meta, ObjectKey, Snapshot};
 use std::path::Path;
+use std::sync::Arc;
 use translate::{Options, translate};
 
-/// Notes what is wrong with objects that were made.
-pub(crate) fn check(all: &[Made], snapshot: &Snapshot, options: &Options, ledger: &mut Ledger<'_>) {
+/// Notes what is wrong with objects that were made, for Gateways of this class.
+pub(crate) fn check(
+    all: &[Made],
+    (snapshot, class): (&Snapshot, &str),
+    options: &Options,
+    ledger: &mut Ledger<'_>,
+) {
     let texts: Vec<(String, String)> = all
         .iter()
         .enumerate()
@@ -22,6 +29,12 @@ pub(crate) fn check(all: &[Made], snapshot: &Snapshot, options: &Options, ledger
     }
     let mut classes = made.gateway_classes.clone();
     classes.extend(snapshot.gateway_classes.iter().map(|(key, one)| (key.clone(), one.clone())));
+    // Where nothing is known of the class, the objects are read as if it were ours.
+    classes.entry(ObjectKey::new("", class)).or_insert_with(|| {
+        let meta = Meta { key: ObjectKey::new("", class), ..Meta::default() };
+        let controller = options.gateway_controller.clone();
+        Arc::new(GatewayClass { meta, controller, has_parameters: false })
+    });
     let mut maps = snapshot.config_maps.clone();
     maps.extend(made.config_maps.iter().map(|(key, one)| (key.clone(), one.clone())));
     let together = Snapshot {

@@ -350,3 +350,68 @@ fn a_redirect_is_called_by_the_annotation_that_asks_for_it() {
         assert!(!has(&made, other, Weight::Note), "{:?}", made.losses);
     }
 }
+
+/// The same for another class, with flags, and more in the ConfigMap.
+fn for_class(class: &str, data: &str, options: Options) -> Converted {
+    let ground = GROUND.replace("data: {", &format!("data: {{{data}, "));
+    let text = format!("{ground}{}", ingress("a", "a.test", &[], &["/"]));
+    let ports = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ports, namespace: demo}\ndata: {'9000': demo/shop:80}\n";
+    let text = [text.as_str(), ports].concat();
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
+    let target = Target { class: class.to_owned(), gateway: ObjectKey::new("demo", "fairway") };
+    convert(&snapshot, &Options { config_map, ..options }, &target)
+}
+
+#[test]
+fn a_class_of_others_is_not_written_and_what_holds_for_all_is_lost_there() {
+    let data = "block-cidrs: 203.0.113.0/24, block-user-agents: bad";
+    let kinds = |made: &Converted| {
+        made.objects.iter().map(|one| one.value["kind"].to_string()).collect::<Vec<_>>()
+    };
+    let ours = for_class("fairway", data, Options::default());
+    assert_eq!(kinds(&ours)[0], "\"GatewayClass\"");
+    assert!(
+        has(&ours, "block-cidrs", Weight::Note) && has(&ours, "block-user-agents", Weight::Note)
+    );
+    assert!(!ours.losses.iter().any(|loss| loss.key == "--gateway-class"));
+    let theirs = for_class("istio", data, Options::default());
+    assert!(!kinds(&theirs).contains(&"\"GatewayClass\"".to_owned()), "{:?}", kinds(&theirs));
+    assert!(
+        has(&theirs, "block-cidrs", Weight::Lost) && has(&theirs, "--gateway-class", Weight::Note)
+    );
+    // What the status of its routes would say is looked at all the same.
+    assert!(!theirs.losses.iter().any(|loss| loss.reason.contains("its status will say")));
+}
+
+#[test]
+fn services_of_ports_are_lost_and_said_to_be() {
+    let tcp_services = Some(ObjectKey::new("demo", "ports"));
+    let options = Options { tcp_services, ..Options::default() };
+    let made = for_class("fairway", "hsts: 'true'", options);
+    let told = made.losses.iter().find(|loss| loss.key == "--tcp-services-configmap");
+    assert!(
+        told.is_some_and(|loss| loss.reason.starts_with("1 TCP services of ConfigMap demo/ports")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_port_that_no_service_has_closes_nothing() {
+    let made =
+        converted(&[ingress("a", "a.test", &[], &["/"]).replace("number: 80", "number: 81")]);
+    assert_eq!(open(&made), ["/"]);
+    assert!(!made.losses.iter().any(|loss| loss.weight == Weight::Closed), "{:?}", made.losses);
+    assert!(has(&made, "spec", Weight::Lost), "{:?}", made.losses);
+}
+
+#[test]
+fn refused_ingresses_are_ours_and_those_of_others_are_told() {
+    let refused = ingress("b", "b.test", &[("proxy-read-timeout", "soon")], &["/"]);
+    let other = ingress("c", "c.test", &[], &["/"])
+        .replace("ingressClassName: nginx", "ingressClassName: other");
+    let made = converted(&[ingress("a", "a.test", &[], &["/"]), refused, other]);
+    assert_eq!(made.ingresses, 2);
+    let others: Vec<&str> = made.others.iter().map(|other| other.ingress.as_str()).collect();
+    assert_eq!(others, ["demo/c"]);
+}

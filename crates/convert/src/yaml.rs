@@ -1,5 +1,6 @@
 //! An object as YAML, with comments above it.
 
+use crate::keys::GUARDS_OF_ALL;
 use crate::lost::{Loss, Weight};
 use crate::made::Object;
 use model::{Printable, is_unprintable};
@@ -94,6 +95,8 @@ fn quoted(text: &str) -> String {
 fn comment(out: &mut String, loss: &Loss) {
     let of = match &loss.ingress {
         Some(key) => format!("Ingress {}/{}", key.namespace, key.name),
+        None if loss.key.starts_with("--") => "flag".to_owned(),
+        None if GUARDS_OF_ALL.contains(&loss.key.as_str()) => "ConfigMap".to_owned(),
         // Notes for all routes are of what holds where nobody has said otherwise.
         None if loss.weight == Weight::Note => "default of the controller".to_owned(),
         None => "ConfigMap".to_owned(),

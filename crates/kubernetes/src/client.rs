@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::newest::newest;
 use http::{HeaderValue, Uri, header::USER_AGENT};
-use kube::client::ClientBuilder;
+use kube::client::{AuthError, ClientBuilder};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use std::error::Error as StdError;
 use std::ffi::OsString;
@@ -46,9 +46,21 @@ pub async fn client(options: &ClientOptions) -> Result<kube::Client, Error> {
     config.default_retry = false;
     config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
     let server = config.cluster_url.to_string();
+    let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
     let builder = ClientBuilder::try_from(config)
-        .map_err(|error| Error::Client { server, reason: deepest(&error) })?;
+        .map_err(|error| Error::Client { server, reason: refused(&error, plugin) })?;
     Ok(builder.with_layer(&MapRequestLayer::new(newest)).build())
+}
+
+/// Why there is no client. The crate does not say which plugin of the kubeconfig cannot be started.
+fn refused(error: &kube::Error, plugin: Option<String>) -> String {
+    match (error, plugin) {
+        (kube::Error::Auth(AuthError::AuthExecStart(_)), Some(plugin)) => format!(
+            "its user has the exec plugin {plugin}, which cannot be started: {}; install it, or put it on the PATH",
+            deepest(error)
+        ),
+        _ => deepest(error),
+    }
 }
 
 /// URL of the API server, for messages.
@@ -65,9 +77,12 @@ async fn configuration(
     let host = host.map(server_url).transpose()?;
     let environment = environment.filter(|paths| !paths.is_empty());
     let mut config = match (&options.kubeconfig, environment, &host) {
-        (Some(path), _, _) => from_files(vec![path.clone()]).await?,
+        (Some(path), _, _) => from_files(std::slice::from_ref(path), false).await?,
         (None, _, Some(host)) => Config::new(host.clone()),
-        (None, Some(paths), None) => from_files(std::env::split_paths(&paths).collect()).await?,
+        (None, Some(paths), None) => {
+            let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+            from_files(&paths, true).await?
+        }
         (None, None, None) => in_cluster()?,
     };
     if let Some(host) = host {
@@ -80,12 +95,16 @@ async fn configuration(
     Ok(config)
 }
 
-async fn from_files(paths: Vec<PathBuf>) -> Result<Config, Error> {
+/// What files say together. Of a list in the environment some may be missing, as for kubectl.
+async fn from_files(paths: &[PathBuf], some: bool) -> Result<Config, Error> {
     let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let unusable =
         |error: &dyn StdError| Error::Kubeconfig { path: shown.join(":"), reason: deepest(error) };
     let mut merged: Option<Kubeconfig> = None;
-    for path in paths.iter().filter(|path| !path.as_os_str().is_empty()) {
+    let is_named = |path: &&PathBuf| !path.as_os_str().is_empty();
+    let is_any_there = some && paths.iter().filter(is_named).any(|path| path.exists());
+    let is_read = |path: &&PathBuf| is_named(path) && (!is_any_there || path.exists());
+    for path in paths.iter().filter(is_read) {
         let next = Kubeconfig::read_from(path).map_err(|error| unusable(&error))?;
         merged = Some(match merged {
             None => next,
@@ -191,6 +210,42 @@ mod tests {
         options = ClientOptions::default();
         let config = of(options, variable).await.unwrap();
         assert_eq!(config.cluster_url, "https://variable:6443");
+    }
+
+    #[tokio::test]
+    async fn missing_files_of_the_environment_are_passed_over_unless_all_are() {
+        let there = kubeconfig("https://there:6443");
+        let there = there.path().to_str().unwrap();
+        for paths in [format!("/nonexistent/a:{there}"), format!("{there}::/nonexistent/a")] {
+            let config = of(ClientOptions::default(), Some(&paths)).await.unwrap();
+            assert_eq!(config.cluster_url, "https://there:6443", "{paths}");
+        }
+        let none = Some("/nonexistent/a:/nonexistent/b");
+        let error = of(ClientOptions::default(), none).await.unwrap_err();
+        assert!(error.contains("/nonexistent/a:/nonexistent/b: No such file"), "{error}");
+        // What a flag names has to be there.
+        let kubeconfig = Some(PathBuf::from("/nonexistent/a"));
+        let options = ClientOptions { kubeconfig, ..ClientOptions::default() };
+        assert!(of(options, Some(there)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_plugin_that_is_not_installed_is_named() {
+        let with_plugin = file(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             clusters: [{name: c, cluster: {server: 'https://host:6443'}}]\n\
+             contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {exec: {apiVersion: \
+             client.authentication.k8s.io/v1, command: not-installed-authenticator}}}]\n",
+        );
+        let kubeconfig = Some(with_plugin.path().to_owned());
+        let error = client(&ClientOptions { kubeconfig, ..Default::default() }).await.err();
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            error.contains(
+                "exec plugin not-installed-authenticator, which cannot be started: No such file"
+            ),
+            "{error}"
+        );
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ pub use budget::Budget;
 pub use certificate::{ending, no_pem};
 pub use check::{
     Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, left_out_of_host,
-    name_issuers, not_heard_of_host, others_of_host,
+    name_issuers, not_heard_of_host, others, others_of_host,
 };
 pub use in_force::{Asked, InForce, Setting, redirecting};
 pub use ingress::references;

@@ -103,6 +103,9 @@ pub struct Options {
     pub outside: Outside,
     /// `--namespace-budget`: what the Ingresses of one namespace may take together.
     pub namespace_budget: Budget,
+    /// Whether the databases about clients' addresses are known to be in `--geoip-directory`: what hangs on them is as
+    /// it was.
+    pub has_databases: bool,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
 }
@@ -137,6 +140,7 @@ impl Default for Options {
             passthrough: false,
             outside: Outside::default(),
             namespace_budget: Budget::default(),
+            has_databases: false,
             raw: false,
         }
     }

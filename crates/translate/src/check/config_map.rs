@@ -5,6 +5,17 @@ use super::remark::{Remark, key_of_config_map as name_of, named_of_config_map};
 use crate::settings::{CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets};
 use model::{Kind, Origin, Problem, Severity, Why};
+use objects::{ObjectKey, Snapshot};
+use std::collections::BTreeMap;
+
+/// The ConfigMap and its values, if it is there.
+pub(super) fn data<'a>(
+    snapshot: &'a Snapshot,
+    options: &'a Options,
+) -> Option<(&'a ObjectKey, &'a BTreeMap<String, String>)> {
+    let key = options.config_map.as_ref()?;
+    Some((key, &snapshot.config_maps.get(key)?.data))
+}
 
 /// What is wrong with the ConfigMap, but for what takes another engine.
 pub(super) fn mistakes<'a>(about: &[About<'a>], needed: &[Remark]) -> Vec<About<'a>> {

@@ -4,10 +4,12 @@ mod beside;
 mod challenges;
 mod closed;
 mod config_map;
+mod databases;
 mod differences;
 mod elsewhere;
 mod finding;
 mod gateway;
+mod heard_there;
 mod left_out;
 mod refusals;
 mod remark;
@@ -113,11 +115,16 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         closed,
         lost: differences::lost_certificates(&ours, &translation),
         of_tls: config_map::lost_by_tls(&objects),
+        otherwise: heard_there::of_all(snapshot, options),
+        databases: databases::of_all(snapshot, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
     let ingresses = ingresses.into_iter().map(Finding::in_order).collect();
     let (refused, mut objects) = config_map::apart(objects, &checker.everywhere);
+    // What is a difference says more than what is wrong with the same key.
+    objects.retain(|it| checker.otherwise.iter().all(|other| other.key != it.key));
+    objects.extend(checker.for_all().cloned());
     objects.extend(differences::of_peers(&translation.configuration, options));
     objects.extend(beside::problems(snapshot, &translation, options));
     objects.extend(beside::unnamed_services(snapshot, options));
@@ -125,13 +132,29 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     objects.extend(undated(&ours));
     objects.extend(ending(&translation.configuration, now));
     objects.extend(ended_authorities(&translation.configuration, now));
-    let other = |ingress| Other::new(ingress, snapshot, options);
-    let mut others: Vec<Other> = others.into_iter().map(other).collect();
-    others.sort();
+    let others = told(others.into_iter(), snapshot, options);
     let mut unread = unread(snapshot);
     unread.extend(secrets(snapshot, &ours, options));
     let gateway = gateway::check(snapshot, &translation, options);
     Check { ingresses, others, unread, refused, objects, gateway }.printable()
+}
+
+/// Ingresses that are not ours, in the order of their reasons.
+pub fn others(snapshot: &Snapshot, options: &Options) -> Vec<Other> {
+    let classes = Classes::accepted(snapshot, options);
+    let ingresses = snapshot.ingresses.values();
+    told(ingresses.filter(|ingress| !is_ours(ingress, &classes, options)), snapshot, options)
+}
+
+fn told<'a>(
+    others: impl Iterator<Item = &'a Arc<Ingress>>,
+    snapshot: &Snapshot,
+    options: &Options,
+) -> Vec<Other> {
+    let mut others: Vec<Other> =
+        others.map(|ingress| Other::new(ingress, snapshot, options)).collect();
+    others.sort();
+    others
 }
 
 /// Ingresses that name a host and are not ours.
@@ -288,6 +311,10 @@ struct Checker<'a> {
     lost: BTreeMap<ObjectKey, Vec<Remark>>,
     /// What the ConfigMap asks of TLS that is not there: old clients of every host with TLS are cut off.
     of_tls: Vec<Remark>,
+    /// Keys of the ConfigMap that ingress-nginx hears, or reads, otherwise.
+    otherwise: Vec<Remark>,
+    /// What of the ConfigMap hangs on databases.
+    databases: Vec<Remark>,
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -299,6 +326,11 @@ fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
 }
 
 impl Checker<'_> {
+    /// Differences of every Ingress.
+    fn for_all(&self) -> impl Iterator<Item = &Remark> {
+        self.otherwise.iter().chain(&self.databases)
+    }
+
     /// Paths that are served, and that the webhook takes at no change: of either controller, where there is one.
     fn misfits(&self, ingress: &Ingress) -> Option<Remark> {
         let paths = misfits(ingress, self.snapshot, self.options);
@@ -355,6 +387,8 @@ impl Checker<'_> {
         };
         differences.retain(|remark| heard(&remark.key));
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
+        differences.extend(databases::of_ingress(ingress, self.snapshot, self.options));
+        differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);
             reasons.extend(differences);

@@ -64,6 +64,8 @@ pub(super) fn of(
         Some(name) if PASSED_OVER.contains(&name) => RefusedBy::Fairway,
         Some(_) => RefusedBy::Both,
         None if *problem.message == *NO_SERVICE => return None,
+        // A host that is none, a path without a slash in front: no API server takes such an Ingress.
+        None if problem.is(Why::LeftOut) => RefusedBy::Both,
         None => RefusedBy::Fairway,
     })
 }

@@ -9,6 +9,7 @@ mod certificates;
 mod check;
 mod classes;
 mod closed;
+mod differences_of_all;
 mod documentation;
 mod endpoints;
 mod error_pages;

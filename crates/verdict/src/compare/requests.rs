@@ -1,5 +1,6 @@
 //! Requests that are to be sent, from logs, from HAR files, or from a list; each once.
 
+use super::send::Target;
 use crate::log::{FRAMING, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -73,6 +74,10 @@ pub struct LeftOut {
     pub pathless: u64,
     /// There were [`MOST`] already, or [`BYTES`] of them.
     pub beyond: u64,
+    /// They were asked for over `https://`, and both sides are `http://`.
+    pub over_tls: u64,
+    /// They were asked for over `http://`, and both sides are `https://`.
+    pub in_clear: u64,
     /// Lines of logs that could not be read.
     pub unread_lines: u64,
 }
@@ -80,7 +85,8 @@ pub struct LeftOut {
 impl LeftOut {
     /// What there is of it, in words.
     pub fn words(&self) -> Vec<String> {
-        let Self { unsafe_methods, hostless, no_requests, pathless, beyond, unread_lines } = self;
+        let Self { unsafe_methods, hostless, no_requests, pathless, beyond, .. } = self;
+        let Self { over_tls, in_clear, unread_lines, .. } = self;
         let beyond_words = format!(
             "not sent: there were {MOST} different ones already, or {} MiB of them",
             BYTES >> 20
@@ -94,6 +100,15 @@ impl LeftOut {
             (no_requests, "not sent: what the client sent was no request"),
             (pathless, "not sent: their target is no path (such as OPTIONS *)"),
             (beyond, beyond_words.as_str()),
+            (
+                over_tls,
+                "not sent: they were asked for over https://, and both sides are http://, which may only redirect them \
+                 (compare them with https:// sides)",
+            ),
+            (
+                in_clear,
+                "not sent: they were asked for over http://, and both sides are https:// (compare them with http:// sides)",
+            ),
             (unread_lines, "lines of the logs could not be read"),
         ]
         .into_iter()
@@ -121,6 +136,8 @@ pub struct Requests {
     with_unsafe: bool,
     /// Whether Authorization and Cookie are sent.
     with_credentials: bool,
+    /// Whether both sides speak TLS; none if one does.
+    secure: Option<bool>,
 }
 
 impl Requests {
@@ -129,7 +146,14 @@ impl Requests {
         Self { with_unsafe, with_credentials, ..Self::default() }
     }
 
-    fn add(&mut self, mut send: Send) {
+    /// Leaves out what is asked for in the other scheme than that of both sides: it would be answered by a redirect,
+    /// and nothing behind it compared.
+    pub fn between(self, old: &Target, new: &Target) -> Self {
+        Self { secure: (old.secure == new.secure).then_some(old.secure), ..self }
+    }
+
+    /// Adds a request, over TLS or not, if that is known.
+    fn add(&mut self, mut send: Send, secure: Option<bool>) {
         if !(self.with_unsafe || is_safe(&send.method)) {
             self.left_out.unsafe_methods += 1;
             return;
@@ -137,6 +161,11 @@ impl Requests {
         if send.host.is_empty() {
             self.left_out.hostless += 1;
             return;
+        }
+        match (self.secure, secure) {
+            (Some(false), Some(true)) => return self.left_out.over_tls += 1,
+            (Some(true), Some(false)) => return self.left_out.in_clear += 1,
+            _ => {}
         }
         send.headers.retain(|(name, value)| self.is_sent(name, value));
         let hash = self.keys.hash_one(&send);
@@ -177,14 +206,9 @@ impl Requests {
             self.left_out.pathless += 1;
             return;
         }
-        let Record { method, target, host, headers, .. } = record;
-        self.add(Send {
-            method,
-            host: host.unwrap_or_default(),
-            target,
-            headers,
-            body: String::new(),
-        });
+        let Record { method, target, host, headers, secure, .. } = record;
+        let host = host.unwrap_or_default();
+        self.add(Send { method, host, target, headers, body: String::new() }, secure);
     }
 
     /// Adds the requests of a HAR file.
@@ -196,13 +220,13 @@ impl Requests {
             format!("{error}: it is no HAR file; a browser's developer tools save one (\"Save all as HAR\")")
         })?;
         for (index, HarEntry { request }) in har.log.entries.into_iter().enumerate() {
-            let (host, target) =
+            let (secure, host, target) =
                 of_url(&request.url).map_err(|why| format!("entry {}: {why}", index + 1))?;
             let headers = request.headers.into_iter();
             let headers =
                 headers.map(|pair| (pair.name.to_ascii_lowercase(), pair.value)).collect();
             let body = request.post_data.and_then(|data| data.text).unwrap_or_default();
-            self.add(Send { method: request.method, host, target, headers, body });
+            self.add(Send { method: request.method, host, target, headers, body }, Some(secure));
         }
         Ok(())
     }
@@ -228,11 +252,12 @@ impl Requests {
                 ..Written::default()
             }
         };
-        let (host, target) = of_url(&written.url)?;
+        let (secure, host, target) = of_url(&written.url)?;
         let method = written.method.unwrap_or_else(|| "GET".to_owned());
         let headers = written.headers.into_iter();
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
-        self.add(Send { method, host, target, headers, body: written.body.unwrap_or_default() });
+        let body = written.body.unwrap_or_default();
+        self.add(Send { method, host, target, headers, body }, Some(secure));
         Ok(())
     }
 }
@@ -283,10 +308,11 @@ struct HarBody {
     text: Option<String>,
 }
 
-/// Host (with its port) and target of a URL, byte for byte.
-fn of_url(url: &str) -> Result<(String, String), String> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let rest = rest
+/// Whether a URL is one of TLS, its host (with its port) and its target, byte for byte.
+fn of_url(url: &str) -> Result<(bool, String, String), String> {
+    let over_tls = url.strip_prefix("https://").map(|rest| (true, rest));
+    let found = over_tls.or_else(|| url.strip_prefix("http://").map(|rest| (false, rest)));
+    let (secure, rest) = found
         .ok_or_else(|| format!("{url:?} is no URL: write one such as https://shop.example/cart"))?;
     let rest = rest.split('#').next().unwrap_or_default();
     let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -296,7 +322,7 @@ fn of_url(url: &str) -> Result<(String, String), String> {
         ));
     }
     let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-    Ok((host.to_owned(), target))
+    Ok((secure, host.to_owned(), target))
 }
 
 #[cfg(test)]
@@ -350,6 +376,34 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_for_in_the_other_scheme_is_left_out_and_counted() {
+        let sides = |old: &str, new: &str| {
+            let [old, new] = [old, new].map(|url| url.parse::<Target>().unwrap());
+            let mut requests = Requests::new(false, false).between(&old, &new);
+            for url in ["https://a.test/x", "http://a.test/y", "https://a.test/z"] {
+                requests.line(url).unwrap();
+            }
+            for secure in [Some(true), Some(false), None] {
+                let (method, target) = ("GET".to_owned(), format!("/{secure:?}"));
+                let host = Some("a.test".to_owned());
+                requests.record(Record { method, target, host, secure, ..Record::default() });
+            }
+            let LeftOut { over_tls, in_clear, .. } = requests.left_out;
+            (requests.list.len(), over_tls, in_clear, requests.left_out.words().join("\n"))
+        };
+        let (sent, over_tls, in_clear, words) = sides("http://old", "http://new:8080");
+        assert_eq!((sent, over_tls, in_clear), (3, 3, 0));
+        assert!(
+            words.starts_with("3 not sent: ") && words.contains("with https:// sides"),
+            "{words}"
+        );
+        let (sent, over_tls, in_clear, words) = sides("https://old", "https://new");
+        assert_eq!((sent, over_tls, in_clear), (4, 0, 2));
+        assert!(words.contains("with http:// sides"), "{words}");
+        assert_eq!(sides("http://old", "https://new").0, 6);
+    }
+
+    #[test]
     fn a_safe_method_is_not_made_another_one_by_a_field() {
         let line = r#"{"url": "https://a.test/", "headers": {"X-HTTP-Method-Override": "DELETE",
             "X_Method_Override": "PUT", "x-http-method": "PUT", "x-a": "1"}}"#;
@@ -369,7 +423,7 @@ mod tests {
             let mut send = Send { method: "GET".into(), host: "a.test".into(), ..Send::default() };
             send.target = format!("/{number}{long}");
             send.target.reserve(1 << 20);
-            requests.add(send);
+            requests.add(send, None);
         }
         assert_eq!((requests.list.len(), requests.left_out.beyond), (127, 3));
         let kept = requests.list.iter().map(Send::bytes).sum::<usize>();

@@ -27,13 +27,54 @@ pub(super) fn said(kind: Kind, value: &Value) -> Vec<String> {
     said.collect()
 }
 
-fn remedy(value: &str, is_label: bool) -> String {
-    if value.contains("{{") {
-        return "; is this a template? Render it first (helm template)".to_owned();
+/// What to say of the hosts and paths of an Ingress. Capital letters of a host mean the same, and are told nowhere.
+pub(super) fn of_rules(value: &Value) -> Vec<String> {
+    const FEW: usize = 5;
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut said = Vec::new();
+    for (rule, of_rule) in list(value.pointer("/spec/rules")).iter().enumerate() {
+        let host = of_rule.get("host").and_then(Value::as_str).unwrap_or_default();
+        if !host.is_empty() && !is_a_host(host) {
+            said.push((
+                format!("spec.rules[{rule}].host"),
+                host.to_owned(),
+                "write a name alone, such as shop.example",
+            ));
+        }
+        for (at, of_path) in list(of_rule.pointer("/http/paths")).iter().enumerate() {
+            let path = of_path.get("path").and_then(Value::as_str).unwrap_or_default();
+            if !path.is_empty() && !path.starts_with('/') {
+                let field = format!("spec.rules[{rule}].http.paths[{at}].path");
+                said.push((field, path.to_owned(), "a path starts with /"));
+            }
+        }
     }
-    if value.contains("${") {
-        return "; is this a template? Put in what its variables stand for first (envsubst)"
-            .to_owned();
+    let told = said.into_iter().take(FEW).map(|(field, value, how)| {
+        let shown: String = value.chars().take(NAME).collect();
+        let remedy = template(&value).map_or_else(|| format!(": {how}"), str::to_owned);
+        format!("{field} is {shown:?}, which no API server takes{remedy}")
+    });
+    told.collect()
+}
+
+fn is_a_host(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    is_a_name(text.strip_prefix("*.").unwrap_or(&text))
+}
+
+/// What to say of a text that is a template.
+fn template(value: &str) -> Option<&'static str> {
+    if value.contains("{{") {
+        return Some("; is this a template? Render it first (helm template)");
+    }
+    let is_variable = value.contains("${");
+    is_variable
+        .then_some("; is this a template? Put in what its variables stand for first (envsubst)")
+}
+
+fn remedy(value: &str, is_label: bool) -> String {
+    if let Some(said) = template(value) {
+        return said.to_owned();
     }
     let (signs, most) = if is_label { (" and -", LABEL) } else { (", - and .", NAME) };
     format!(

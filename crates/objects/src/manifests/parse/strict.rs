@@ -213,7 +213,7 @@ pub(super) fn odd(kind: Kind, mut words: Vec<String>, unknown: Vec<String>) -> V
 pub(super) fn words(kind: Kind, value: &Value) -> Vec<String> {
     let mut said = names::said(kind, value);
     said.extend(match kind {
-        Kind::Ingress => path_types(value),
+        Kind::Ingress => [path_types(value), names::of_rules(value)].concat(),
         Kind::Gateway | Kind::ListenerSet => listener_words(value),
         _ => Vec::new(),
     });

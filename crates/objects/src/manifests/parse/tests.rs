@@ -204,6 +204,34 @@ fn lines_of_a_quoted_text_may_begin_where_its_key_does() {
 }
 
 #[test]
+fn hosts_and_paths_that_no_api_server_takes_are_told() {
+    let told = |host: &str, path: &str| {
+        let text = format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: a, namespace: b}}\nspec: {{rules: [{{host: \
+             '{host}', http: {{paths: [{{path: '{path}', pathType: Prefix, backend: {{service: {{name: c, port: {{number: \
+             80}}}}}}}}]}}}}]}}\n"
+        );
+        let parsed = parse(Path::new("in.yaml"), &text);
+        assert_eq!(parsed.objects.len(), 1, "it counts");
+        parsed.faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>()
+    };
+    for host in ["", "a.test", "*.a.test", "Shop.test", "10.example"] {
+        assert_eq!(told(host, "/"), Vec::<String>::new(), "{host}");
+    }
+    for host in ["*", "x_y.io", "x.io:8080", "a.*.test", "x..io"] {
+        let told = told(host, "/");
+        let wanted = format!(
+            "spec.rules[0].host is {host:?}, which no API server takes: write a name alone"
+        );
+        assert!(matches!(told.as_slice(), [one] if one.contains(&wanted)), "{told:?}");
+    }
+    assert!(told("${HOST}", "/")[0].contains("(envsubst)"));
+    let told = told("a.test", "foo");
+    let wanted = "spec.rules[0].http.paths[0].path is \"foo\", which no API server takes: a path starts with /";
+    assert!(told[0].contains(wanted), "{told:?}");
+}
+
+#[test]
 fn fields_that_do_not_exist_and_paths_without_a_type_are_told_and_the_object_counts() {
     let text = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a, namespace: b, annotation: {c: d}}\n\
                 spec:\n  rules:\n  - hosts: e.test\n    http:\n      paths:\n      - {path: /, pathType: prefix, backend: \
