@@ -4,7 +4,7 @@ use crate::push;
 use crate::stub_status::PATH;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -29,23 +29,31 @@ pub(crate) struct Pulse {
     began: Instant,
     /// Milliseconds from the beginning to the last answer; 0 before the first one.
     last: AtomicU64,
+    /// It is meant to end: what it answers is of no interest any more.
+    over: AtomicBool,
     care: Care,
 }
 
 impl Pulse {
     /// Asks on a socket of nginx from now on, as long as anybody wants to know.
     pub(crate) fn feel(socket: PathBuf, care: Care) -> Arc<Self> {
-        let pulse = Arc::new(Self { began: Instant::now(), last: AtomicU64::new(0), care });
+        let (last, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let pulse = Arc::new(Self { began: Instant::now(), last, over, care });
         let felt = Arc::downgrade(&pulse);
         tokio::spawn(async move {
+            let mut was_silent = false;
             loop {
                 #[expect(clippy::disallowed_methods, reason = "a pause between questions")]
                 sleep(care.every).await;
                 // One that hangs is asked for longer than that, and answers late if it goes on.
                 let answered = push::get(&socket, PATH).await.is_ok();
-                let Some(pulse) = felt.upgrade() else { return };
+                let Some(pulse) = felt.upgrade().filter(|pulse| !pulse.is_over()) else { return };
                 if answered {
                     pulse.last.store(pulse.age().max(1), Ordering::Relaxed);
+                }
+                let is_silent = pulse.is_silent();
+                if is_silent != std::mem::replace(&mut was_silent, is_silent) {
+                    pulse.tell(is_silent);
                 }
             }
         });
@@ -56,6 +64,27 @@ impl Pulse {
     pub(crate) fn is_silent(&self) -> bool {
         let last = self.last.load(Ordering::Relaxed);
         last > 0 && Duration::from_millis(self.age().saturating_sub(last)) > self.care.silence
+    }
+
+    /// It is meant to end within this time; at once if it does not answer: such a one finishes nothing.
+    pub(crate) fn end(&self, deadline: Duration) -> Duration {
+        self.over.store(true, Ordering::Relaxed);
+        if self.is_silent() { Duration::ZERO } else { deadline }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, is_silent: bool) {
+        if is_silent {
+            let seconds = self.care.silence.as_secs();
+            tracing::error!(
+                "nginx has answered nothing for {seconds} s: the probes fail until it does, so that the Pod starts anew"
+            );
+        } else {
+            tracing::info!("nginx answers again");
+        }
     }
 
     fn age(&self) -> u64 {

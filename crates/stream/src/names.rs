@@ -84,7 +84,9 @@ impl Resolver {
     ) -> Following {
         let whose = whose(namespace, &name.0);
         let counted = self.followed.enter(&whose.namespace);
-        Following(tokio::spawn(self.clone().keep_up(name, whose, counted, tell)))
+        // A host that a URL names is of no namespace, and has the share of its zone.
+        let what = if namespace.is_empty() { "in a URL" } else { "of an ExternalName Service" };
+        Following(tokio::spawn(self.clone().keep_up(name, (whose, what), counted, tell)))
     }
 
     /// The addresses of a host for a request of this namespace, of those to which objects may lead.
@@ -106,7 +108,7 @@ impl Resolver {
     async fn keep_up(
         self: Arc<Self>,
         (host, port): (String, u16),
-        whose: Whose,
+        (whose, what): (Whose, &'static str),
         counted: Name,
         tell: impl Fn(Arc<Endpoints>) + Send + 'static,
     ) {
@@ -121,8 +123,8 @@ impl Resolver {
                         let namespace = &*whose.namespace;
                         tracing::warn!(
                             host,
-                            namespace,
-                            "the name of an ExternalName Service has more addresses than count ({ADDRESSES})"
+                            whose = namespace,
+                            "the name {what} has more addresses than count ({ADDRESSES})"
                         );
                     }
                     tell(Arc::new(Endpoints::of_name(addresses, port, &self.outside)));
@@ -134,7 +136,7 @@ impl Resolver {
                         && let Some(left_out) = counted.line()
                     {
                         let namespace = &*whose.namespace;
-                        tracing::warn!(host, namespace, left_out, %error, "the name of an ExternalName Service cannot be resolved");
+                        tracing::warn!(host, whose = namespace, left_out, %error, "the name {what} cannot be resolved");
                     }
                     if !has_answer {
                         tell(Arc::default());

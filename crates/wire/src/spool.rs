@@ -4,10 +4,12 @@
 use super::scratch::{NotKept, Scrap};
 use super::{BodyError, Frame, Headers, Loan, Scratch, turn};
 use bytes::{Bytes, BytesMut};
+use shares::Lines;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 use tokio::task::JoinHandle;
 
 /// Bytes read back from the file at once.
@@ -202,12 +204,22 @@ fn read_at(file: &Scrap, offset: u64, mut room: BytesMut) -> io::Result<Bytes> {
     Ok(room.freeze())
 }
 
+/// A folder that is full fails all large bodies, whoever's they are.
+static TOLD: LazyLock<Mutex<Lines>> = LazyLock::new(|| Mutex::new(Lines::new(Instant::now())));
+
 fn error(reason: NotKept) -> BodyError {
     match reason {
         NotKept::Full => BodyError::NoRoom,
         NotKept::Refused(error) => {
-            let folder = crate::scratch::folder();
-            tracing::error!(%error, directory = %folder.display(), "a request body could not be kept in a temporary file");
+            let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(line) = told.line(Instant::now(), 1) {
+                let folder = crate::scratch::folder();
+                tracing::error!(
+                    %error, directory = %folder.display(), before = line.left_out,
+                    "a request body could not be kept in a temporary file: make room there (told once a minute; before: how \
+                     many were not)"
+                );
+            }
             BodyError::Storage
         }
     }

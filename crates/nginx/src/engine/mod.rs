@@ -267,7 +267,7 @@ impl Engine for Nginx {
                 if matches!(failure, Failure::Refused { .. }) {
                     self.inner.sweep(&state);
                 }
-                Err(rejected(generation, &failure))
+                Err(Rejected { generation, reason: failure.to_string() })
             }
         }
     }
@@ -277,17 +277,13 @@ impl Engine for Nginx {
         inner.stopping.store(true, Ordering::Relaxed);
         inner.ending.notify_one();
         let Some(master) = inner.state.lock().await.master.take() else { return };
-        let stopped = inner.stopped.notified();
+        let (stopped, deadline) = (inner.stopped.notified(), inner.pulse.end(deadline));
         drop(process::signal(master, Signal::QUIT));
         if timeout(deadline, stopped).await.is_err() {
             tracing::warn!(?deadline, "nginx is ended, although requests are still running");
             process::end_group(master);
         }
     }
-}
-
-fn rejected(generation: u64, failure: &Failure) -> Rejected {
-    Rejected { generation, reason: failure.to_string() }
 }
 
 impl Inner {
