@@ -37,7 +37,9 @@ pub(crate) enum Error {
     #[error("the X-Accel-Redirect of the upstream {0}")]
     Onward(&'static str),
     /// A head of an answer that is longer than one over HTTP/2 may be.
-    #[error("the head of the answer has {0} bytes, and 65536 go over HTTP/2")]
+    #[error(
+        "the head of the answer has {0} bytes, and 64k at most go over HTTP/2: send fewer or shorter fields"
+    )]
     LongHead(usize),
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]

@@ -85,8 +85,8 @@ impl Resolver {
         let whose = whose(namespace, &name.0);
         let counted = self.followed.enter(&whose.namespace);
         // A host that a URL names is of no namespace, and has the share of its zone.
-        let what = if namespace.is_empty() { "in a URL" } else { "of an ExternalName Service" };
-        Following(tokio::spawn(self.clone().keep_up(name, (whose, what), counted, tell)))
+        let of_service = !namespace.is_empty();
+        Following(tokio::spawn(self.clone().keep_up(name, (whose, of_service), counted, tell)))
     }
 
     /// The addresses of a host for a request of this namespace, of those to which objects may lead.
@@ -108,10 +108,11 @@ impl Resolver {
     async fn keep_up(
         self: Arc<Self>,
         (host, port): (String, u16),
-        (whose, what): (Whose, &'static str),
+        (whose, of_service): (Whose, bool),
         counted: Name,
         tell: impl Fn(Arc<Endpoints>) + Send + 'static,
     ) {
+        let what = if of_service { "of an ExternalName Service" } else { "in a URL" };
         let (mut has_answer, mut failures, mut is_told) = (false, 0_u32, false);
         loop {
             let pause = match self.ask(&whose, &host, Kinds::One).await {
@@ -120,11 +121,11 @@ impl Resolver {
                     let is_full = addresses.len() == ADDRESSES;
                     if is_full && !std::mem::replace(&mut is_told, true) && counted.line().is_some()
                     {
-                        let namespace = &*whose.namespace;
+                        let namespace = of_service.then_some(&*whose.namespace);
                         tracing::warn!(
                             host,
-                            whose = namespace,
-                            "the name {what} has more addresses than count ({ADDRESSES})"
+                            namespace,
+                            "the name {what} has {ADDRESSES} addresses or more, and no more than that count"
                         );
                     }
                     tell(Arc::new(Endpoints::of_name(addresses, port, &self.outside)));
@@ -135,8 +136,8 @@ impl Resolver {
                     if failures == 0
                         && let Some(left_out) = counted.line()
                     {
-                        let namespace = &*whose.namespace;
-                        tracing::warn!(host, whose = namespace, left_out, %error, "the name {what} cannot be resolved");
+                        let namespace = of_service.then_some(&*whose.namespace);
+                        tracing::warn!(host, namespace, left_out, %error, "the name {what} cannot be resolved");
                     }
                     if !has_answer {
                         tell(Arc::default());

@@ -211,8 +211,9 @@ fn error(reason: NotKept) -> BodyError {
     match reason {
         NotKept::Full => BodyError::NoRoom,
         NotKept::Refused(error) => {
-            let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(line) = told.line(Instant::now(), 1) {
+            let told = || TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            let line = told().line(Instant::now(), 1);
+            if let Some(line) = line {
                 let folder = crate::scratch::folder();
                 tracing::error!(
                     %error, directory = %folder.display(), before = line.left_out,

@@ -276,8 +276,9 @@ impl Engine for Nginx {
         let inner = &self.inner;
         inner.stopping.store(true, Ordering::Relaxed);
         inner.ending.notify_one();
+        let deadline = inner.pulse.end(deadline);
         let Some(master) = inner.state.lock().await.master.take() else { return };
-        let (stopped, deadline) = (inner.stopped.notified(), inner.pulse.end(deadline));
+        let stopped = inner.stopped.notified();
         drop(process::signal(master, Signal::QUIT));
         if timeout(deadline, stopped).await.is_err() {
             tracing::warn!(?deadline, "nginx is ended, although requests are still running");

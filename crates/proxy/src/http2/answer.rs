@@ -35,7 +35,7 @@ pub(super) struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.held.forget(self.interims.get());
+        self.held.give_back(self.interims.get());
     }
 }
 
@@ -90,7 +90,7 @@ impl Turn {
             let reset = self.stream.poll_reset(cx);
             if reset.is_pending() {
                 // A client that takes nothing gets no more of them.
-                let takes = |size| self.held.takes(&self.interims, size);
+                let takes = |size| self.held.takes_interim(&self.interims, size);
                 for interim in interims.take().into_iter().filter(|one| takes(one.headers.size())) {
                     self.stream.interim(interim.status, &interim.headers);
                 }

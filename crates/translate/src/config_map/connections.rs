@@ -46,8 +46,8 @@ static IDLE: Key<Duration> = Key::config_map("keep-alive", parse::seconds).says(
 static REQUESTS: Key<u32> = Key::config_map("keep-alive-requests", parse::count).says(
     "number",
     "1000",
-    "Requests on one connection of a client. Over HTTP/2 10000 where nobody says, and each connection ends up to a tenth \
-     earlier, at another number: those that began together do not end together.",
+    "Requests on one connection of a client. With the native engine over HTTP/2 10000 where nobody says, and each \
+     connection ends up to a tenth earlier, at another number: those that began together do not end together.",
 );
 static HEADER_TIMEOUT: Key<Duration> = Key::config_map("client-header-timeout", parse::seconds)
     .says("seconds", "60", "Time for the header of a request to arrive.");

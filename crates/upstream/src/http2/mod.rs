@@ -409,7 +409,7 @@ fn answered(
         in_flight.over();
         Body::empty()
     } else {
-        let stream = in_flight.claim.answers(stream);
+        let stream = in_flight.claim.incoming(stream);
         let stream = AnswerStream { stream, journal: journal.clone(), in_flight };
         Body::from_source(StreamBody::new(stream, length, read))
     };

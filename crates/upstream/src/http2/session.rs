@@ -175,7 +175,7 @@ impl Claim {
     }
 
     /// An answer that is coming in.
-    pub(super) fn answers(&self, stream: RecvStream) -> Rc<Incoming> {
+    pub(super) fn incoming(&self, stream: RecvStream) -> Rc<Incoming> {
         let incoming = Rc::new(Incoming::new(stream));
         self.shared.answers.add(&incoming);
         incoming

@@ -76,8 +76,8 @@ impl Held {
     }
 
     /// Whether one more interim answer of this size may go, of a stream of which so many bytes went before. They count
-    /// as its request's until [`Self::forget`].
-    pub fn takes(&self, before: &Cell<usize>, size: usize) -> bool {
+    /// as its request's until [`Self::give_back`].
+    pub fn takes_interim(&self, before: &Cell<usize>, size: usize) -> bool {
         let all = before.get() + size;
         let takes = all <= INTERIMS && self.has_room();
         if takes {
@@ -88,7 +88,7 @@ impl Held {
     }
 
     /// The stream with interim answers of this size is over.
-    pub fn forget(&self, interims: usize) {
+    pub fn give_back(&self, interims: usize) {
         self.control.under_way.release(interims);
     }
 }
@@ -210,12 +210,12 @@ mod tests {
     async fn interim_answers_of_a_stream_have_a_bound_and_none_goes_where_much_lies() {
         let control = Rc::<Control>::default();
         let (held, went) = (Held::new(control.clone()), Cell::new(0));
-        assert!(held.takes(&went, INTERIMS) && !held.takes(&went, 1));
+        assert!(held.takes_interim(&went, INTERIMS) && !held.takes_interim(&went, 1));
         assert_eq!(control.under_way.held(), INTERIMS);
-        held.forget(went.take());
+        held.give_back(went.take());
         assert_eq!(control.under_way.held(), 0);
         let _all = held.piece(Bytes::from(vec![0; MOST]));
-        assert!(!held.takes(&went, 1));
+        assert!(!held.takes_interim(&went, 1));
     }
 
     #[tokio::test]
