@@ -28,12 +28,15 @@ use std::time::Duration;
 use stream::Streams;
 use system::threads;
 use tokio::sync::watch;
+use tokio::time::{Instant, interval_at};
 use translate::Options;
 
 /// By how much control is nicer than traffic, where that is served in this process.
 const GIVES_WAY: i32 = 5;
 /// How long tasks may take to end once all is over.
 const LAST_TASKS: Duration = Duration::from_millis(500);
+/// Time between two lines about a drain that goes on.
+const DRAINING_LINES: Duration = Duration::from_secs(10);
 const NO_THREAD: &str =
     "the system gives no thread: look at the limit of processes (pids) of the container";
 
@@ -380,5 +383,27 @@ async fn drain(engine: &Arc<HttpEngine>, streams: &Streams, grace: Duration) {
     #[expect(clippy::disallowed_methods, reason = "the grace period of shutdown")]
     tokio::time::sleep(grace).await;
     let deadline = engine.configuration().global.shutdown_timeout;
-    tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));
+    tracing::info!(
+        ?deadline,
+        "no new connections are taken; what still runs has the time of worker-shutdown-timeout"
+    );
+    let drained = async { tokio::join!(engine.clone().drain(deadline), streams.drain(deadline)) };
+    tokio::select! {
+        _ = drained => {}
+        () = tell_of_draining(deadline) => {}
+    }
+}
+
+/// Says now and then that the process has not gone yet, and how long it may stay. Never ends.
+async fn tell_of_draining(deadline: Duration) {
+    let began = Instant::now();
+    let mut ticks = interval_at(began + DRAINING_LINES, DRAINING_LINES);
+    loop {
+        ticks.tick().await;
+        let left = deadline.saturating_sub(began.elapsed()).as_secs();
+        tracing::info!(
+            left,
+            "requests or connections still run; seconds left of worker-shutdown-timeout"
+        );
+    }
 }

@@ -23,7 +23,7 @@ pub use metrics::{Metrics, Progress};
 pub use pod::{OwnPod, Sibling};
 pub use timings::{BOUNDS, Timings};
 
-use engine::Engine;
+use engine::{Engine, Rejected};
 use fingerprint::Fingerprints;
 use kubernetes::Feed;
 use model::{Changes, Problem};
@@ -145,12 +145,25 @@ impl<E: Engine> Controller<E> {
                     || !changes.listeners.is_empty();
                 known.routes += u64::from(changes.global || routes);
             }
-            Err(rejected) => {
+            Err(rejected) => self.refuse(known, &rejected),
+        }
+    }
+
+    /// Says why the engine did not take a Configuration: once, however often it is tried again.
+    fn refuse(&mut self, known: &mut Known, rejected: &Rejected) {
+        let reason: Arc<str> = rejected.reason.as_str().into();
+        let is_known = self.known.borrow().refused.as_ref() == Some(&reason);
+        match (is_known, known.is_serving()) {
+            (true, _) => tracing::debug!(%rejected, "the engine still refuses changes"),
+            (false, true) => {
                 tracing::error!(%rejected, "the engine refused changes: what it served stays; tried again");
-                known.refused = Some(rejected.to_string().into());
-                self.metrics.refused();
+            }
+            (false, false) => {
+                tracing::error!(%rejected, "the engine refused the configuration: nothing is served yet; tried again");
             }
         }
+        known.refused = Some(reason);
+        self.metrics.refused();
     }
 
     /// Follows every change until the feed ends. What the engine refused is tried again by and by: the reason may be

@@ -161,12 +161,22 @@ pub fn deepest(error: &dyn StdError) -> String {
     said.trim_end_matches('.').to_owned()
 }
 
+/// The client's word for an answer that is no Status: of a proxy in front of the API server, or of one that is too busy.
+const NO_STATUS: &str = "Failed to parse error data";
+
 /// What the API server answered, or why it did not.
 pub(crate) fn reason(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => {
             let message = status.message.lines().next().unwrap_or_default();
-            format!("{} {}: {message}", status.code, status.reason)
+            let code = http::StatusCode::from_u16(status.code).ok();
+            let title =
+                match (status.reason.as_str(), code.and_then(|code| code.canonical_reason())) {
+                    (NO_STATUS, Some(title)) => title,
+                    (told, _) => told,
+                };
+            let colon = if message.is_empty() { "" } else { ": " };
+            format!("{} {title}{colon}{message}", status.code)
         }
         other => deepest(other),
     }
@@ -175,6 +185,19 @@ pub(crate) fn reason(error: &kube::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn an_answer_that_is_no_status_is_named_by_its_code() {
+        let told = |text: &str, code| {
+            let status = Status::failure(text, NO_STATUS).with_code(code);
+            reason(&kube::Error::Api(status.boxed()))
+        };
+        assert_eq!(told("", 503), "503 Service Unavailable");
+        assert_eq!(told("slow down", 429), "429 Too Many Requests: slow down");
+        let forbidden = Status::failure("no rights", "Forbidden").with_code(403);
+        assert_eq!(reason(&kube::Error::Api(forbidden.boxed())), "403 Forbidden: no rights");
+    }
 
     async fn of(options: ClientOptions, environment: Option<&str>) -> Result<Config, String> {
         let environment = environment.map(OsString::from);

@@ -246,7 +246,7 @@ fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
         && seat.worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
         && u64::from(connection.requests.get()) < global.keep_alive.requests
-        && wire::since(connection.since) < global.keep_alive.age
+        && !wire::is_older(connection.since, global.keep_alive.age)
         && !client.awaits_continue()
 }
 

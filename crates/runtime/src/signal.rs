@@ -44,6 +44,7 @@ pub fn on_reopen(reopen: impl Fn() + Send + 'static) -> io::Result<JoinHandle<()
     let mut asked = signal(SignalKind::user_defined1())?;
     Ok(tokio::spawn(async move {
         while asked.recv().await.is_some() {
+            tracing::info!("SIGUSR1: files of logs are opened again");
             reopen();
         }
     }))

@@ -100,7 +100,7 @@ impl Pool {
     pub(super) fn put(&self, mut connection: Box<Connection>) {
         let Some(limits) = self.limits.get() else { return };
         let worn =
-            connection.requests >= limits.requests || wire::since(connection.since) >= limits.age;
+            connection.requests >= limits.requests || wire::is_older(connection.since, limits.age);
         if worn || !connection.buffer.is_empty() || limits.connections == 0 {
             return;
         }
@@ -155,7 +155,7 @@ impl Pool {
                 waiting.clear();
             }
             waiting.retain_mut(|entry| {
-                wire::since(entry.since) < limits.idle && !entry.connection.io.is_stale()
+                !wire::is_older(entry.since, limits.idle) && !entry.connection.io.is_stale()
             });
             !waiting.is_empty()
         });

@@ -48,6 +48,11 @@ pub fn now() -> Instant {
     }
 }
 
+/// Whether `instant` was at least `age` ago: told without measuring how long.
+pub fn is_older(instant: Instant, age: Duration) -> bool {
+    instant.checked_add(age).is_some_and(|end| now() >= end)
+}
+
 /// How long ago `instant` was.
 pub fn since(instant: Instant) -> Duration {
     let now = now();
@@ -67,7 +72,7 @@ pub fn since(instant: Instant) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Instant, keep_time, now, time_passes};
+    use super::{Duration, Instant, is_older, keep_time, now, time_passes};
 
     #[test]
     fn time_that_is_kept_stands_until_it_passes() {
@@ -83,5 +88,15 @@ mod tests {
             assert!(now() > kept);
         });
         checked.join().expect("nothing panics");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_age_is_reached_with_its_last_moment_and_none_is_endless() {
+        let began = now();
+        assert!(is_older(began, Duration::ZERO));
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(!is_older(began, Duration::from_secs(60)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(is_older(began, Duration::from_secs(60)) && !is_older(began, Duration::MAX));
     }
 }

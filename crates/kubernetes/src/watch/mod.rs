@@ -336,6 +336,11 @@ impl<K: Watchable> Watch<K> {
                     Some(_) => {
                         tracing::warn!(kind = %K::KIND, reason, "cannot list them; trying again")
                     }
+                    None if code == Some(403) => tracing::warn!(
+                        kind = %K::KIND,
+                        reason,
+                        "cannot follow the API server; allow list and watch of them in the ClusterRole; trying again"
+                    ),
                     None => {
                         tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again")
                     }

@@ -87,11 +87,16 @@ impl Turn {
         let mut serving = pin!(phases::serve(exchange));
         poll_fn(|cx| {
             let response = serving.as_mut().poll(cx);
+            let interims = interims.take();
+            if response.is_ready() && interims.is_empty() {
+                // Whoever sends it hears of a reset.
+                return response.map(Ok);
+            }
             let reset = self.stream.poll_reset(cx);
             if reset.is_pending() {
                 // A client that takes nothing gets no more of them.
                 let takes = |size| self.held.takes_interim(&self.interims, size);
-                for interim in interims.take().into_iter().filter(|one| takes(one.headers.size())) {
+                for interim in interims.into_iter().filter(|one| takes(one.headers.size())) {
                     self.stream.interim(interim.status, &interim.headers);
                 }
             }
@@ -304,7 +309,7 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
     let to_head = exchange.request.method == Method::HEAD;
     let body = response.body;
     let mut headers = to_map(&response.headers);
-    if !headers.contains_key(DATE)
+    if response.headers.get("date").is_none()
         && let Some(date) = exchange.worker.clock.http_date()
     {
         headers.insert(DATE, date);

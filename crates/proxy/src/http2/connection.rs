@@ -217,7 +217,7 @@ impl Streams {
         let early = u32::from(self.early);
         let fewer = (most.http2_requests / 10).saturating_mul(early.into()) / 256;
         u64::from(requests) >= most.http2_requests - fewer
-            || wire::since(self.connection.since) >= most.age - most.age / 10 * early / 256
+            || wire::is_older(self.connection.since, most.age - most.age / 10 * early / 256)
     }
 
     /// How long the connection may be idle.

@@ -48,7 +48,8 @@ impl Sink {
                 // Not under the name of this crate: such messages may go to the very log that is in trouble.
                 tracing::warn!(
                     target: "log", %error, place,
-                    "a log cannot be opened: standard output takes the lines instead"
+                    "a log cannot be opened: standard output takes the lines instead; look at access-log-path, \
+                     error-log-path and syslog-host of the ConfigMap, and at the rights of that place"
                 );
                 let failed = Some(Instant::now());
                 Self { kind: Kind::Stdout, place: String::new(), failed, broken: false }

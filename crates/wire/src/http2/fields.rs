@@ -65,20 +65,27 @@ pub fn append(map: &mut HeaderMap, name: &[u8], value: Bytes) {
 
 /// As phases see them, those of a name together.
 pub fn from_map(map: &HeaderMap) -> Headers {
+    from_map_where(map, |_| true).0
+}
+
+/// The same of the names that `keeps` says yes to, and the bytes of all lines as HTTP/1 has them.
+pub(super) fn from_map_where(map: &HeaderMap, keeps: impl Fn(&[u8]) -> bool) -> (Headers, usize) {
     if map.is_empty() {
-        return Headers::default();
+        return (Headers::default(), 0);
     }
     let bytes = map.iter().map(|(name, value)| line(name.as_str().len(), value.len())).sum();
     let mut headers = Headers::with_room(bytes);
     for (name, value) in map {
-        headers.push(name.as_str(), value.as_bytes());
+        if keeps(name.as_str().as_bytes()) {
+            headers.push(name.as_str(), value.as_bytes());
+        }
     }
-    headers
+    (headers, bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{append, from_map, to_map};
+    use super::{append, from_map, from_map_where, to_map};
     use bytes::Bytes;
     use http::HeaderMap;
 
@@ -110,5 +117,7 @@ mod tests {
         assert_eq!(lines, ["b: 1", "b: 2", "a: "]);
         assert_eq!(headers.added(), "b: 1\r\nb: 2\r\na: \r\n".len());
         assert_eq!(to_map(&headers), map);
+        let (some, bytes) = from_map_where(&map, |name| name != b"b");
+        assert_eq!((some.size(), bytes), ("a: \r\n".len(), headers.added()));
     }
 }

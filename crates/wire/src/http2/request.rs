@@ -1,7 +1,7 @@
 //! Makes a request of what begins a stream, or says why it is none.
 
 use super::body::StreamBody;
-use super::from_map;
+use super::fields::from_map_where;
 use super::stream::ClientStream;
 use crate::{Body, Headers, Request, Version, tokens};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub fn judge(
     known: &[u8],
 ) -> Result<Request, StatusCode> {
     const BAD: StatusCode = StatusCode::BAD_REQUEST;
-    let mut headers = from_map(&head.headers);
+    let (mut headers, head_size) = from_map_where(&head.headers, |name| keeps(name, rules));
     let authority = match head.uri.authority() {
         Some(authority) => Bytes::copy_from_slice(authority.as_str().as_bytes()),
         None => headers.bytes("host").ok_or(BAD)?,
@@ -48,16 +48,13 @@ pub fn judge(
     if head.method == Method::TRACE {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    // Nothing was there before, and what was added are lines as HTTP/1 has them.
-    let head_size = headers.added();
     let length = headers.text("content-length").and_then(|text| text.parse().ok());
     let empty = stream.is_end();
     if expects_continue(&headers)? && !empty {
         stream.expects_continue();
     }
-    headers.retain(|field| {
-        !field.is("host") && !field.is("content-length") && keeps(field.name, rules)
-    });
+    headers.remove("host");
+    headers.remove("content-length");
     join_cookies(&mut headers);
     Ok(Request {
         method: head.method,

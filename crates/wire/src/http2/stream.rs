@@ -24,6 +24,8 @@ const MOMENT: Duration = Duration::from_secs(1);
 pub struct ClientStream {
     respond: RefCell<SendResponse<Piece>>,
     body: Incoming,
+    /// Its request is a head alone: the h2 crate takes a lock to say so.
+    is_bare: bool,
     /// The client waits for `100 Continue`.
     continue_first: Cell<bool>,
     /// Bytes that were read for nothing.
@@ -47,9 +49,11 @@ impl AsRef<Incoming> for ClientStream {
 impl ClientStream {
     /// A stream that has begun.
     pub fn new(respond: SendResponse<Piece>, body: RecvStream, control: &Rc<Control>) -> Rc<Self> {
+        let body = Incoming::new(body);
         Rc::new(Self {
             respond: RefCell::new(respond),
-            body: Incoming::new(body),
+            is_bare: body.is_end(),
+            body,
             continue_first: Cell::new(false),
             discarded: Cell::new(0),
             control: control.clone(),
@@ -99,7 +103,7 @@ impl ClientStream {
 
     /// Whether nothing more comes of the request.
     pub fn is_end(&self) -> bool {
-        self.body.is_end()
+        self.is_bare || self.body.is_end()
     }
 
     /// Reads and drops what comes of the request's body; ready at its end, or when it is too much.
