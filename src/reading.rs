@@ -35,7 +35,7 @@ pub(crate) fn as_kubectl(mut source: Source) -> Source {
         || source.kubeconfig.is_some()
         || source.apiserver_host.is_some()
         || is_said("KUBECONFIG")
-        || is_said("KUBERNETES_SERVICE_HOST");
+        || (is_said("KUBERNETES_SERVICE_HOST") && source.context.is_none());
     let usual = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
     if !is_elsewhere {
         source.kubeconfig = usual.filter(|path| path.exists());

@@ -57,10 +57,12 @@ pub(crate) async fn feed(
     let client = client(&source);
     let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
     if !manifests.is_empty() {
-        let both = client.kubeconfig.is_some() || client.apiserver_host.is_some();
+        let both = client.kubeconfig.is_some()
+            || client.context.is_some()
+            || client.apiserver_host.is_some();
         ensure!(
             !both,
-            "objects come from --manifests or from a cluster (--kubeconfig, --apiserver-host), not from both"
+            "objects come from --manifests or from a cluster (--kubeconfig, --context, --apiserver-host), not from both"
         );
         ensure!(
             watch_namespace_selector.is_none_or(|selector| selector.is_empty()),
@@ -139,6 +141,7 @@ pub(crate) fn client(source: &Source) -> ClientOptions {
     let path = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
     ClientOptions {
         kubeconfig: path(&source.kubeconfig),
+        context: source.context.clone().filter(|context| !context.is_empty()),
         apiserver_host: source.apiserver_host.clone().filter(|host| !host.is_empty()),
         certificate_authority: path(&source.certificate_authority),
         ..ClientOptions::default()

@@ -67,8 +67,8 @@ impl Asked {
     fn of(flags: &Top, runtime: &Runtime) -> Result<Self> {
         let Some(key) = &flags.pod else {
             ensure!(
-                flags.token_file.is_none() && flags.kubeconfig.is_none(),
-                "--token-file and --kubeconfig are for a Pod elsewhere: name it by --pod namespace/name"
+                flags.token_file.is_none() && flags.kubeconfig.is_none() && flags.context.is_none(),
+                "--token-file, --kubeconfig and --context are for a Pod elsewhere: name it by --pod namespace/name"
             );
             return Ok(Self::Near(flags.healthz_port));
         };

@@ -8,11 +8,11 @@ use kubernetes::ClientOptions;
 
 /// Does it, and says in a line what was done.
 pub(crate) fn run(flags: Flags) -> Result<()> {
-    let Flags { secret, host: hosts, webhook, kubeconfig } = flags;
+    let Flags { secret, host: hosts, webhook, kubeconfig, context } = flags;
     let wanted = WebhookCertificate { secret, hosts, webhook };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let options = ClientOptions { kubeconfig, ..ClientOptions::default() };
+        let options = ClientOptions { kubeconfig, context, ..ClientOptions::default() };
         anyhow::Ok(ensure(kubernetes::client(&options).await?, &wanted).await?)
     })?;
     let done = match outcome {

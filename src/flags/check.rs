@@ -25,7 +25,7 @@ Exit codes: 0 nothing found that --fail-on names; 1 something could not be read,
 2 a request is decided otherwise (with --fail-on differs: or alike, but on purpose not in everything).")]
 pub(crate) struct Check {
     /// Folders (or files) of YAML or JSON; - is standard input.
-    #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
+    #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "context", "apiserver_host"])]
     pub(crate) paths: Vec<PathBuf>,
     /// How to print what was found.
     #[arg(long, visible_alias = "output", value_enum, default_value_t = Format::Table)]

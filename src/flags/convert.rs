@@ -22,7 +22,7 @@ may share a host: of the same path it is the Ingress's, until that is deleted; w
 Exit codes: 0 everything is said; 1 something could not be read, or no Ingress is ours; 2 something is lost.")]
 pub(crate) struct Convert {
     /// Folders (or files) of YAML or JSON; - is standard input.
-    #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
+    #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "context", "apiserver_host"])]
     pub(crate) paths: Vec<PathBuf>,
     /// Write a file for each object into this folder instead of all to standard output.
     #[arg(long, value_name = "DIR")]

@@ -18,6 +18,9 @@ pub(crate) struct Source {
     /// A kubeconfig file; in a Pod its service account is used without one.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; without it the current one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// URL of an API server that needs no credentials, `https://address:port`.
     #[arg(long, value_name = "URL")]
     pub(crate) apiserver_host: Option<String>,

@@ -46,6 +46,9 @@ pub(crate) struct Top {
     /// A kubeconfig file for --pod; kubectl's own without it.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; without it the current one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
 }
 
 /// What the list begins with.
@@ -62,7 +65,8 @@ pub(crate) enum By {
 impl Top {
     /// Where the API server is.
     pub(crate) fn source(&self) -> Source {
-        Source { kubeconfig: self.kubeconfig.clone(), ..Source::default() }
+        let (kubeconfig, context) = (self.kubeconfig.clone(), self.context.clone());
+        Source { kubeconfig, context, ..Source::default() }
     }
 }
 

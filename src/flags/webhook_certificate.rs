@@ -30,6 +30,9 @@ pub(crate) struct WebhookCertificate {
     /// A kubeconfig file; in a Pod its service account is used without one.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; without it the current one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
 }
 
 fn secret(text: &str) -> Result<ObjectKey, String> {

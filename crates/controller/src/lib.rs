@@ -259,6 +259,8 @@ mod tests {
         let mut known = controller.known();
         let began = tokio::time::Instant::now();
         controller.follow(&mut feed).await;
+        // The same words for each try: whoever tells of them tells once.
+        assert_eq!(known.borrow().refused.as_deref(), Some("it is not to its liking"));
         tokio::select! {
             _ = controller.run(&mut feed) => panic!("the feed lives"),
             it = known.wait_for(|known| known.is_serving()) => drop(it.expect("the controller lives")),

@@ -25,6 +25,8 @@ const READ: Duration = WATCH.saturating_add(Duration::from_secs(5));
 pub struct ClientOptions {
     /// A kubeconfig file; `KUBECONFIG` from the environment if there is none.
     pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig; its current one if there is none.
+    pub context: Option<String>,
     /// URL of the API server, for one that needs no credentials; with a kubeconfig, it replaces the server there.
     pub apiserver_host: Option<String>,
     /// File with the certificates of the authorities that sign the API server's certificate.
@@ -76,14 +78,16 @@ async fn configuration(
     let host = options.apiserver_host.as_deref().filter(|host| !host.is_empty());
     let host = host.map(server_url).transpose()?;
     let environment = environment.filter(|paths| !paths.is_empty());
+    let context = options.context.as_deref();
     let mut config = match (&options.kubeconfig, environment, &host) {
-        (Some(path), _, _) => from_files(std::slice::from_ref(path), false).await?,
-        (None, _, Some(host)) => Config::new(host.clone()),
-        (None, Some(paths), None) => {
+        (Some(path), _, _) => from_files(std::slice::from_ref(path), context, false).await?,
+        (None, Some(paths), _) if host.is_none() || context.is_some() => {
             let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
-            from_files(&paths, true).await?
+            from_files(&paths, context, true).await?
         }
-        (None, None, None) => in_cluster()?,
+        (None, _, _) if context.is_some() => return Err(Error::NoContexts),
+        (None, _, Some(host)) => Config::new(host.clone()),
+        (None, _, None) => in_cluster()?,
     };
     if let Some(host) = host {
         config.cluster_url = host;
@@ -96,7 +100,7 @@ async fn configuration(
 }
 
 /// What files say together. Of a list in the environment some may be missing, as for kubectl.
-async fn from_files(paths: &[PathBuf], some: bool) -> Result<Config, Error> {
+async fn from_files(paths: &[PathBuf], context: Option<&str>, some: bool) -> Result<Config, Error> {
     let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let unusable =
         |error: &dyn StdError| Error::Kubeconfig { path: shown.join(":"), reason: deepest(error) };
@@ -111,9 +115,20 @@ async fn from_files(paths: &[PathBuf], some: bool) -> Result<Config, Error> {
             Some(before) => before.merge(next).map_err(|error| unusable(&error))?,
         });
     }
-    Config::from_custom_kubeconfig(merged.unwrap_or_default(), &KubeConfigOptions::default())
-        .await
-        .map_err(|error| unusable(&error))
+    let merged = merged.unwrap_or_default();
+    if let Some(context) = context {
+        let known: Vec<&str> = merged.contexts.iter().map(|one| one.name.as_str()).collect();
+        if !known.contains(&context) {
+            return Err(Error::NoContext {
+                path: shown.join(":"),
+                context: context.to_owned(),
+                known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+            });
+        }
+    }
+    let options =
+        KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(merged, &options).await.map_err(|error| unusable(&error))
 }
 
 fn in_cluster() -> Result<Config, Error> {
@@ -297,6 +312,33 @@ mod tests {
         };
         let error = of(options, None).await.unwrap_err();
         assert!(error.contains("it holds no certificate in PEM form"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_context_is_chosen_among_those_that_there_are() {
+        let two = file(
+            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+             clusters: [{name: a, cluster: {server: 'https://a:6443'}}, {name: b, cluster: {server: 'https://b:6443'}}]\n\
+             contexts: [{name: a, context: {cluster: a, user: u}}, {name: b, context: {cluster: b, user: u}}]\n\
+             users: [{name: u, user: {}}]\n",
+        );
+        let path = two.path().display().to_string();
+        let with = |context: Option<&str>, kubeconfig: Option<PathBuf>| ClientOptions {
+            kubeconfig,
+            context: context.map(str::to_owned),
+            ..ClientOptions::default()
+        };
+        let named = |context| of(with(context, Some(two.path().to_owned())), None);
+        assert_eq!(named(None).await.expect("current").cluster_url, "https://a:6443/");
+        assert_eq!(named(Some("b")).await.expect("named").cluster_url, "https://b:6443/");
+        assert_eq!(
+            named(Some("c")).await.expect_err("there is none"),
+            format!("the kubeconfig {path} has no context c; give --context one that it has: a, b")
+        );
+        let of_environment = of(with(Some("b"), None), Some(&path)).await.expect("named");
+        assert_eq!(of_environment.cluster_url, "https://b:6443/");
+        let nowhere = of(with(Some("b"), None), None).await.expect_err("no kubeconfig");
+        assert!(nowhere.starts_with("--context names a context of a kubeconfig"), "{nowhere}");
     }
 
     #[tokio::test]

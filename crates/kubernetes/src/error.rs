@@ -36,6 +36,23 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A kubeconfig has no such context.
+    #[error(
+        "the kubeconfig {path} has no context {context}; give --context one that it has: {known}"
+    )]
+    NoContext {
+        /// The file or files.
+        path: String,
+        /// The context that was asked for.
+        context: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A context was named, and no kubeconfig.
+    #[error(
+        "--context names a context of a kubeconfig, and there is none; name one with --kubeconfig or KUBECONFIG"
+    )]
+    NoContexts,
     /// Nothing says where the API server is.
     #[error(
         "found no cluster: this is no Pod, and there is neither --kubeconfig nor KUBECONFIG nor --apiserver-host; \
