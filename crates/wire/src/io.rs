@@ -112,8 +112,20 @@ impl Io {
         let mut limited = bytes::BufMut::limit(buffer, BODY_READ);
         let mut read = std::pin::pin!(tokio::io::AsyncReadExt::read_buf(self, &mut limited));
         let read = ready!(Future::poll(read.as_mut(), cx));
-        turn::moved(*read.as_ref().unwrap_or(&0));
+        // Records of TLS count as they come.
+        if self.is_plain() {
+            turn::moved(*read.as_ref().unwrap_or(&0));
+        }
         Poll::Ready(read)
+    }
+
+    fn is_plain(&self) -> bool {
+        match self {
+            Self::Plain(_) => true,
+            Self::Tls(_) | Self::Accepted(_) => false,
+            Self::Rewound(_, inner) => inner.is_plain(),
+            Self::Shared(io) => io.borrow().is_plain(),
+        }
     }
 
     /// Writes all of `data`, taking off its front what is gone. Small pieces go out as one: copying a few hundred
@@ -192,6 +204,9 @@ impl Io {
             // The event loop knows whether anything came; the system is not asked where nothing did.
             let read = tcp.try_read(&mut buffer);
             return !read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        }
+        if let Self::Tls(tls) = self {
+            tls.get_mut().0.hurries();
         }
         let mut read = ReadBuf::new(&mut buffer);
         let mut cx = Context::from_waker(std::task::Waker::noop());

@@ -1,5 +1,7 @@
-//! What TLS is spoken over: a TCP connection that counts what is taken from it and not given on.
+//! What TLS is spoken over: a TCP connection that counts what is taken from it and not given on, and whose records are
+//! work: whoever had much of it done waits for a later turn of the thread.
 
+use crate::turn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,6 +14,15 @@ const HANDSHAKE: usize = 128 << 10;
 /// read with it. rustls keeps a message of its own that is not whole up to 64 kB, though none has more than some
 /// hundred bytes.
 const ESTABLISHED: usize = 24 << 10;
+/// What a record counts as beside its bytes, in a turn of the thread; and one that is hardly longer than a message of
+/// TLS itself, of which each is worth as much work as a kilobyte (RFC 8446 section 4.6.3: new keys).
+const RECORD: usize = 64;
+const SMALL_RECORD: usize = 512;
+/// Bytes of a record's header, and of the longest small one behind it.
+const HEADER: usize = 5;
+const SMALL: usize = 64;
+/// What is read at once counts in the turn from so much on, and the next read waits for room: heads are less.
+const HEAVY: usize = 4 << 10;
 
 /// A TCP connection under TLS.
 #[derive(Debug)]
@@ -19,12 +30,46 @@ pub struct UnderTls {
     tcp: TcpStream,
     taken: usize,
     most: usize,
+    records: Records,
+    /// Of what was read last there was much to do.
+    is_heavy: bool,
+}
+
+/// Where in the records of TLS what comes stands. Bytes that are none are for TLS to refuse.
+#[derive(Debug, Default)]
+struct Records {
+    header: [u8; HEADER],
+    have: usize,
+    rest: usize,
+}
+
+impl Records {
+    /// What the bytes that came are worth in a turn of the thread.
+    fn weigh(&mut self, mut bytes: &[u8]) -> usize {
+        let mut weight = bytes.len();
+        while !bytes.is_empty() {
+            let skipped = self.rest.min(bytes.len());
+            (self.rest, bytes) = (self.rest - skipped, &bytes[skipped..]);
+            let taken = (HEADER - self.have).min(bytes.len());
+            if self.rest > 0 || taken == 0 {
+                continue;
+            }
+            self.header[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+            (self.have, bytes) = (self.have + taken, &bytes[taken..]);
+            if self.have == HEADER {
+                self.have = 0;
+                self.rest = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
+                weight += if self.rest <= SMALL { SMALL_RECORD } else { RECORD };
+            }
+        }
+        weight
+    }
 }
 
 impl UnderTls {
     /// A connection whose handshake begins.
     pub fn new(tcp: TcpStream) -> Self {
-        Self { tcp, taken: 0, most: HANDSHAKE }
+        Self { tcp, taken: 0, most: HANDSHAKE, records: Records::default(), is_heavy: false }
     }
 
     /// The connection itself.
@@ -45,6 +90,11 @@ impl UnderTls {
         if self.taken > ESTABLISHED { Err(endless()) } else { Ok(()) }
     }
 
+    /// The next read waits for no turn: it only looks whether anything came.
+    pub(crate) fn hurries(&mut self) {
+        self.is_heavy = false;
+    }
+
     /// Bytes that TLS has taken and not given on.
     pub(crate) fn held(&self) -> usize {
         self.taken
@@ -62,9 +112,18 @@ impl AsyncRead for UnderTls {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.is_heavy {
+            ready!(turn::poll_room(cx));
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.tcp).poll_read(cx, buffer))?;
-        this.taken += buffer.filled().len() - before;
+        let came = &buffer.filled()[before..];
+        this.taken += came.len();
+        let weight = this.records.weigh(came);
+        this.is_heavy = weight >= HEAVY;
+        if this.is_heavy {
+            turn::moved(weight);
+        }
         if this.taken > this.most {
             return Poll::Ready(Err(endless()));
         }
@@ -104,7 +163,7 @@ impl AsyncWrite for UnderTls {
 
 #[cfg(test)]
 mod tests {
-    use super::{ESTABLISHED, UnderTls};
+    use super::{ESTABLISHED, RECORD, Records, SMALL_RECORD, UnderTls};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -116,6 +175,19 @@ mod tests {
         let mut here = UnderTls::new(listener.accept().await.expect("is accepted").0);
         here.established();
         (peer, here)
+    }
+
+    #[test]
+    fn a_record_is_work_whatever_its_length_and_small_ones_are_more_of_it() {
+        let long = [&[23, 3, 3, 1, 0][..], &[9; 256]].concat();
+        let keys = [&[23, 3, 3, 0, 22][..], &[9; 22]].concat();
+        let came = [&long[..], &keys, &keys, &[23, 3, 3, 0, 0]].concat();
+        let wanted = came.len() + RECORD + 3 * SMALL_RECORD;
+        for size in 1..=came.len() {
+            let mut records = Records::default();
+            let weight: usize = came.chunks(size).map(|piece| records.weigh(piece)).sum();
+            assert_eq!(weight, wanted, "pieces of {size}");
+        }
     }
 
     #[tokio::test]

@@ -22,6 +22,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const SEALED: usize = 64 << 10;
 /// Bytes read at once: what is asked for and what TLS adds to it, within these bounds.
 const READ: (usize, usize) = (4 << 10, 64 << 10);
+/// Records without data that a client may send at once, and bytes of data that earn it one more. Keys are made new
+/// after gigabytes (RFC 8446 section 5.5), and each time costs as much as a short request.
+const SILENT: u32 = 256;
+const EARNED_BY: usize = 512;
 /// What TLS adds to a read, and more.
 const ADDED: usize = 1 << 10;
 
@@ -50,6 +54,8 @@ pub struct ServerTls {
     opened: BytesMut,
     /// What the system has not taken yet.
     outgoing: BytesMut,
+    /// Records that gave nothing, less what data has earned.
+    silent: u32,
     /// What broke it: nothing more comes in or goes out.
     failed: Option<rustls::Error>,
     /// Whether the client has said that nothing more comes.
@@ -73,6 +79,7 @@ impl ServerTls {
             seen: 0,
             opened: BytesMut::new(),
             outgoing: BytesMut::new(),
+            silent: 0,
             failed: None,
             is_ended: false,
             is_shut: false,
@@ -187,16 +194,27 @@ impl ServerTls {
                 break;
             }
             end += length;
+            let (filled, kept) = (out.filled().len(), self.opened.len());
             match self.open_record(&mut input[used..end], out) {
                 Ok(more) => used += more,
                 Err(error) => self.failed = Some(error),
             }
+            self.gave(out.filled().len() - filled + self.opened.len() - kept);
             if self.failed.is_some() || self.is_ended {
                 (used, end) = (input.len(), input.len());
             }
         }
         self.seen = end - used;
         used
+    }
+
+    /// A record gave so many bytes of data.
+    fn gave(&mut self, bytes: usize) {
+        let earned = u32::try_from(bytes / EARNED_BY).unwrap_or(u32::MAX);
+        self.silent = self.silent.saturating_sub(earned) + u32::from(bytes == 0);
+        if self.silent > SILENT && self.failed.is_none() {
+            self.failed = Some(silence());
+        }
     }
 
     /// Has rustls see one record more, behind what it has seen already. Returns how much of all that is used up: what
@@ -360,6 +378,11 @@ fn broken(error: rustls::Error) -> io::Error {
 /// RFC 8446 section 5.1 and RFC 5246 section 6.2.1 forbid them. rustls would keep pointers to each of them.
 fn empty_message() -> rustls::Error {
     rustls::Error::General("a record of the handshake with nothing in it".to_owned())
+}
+
+/// Each is work and nothing of a request.
+fn silence() -> rustls::Error {
+    rustls::Error::General("records without data that do not end".to_owned())
 }
 
 /// No configuration takes any.

@@ -3,7 +3,7 @@
 mod random;
 mod twisted;
 
-use super::{Hello, SEALED, ServerTls};
+use super::{EARNED_BY, Hello, SEALED, SILENT, ServerTls};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -344,6 +344,33 @@ async fn keys_are_changed_in_the_midst_of_it() {
         client.reads(b"answer").await;
     }
     assert!(holds_nothing(&tls));
+}
+
+#[tokio::test]
+async fn who_changes_keys_without_end_is_ended_and_who_sends_data_may_go_on() {
+    // A byte each time would keep rustls content: it bounds those in a row.
+    for (data, goes_on) in [(1, false), (EARNED_BY, true)] {
+        let (mut client, mut tls) = pair(&[&TLS13], usize::MAX).await;
+        let (mut changed, mut got) = (0, vec![0; data]);
+        let ended = loop {
+            client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
+            let records = client.sealed(&pattern(data));
+            client.send(&records).await;
+            changed += 1;
+            match tls.read_exact(&mut got).await {
+                Ok(_) if changed > 3 * SILENT => break None,
+                Ok(_) => {}
+                Err(error) => break Some((changed, error.to_string())),
+            }
+        };
+        match ended {
+            None => assert!(goes_on, "{changed} changes with {data} bytes each"),
+            Some((changed, error)) => {
+                assert!(!goes_on && changed == SILENT + 1, "{changed}: {error}");
+                assert!(error.contains("records without data"), "{error}");
+            }
+        }
+    }
 }
 
 /// What a client hears that does this.
