@@ -55,7 +55,7 @@ impl Held {
         upstream: &mut (impl AsyncRead + AsyncWrite + Unpin),
         patience: Patience,
     ) -> io::Result<()> {
-        let mut client = Counted { inner: &mut client, session: None, place: &self.0 };
+        let mut client = Counted::new(&mut client, None, &self.0);
         pipe(&mut client, upstream, patience).await
     }
 }

@@ -92,6 +92,6 @@ async fn serve(
         let header = Announced { source, destination: client.local_addr()? };
         upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
     }
-    let mut client = Counted { inner: &mut client, session: Some(&session), place };
+    let mut client = Counted::new(&mut client, Some(&session), place);
     pipe(&mut client, &mut upstream, Some(global.streams.idle)).await
 }

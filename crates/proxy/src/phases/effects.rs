@@ -160,6 +160,22 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
     }
 }
 
+/// The redirect to a sign-in page. nginx has a location of its own for it, with an `add_header` for cookies: what
+/// snippets say at the location that sent the client there does not count, what they say of the server does.
+pub(super) fn to_sign_in(exchange: &mut Exchange, response: &mut Response) {
+    let Some(place) = &exchange.place else { return };
+    let Some(of_site) = &place.site.snippet else { return };
+    let server = Place { site: place.site.clone(), index: of_site.server };
+    let Some(effects) = server.spot().extras().effects.clone() else { return };
+    let now = if effects.answer.tells_time() { since_epoch().as_secs() } else { 0 };
+    exchange.log.status = response.status.as_u16();
+    let done =
+        on_machine(exchange, |machine| effects.answer.apply_inherited(response, now, machine));
+    if let Err(error) = done {
+        *response = answer_error(exchange, &error);
+    }
+}
+
 /// A `Location` that `more_set_headers` says is one of nginx's own: its path becomes a URL.
 fn make_absolute(exchange: &Exchange, response: &mut Response, before: Option<&[u8]>) {
     let Some(location) = response.headers.get("location").filter(|now| Some(*now) != before) else {

@@ -78,7 +78,11 @@ pub(super) fn filter(
     super::cors::tell(exchange, response);
     if exchange.effects().is_some() {
         keep(exchange, response, watch);
-        super::effects::answer(exchange, response);
+        if exchange.visit.authenticated.to_sign_in {
+            super::effects::to_sign_in(exchange, response);
+        } else {
+            super::effects::answer(exchange, response);
+        }
     }
     rate
 }
@@ -95,7 +99,8 @@ fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
     let generation = &exchange.generation;
     let fill = variables::filler(exchange);
     generation.answer_headers.apply(&fill, &mut response.headers);
-    if let Some(place) = exchange.place.as_ref().filter(|_| !exchange.visit.paged)
+    let is_of_location = !exchange.visit.paged && !exchange.visit.authenticated.to_sign_in;
+    if let Some(place) = exchange.place.as_ref().filter(|_| is_of_location)
         && let Some(own) = &place.spot().extras().custom_headers
     {
         own.apply(&fill, &mut response.headers);

@@ -148,13 +148,8 @@ impl AnswerHeaders {
         more && expires && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
     }
 
-    /// Does it to an answer; `now` is the second since 1970.
-    pub(crate) fn apply(
-        &self,
-        response: &mut Response,
-        now: u64,
-        fill: &mut impl Fill,
-    ) -> Result<(), Exceeded> {
+    /// Does `more_set_headers` and `more_clear_headers` to an answer.
+    fn apply_more(&self, response: &mut Response, fill: &mut impl Fill) -> Result<(), Exceeded> {
         if !self.first.is_empty() {
             response.headers.put_all(&self.first);
         }
@@ -176,8 +171,32 @@ impl AnswerHeaders {
                 }),
             }
         }
-        let usual =
-            matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+        Ok(())
+    }
+
+    /// Does what a location inherits that has an `add_header` of its own; `now` is the second since 1970.
+    pub(crate) fn apply_inherited(
+        &self,
+        response: &mut Response,
+        now: u64,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
+        self.apply_more(response, fill)?;
+        match self.expires.as_ref().filter(|_| is_usual(response)) {
+            Some(expires) => expires::apply(expires, now, &mut response.headers, fill),
+            None => Ok(()),
+        }
+    }
+
+    /// Does it to an answer; `now` is the second since 1970.
+    pub(crate) fn apply(
+        &self,
+        response: &mut Response,
+        now: u64,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
+        self.apply_more(response, fill)?;
+        let usual = is_usual(response);
         if let Some(expires) = self.expires.as_ref().filter(|_| usual) {
             expires::apply(expires, now, &mut response.headers, fill)?;
         }
@@ -206,6 +225,11 @@ impl AnswerHeaders {
         }
         Ok(())
     }
+}
+
+/// Whether an answer is of those that nginx's `expires` and `add_header` are for.
+fn is_usual(response: &Response) -> bool {
+    matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308)
 }
 
 /// Takes away what is set for all answers at the beginning, each name once.
