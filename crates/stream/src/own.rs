@@ -146,6 +146,44 @@ fn under_way() -> MutexGuard<'static, BTreeMap<u64, (SocketAddr, u8)>> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Ports of UDP on which this process listens, and on how many sockets each.
+static LISTENED: Mutex<BTreeMap<u16, usize>> = Mutex::new(BTreeMap::new());
+
+/// A port of UDP, as long as a socket listens on it.
+#[derive(Debug)]
+pub(crate) struct Listened(u16);
+
+impl Listened {
+    /// One socket more.
+    pub(crate) fn new(port: u16) -> Self {
+        *listened().entry(port).or_default() += 1;
+        Self(port)
+    }
+}
+
+impl Drop for Listened {
+    fn drop(&mut self) {
+        let mut all = listened();
+        if let Some(sockets) = all.get_mut(&self.0) {
+            *sockets -= 1;
+            if *sockets == 0 {
+                all.remove(&self.0);
+            }
+        }
+    }
+}
+
+fn listened() -> MutexGuard<'static, BTreeMap<u16, usize>> {
+    LISTENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a datagram says that it comes from a port on which this process listens itself. Nothing is asked from there,
+/// so somebody forged it: the answer would be a question to that port, and its answer another one, without end.
+pub(crate) fn is_forged(client: SocketAddr) -> bool {
+    // Elsewhere others may ask from a port of the same number; an address of this machine can be bound to.
+    listened().contains_key(&client.port()) && std::net::UdpSocket::bind((client.ip(), 0)).is_ok()
+}
+
 /// Says that there are listeners at addresses of their own, from now on.
 pub fn listens_elsewhere() {
     ELSEWHERE.store(true, Ordering::Relaxed);
@@ -176,6 +214,21 @@ mod tests {
         drop(own);
         assert!(hops_of(port, backend).is_none());
     }
+
+    #[test]
+    fn who_says_to_be_a_port_of_this_process_is_told_from_others_with_that_number() {
+        let listened = [Listened::new(1), Listened::new(1)];
+        let here = SocketAddr::from(([127, 0, 0, 1], 1));
+        // An address that no machine has (RFC 5737).
+        let elsewhere = SocketAddr::from(([192, 0, 2, 1], 1));
+        assert!(is_forged(here) && !is_forged(elsewhere));
+        let [first, last] = listened;
+        drop(first);
+        assert!(is_forged(here));
+        drop(last);
+        assert!(!is_forged(here));
+    }
+
     #[tokio::test]
     async fn a_connection_that_stands_has_come_back_as_often_as_while_it_was_made() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");

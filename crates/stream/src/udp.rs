@@ -40,12 +40,15 @@ struct Listener {
     /// Sessions end when this goes.
     sessions: Arc<Sessions>,
     port: Arc<Port>,
+    _listened: Option<own::Listened>,
 }
 
 /// Receives until the port is closed; its sessions end with it. What comes faster than it has turns waits in the system
 /// and is dropped there, where it costs nobody anything.
 pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
-    let listener = Listener { socket: Arc::new(socket), sessions: Arc::default(), port };
+    let listened = socket.local_addr().ok().map(|address| own::Listened::new(address.port()));
+    let (socket, sessions) = (Arc::new(socket), Arc::default());
+    let listener = Listener { socket, sessions, port, _listened: listened };
     let mut buffer = vec![0; LONGEST];
     loop {
         let received = match listener.socket.readable().await {
@@ -107,6 +110,10 @@ impl Listener {
     /// Begins a session, if there is a place for it.
     fn begin(&self, client: SocketAddr, datagram: &[u8], turn: Arc<Turn>) {
         let port = self.port.clone();
+        if own::is_forged(client) {
+            let service = port.plan.borrow().stream.service.clone();
+            return port.tell_circle(&service);
+        }
         let namespace = port.plan.borrow().stream.namespace.clone();
         let Some(place) = port.room.now(&Holder::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
