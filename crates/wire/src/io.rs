@@ -4,7 +4,7 @@
 use crate::now::time_passes;
 use crate::server_tls::ServerTls;
 use crate::turn;
-use crate::under_tls::UnderTls;
+use crate::under_tls::{HEAVY, UnderTls};
 use bytes::{Buf, BytesMut};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -112,9 +112,10 @@ impl Io {
         let mut limited = bytes::BufMut::limit(buffer, BODY_READ);
         let mut read = std::pin::pin!(tokio::io::AsyncReadExt::read_buf(self, &mut limited));
         let read = ready!(Future::poll(read.as_mut(), cx));
-        // Records of TLS count as they come.
-        if self.is_plain() {
-            turn::moved(*read.as_ref().unwrap_or(&0));
+        let count = *read.as_ref().unwrap_or(&0);
+        // Much under TLS counts as it comes.
+        if self.is_plain() || count < HEAVY {
+            turn::moved(count);
         }
         Poll::Ready(read)
     }

@@ -22,7 +22,7 @@ const SMALL_RECORD: usize = 512;
 const HEADER: usize = 5;
 const SMALL: usize = 64;
 /// What is read at once counts in the turn from so much on, and the next read waits for room: heads are less.
-const HEAVY: usize = 4 << 10;
+pub(crate) const HEAVY: usize = 4 << 10;
 
 /// A TCP connection under TLS.
 #[derive(Debug)]
