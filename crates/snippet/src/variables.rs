@@ -33,6 +33,7 @@ const CHANGEABLE: &[&str] = &[
     "proxy_port",
     "invalid_referer",
     "full_x_forwarded_for",
+    "subdomain",
 ];
 
 /// Variables that each location of an Ingress sets before its snippets do.
