@@ -8,7 +8,7 @@ use model::snippet::{
     AuthBasic, Inherit, Limits, LocationKind, Piece, RealIp, Satisfy, Scope, Settings, Step, Task,
     Template,
 };
-use model::{Backend, Location, PathKind, Severity, UpstreamId};
+use model::{Backend, Location, PathKind, Severity, UpstreamId, Why};
 use objects::ObjectKey;
 use snippet::Needed;
 use std::collections::HashMap;
@@ -103,9 +103,19 @@ impl Host<'_> {
                 "location {name} is also a path of {origin} for host {}: {then}; {remedy}",
                 self.name
             );
-            let key = ObjectKey { namespace: whom.namespace, name: whom.name };
-            self.problem(&key, "server-snippet", Severity::Error, message);
+            let whose = ObjectKey { namespace: whom.namespace, name: whom.name };
+            let key = match draft {
+                Some(_) => self.full_name("server-snippet"),
+                None => "server-snippet".to_owned(),
+            };
+            // Nor does nginx take a configuration with it.
+            self.problem(&whose, &key, Severity::Error, Why::NotTaken.says(message));
         }
+    }
+
+    /// The name of an annotation, with the prefix.
+    fn full_name(&self, annotation: &str) -> String {
+        format!("{}/{annotation}", self.ground.annotations_prefix)
     }
 
     /// What could open a guard that others have counts for the locations of its own Ingress only: who a client is, and
@@ -204,7 +214,10 @@ impl Host<'_> {
             });
             let message =
                 format!("{message}; its paths of host {} answer 503 until it is mended", self.name);
-            self.problem(ingress, "configuration-snippet", Severity::Error, message);
+            // Nor does nginx take a configuration with it.
+            let (key, message) =
+                (self.full_name("configuration-snippet"), Why::NotTaken.says(message));
+            self.problem(ingress, &key, Severity::Error, message);
         }
     }
 
