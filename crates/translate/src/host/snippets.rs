@@ -2,13 +2,11 @@
 
 use super::{Host, Surroundings, heard, not_heard, unheard};
 use crate::ingress::{Draft, Drafts, Role, Target, origin};
+use crate::snippets::{self, Renamed};
 use crate::tenancy::Item;
 use model::policy::Policy;
-use model::snippet::{
-    AuthBasic, Inherit, Limits, LocationKind, Piece, RealIp, Satisfy, Scope, Settings, Step, Task,
-    Template,
-};
-use model::{Backend, Location, PathKind, Severity, UpstreamId, Why};
+use model::snippet::{AuthBasic, Inherit, Limits, LocationKind, RealIp, Satisfy, Scope, Settings};
+use model::{Backend, Location, PathKind, Severity, Why};
 use objects::ObjectKey;
 use snippet::Needed;
 use std::collections::HashMap;
@@ -279,9 +277,6 @@ fn inherit(location: &mut Location, outer: &Settings, made: &mut Made) {
     location.policy = Arc::new(policy);
 }
 
-/// Names of upstreams, and the others that they have in this cluster.
-type Renamed = Vec<(UpstreamId, UpstreamId)>;
-
 /// The upstreams that the snippets of an Ingress name and that are called otherwise here: two targets would have the
 /// same name, and the other one has it.
 fn renamed(draft: &Draft, surroundings: &impl Surroundings) -> Renamed {
@@ -312,30 +307,6 @@ pub(super) fn named(
 
 fn rename(scope: &mut Arc<Scope>, renamed: &Renamed) {
     if !renamed.is_empty() {
-        rename_within(Arc::make_mut(scope), renamed);
-    }
-}
-
-fn rename_within(scope: &mut Scope, renamed: &Renamed) {
-    rename_steps(&mut scope.program.steps, renamed);
-    for location in &mut scope.locations {
-        rename_within(&mut location.scope, renamed);
-    }
-}
-
-fn rename_steps(steps: &mut [Step], renamed: &Renamed) {
-    for step in steps {
-        match &mut step.task {
-            Task::If(block) => rename_steps(&mut block.steps, renamed),
-            Task::Set(name, value) if snippet::names_upstream(name.text()) => {
-                let is_it = |(plain, _): &&(UpstreamId, UpstreamId)| {
-                    value.literal() == Some(plain.as_str())
-                };
-                if let Some((_, id)) = renamed.iter().find(is_it) {
-                    *value = Template { pieces: [Piece::Text(id.to_string())].into() };
-                }
-            }
-            Task::Set(..) | Task::Return(_) | Task::Rewrite(_) | Task::Break => {}
-        }
+        snippets::rename(Arc::make_mut(scope), renamed);
     }
 }

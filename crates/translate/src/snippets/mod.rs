@@ -5,12 +5,14 @@ mod databases;
 mod for_all;
 mod of_ingress;
 mod position;
+mod renamed;
 mod stream;
 mod targets;
 
 pub(crate) use databases::{are_on as are_databases_on, variable as database_variable};
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
+pub(crate) use renamed::{Renamed, rename};
 pub(crate) use stream::{STREAM, ports};
 
 use model::{Message, Why};
