@@ -111,6 +111,8 @@ variables! {
     Hostname = "hostname",
     /// The name of the server that was chosen.
     ServerName = "server_name",
+    /// The label that a wildcard host stands for, empty where the host is none (ingress-nginx).
+    Subdomain = "subdomain",
     /// The address that took the connection.
     ServerAddr = "server_addr",
     /// The port that took the connection.

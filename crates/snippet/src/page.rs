@@ -83,7 +83,8 @@ Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-ri
   operator's stay, and whom the rules keep out stays out besides. `auth_basic off` and `auth_request off` there have no effect on paths, as in nginx.
 - `proxy_pass` leads to `http://upstream_balancer` or to a Service of the snippet's own namespace (any with
   `allow-cross-namespace-resources`); the filter of addresses counts for ExternalName, too. `set $proxy_upstream_name` takes
-  `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there.
+  `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there. By another name nobody
+  is there: where only some requests come to that `set`, those fail, with a warning; else the snippet is refused.
 - `auth_basic` takes the passwords of `auth-secret`, and closes without one. A `limit_req` or `limit_conn` needs its zone in
   `http-snippet`.
 - Texts, and expressions in them, count for the namespace's budget ([limits.md](limits.md)).

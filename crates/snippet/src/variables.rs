@@ -33,6 +33,7 @@ const CHANGEABLE: &[&str] = &[
     "proxy_port",
     "invalid_referer",
     "full_x_forwarded_for",
+    "subdomain",
 ];
 
 /// Variables that each location of an Ingress sets before its snippets do.
@@ -130,6 +131,9 @@ impl Names {
         let target = match directive.name() {
             "set" | "auth_request_set" => arguments.first(),
             "map" | "geo" | "split_clients" => arguments.last(),
+            // What takes nginx is one thing to say; its variable is not unknown besides.
+            "set_by_lua" | "set_by_lua_block" | "set_by_lua_file" | "set_escape_uri" | "js_set"
+            | "js_var" | "perl_set" => arguments.first(),
             _ => None,
         };
         let name = target.and_then(|word| word.text.strip_prefix('$')).filter(|name| is_name(name));

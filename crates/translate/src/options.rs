@@ -108,6 +108,8 @@ pub struct Options {
     pub has_databases: bool,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
+    /// Whether it is known that connections and requests are counted (`--enable-metrics`).
+    pub counts: bool,
 }
 
 impl Default for Options {
@@ -142,6 +144,7 @@ impl Default for Options {
             namespace_budget: Budget::default(),
             has_databases: false,
             raw: false,
+            counts: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use model::RealIp;
 
 /// Variables that are set in locations, and what they are elsewhere. A `set` in the server would not do: subrequests
 /// pass there, too, and share their variables with the request.
-const SET: [(&str, &str); 17] = [
+const SET: [(&str, &str); 18] = [
     ("$proxy_upstream_name", "-"),
     ("$proxy_alternative_upstream_name", ""),
     ("$namespace", ""),
@@ -18,6 +18,8 @@ const SET: [(&str, &str); 17] = [
     ("$service_name", ""),
     ("$service_port", ""),
     ("$location_path", ""),
+    // Names of wildcard hosts set it.
+    ("$subdomain", ""),
     ("$cors", ""),
     ("$auth_cookie", ""),
     ("$escaped_request_uri", ""),

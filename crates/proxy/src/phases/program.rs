@@ -254,8 +254,12 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     response
 }
 
-/// What a location answers that sends requests nowhere: nginx looks for a file there, and there is none.
+/// What a location answers that sends requests nowhere: nginx looks for a file there, and there is none. Where no
+/// snippet has made it, it leads to the default backend.
 pub(super) fn own_content(exchange: &mut Exchange) -> Result<(), Stop> {
+    if exchange.level().is_none_or(|level| !level.own) {
+        return Err(Response::page(StatusCode::NOT_FOUND).into());
+    }
     let settings = exchange.level().map(|level| &level.settings);
     let stub = settings.is_some_and(|settings| settings.stub_status);
     let gif = settings.is_some_and(|settings| settings.empty_gif);

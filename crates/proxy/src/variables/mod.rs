@@ -99,7 +99,8 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServiceName
         | V::ServicePort
         | V::LocationPath
-        | V::ServerName => place(variable, exchange, out),
+        | V::ServerName
+        | V::Subdomain => place(variable, exchange, out),
         V::OpentelemetryTraceId
         | V::OpentelemetrySpanId
         | V::OpentelemetryTraceparent
@@ -324,6 +325,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         return match variable {
             V::ProxyUpstreamName => out.push('-'),
             V::ServerName => out.push_str(place.site.server.name.as_str()),
+            V::Subdomain => out.push_str(subdomain(exchange, place)),
             _ => {}
         };
     };
@@ -360,8 +362,17 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ServicePort => out.push_str(service(|service| &service.port)),
         V::LocationPath => out.push_str(&location.path),
         V::ServerName => out.push_str(place.site.server.name.as_str()),
+        V::Subdomain => out.push_str(subdomain(exchange, place)),
         _ => {}
     }
+}
+
+/// What stands for the star of a host with one: one label (compat/behaviour.md section 4). Empty for other hosts, and
+/// for aliases.
+fn subdomain<'a>(exchange: &'a Exchange, place: &Place) -> &'a str {
+    let Some(parent) = place.site.server.name.as_str().strip_prefix('*') else { return "" };
+    let label = exchange.host.strip_suffix(parent).unwrap_or_default();
+    if label.contains('.') { "" } else { label }
 }
 
 /// The location whose values the controller has set last: locations that snippets have set none. None before any.

@@ -2,13 +2,11 @@
 
 use super::{Host, Surroundings, heard, not_heard, unheard};
 use crate::ingress::{Draft, Drafts, Role, Target, origin};
+use crate::snippets::{self, Renamed};
 use crate::tenancy::Item;
 use model::policy::Policy;
-use model::snippet::{
-    AuthBasic, Inherit, Limits, LocationKind, Piece, RealIp, Satisfy, Scope, Settings, Step, Task,
-    Template,
-};
-use model::{Backend, Location, PathKind, Severity, UpstreamId};
+use model::snippet::{AuthBasic, Inherit, Limits, LocationKind, RealIp, Satisfy, Scope, Settings};
+use model::{Backend, Location, PathKind, Severity, Why};
 use objects::ObjectKey;
 use snippet::Needed;
 use std::collections::HashMap;
@@ -103,9 +101,19 @@ impl Host<'_> {
                 "location {name} is also a path of {origin} for host {}: {then}; {remedy}",
                 self.name
             );
-            let key = ObjectKey { namespace: whom.namespace, name: whom.name };
-            self.problem(&key, "server-snippet", Severity::Error, message);
+            let whose = ObjectKey { namespace: whom.namespace, name: whom.name };
+            let key = match draft {
+                Some(_) => self.full_name("server-snippet"),
+                None => "server-snippet".to_owned(),
+            };
+            // Nor does nginx take a configuration with it.
+            self.problem(&whose, &key, Severity::Error, Why::NotTaken.says(message));
         }
+    }
+
+    /// The name of an annotation, with the prefix.
+    fn full_name(&self, annotation: &str) -> String {
+        format!("{}/{annotation}", self.ground.annotations_prefix)
     }
 
     /// What could open a guard that others have counts for the locations of its own Ingress only: who a client is, and
@@ -204,7 +212,10 @@ impl Host<'_> {
             });
             let message =
                 format!("{message}; its paths of host {} answer 503 until it is mended", self.name);
-            self.problem(ingress, "configuration-snippet", Severity::Error, message);
+            // Nor does nginx take a configuration with it.
+            let (key, message) =
+                (self.full_name("configuration-snippet"), Why::NotTaken.says(message));
+            self.problem(ingress, &key, Severity::Error, message);
         }
     }
 
@@ -266,9 +277,6 @@ fn inherit(location: &mut Location, outer: &Settings, made: &mut Made) {
     location.policy = Arc::new(policy);
 }
 
-/// Names of upstreams, and the others that they have in this cluster.
-type Renamed = Vec<(UpstreamId, UpstreamId)>;
-
 /// The upstreams that the snippets of an Ingress name and that are called otherwise here: two targets would have the
 /// same name, and the other one has it.
 fn renamed(draft: &Draft, surroundings: &impl Surroundings) -> Renamed {
@@ -299,30 +307,6 @@ pub(super) fn named(
 
 fn rename(scope: &mut Arc<Scope>, renamed: &Renamed) {
     if !renamed.is_empty() {
-        rename_within(Arc::make_mut(scope), renamed);
-    }
-}
-
-fn rename_within(scope: &mut Scope, renamed: &Renamed) {
-    rename_steps(&mut scope.program.steps, renamed);
-    for location in &mut scope.locations {
-        rename_within(&mut location.scope, renamed);
-    }
-}
-
-fn rename_steps(steps: &mut [Step], renamed: &Renamed) {
-    for step in steps {
-        match &mut step.task {
-            Task::If(block) => rename_steps(&mut block.steps, renamed),
-            Task::Set(name, value) if snippet::names_upstream(name.text()) => {
-                let is_it = |(plain, _): &&(UpstreamId, UpstreamId)| {
-                    value.literal() == Some(plain.as_str())
-                };
-                if let Some((_, id)) = renamed.iter().find(is_it) {
-                    *value = Template { pieces: [Piece::Text(id.to_string())].into() };
-                }
-            }
-            Task::Set(..) | Task::Return(_) | Task::Rewrite(_) | Task::Break => {}
-        }
+        snippets::rename(Arc::make_mut(scope), renamed);
     }
 }

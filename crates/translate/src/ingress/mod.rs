@@ -54,6 +54,8 @@ pub(crate) struct Ground {
     pub(crate) config_maps: BTreeSet<ObjectKey>,
     /// `--enable-ssl-passthrough`.
     pub(crate) passthrough: bool,
+    /// `--annotations-prefix`.
+    pub(crate) annotations_prefix: String,
 }
 
 /// What becomes of an Ingress.

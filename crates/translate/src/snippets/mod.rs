@@ -1,16 +1,19 @@
 //! Snippets for an engine that does not read nginx's own words: their texts become values, and whatever they name is
 //! made sure of. A mistake closes the Ingress that makes it, and nothing else.
 
+mod counts;
 mod databases;
 mod for_all;
 mod of_ingress;
 mod position;
+mod renamed;
 mod stream;
 mod targets;
 
 pub(crate) use databases::{are_on as are_databases_on, variable as database_variable};
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
+pub(crate) use renamed::{Renamed, rename};
 pub(crate) use stream::{STREAM, ports};
 
 use model::{Message, Why};

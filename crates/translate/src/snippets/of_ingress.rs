@@ -1,9 +1,11 @@
 //! The snippets of one Ingress.
 
+use super::counts::without_counts;
 use super::databases::without_databases;
 use super::for_all::ForAll;
 use super::position::Lines;
-use super::targets::{self, Whose};
+use super::renamed::{Renamed, rename};
+use super::targets::{self, Named, Whose};
 use super::{ANNOTATIONS, meaning, parse, said};
 use crate::Options;
 use crate::ingress::annotation_of;
@@ -11,8 +13,8 @@ use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::Settings;
 use crate::tenancy::Item;
 use model::policy::Policy;
-use model::snippet::{LocationKind, Scope};
-use model::{Pattern, Severity};
+use model::snippet::{LocationKind, Position, Scope};
+use model::{Pattern, Severity, UpstreamId, Why};
 use objects::Ingress;
 use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Note, Snippet};
 use std::collections::BTreeMap;
@@ -56,6 +58,10 @@ pub(crate) fn read(
         if let Some(message) = text.as_deref().and_then(|text| without_databases(data, text)) {
             reader.settings.note(name, Severity::Warning, message);
         }
+        let counts = reader.settings.scope().counts;
+        if let Some(message) = text.as_deref().and_then(|text| without_counts(counts, text)) {
+            reader.settings.note(name, Severity::Warning, Why::TookIt.says(message));
+        }
         reader.has_server |= name == "server-snippet" && text.is_some();
         if let Some(snippet) = text.and_then(|text| reader.parse(name, &text)) {
             snippet.declare(&mut reader.names);
@@ -79,6 +85,15 @@ pub(crate) fn read(
     }
     let Reader { has_server, within, .. } = reader;
     OfIngress { has_server, server: server.map(Arc::new), within: within.into() }
+}
+
+/// An upstream that a snippet sets and that is none of its namespace's.
+struct Stranger {
+    at: Position,
+    /// What it is called, and what nobody is.
+    pair: (UpstreamId, UpstreamId),
+    /// What is wrong, and how to mend it.
+    why: String,
 }
 
 /// A scope behind that of everybody.
@@ -143,12 +158,19 @@ impl Reader<'_, '_> {
         let Self { settings, for_all, has_passwords, names, within, .. } = self;
         let has_passwords = *has_passwords && name == "configuration-snippet";
         let first = within.len();
-        let met = |need: &Need| met(need, settings, for_all, has_passwords, name, within);
+        let mut strangers = Vec::new();
+        let met = |need: &Need| {
+            if let Needed::Upstream(id) = &need.what {
+                return lead_to(id, need.at, settings, &mut strangers);
+            }
+            met(need, settings, for_all, has_passwords, name, within)
+        };
         let meant = meaning(snippet, names, met);
         let lines = Lines::of(settings.written(name).unwrap_or_default());
         within[first..].iter_mut().for_each(|need| need.at = lines.as_written(need.at));
         match meant {
-            Ok(Meaning { scope, notes, patterns, .. }) => {
+            Ok(Meaning { mut scope, notes, patterns, .. }) => {
+                self.strangers(name, strangers, &mut scope)?;
                 self.note(name, &notes);
                 self.patterns(name, &patterns);
                 Some(scope)
@@ -178,6 +200,27 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// Upstreams that are none of the namespace's lead nowhere: whoever comes to such a `set` is answered with 503, as
+    /// where ingress-nginx has none of that name, and nobody else. One that everybody comes to is a mistake.
+    fn strangers(&mut self, name: &str, strangers: Vec<Stranger>, scope: &mut Scope) -> Option<()> {
+        let (all, some): (Vec<_>, Vec<_>) = strangers
+            .into_iter()
+            .partition(|it| scope.program.steps.iter().any(|step| step.at == it.at));
+        let lines = Lines::of(self.settings.written(name).unwrap_or_default());
+        for Stranger { at, why, .. } in &some {
+            let at = lines.as_written(*at);
+            let message =
+                format!("{at}: {why}; until then requests fail that are passed on from here");
+            self.settings.note(name, Severity::Warning, Why::TookIt.says(message));
+        }
+        for Stranger { at, why, .. } in &all {
+            self.settings.deny_by_snippet(name, format!("{}: {why}", lines.as_written(*at)));
+        }
+        let nobody: Renamed = some.into_iter().map(|it| it.pair).collect();
+        rename(scope, &nobody);
+        all.is_empty().then_some(())
+    }
+
     /// Compiled expressions count with those of the paths.
     fn patterns(&mut self, name: &str, patterns: &[Pattern]) {
         let refused = patterns.iter().find_map(|pattern| self.budget.take(pattern).err());
@@ -187,7 +230,26 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Makes sure of what a snippet of an Ingress needs; the error says what to do.
+/// Makes sure of an upstream that a snippet sets.
+fn lead_to(
+    id: &str,
+    at: Position,
+    settings: &mut Settings<'_>,
+    strangers: &mut Vec<Stranger>,
+) -> Result<(), String> {
+    let namespace = Arc::clone(settings.namespace());
+    let whose = Whose::Namespace(&namespace, settings.scope().cross_namespace);
+    match targets::upstream(id, whose)? {
+        Named::Nobody => {}
+        Named::Backend(target) => settings.lead_to(Some(target)),
+        Named::Stranger(nobody, why) => {
+            strangers.push(Stranger { at, pair: (UpstreamId::new(id), nobody), why });
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure of what else a snippet of an Ingress needs; the error says what to do.
 fn met(
     need: &Need,
     settings: &mut Settings<'_>,
@@ -204,15 +266,14 @@ fn met(
         Needed::Service(target) => {
             targets::service(target, whose).map(|target| settings.lead_to(target))
         }
-        Needed::Upstream(id) => targets::upstream(id, whose).map(|target| settings.lead_to(target)),
         Needed::Passwords if has_passwords => Ok(()),
         Needed::Passwords => Err(
             "auth_basic without passwords: name a Secret with the annotation auth-secret, which \
                  asks for a password by itself"
                 .to_owned(),
         ),
-        // It stands at http level only.
-        Needed::Port(_) | Needed::DefaultOf(_) => Ok(()),
+        // Ports stand at http level only, upstreams are seen to before.
+        Needed::Port(_) | Needed::DefaultOf(_) | Needed::Upstream(_) => Ok(()),
         // The authenticator's location is an exact one.
         Needed::Around(kind) if name == "auth-snippet" => {
             let around = LocationKind::Exact(String::new());

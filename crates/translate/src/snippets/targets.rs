@@ -2,6 +2,7 @@
 
 use crate::ingress::{Role, Target};
 use crate::tenancy::{CrossNamespace, Item};
+use model::UpstreamId;
 use model::snippet::PassTarget;
 use objects::{ObjectKey, PortRef};
 use std::sync::Arc;
@@ -38,8 +39,19 @@ pub(super) fn service(target: &PassTarget, whose: Whose<'_>) -> Result<Option<Ta
     Ok(Some(Target::Service { service, port, role: Role::Url }))
 }
 
-/// The backend that an upstream's name stands for: `namespace-service-port`. An empty one is none.
-pub(super) fn upstream(id: &str, whose: Whose<'_>) -> Result<Option<Target>, String> {
+/// What an upstream's name stands for.
+#[derive(Debug)]
+pub(super) enum Named {
+    /// Nothing: it is empty.
+    Nobody,
+    /// A backend of the snippet's own namespace.
+    Backend(Target),
+    /// Nothing that the snippet may lead to, perhaps what is another namespace's: the name of nobody, and what is wrong.
+    Stranger(UpstreamId, String),
+}
+
+/// The backend that an upstream's name stands for: `namespace-service-port`.
+pub(super) fn upstream(id: &str, whose: Whose<'_>) -> Result<Named, String> {
     let Whose::Namespace(namespace, _) = whose else {
         return Err(
             "only a snippet of an Ingress knows of which namespace an upstream is: name a Service \
@@ -48,26 +60,27 @@ pub(super) fn upstream(id: &str, whose: Whose<'_>) -> Result<Option<Target>, Str
         );
     };
     if id.is_empty() {
-        return Ok(None);
+        return Ok(Named::Nobody);
     }
     let own = id.strip_prefix(&**namespace).and_then(|rest| rest.strip_prefix('-'));
     let parts = own.and_then(|rest| rest.rsplit_once('-'));
     let known = parts.filter(|(service, port)| !service.is_empty() && !port.is_empty());
     let Some((service, port)) = known else {
-        return Err(format!(
+        let why = format!(
             "{id:?} is no upstream of namespace {namespace}: write {namespace}-service-port"
-        ));
+        );
+        return Ok(Named::Stranger(UpstreamId::new(format!("{namespace}/{id}")), why));
     };
     let port = match port.parse() {
         Ok(number) => PortRef::Number(number),
         Err(_) => PortRef::Name(port.to_owned()),
     };
-    Ok(Some(Target::new(namespace, service, Some(&port), Role::Backend)))
+    Ok(Named::Backend(Target::new(namespace, service, Some(&port), Role::Backend)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Whose, service, upstream};
+    use super::{Named, Whose, service, upstream};
     use crate::tenancy::{CrossNamespace, Item};
     use model::UpstreamId;
     use model::snippet::PassTarget;
@@ -94,11 +107,13 @@ mod tests {
         let own = "demo".into();
         let whose = Whose::Namespace(&own, CrossNamespace::default());
         for id in ["demo-echo-b-80", "demo-web-http"] {
-            let target = upstream(id, whose).expect("allowed").expect("a target");
+            let Ok(Named::Backend(target)) = upstream(id, whose) else { panic!("{id}") };
             assert_eq!(target.id(), UpstreamId::new(id));
         }
         for id in ["other-web-80", "demo-web", "demo--80", "upstream-default-backend"] {
-            assert!(upstream(id, whose).is_err(), "{id}");
+            let Ok(Named::Stranger(nobody, _)) = upstream(id, whose) else { panic!("{id}") };
+            assert_ne!(nobody, UpstreamId::new(id), "it may be somebody's");
         }
+        assert!(matches!(upstream("", whose), Ok(Named::Nobody)));
     }
 }

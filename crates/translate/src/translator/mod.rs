@@ -271,6 +271,7 @@ impl Translator {
             auth_denied,
             config_maps,
             passthrough: self.options.passthrough,
+            annotations_prefix: self.options.annotations_prefix.clone(),
         });
         work.ingresses.extend(self.snapshot.ingresses.keys().cloned());
         work.hosts.insert(ServerName::catch_all());

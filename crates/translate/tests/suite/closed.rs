@@ -158,3 +158,33 @@ fn a_path_that_the_snippet_of_another_ingress_closes_is_refused() {
     assert_eq!(refused, (Standing::Refused, Some(RefusedBy::Unknown)), "{second:?}");
     assert!(second.reasons[0].message.contains("server-snippet has a location"), "{second:?}");
 }
+
+#[test]
+fn a_location_that_nginx_does_not_take_beside_the_paths_is_refused_by_both() {
+    const PREFIX: &str = "nginx.ingress.kubernetes.io";
+    let beside = format!("{PREFIX}/server-snippet: 'location / {{ return 200 x; }}'");
+    let within = format!(
+        "{PREFIX}/use-regex: 'true', {PREFIX}/configuration-snippet: 'location = / {{ return 200 x; }}'"
+    );
+    for (annotations, path) in [(beside, "/"), (within, "/a.*")] {
+        let found = checked_with(ALLOWED, &[ingress("one", &annotations, "a.test", path)]);
+        let found = of(&found, "one");
+        let verdict = (found.standing, found.refused_by);
+        assert_eq!(verdict, (Standing::Refused, Some(RefusedBy::Both)), "{found:?}");
+        let told = found.reasons.iter().chain(&found.notes);
+        let fine = told.filter(|remark| remark.message.contains("is understood"));
+        assert_eq!(fine.count(), 0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_variable_that_takes_nginx_is_not_unknown_besides() {
+    const PREFIX: &str = "nginx.ingress.kubernetes.io";
+    let server = format!("{PREFIX}/server-snippet: \"set_by_lua $tok 'return 1';\"");
+    let own = format!("{PREFIX}/configuration-snippet: 'proxy_set_header X-Tok $tok;'");
+    let found =
+        checked_with(ALLOWED, &[ingress("one", &format!("{server}, {own}"), "a.test", "/")]);
+    let found = of(&found, "one");
+    assert_eq!((found.standing, found.refused_by), (Standing::NeedsNginx, None), "{found:?}");
+    assert_eq!(found.reasons.len(), 1, "{found:?}");
+}

@@ -1,6 +1,7 @@
 //! What one namespace may do to what another one owns (docs/tenancy.md), and what it may take of everything.
 
 use crate::builders::*;
+use model::snippet::Task;
 use model::{Backend, Configuration, PathKind, Server, ServerName};
 use objects::{Ingress, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
@@ -418,6 +419,18 @@ fn a_snippet_leads_to_nobody_elses_services() {
         assert!(is_denied(&found, "shop.test", "/b"), "{text}: {problems}");
         assert!(!found.upstreams.keys().any(|id| id.as_str().contains("a/s")), "{text}");
     }
+    // Where not everybody comes to it, the others are served.
+    let ours = of("a", "own", "/", &[]);
+    let some = "if ($arg_to) { set $proxy_upstream_name a-s-80; }";
+    let theirs = of("b", "other", "/b", &[("configuration-snippet", some)]);
+    let (found, problems) = with_native(&[], &[ours, theirs]);
+    assert!(!is_denied(&found, "shop.test", "/b"), "{problems}");
+    assert!(problems.contains("\"a-s-80\" is no upstream of namespace b"), "{problems}");
+    let found = location(&found, "shop.test", "/b", PathKind::Prefix).expect("b's path");
+    let scope = found.policy.snippet.as_ref().expect("it has a snippet");
+    let Task::If(block) = &scope.program.steps[0].task else { panic!("it has an if") };
+    let Task::Set(_, nobody) = &block.steps[0].task else { panic!("it has a set") };
+    assert_eq!(nobody.literal(), Some("b/a-s-80"), "by this name nobody is there");
 }
 
 #[test]
