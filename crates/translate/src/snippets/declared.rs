@@ -5,6 +5,7 @@ use super::of_ingress::place;
 use super::{ANNOTATIONS, parse};
 use crate::settings::{Risk, Settings, parse as value};
 use model::snippet::{Knowledge, OtherRow};
+use model::{BadTemplate, Part, Template, Variable};
 use snippet::{Context, Names};
 
 /// What is known of a variable that this process does not know by itself.
@@ -65,6 +66,18 @@ impl Declared {
             },
         }
     }
+}
+
+/// Text with variables, among them those that snippets of the same object or of the ConfigMap declare.
+pub(crate) fn template(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
+    Template::parse(text).or_else(|_| {
+        let declared = Declared::of(settings);
+        Template::parse_for(text, |name| {
+            let name = name.to_ascii_lowercase();
+            let is_declared = declared.knows(&name) == Known::Declared;
+            is_declared.then(|| Part::Variable(Variable::OfSnippets(name.into())))
+        })
+    })
 }
 
 /// Whether snippets of Ingresses count at all.
