@@ -23,6 +23,8 @@ macro_rules! variables {
             Argument(String),
             /// `$geoip2_<name>`: what a database says about the client's address.
             GeoIp2(&'static GeoVariable),
+            /// One that snippets declare, or that only they know, by its name in lower case: what it is, a request says.
+            OfSnippets(Arc<str>),
         }
 
         impl Variable {
@@ -44,6 +46,7 @@ macro_rules! variables {
                     Self::Cookie(name) => format!("cookie_{name}"),
                     Self::Argument(name) => format!("arg_{name}"),
                     Self::GeoIp2(variable) => format!("geoip2_{}", variable.name),
+                    Self::OfSnippets(name) => name.to_string(),
                 }
             }
         }
@@ -304,6 +307,14 @@ impl fmt::Display for BadTemplate {
 impl Template {
     /// Reads `text`; the error names the first variable that does not exist.
     pub fn parse(text: &str) -> Result<Self, BadTemplate> {
+        Self::parse_for(text, |_| None)
+    }
+
+    /// The same where `other` says what stands for a variable that this process does not know by itself.
+    pub fn parse_for(
+        text: &str,
+        other: impl Fn(&str) -> Option<Part>,
+    ) -> Result<Self, BadTemplate> {
         if text.matches('$').nth(MOST).is_some() {
             return Err(BadTemplate::TooMany);
         }
@@ -312,7 +323,8 @@ impl Template {
         while let Some(at) = rest.find('$') {
             push_text(&mut parts, &rest[..at]);
             let (name, after) = variable_name(&rest[at + 1..]);
-            parts.push(part(name)?);
+            let unknown = |name: BadTemplate| other_part(name, &other);
+            parts.push(part(name).or_else(unknown)?);
             rest = after;
         }
         push_text(&mut parts, rest);
@@ -370,6 +382,17 @@ fn part(name: &str) -> Result<Part, BadTemplate> {
     }
 }
 
+/// What stands for a name that is one of nginx, if `other` says so.
+fn other_part(
+    unknown: BadTemplate,
+    other: impl Fn(&str) -> Option<Part>,
+) -> Result<Part, BadTemplate> {
+    let BadTemplate::Unknown(name) = &unknown else { return Err(unknown) };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let found = if !name.is_empty() && name.bytes().all(is_name) { other(name) } else { None };
+    found.ok_or(unknown)
+}
+
 /// Splits what follows a `$` into the variable's name and the rest.
 fn variable_name(text: &str) -> (&str, &str) {
     if let Some((name, rest)) = text.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
@@ -408,5 +431,18 @@ mod tests {
         assert_eq!(Template::parse(&"$uri".repeat(MOST + 1)), Err(BadTemplate::TooMany));
         assert_eq!(Template::parse("a$nope"), Err(BadTemplate::Unknown("nope".into())));
         assert_eq!(Template::parse("$0"), Err(BadTemplate::Unknown("0".into())));
+    }
+
+    #[test]
+    fn a_name_that_others_know_is_theirs_and_what_is_no_name_is_nobodys() {
+        let other = |name: &str| Some(Part::Variable(Variable::OfSnippets(name.into())));
+        let text = "${mine}-$host";
+        assert_eq!(
+            Template::parse_for(text, other).map(|it| it.to_string()),
+            Ok("${mine}-${host}".into())
+        );
+        for (wrong, name) in [("a$", ""), ("${a-b}", "a-b"), ("$-", "")] {
+            assert_eq!(Template::parse_for(wrong, other), Err(BadTemplate::Unknown(name.into())));
+        }
     }
 }

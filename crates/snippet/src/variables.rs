@@ -72,11 +72,7 @@ pub(crate) fn of_request(name: &str) -> Option<Piece> {
     if let Some(variable) = Variable::named(name) {
         return Some(Piece::Known(variable));
     }
-    let fits = |row: &&OtherRow| match row.prefix {
-        true => name.len() > row.name.len() && name.starts_with(row.name),
-        false => name == row.name,
-    };
-    let row = OTHERS.iter().find(fits)?;
+    let row = OtherRow::of(name)?;
     Some(Piece::Other(Other { row, rest: name[row.name.len()..].to_owned() }))
 }
 
@@ -100,6 +96,11 @@ impl Names {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty()
+    }
+
+    /// Whether one of them is called so.
+    pub fn has(&self, name: &str) -> bool {
+        self.own.contains_key(name.to_ascii_lowercase().as_str())
     }
 
     /// Adds those of other snippets.

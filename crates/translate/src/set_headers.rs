@@ -1,6 +1,6 @@
 //! Header fields from the data of a ConfigMap: names and values are checked before anything is set with them.
 
-use model::{Part, SetHeader, Template};
+use model::{BadTemplate, Part, SetHeader, Template};
 use objects::{ConfigMap, ObjectKey};
 
 /// Fields that say where a message ends or what becomes of the connection; no setting may touch them.
@@ -16,9 +16,12 @@ const FRAMING: [&str; 8] = [
 ];
 
 /// The fields of a ConfigMap whose values may hold variables, and what is wrong with the others.
-pub(crate) fn templates(map: &ConfigMap) -> (Vec<SetHeader>, Vec<String>) {
+pub(crate) fn templates(
+    map: &ConfigMap,
+    parse: impl Fn(&str) -> Result<Template, BadTemplate>,
+) -> (Vec<SetHeader>, Vec<String>) {
     let mut wrong = Vec::new();
-    let read = map.data.iter().filter_map(|(name, value)| match template(name, value) {
+    let read = map.data.iter().filter_map(|(name, value)| match template(name, value, &parse) {
         Ok(header) => Some(header),
         Err(why) => {
             wrong.push(format!("{}; it is not set", of_map(map, name, &why)));
@@ -34,9 +37,13 @@ pub(crate) fn of_map(map: &ConfigMap, name: &str, why: &str) -> String {
     format!("header {name:?} of ConfigMap {namespace}/{map} {why}")
 }
 
-fn template(name: &str, value: &str) -> Result<SetHeader, String> {
+fn template(
+    name: &str,
+    value: &str,
+    parse: impl Fn(&str) -> Result<Template, BadTemplate>,
+) -> Result<SetHeader, String> {
     let value = checked(name, value)?;
-    let value = Template::parse(value)
+    let value = parse(value)
         .map_err(|unknown| format!("has the {unknown}: use a variable that nginx has"))?;
     if value.parts().iter().any(|part| matches!(part, Part::Capture(_))) {
         return Err("has a capture group such as $1, and there is no pattern".to_owned());
@@ -75,6 +82,7 @@ fn checked<'v>(name: &str, value: &'v str) -> Result<&'v str, String> {
 #[cfg(test)]
 mod tests {
     use super::{literal, template};
+    use model::Template;
 
     #[test]
     fn what_is_no_header_is_not_set() {
@@ -89,13 +97,13 @@ mod tests {
             ("X-A", "$nope"),
             ("X-A", "$1"),
         ] {
-            assert!(template(name, value).is_err(), "{name}: {value:?}");
+            assert!(template(name, value, Template::parse).is_err(), "{name}: {value:?}");
         }
     }
 
     #[test]
     fn variables_count_in_templates_only() {
-        let set = template("X-A", "a $host\n").expect("a header");
+        let set = template("X-A", "a $host\n", Template::parse).expect("a header");
         assert_eq!((set.value.to_string().as_str(), set.value.literal()), ("a ${host}", None));
         let set = literal("X-A", "a $nope").expect("a header");
         assert_eq!(set.value.literal(), Some("a $nope"));

@@ -24,6 +24,17 @@ pub struct OtherRow {
     pub doc: &'static str,
 }
 
+impl OtherRow {
+    /// The row of a variable, if there is one.
+    pub fn of(name: &str) -> Option<&'static Self> {
+        OTHERS.iter().find(|row| match name.strip_prefix(row.name) {
+            Some("") => !row.prefix,
+            Some(_) => row.prefix,
+            None => false,
+        })
+    }
+}
+
 /// A variable of [`OTHERS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {

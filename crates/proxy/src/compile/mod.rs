@@ -16,6 +16,7 @@ use crate::log::Format;
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
+use crate::variables::watch;
 use imbl::OrdMap;
 use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Policy, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
@@ -165,7 +166,7 @@ impl Compiler {
             front,
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
-            watch: watch_of_all(&configuration.global),
+            watch: watch_of_all(&configuration.global, &around.tables),
             log_format: Format::new(&configuration.global.log_format),
             heads: heads(&configuration.global, own_servers.as_deref(), &own_heads),
             own_servers,
@@ -550,9 +551,10 @@ fn served(server: &Arc<Server>, locations: &[Arc<Location>]) -> Arc<Server> {
 }
 
 /// What the templates of the process ask for.
-fn watch_of_all(global: &Global) -> Watch {
+fn watch_of_all(global: &Global, tables: &Tables) -> Watch {
     let added = global.add_headers.iter().map(|header| &*header.value);
-    Watch::of(added.chain([&global.log_format.template]))
+    let all = added.chain([&global.log_format.template]);
+    Watch::of(all.clone()).or(watch(all, tables))
 }
 
 /// The group of an upstream, which may not have any endpoints yet.

@@ -3,9 +3,11 @@
 mod client_certificate;
 pub(crate) mod fastcgi;
 pub(crate) mod logged;
+mod of_snippets;
 mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
+pub(crate) use of_snippets::watch;
 
 use crate::credentials;
 use crate::error::Error;
@@ -73,6 +75,7 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
         V::GeoIp2(asked) => exchange.worker.geoip().push(asked, exchange.client, out),
+        V::OfSnippets(name) => of_snippets::push(name, exchange, out),
         V::ResponseHeader(name) => header(&exchange.answer.sent, name, out),
         V::UpstreamHeader(name) => header(&exchange.answer.upstream, name, out),
         V::RemoteUser => user(exchange, out),

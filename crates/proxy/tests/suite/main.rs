@@ -22,5 +22,6 @@ mod redirects;
 mod scattered;
 mod serve;
 mod snippets;
+mod snippets_in_texts;
 mod snippets_of_servers;
 mod snippets_of_tenants;

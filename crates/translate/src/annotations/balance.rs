@@ -2,6 +2,7 @@
 
 use super::Family;
 use crate::settings::{Key, Lines, OnBad, Risk, Settings, parse, words};
+use crate::snippets::{Declared, Known};
 use model::policy::{Algorithm, Balance, Policy};
 use model::{Part, Severity, Template, Variable};
 use std::num::NonZeroU32;
@@ -35,8 +36,8 @@ static HASH_BY: Key<Template> = Key::annotation("upstream-hash-by", hash_by)
     .says(
         "text with nginx variables",
         "none",
-        "The same text, the same endpoint: consistent hashing with the points of ingress-nginx. A variable that does not \
-         exist is empty.",
+        "The same text, the same endpoint: consistent hashing with the points of ingress-nginx. A variable that neither \
+         nginx nor a snippet of the Ingress or the ConfigMap has is empty.",
     )
     .risk(Risk::High)
     .on_bad(OnBad::Reject);
@@ -85,7 +86,7 @@ fn chosen(settings: &mut Settings<'_>) -> Algorithm {
     let size = size.unwrap_or(NonZeroU32::MIN.saturating_add(2));
     match (hash_by, name) {
         (Some(text), _) => {
-            note_unknown(settings);
+            let text = known(settings, &text);
             if subset { Algorithm::HashSubset(text, size) } else { Algorithm::Hash(text) }
         }
         (None, Name::RoundRobin) => Algorithm::RoundRobin,
@@ -117,16 +118,19 @@ fn algorithm(text: &str) -> Result<Name, String> {
     })
 }
 
-/// Text with variables; what ingress-nginx finds no variable for is empty, and a lone `$` stands for itself.
+/// Text with variables, those of snippets among them; a lone `$` stands for itself.
 fn hash_by(text: &str) -> Result<Template, String> {
     let text = text.replace(' ', "");
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_${}".contains(&byte);
     if !text.bytes().all(allowed) {
         return Err("has other characters than letters, digits, - _ $ { }".to_owned());
     }
-    let parts = pieces(&text).into_iter().filter_map(|piece| match piece {
-        Piece::Text(text) => Some(Part::Text(text.to_owned())),
-        Piece::Variable(name) => Variable::named(name).map(Part::Variable),
+    let parts = pieces(&text).into_iter().map(|piece| match piece {
+        Piece::Text(text) => Part::Text(text.to_owned()),
+        Piece::Variable(name) => {
+            let other = || Variable::OfSnippets(name.to_ascii_lowercase().into());
+            Part::Variable(Variable::named(name).unwrap_or_else(other))
+        }
     });
     Ok(Template::from_parts(parts.collect()))
 }
@@ -168,23 +172,37 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A variable that does not exist is worth a word, and so is none at all: everything goes to one endpoint then.
-fn note_unknown(settings: &mut Settings<'_>) {
-    let name = HASH_BY.about.name;
-    let text = settings.raw(name).unwrap_or_default().into_owned();
-    for piece in pieces(&text) {
-        if let Piece::Variable(variable) = piece
-            && Variable::named(variable).is_none()
-        {
-            let message = format!("there is no variable ${variable}: it is empty; write another");
-            settings.note(name, Severity::Warning, message);
+/// The text without variables that nobody has: as for ingress-nginx, they are empty. That is worth a word, and so is a
+/// text without any variable: everything goes to one endpoint then.
+fn known(settings: &mut Settings<'_>, text: &Template) -> Template {
+    let mut declared: Option<Declared> = None;
+    let mut left_out = Vec::new();
+    let mut parts = text.parts().to_vec();
+    parts.retain(|part| {
+        let Part::Variable(Variable::OfSnippets(variable)) = part else { return true };
+        let declared = declared.get_or_insert_with(|| Declared::of(settings));
+        let is_known = match declared.knows(variable) {
+            Known::Declared | Known::Native => true,
+            Known::Empty | Known::Nginx => settings.scope().raw,
+            Known::Module | Known::Nowhere => false,
+        };
+        if !is_known && !left_out.contains(variable) {
+            left_out.push(variable.clone());
         }
+        is_known
+    });
+    let name = HASH_BY.about.name;
+    for variable in left_out {
+        let message = format!("there is no variable ${variable}: it is empty; write another");
+        settings.note(name, Severity::Warning, message);
     }
-    if !text.is_empty() && pieces(&text).iter().all(|piece| matches!(piece, Piece::Text(_))) {
+    let is_text = |part: &Part| !matches!(part, Part::Variable(_));
+    if !text.parts().is_empty() && parts.iter().all(is_text) {
         let message = "is the same for all requests, so that one endpoint gets them all: write a variable, such as \
                        $request_uri";
         settings.note(name, Severity::Warning, message.to_owned());
     }
+    Template::from_parts(parts)
 }
 
 #[cfg(test)]
@@ -192,10 +210,10 @@ mod tests {
     use super::hash_by;
 
     #[test]
-    fn variables_stand_beside_text_and_unknown_ones_are_empty() {
+    fn variables_stand_beside_text_and_unknown_ones_may_be_those_of_snippets() {
         let read = |text: &str| hash_by(text).map(|template| template.to_string());
         assert_eq!(read("u-${http_x_user}"), Ok("u-${http_x_user}".to_owned()));
-        assert_eq!(read("$arg_user$nope-$"), Ok("${arg_user}-$".to_owned()));
+        assert_eq!(read("$arg_user$Nope-$"), Ok("${arg_user}${nope}-$".to_owned()));
         assert_eq!(read("${request_uri-$host"), Ok("${request_uri-${host}".to_owned()));
         assert_eq!(read("a b"), Ok("ab".to_owned()));
         assert!(read("$uri;").is_err() && read("$a.b").is_err());

@@ -2,6 +2,7 @@
 
 use super::Family;
 use crate::settings::{Key, Lines, OnBad, Settings, parse};
+use crate::snippets;
 use model::Template;
 use model::policy::Policy;
 
@@ -19,7 +20,7 @@ static VHOST: Key<String> = Key::annotation("upstream-vhost", host)
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let name = VHOST.about.name;
     let Some(text) = settings.get(&VHOST) else { return };
-    match Template::parse(&text) {
+    match snippets::template(settings, &text) {
         Ok(host) => policy.upstream_host = Some(host),
         Err(unknown) => settings.deny(name, format!("{unknown}: use a variable that nginx has")),
     }

@@ -3,6 +3,7 @@
 use super::Area;
 use crate::set_headers;
 use crate::settings::{Key, Settings, parse};
+use crate::snippets;
 use model::{Global, SetHeader, Severity};
 
 pub(super) const AREA: Area = Area {
@@ -102,7 +103,7 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
 fn set_headers(settings: &mut Settings<'_>, key: &Key<String>) -> Vec<SetHeader> {
     let Some(reference) = settings.get(key) else { return Vec::new() };
     let (headers, wrong) = match settings.config_map(&reference) {
-        Ok(map) => set_headers::templates(map),
+        Ok(map) => set_headers::templates(map, |text| snippets::template(settings, text)),
         Err(wrong) => (Vec::new(), vec![format!("{wrong}; until then no header is set")]),
     };
     for wrong in wrong {

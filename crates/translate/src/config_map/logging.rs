@@ -2,7 +2,9 @@
 
 use super::Area;
 use crate::settings::{Key, Settings, parse};
-use model::{Global, Pattern, Severity, Template};
+use crate::snippets::{Declared, Known};
+use model::{Global, Part, Pattern, Severity, Template, Variable};
+use std::collections::BTreeSet;
 
 pub(super) const AREA: Area = Area {
     name: "logging",
@@ -33,7 +35,7 @@ static SKIP: Key<Vec<String>> = Key::config_map("skip-access-log-urls", parse::l
 static FORMAT: Key<Template> = Key::config_map("log-format-upstream", format).says(
     "text with variables",
     "the format called upstreaminfo",
-    "The line written for each request.",
+    "The line written for each request. Variables of snippets have their values; one without a value is `-`, or nothing if they are escaped as in JSON or not at all.",
 );
 static JSON: Key<bool> = Key::config_map("log-format-escape-json", parse::boolean).says(
     "true or false",
@@ -54,11 +56,12 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
         settings.get_or(&DEFAULT_BACKEND, global.default_backend_access_log);
     skip(settings, global);
     let line = &mut global.log_format;
-    if let Some(template) = settings.get(&FORMAT) {
-        line.template = template;
-    }
     line.json = settings.get_or(&JSON, line.json);
     line.raw = settings.get_or(&RAW, line.raw);
+    if let Some(template) = settings.get(&FORMAT) {
+        let none = if line.json || line.raw { "nothing" } else { "\"-\"" };
+        line.template = with_known(settings, template, none);
+    }
 }
 
 fn skip(settings: &mut Settings<'_>, global: &mut Global) {
@@ -81,7 +84,46 @@ fn skip(settings: &mut Settings<'_>, global: &mut Global) {
     }
 }
 
+/// Text with variables, of which some may be those of snippets.
 fn format(text: &str) -> Result<Template, String> {
-    Template::parse(text)
+    let other = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let of_snippets = || Variable::OfSnippets(name.as_str().into());
+        Some(Part::Variable(Variable::named(&name).unwrap_or_else(of_snippets)))
+    };
+    Template::parse_for(text, other)
         .map_err(|unknown| format!("has the {unknown}: remove it, or write one that nginx has"))
+}
+
+/// The format as the engine can write it. No variable takes a line away: one without a value is told.
+fn with_known(settings: &mut Settings<'_>, template: Template, none: &str) -> Template {
+    let is_of_snippets = |part: &Part| matches!(part, Part::Variable(Variable::OfSnippets(_)));
+    if !template.parts().iter().any(is_of_snippets) {
+        return template;
+    }
+    let (declared, raw) = (Declared::of(settings), settings.scope().raw);
+    let mut told = BTreeSet::new();
+    let mut known = |part: &Part| {
+        let Part::Variable(Variable::OfSnippets(name)) = part else { return part.clone() };
+        let (stays, message) = match declared.knows(name) {
+            Known::Declared | Known::Native => return part.clone(),
+            Known::Nginx if raw => return part.clone(),
+            Known::Empty | Known::Nginx => {
+                (true, "has no value here: take it out, or run with --engine=nginx, which has it")
+            }
+            Known::Module if raw => (false, "takes a module that nginx may not have: take it out"),
+            Known::Module => (true, "has no value here: take it out"),
+            Known::Nowhere => (
+                true,
+                "is unknown to nginx and to the snippets of the ConfigMap, so only requests whose Ingress declares it have \
+                 it: correct the name, or declare it in http-snippet (map, geo, split_clients)",
+            ),
+        };
+        if told.insert(name.clone()) {
+            let message = format!("${name}, which is written as {none}, {message}");
+            settings.note(FORMAT.about.name, Severity::Warning, message);
+        }
+        if stays { part.clone() } else { Part::Text("-".to_owned()) }
+    };
+    Template::from_parts(template.parts().iter().map(&mut known).collect())
 }

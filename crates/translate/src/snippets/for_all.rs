@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The keys, in the order in which they are understood: zones are declared at the top.
-const KEYS: [(&str, Context); 5] = [
+pub(super) const KEYS: [(&str, Context); 5] = [
     ("main-snippet", Context::Main),
     ("http-snippet", Context::Http),
     ("server-snippet", Context::Server),

@@ -141,7 +141,7 @@ struct Reader<'s, 'a> {
     within: Vec<Need>,
 }
 
-fn place(name: &str) -> Context {
+pub(super) fn place(name: &str) -> Context {
     match name {
         "configuration-snippet" => Context::Location,
         "server-snippet" => Context::Server,

@@ -204,7 +204,10 @@ fn what_changes_when_a_key_is_taken_away_is_what_names_it() {
                     // What turns others on and off stands beside them.
                     let is_off = among || !rest.contains_key(one.field);
                     let back = || one.asked.iter().any(|one| one.key.ends_with(&format!("/{key}")));
+                    // A snippet declares what others name; it asks for none of them.
+                    let declares = key.ends_with("-snippet") && one.value.contains("${");
                     if names(one)
+                        || declares
                         || is_off && families.contains(family(one.field))
                         || is_off && back()
                         || among && other()

@@ -5,10 +5,12 @@ use super::super::pattern::pattern_of_all;
 use super::super::tree::{put, words};
 use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
+use model::snippet::OtherRow;
 use model::{
     Block as Blocked, BlockList, Compression, Configuration, Global, Hashes, LogFormat, LogTarget,
-    MEDIA_TYPES, RealIp, TlsSettings, TlsVersion, Tuning, Unwanted,
+    MEDIA_TYPES, Part, RealIp, Template, TlsSettings, TlsVersion, Tuning, Unwanted, Variable,
 };
+use std::collections::BTreeSet;
 
 /// Writes them.
 pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
@@ -228,7 +230,7 @@ fn compression(compression: &Compression, http: &mut Block) {
     }
 }
 
-fn types(types: Option<&std::collections::BTreeSet<String>>) -> Vec<Word> {
+fn types(types: Option<&BTreeSet<String>>) -> Vec<Word> {
     match types {
         None => words!["*"],
         // text/html is always among them, and nginx warns about a duplicate.
@@ -240,6 +242,30 @@ fn types(types: Option<&std::collections::BTreeSet<String>>) -> Vec<Word> {
     }
 }
 
+/// Those of [`OtherRow`] that nginx has not by itself: its template declares them, or a directive does.
+const DECLARED: [&str; 6] = [
+    "connection_upgrade",
+    "full_x_forwarded_for",
+    "auth_cookie",
+    "loggable",
+    "balancer_ewma_score",
+    "invalid_referer",
+];
+
+/// nginx does not start with a variable that nobody declares. Whoever declares one further down has the last word.
+fn of_snippets(template: &Template, http: &mut Block) {
+    let own = |name: &str| OtherRow::of(name).is_none_or(|row| DECLARED.contains(&row.name));
+    let names = template.parts().iter().filter_map(|part| match part {
+        Part::Variable(Variable::OfSnippets(name)) if own(name) => Some(&**name),
+        _ => None,
+    });
+    for name in names.collect::<BTreeSet<&str>>() {
+        let mut nothing = Block::default();
+        nothing.entry("default".into(), words![""]);
+        http.open("map", words!["", Word::from("$").then(Word::plain(name))], nothing);
+    }
+}
+
 fn logs(global: &Global, http: &mut Block) {
     let LogFormat { template, json, raw } = &global.log_format;
     let escape = match (json, raw) {
@@ -247,6 +273,7 @@ fn logs(global: &Global, http: &mut Block) {
         (true, false) => "escape=json",
         (false, false) => "escape=default",
     };
+    of_snippets(template, http);
     put!(http, "log_format", "upstreaminfo", escape, Word::log(template));
     let mut loggable = Block::default();
     loggable.entry("default".into(), words![1_u8]);
@@ -316,7 +343,7 @@ fn geoip2(scope: &Scope<'_>, http: &mut Block) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
-    let mut known = std::collections::BTreeSet::new();
+    let mut known = BTreeSet::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "mmdb")) {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut block = Block::default();

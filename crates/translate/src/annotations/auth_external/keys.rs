@@ -107,7 +107,7 @@ pub(super) static REQUEST_REDIRECT: Key<Template> =
             "path and query of the request",
             "X-Auth-Request-Redirect for the authenticator.",
         )
-        .free(|text| values::template(&parse::line(text)?))
+        .free(|text| values::known(&parse::line(text)?))
         .risk(Risk::Medium)
         .on_bad(OnBad::Deny)
         .passed_over(values::OTHER_SIGNS);
@@ -183,7 +183,7 @@ pub(super) static GLOBAL_RESPONSE_HEADERS: Key<Vec<String>> =
 
 pub(super) static GLOBAL_REQUEST_REDIRECT: Key<Template> = Key::config_map(
     "global-auth-request-redirect",
-    values::template,
+    values::known,
 )
 .says("text with variables", "path and query of the request", "auth-request-redirect for it.");
 
@@ -195,7 +195,7 @@ pub(super) static GLOBAL_ALWAYS_COOKIE: Key<bool> = Key::config_map(
 
 pub(super) static GLOBAL_CACHE_KEY: Key<Template> = Key::config_map(
     "global-auth-cache-key",
-    values::template,
+    values::known,
 )
 .says("text with variables", "none", "auth-cache-key for it.");
 

@@ -9,8 +9,9 @@ pub use values::durations as cache_durations;
 
 use super::{Family, raw};
 use crate::settings::{self, AnyKey, ENTRIES, Lines, Settings, fields, parse, words};
+use crate::snippets;
 use model::policy::{AuthCache, AuthExternal, CacheDuration, Policy};
-use model::{Message, Secret, Severity, Template, Why};
+use model::{BadTemplate, Message, Secret, Severity, Template, Why};
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family { name: "auth_external", keys: keys::ALL, apply };
@@ -101,20 +102,26 @@ fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
     };
     let parameter = settings.get(&keys::SIGN_IN_PARAMETER);
     let sign_in = settings.get(&keys::SIGN_IN);
-    let sign_in = sign_in.and_then(|url| match sign_in_template(&url, parameter.as_deref()) {
-        Ok(template) => Some(template),
-        Err(reason) => {
-            settings.deny("auth-signin", &reason);
-            None
+    let sign_in = sign_in.and_then(|url| {
+        match sign_in_template(&url, parameter.as_deref(), |text| {
+            snippets::template(settings, text)
+        }) {
+            Ok(template) => Some(template),
+            Err(reason) => {
+                settings.deny("auth-signin", &reason);
+                None
+            }
         }
     });
     let durations = settings.get(&keys::CACHE_DURATION).unwrap_or_else(values::usual_durations);
     let key = settings.get(&keys::CACHE_KEY);
-    let key = key.and_then(|key| match values::template(&key) {
-        Ok(template) => Some(template),
-        Err(reason) => {
-            settings.deny("auth-cache-key", &reason);
-            None
+    let key = key.and_then(|key| {
+        match values::template(&key, |text| snippets::template(settings, text)) {
+            Ok(template) => Some(template),
+            Err(reason) => {
+                settings.deny("auth-cache-key", &reason);
+                None
+            }
         }
     });
     let request_headers = request_headers(settings).unwrap_or_else(|reason| {
@@ -169,7 +176,9 @@ pub(crate) fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>
     let url = settings.url(&url)?;
     let parameter = settings.get(&keys::GLOBAL_SIGN_IN_PARAMETER);
     let sign_in = settings.get(&keys::GLOBAL_SIGN_IN);
-    let sign_in = sign_in.map(|url| sign_in_template(&url, parameter.as_deref())).transpose()?;
+    let known = |text: &str| snippets::template(settings, text);
+    let sign_in =
+        sign_in.map(|url| sign_in_template(&url, parameter.as_deref(), known)).transpose()?;
     let key = settings.get(&keys::GLOBAL_CACHE_KEY);
     // Without them the application would believe what the client sent.
     let of_all = &keys::GLOBAL_RESPONSE_HEADERS;
@@ -228,7 +237,11 @@ pub(crate) fn exempt_from_global_auth(settings: &Settings<'_>) -> bool {
 }
 
 /// The URL of a sign-in page with the parameter that says what was wanted, unless it has one already.
-fn sign_in_template(url: &str, parameter: Option<&str>) -> Result<Template, String> {
+fn sign_in_template(
+    url: &str,
+    parameter: Option<&str>,
+    parse: impl Fn(&str) -> Result<Template, BadTemplate>,
+) -> Result<Template, String> {
     let parameter = parameter.unwrap_or("rd");
     let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
     let has_it = query.split('&').any(|pair| {
@@ -238,13 +251,13 @@ fn sign_in_template(url: &str, parameter: Option<&str>) -> Result<Template, Stri
     let wanted = "$pass_access_scheme://$http_host$escaped_request_uri";
     let text =
         if has_it { url.to_owned() } else { format!("{url}{separator}{parameter}={wanted}") };
-    Template::parse(&text)
-        .map_err(|unknown| format!("{url:?} has the {unknown}: name one that exists"))
+    parse(&text).map_err(|unknown| format!("{url:?} has the {unknown}: name one that exists"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::sign_in_template;
+    use model::Template;
 
     #[test]
     fn what_was_wanted_is_added_unless_it_is_there() {
@@ -256,9 +269,10 @@ mod tests {
             ("https://a?rd=x", Some("back"), format!("https://a?rd=x&back{added}")),
             ("https://a?rd=$host", None, "https://a?rd=${host}".to_owned()),
         ] {
-            let template = sign_in_template(url, parameter).expect("all variables exist");
+            let template =
+                sign_in_template(url, parameter, Template::parse).expect("all variables exist");
             assert_eq!(template.to_string(), expected);
         }
-        assert!(sign_in_template("https://a/$nope", None).is_err());
+        assert!(sign_in_template("https://a/$nope", None, Template::parse).is_err());
     }
 }

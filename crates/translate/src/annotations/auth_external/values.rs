@@ -1,8 +1,8 @@
 //! The values of external authentication.
 
 use crate::settings::parse;
-use model::Template;
 use model::policy::CacheDuration;
+use model::{BadTemplate, Template};
 
 const METHODS: [&str; 9] =
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"];
@@ -74,7 +74,7 @@ pub(super) fn reference(text: &str) -> Result<String, String> {
 
 pub(super) fn redirect(text: &str) -> Result<Template, String> {
     if made_of(text, "-._~/:,?&=") {
-        return template(text);
+        return known(text);
     }
     Err(OTHER_SIGNS.to_owned())
 }
@@ -86,8 +86,15 @@ pub(super) fn cache_key(text: &str) -> Result<String, String> {
     Err("holds other signs than letters, digits and -_${}".to_owned())
 }
 
-pub(super) fn template(text: &str) -> Result<Template, String> {
-    Template::parse(text).map_err(|unknown| format!("has the {unknown}"))
+pub(super) fn known(text: &str) -> Result<Template, String> {
+    template(text, Template::parse)
+}
+
+pub(super) fn template(
+    text: &str,
+    parse: impl Fn(&str) -> Result<Template, BadTemplate>,
+) -> Result<Template, String> {
+    parse(text).map_err(|unknown| format!("has the {unknown}"))
 }
 
 /// What counts when nothing is written.

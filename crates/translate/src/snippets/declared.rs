@@ -1,0 +1,94 @@
+//! The variables that snippets declare, for texts of annotations and of the ConfigMap: in nginx they are known everywhere.
+
+use super::for_all::KEYS;
+use super::of_ingress::place;
+use super::{ANNOTATIONS, parse};
+use crate::settings::{Risk, Settings, parse as value};
+use model::snippet::{Knowledge, OtherRow};
+use model::{BadTemplate, Part, Template, Variable};
+use snippet::{Context, Names};
+
+/// What is known of a variable that this process does not know by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// A snippet declares it.
+    Declared,
+    /// It has its value.
+    Native,
+    /// It is always empty here.
+    Empty,
+    /// It takes nginx.
+    Nginx,
+    /// It takes a module, or a version, that not every nginx is.
+    Module,
+    /// Nobody knows it.
+    Nowhere,
+}
+
+/// The variables that the snippets of the ConfigMap and of one Ingress declare.
+#[derive(Debug, Default)]
+pub(crate) struct Declared(Names);
+
+impl Declared {
+    /// Those of the object whose settings are read, and of the ConfigMap.
+    pub(crate) fn of(settings: &Settings<'_>) -> Self {
+        let mut names = Names::default();
+        let mut add = |context: Context, text: &str| {
+            // One that is wrong is told of elsewhere.
+            if let Ok(snippet) = parse(context, text) {
+                snippet.declare(&mut names);
+            }
+        };
+        let data = settings.scope().config_map.map(|(_, data)| data);
+        for (name, context) in KEYS {
+            data.and_then(|data| data.get(name)).into_iter().for_each(|text| add(context, text));
+        }
+        let allowed = |name: &&str| are_allowed(settings) && settings.raw(name).is_some();
+        for name in ANNOTATIONS.iter().copied().filter(allowed) {
+            settings.raw(name).into_iter().for_each(|text| add(place(name), &text));
+        }
+        Self(names)
+    }
+
+    /// What is known of a variable.
+    pub(crate) fn knows(&self, name: &str) -> Known {
+        if self.0.has(name) {
+            return Known::Declared;
+        }
+        match OtherRow::of(name) {
+            None => Known::Nowhere,
+            Some(row) => match row.fate {
+                Knowledge::Native => Known::Native,
+                Knowledge::Empty if is_of_module(row.name) => Known::Module,
+                Knowledge::Empty => Known::Empty,
+                Knowledge::NeedsNginx if row.name.starts_with("request_body") => Known::Nginx,
+                Knowledge::NeedsNginx => Known::Module,
+            },
+        }
+    }
+}
+
+/// Text with variables, among them those that snippets of the same object or of the ConfigMap declare.
+pub(crate) fn template(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
+    Template::parse(text).or_else(|_| {
+        let declared = Declared::of(settings);
+        Template::parse_for(text, |name| {
+            let name = name.to_ascii_lowercase();
+            let is_declared = declared.knows(&name) == Known::Declared;
+            is_declared.then(|| Part::Variable(Variable::OfSnippets(name.into())))
+        })
+    })
+}
+
+/// Whether snippets of Ingresses count at all.
+fn are_allowed(settings: &Settings<'_>) -> bool {
+    let Some((_, data)) = settings.scope().config_map else { return false };
+    let says = |name: &str| data.get(name).map(|text| text.trim());
+    says("allow-snippet-annotations").is_some_and(|text| value::boolean(text) == Ok(true))
+        && says("annotations-risk-level").and_then(Risk::named) == Some(Risk::Critical)
+}
+
+/// Whether an nginx may lack the variable: it is built without the module, or older.
+fn is_of_module(name: &str) -> bool {
+    matches!(name, "http3" | "quic" | "proxy_protocol_tlv_") || name.starts_with("proxy_internal_")
+}
