@@ -23,7 +23,7 @@ macro_rules! variables {
             Argument(String),
             /// `$geoip2_<name>`: what a database says about the client's address.
             GeoIp2(&'static GeoVariable),
-            /// One that snippets declare, or that only they know, by its name in lower case: what it is, a request says.
+            /// One that snippets declare, or that only they know, by its name in lower case: a request says what it is.
             OfSnippets(Arc<str>),
         }
 

@@ -1,4 +1,4 @@
-//! Variables of snippets in texts of the controller: what a program has set, what a table says, what only snippets know.
+//! Variables of snippets in texts of the controller: what a program has set, a table says, or only snippets know.
 
 use super::settled;
 use crate::answer::Watch;

@@ -1,4 +1,4 @@
-//! The variables that snippets declare, for texts of annotations and of the ConfigMap: in nginx they are known everywhere.
+//! The variables that snippets declare, for texts of annotations and of the ConfigMap: nginx knows them everywhere.
 
 use super::for_all::KEYS;
 use super::of_ingress::place;
