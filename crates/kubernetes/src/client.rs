@@ -176,7 +176,7 @@ pub fn deepest(error: &dyn StdError) -> String {
     said.trim_end_matches('.').to_owned()
 }
 
-/// The client's word for an answer that is no Status: of a proxy in front of the API server, or of one that is too busy.
+/// The client's word for an answer that is no Status: of a proxy in front of the API server, or of one that is busy.
 const NO_STATUS: &str = "Failed to parse error data";
 
 /// What the API server answered, or why it did not.

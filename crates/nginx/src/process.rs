@@ -14,6 +14,8 @@ use tokio::time::{Instant, sleep};
 
 /// How often a condition is looked at that nobody announces.
 const LOOK: Duration = Duration::from_millis(5);
+/// A reload takes no longer, unless something is wrong.
+const SLOW: Duration = Duration::from_secs(10);
 /// What nginx takes of the kernel beyond what it needs, for glibc's malloc. Every `map` and every hash zeroes up to
 /// 1.2 MB while it is read, and gives them back: out of this room a configuration is read in a fifth of the time.
 pub(crate) const ROOM: (&str, &str) = ("MALLOC_TOP_PAD_", "8388608");
@@ -77,7 +79,7 @@ fn title(pid: i32) -> Option<String> {
 /// Waits until the workers of `before` have stopped to take connections and others have taken over. False if that takes
 /// longer than `patience`, or the master ends.
 pub(crate) async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
+    let (deadline, mut slow) = (Instant::now() + patience, Some(Instant::now() + SLOW));
     loop {
         let now = workers(master);
         let is_old = |worker: &Worker| before.iter().any(|old| old.pid == worker.pid);
@@ -88,6 +90,12 @@ pub(crate) async fn taken_over(master: i32, before: &[Worker], patience: Duratio
         let has_ended = title(master).is_none_or(|title| title.is_empty());
         if has_ended || Instant::now() > deadline {
             return false;
+        }
+        if slow.take_if(|slow| Instant::now() > *slow).is_some() {
+            tracing::warn!(
+                seconds = SLOW.as_secs(),
+                "nginx was asked to reload and has no new workers yet: changes wait for it"
+            );
         }
         #[expect(
             clippy::disallowed_methods,

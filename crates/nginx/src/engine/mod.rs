@@ -23,7 +23,7 @@ use rustix::process::Signal;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -41,8 +41,6 @@ const FRONT_SHARE: u64 = 4;
 const CARRIED_SHARE: usize = 4;
 /// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
 const LOOK: Duration = Duration::from_secs(1);
-/// A reload takes no longer, unless something is wrong.
-const SLOW: Duration = Duration::from_secs(10);
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
@@ -443,19 +441,11 @@ impl Inner {
         self.directory.install(written)?;
         process::signal(master, Signal::HUP).map_err(|_| Failure::Ended)?;
         self.reloads.fetch_add(1, Ordering::Relaxed);
-        let mut taken_over = pin!(process::taken_over(master, &before, PATIENCE));
-        let is_soon = timeout(SLOW, &mut taken_over).await;
-        if is_soon.is_err() {
-            tracing::warn!(
-                seconds = SLOW.as_secs(),
-                "nginx was asked to reload and has no new workers yet: changes wait for it"
-            );
+        if process::taken_over(master, &before, PATIENCE).await {
+            Ok(())
+        } else {
+            Err(Failure::NoWorkers)
         }
-        let is_taken_over = match is_soon {
-            Ok(it) => it,
-            Err(_) => taken_over.await,
-        };
-        if is_taken_over { Ok(()) } else { Err(Failure::NoWorkers) }
     }
 
     /// The settings that are pushed.
