@@ -2,7 +2,7 @@
 //! what was decided is told as values instead of lines. Made for the verdict on access logs.
 
 use crate::end::End;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
 use crate::explain::{Question, Unanswerable, compiled, exchange, worker};
 use crate::generation::Generation;
 use crate::phases;
@@ -89,9 +89,20 @@ impl Outcome {
             leads_to: leads_to.map(|value| String::from_utf8_lossy(value).into_owned()),
             dotted: exchange.dotted,
             location: place.map(|place| place.spot().location.clone()),
-            server: place.map(|place| (place.site.server.name.clone(), place.index)),
+            server: place.map(|place| (place.site.server.name.clone(), number(place))),
         }
     }
+}
+
+/// The number of a location among those of its server. An `if` block of a snippet is a part of the one that it stands
+/// in, with the same path and the same guards.
+fn number(place: &Place) -> usize {
+    let (locations, here) = (&place.site.server.locations, &place.spot().location);
+    let is_around = |own: &Arc<Location>| {
+        (&own.path, own.kind, &own.origin) == (&here.path, here.kind, &here.origin)
+    };
+    let around = || locations.iter().position(is_around);
+    if place.index < locations.len() { place.index } else { around().unwrap_or(place.index) }
 }
 
 fn unread(status: u16) -> Outcome {

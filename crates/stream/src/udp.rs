@@ -110,7 +110,7 @@ impl Listener {
     /// Begins a session, if there is a place for it.
     fn begin(&self, client: SocketAddr, datagram: &[u8], turn: Arc<Turn>) {
         let port = self.port.clone();
-        if own::is_forged(client) {
+        if is_forged(client) {
             let service = port.plan.borrow().stream.service.clone();
             return port.tell_circle(&service);
         }
@@ -227,6 +227,13 @@ async fn session(
     }
 }
 
+/// Whether a datagram says that it comes from a port on which this process listens itself. Nothing is asked from there,
+/// so somebody forged it: the answer would be a question to that port, and its answer another one, without end.
+fn is_forged(client: SocketAddr) -> bool {
+    // Elsewhere others may ask from a port of the same number; an address of this machine can be bound to.
+    own::is_listened(client.port()) && std::net::UdpSocket::bind((client.ip(), 0)).is_ok()
+}
+
 /// A socket towards an endpoint, and that it leads to this machine, if it does.
 async fn connected(endpoint: SocketAddr) -> io::Result<(UdpSocket, Option<Own>)> {
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
@@ -251,7 +258,8 @@ fn any_port(endpoint: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGUN, receive_on};
+    use super::{BEGUN, is_forged, receive_on};
+    use crate::own::Listened;
     use crate::reach::Reach;
     use crate::room::Room;
     use crate::streams::{Lines, Plan, Port};
@@ -312,6 +320,20 @@ mod tests {
             lines: Lines::default(),
         };
         (keeps, Arc::new(port))
+    }
+
+    #[test]
+    fn who_says_to_be_a_port_of_this_process_is_told_from_others_with_that_number() {
+        let listened = [(); 2].map(|()| Listened::new(1));
+        let here = SocketAddr::from(([127, 0, 0, 1], 1));
+        // An address that no machine has (RFC 5737).
+        let elsewhere = SocketAddr::from(([192, 0, 2, 1], 1));
+        assert!(is_forged(here) && !is_forged(elsewhere));
+        let [first, last] = listened;
+        drop(first);
+        assert!(is_forged(here));
+        drop(last);
+        assert!(!is_forged(here));
     }
 
     #[tokio::test]

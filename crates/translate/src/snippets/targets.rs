@@ -46,7 +46,7 @@ pub(super) enum Named {
     Nobody,
     /// A backend of the snippet's own namespace.
     Backend(Target),
-    /// Nothing that the snippet may lead to, perhaps what is another namespace's: the name of nobody, and what is wrong.
+    /// Nothing that it may lead to, perhaps what is another namespace's: the name of nobody, and what is wrong.
     Stranger(UpstreamId, String),
 }
 
