@@ -148,8 +148,13 @@ impl AnswerHeaders {
         more && expires && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
     }
 
-    /// Does `more_set_headers` and `more_clear_headers` to an answer.
-    fn apply_more(&self, response: &mut Response, fill: &mut impl Fill) -> Result<(), Exceeded> {
+    /// Does what a location inherits that has an `add_header` of its own; `now` is the second since 1970.
+    pub(crate) fn apply_inherited(
+        &self,
+        response: &mut Response,
+        now: u64,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
         if !self.first.is_empty() {
             response.headers.put_all(&self.first);
         }
@@ -171,17 +176,6 @@ impl AnswerHeaders {
                 }),
             }
         }
-        Ok(())
-    }
-
-    /// Does what a location inherits that has an `add_header` of its own; `now` is the second since 1970.
-    pub(crate) fn apply_inherited(
-        &self,
-        response: &mut Response,
-        now: u64,
-        fill: &mut impl Fill,
-    ) -> Result<(), Exceeded> {
-        self.apply_more(response, fill)?;
         match self.expires.as_ref().filter(|_| is_usual(response)) {
             Some(expires) => expires::apply(expires, now, &mut response.headers, fill),
             None => Ok(()),
@@ -195,11 +189,8 @@ impl AnswerHeaders {
         now: u64,
         fill: &mut impl Fill,
     ) -> Result<(), Exceeded> {
-        self.apply_more(response, fill)?;
+        self.apply_inherited(response, now, fill)?;
         let usual = is_usual(response);
-        if let Some(expires) = self.expires.as_ref().filter(|_| usual) {
-            expires::apply(expires, now, &mut response.headers, fill)?;
-        }
         for add in self.add.iter().filter(|add| usual || add.always) {
             let value = add.value.value(fill)?;
             match add.alone {
