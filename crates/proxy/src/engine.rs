@@ -325,7 +325,7 @@ impl Native {
     /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never
     /// blocks; a line too many is dropped.
     pub fn log_error(&self, severity: u8, line: String) {
-        let _ = self.error_log.write(Some(severity), line);
+        let _ = self.error_log.write(Some(severity), line.into_bytes());
     }
 
     /// Opens the files of logs again, after somebody moved them away.

@@ -108,6 +108,7 @@ impl ReadHead for Heads<'_> {
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
+                None if buffer.is_empty() => {}
                 // A line that does not end in CR LF would keep us waiting for one that does.
                 None if has_bare_newline(buffer, self.scanned) => {
                     return Poll::Ready(Err(TryError::InvalidHeader));

@@ -3,6 +3,7 @@
 
 use crate::now::time_passes;
 use crate::server_tls::ServerTls;
+use crate::tcp;
 use crate::turn;
 use crate::under_tls::{HEAVY, UnderTls};
 use bytes::{Buf, BytesMut};
@@ -239,7 +240,7 @@ impl AsyncRead for Io {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let read = match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Self::Plain(tcp) => tcp::poll_read(tcp, cx, buffer),
             Self::Tls(tls) => {
                 let read = Pin::new(tls.as_mut()).poll_read(cx, buffer);
                 if has_too_many_tickets(tls) {
@@ -273,7 +274,7 @@ impl AsyncWrite for Io {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, data),
+            Self::Plain(tcp) => tcp::poll_write(tcp, cx, data),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),
             Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write(cx, data),
@@ -287,7 +288,7 @@ impl AsyncWrite for Io {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Self::Plain(tcp) => tcp::poll_write_vectored(tcp, cx, slices),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, slices),
             Self::Accepted(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, slices),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write_vectored(cx, slices),

@@ -36,6 +36,7 @@ mod server_tls;
 mod splice;
 mod spool;
 mod substitute;
+mod tcp;
 mod timer;
 pub mod trailers;
 mod turn;

@@ -1,6 +1,7 @@
 //! What TLS is spoken over: a TCP connection that counts what is taken from it and not given on, and whose records are
 //! work: whoever had much of it done waits for a later turn of the thread.
 
+use crate::tcp;
 use crate::turn;
 use std::io;
 use std::pin::Pin;
@@ -116,7 +117,7 @@ impl AsyncRead for UnderTls {
             ready!(turn::poll_room(cx));
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.tcp).poll_read(cx, buffer))?;
+        ready!(tcp::poll_read(&mut this.tcp, cx, buffer))?;
         let came = &buffer.filled()[before..];
         this.taken += came.len();
         let weight = this.records.weigh(came);
@@ -137,7 +138,7 @@ impl AsyncWrite for UnderTls {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().tcp).poll_write(cx, data)
+        tcp::poll_write(&self.tcp, cx, data)
     }
 
     fn poll_write_vectored(
@@ -145,7 +146,7 @@ impl AsyncWrite for UnderTls {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().tcp).poll_write_vectored(cx, slices)
+        tcp::poll_write_vectored(&self.tcp, cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -11,8 +11,8 @@ pub(crate) use writer::Writer;
 
 use std::cell::{Cell, RefCell};
 
-/// Bytes gathered before they are handed over.
-const GATHERED: usize = 16 << 10;
+/// Bytes gathered before they are handed over: waking the thread that writes them costs as much as some lines do.
+const GATHERED: usize = 64 << 10;
 
 /// A line is no longer than this, as a rule.
 const USUAL: usize = 1 << 10;
@@ -50,8 +50,6 @@ impl AccessLog {
         }
         // Room at once, rather than by and by: a line more than is handed over, as a rule.
         let piece = self.gathered.replace(Vec::with_capacity(GATHERED + USUAL));
-        let piece = String::from_utf8(piece)
-            .unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned());
         if !self.writer.write(None, piece) && !self.told.replace(true) {
             tracing::warn!("what takes the access log is too slow for it: lines are dropped");
         }

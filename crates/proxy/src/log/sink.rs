@@ -63,12 +63,12 @@ impl Sink {
     }
 
     /// Writes whole lines, and says how many of them are lost.
-    pub(super) fn write(&mut self, severity: Option<u8>, lines: &str) -> u64 {
+    pub(super) fn write(&mut self, severity: Option<u8>, lines: &[u8]) -> u64 {
         let written = match &mut self.kind {
             Kind::Stdout => all(&mut io::stdout().lock(), lines),
             Kind::Stderr => all(&mut io::stderr().lock(), lines),
             Kind::File(file) => all(file, lines),
-            Kind::Syslog(datagrams) => datagrams.send(severity, lines),
+            Kind::Syslog(datagrams) => datagrams.send(severity, &String::from_utf8_lossy(lines)),
         };
         let Err(Lost { lines, error }) = written else {
             self.broken = false;
@@ -94,9 +94,14 @@ pub(super) struct Lost {
 }
 
 /// All of the lines, of which each counts as lost where not all are written.
-fn all(out: &mut impl Write, lines: &str) -> Result<(), Lost> {
-    let written = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| Lost { lines: lines.lines().count() as u64, error })
+fn all(out: &mut impl Write, lines: &[u8]) -> Result<(), Lost> {
+    let written = out.write_all(lines).and_then(|()| out.flush());
+    written.map_err(|error| Lost { lines: count(lines), error })
+}
+
+/// How many lines these are.
+pub(super) fn count(lines: &[u8]) -> u64 {
+    lines.split_inclusive(|&byte| byte == b'\n').count() as u64
 }
 
 fn place(target: &LogTarget) -> &str {
@@ -114,8 +119,8 @@ mod tests {
     #[test]
     fn lines_that_a_full_disk_does_not_take_are_lost_one_by_one() {
         let mut full = Sink::open(&LogTarget::File("/dev/full".to_owned()));
-        assert_eq!([full.write(None, "a\nb\n"), full.write(None, "c\n")], [2, 1]);
+        assert_eq!([full.write(None, b"a\nb\n"), full.write(None, b"c\n")], [2, 1]);
         let mut free = Sink::open(&LogTarget::File("/dev/null".to_owned()));
-        assert_eq!(free.write(None, "a\nb\n"), 0);
+        assert_eq!(free.write(None, b"a\nb\n"), 0);
     }
 }

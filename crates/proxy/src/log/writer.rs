@@ -1,6 +1,6 @@
 //! The thread that writes a log, and what others hold of it.
 
-use super::sink::Sink;
+use super::sink::{self, Sink};
 use arc_swap::ArcSwap;
 use model::LogTarget;
 use std::io;
@@ -31,7 +31,7 @@ struct Wanted {
 #[derive(Debug)]
 enum Piece {
     /// Whole lines, with their syslog severity if it is not the target's.
-    Lines(Option<u8>, String),
+    Lines(Option<u8>, Vec<u8>),
     /// Something changed: look at what is wanted.
     Look,
     /// Say so once all before it is written.
@@ -51,13 +51,12 @@ impl Writer {
     }
 
     /// Hands over lines; false if they were dropped since too many wait already. Never blocks.
-    pub(crate) fn write(&self, severity: Option<u8>, lines: String) -> bool {
+    pub(crate) fn write(&self, severity: Option<u8>, lines: Vec<u8>) -> bool {
         let Err(error) = self.pieces.try_send(Piece::Lines(severity, lines)) else { return true };
         if let TrySendError::Full(Piece::Lines(_, lines))
         | TrySendError::Disconnected(Piece::Lines(_, lines)) = error
         {
-            let count = lines.lines().count() as u64;
-            self.wanted.dropped.fetch_add(count, Ordering::Relaxed);
+            self.wanted.dropped.fetch_add(sink::count(&lines), Ordering::Relaxed);
         }
         false
     }

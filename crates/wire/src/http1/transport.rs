@@ -162,6 +162,9 @@ impl Client {
     ) -> Option<Result<Bytes, NoHead>> {
         let (line, total) = (sizes.0 as usize, sizes.1 as usize);
         let mut buffer = self.buffer.borrow_mut();
+        if buffer.is_empty() {
+            return None;
+        }
         if *scanned == 0 {
             while *empty_lines > 0 && buffer.starts_with(b"\r\n") {
                 *empty_lines -= 1;
