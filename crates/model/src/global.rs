@@ -4,10 +4,9 @@
 use crate::policy::RawGlobal;
 use crate::snippet::GlobalScope;
 use crate::{
-    Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Telemetry, Template,
-    Tuning,
+    Block, Compression, Listeners, Logs, Networks, Pattern, SetHeader, StreamSettings, Telemetry,
+    Template, Tuning,
 };
-use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -157,14 +156,13 @@ pub struct RealIp {
     /// `forwarded-host-header`, lower case.
     pub forwarded_host_header: String,
     /// `proxy-real-ip-cidr`: the peers that are believed.
-    pub trusted: Vec<IpNet>,
+    pub trusted: Networks,
 }
 
 impl RealIp {
     /// Whether this peer is believed. An IPv4 address in the clothes of IPv6 is the same address (ngx_cidr_match).
     pub fn trusts(&self, peer: IpAddr) -> bool {
-        let peer = peer.to_canonical();
-        self.trusted.iter().any(|net| net.contains(&peer))
+        self.trusted.contains(peer)
     }
 }
 

@@ -16,6 +16,17 @@ const OF_CONNECTION: [&str; 11] = [
     "proxy",
 ];
 
+/// What would be believed as proof of a client certificate (compat/decisions.md).
+const PROOF: &[u8] = b"ssl-client-";
+
+/// Whether a field of this name would be believed as proof of a client certificate. Applications may take `_` for `-` (RFC
+/// 3875 section 4.1.18).
+pub fn is_proof(name: &[u8]) -> bool {
+    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    let start = name.get(..PROOF.len());
+    start.is_some_and(|start| start.iter().map(plain).eq(PROOF.iter().copied()))
+}
+
 /// Whether a field of this name belongs to the connection that it came over, however the name is spelled.
 pub fn is_of_connection(name: &[u8]) -> bool {
     OF_CONNECTION.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))

@@ -24,7 +24,13 @@ impl Texts {
         self.overlong.get()
     }
 
-    /// Texts of the answer to what was too much may be made, and of another try, which has all of them once more.
+    /// Another try begins, whose head may have all texts once more. What is looked through stays counted: an Ingress may
+    /// ask for a hundred tries.
+    pub(crate) fn another_try(&self) {
+        self.made.set(0);
+    }
+
+    /// Texts of the answer to what was too much may be made.
     pub(crate) fn begin_again(&self) {
         self.made.set(0);
         self.looked.set(0);
@@ -46,5 +52,24 @@ impl Texts {
         let fits = may_be && counter.get() <= most;
         self.overlong.set(self.overlong.get() || !fits);
         fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOOKED, TEXT, TEXTS, Texts};
+
+    #[test]
+    fn another_try_has_all_texts_once_more_and_nothing_more_to_look_through() {
+        let texts = Texts::default();
+        let makes_all = || (0..TEXTS / TEXT).all(|_| texts.may_have(TEXT));
+        assert!(makes_all() && texts.may_look(LOOKED / 2));
+        texts.another_try();
+        assert!(makes_all() && texts.may_look(LOOKED / 2) && !texts.are_overlong());
+        texts.another_try();
+        assert!(!texts.may_look(1) && texts.are_overlong());
+        // The answer to that may have texts.
+        texts.begin_again();
+        assert!(makes_all() && texts.may_look(1) && !texts.are_overlong());
     }
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 pub const MINUTE: Duration = Duration::from_secs(60);
 /// How many sharers and troubles are kept; who comes later shares one with the others.
 const KEPT: usize = 4096;
+/// How often those are looked for whose minute is over.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// The lines of one sharer.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +57,18 @@ impl Lines {
 
 /// The lines of many sharers, each about several troubles.
 #[derive(Debug)]
-pub struct LinesOf<A>(Mutex<HashMap<(Arc<str>, A), Lines>>);
+pub struct LinesOf<A>(Mutex<All<A>>);
+
+#[derive(Debug)]
+struct All<A> {
+    lines: HashMap<(Arc<str>, A), Lines>,
+    /// When it was last looked for those whose minute is over: all of them are gone through.
+    swept: Option<Instant>,
+}
 
 impl<A> Default for LinesOf<A> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(All { lines: HashMap::new(), swept: None }))
     }
 }
 
@@ -67,9 +76,13 @@ impl<A: Eq + Hash> LinesOf<A> {
     /// One more line about a sharer and its trouble, if there may be one: `most` is how many a minute has.
     pub fn line(&self, whose: Arc<str>, about: A, most: u64, now: Instant) -> Option<Line> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let All { lines: all, swept } = &mut *all;
         let mut key = (whose, about);
         if !all.contains_key(&key) && all.len() >= KEPT {
-            all.retain(|_, lines| !lines.is_over(now));
+            if swept.is_none_or(|last| now >= last + SWEEP) {
+                *swept = Some(now);
+                all.retain(|_, lines| !lines.is_over(now));
+            }
             if all.len() >= KEPT {
                 key.0 = Arc::default();
             }
@@ -89,7 +102,7 @@ mod tests {
         let (lines, start) = (LinesOf::default(), Instant::now());
         let line = |number| lines.line(Arc::from(format!("n{number}")), (), 1, start);
         assert_eq!((0..2 * KEPT).filter_map(line).count(), KEPT + 1, "those after share one");
-        let kept = || lines.0.lock().expect("nobody panicked").len();
+        let kept = || lines.0.lock().expect("nobody panicked").lines.len();
         assert_eq!(kept(), KEPT + 1);
         lines.line(Arc::from("later"), (), 600, start + MINUTE);
         assert_eq!(kept(), 1, "what has its minute behind it goes");

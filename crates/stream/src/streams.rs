@@ -10,7 +10,7 @@ use crate::{ports, tcp, udp};
 use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -119,6 +119,8 @@ pub(crate) struct Lines {
     pub(crate) untaken: Seldom,
     /// It came back to this process.
     pub(crate) circles: Seldom,
+    /// It says to come from a port of this process.
+    pub(crate) forged: Seldom,
 }
 
 impl Port {
@@ -141,6 +143,14 @@ impl Port {
         if let Some(times) = self.lines.circles.due() {
             let port = &self.port;
             tracing::warn!(%port, service, times, "what comes here comes back time and again (told once a minute)");
+        }
+    }
+
+    /// Tells that a datagram was dropped which says to come from a port of this process.
+    pub(crate) fn tell_forged(&self, client: SocketAddr) {
+        if let Some(times) = self.lines.forged.due() {
+            let port = &self.port;
+            tracing::warn!(%port, %client, times, "dropped: it says to come from a port of this process, so its source is forged (told once a minute)");
         }
     }
 }

@@ -111,8 +111,7 @@ impl Listener {
     fn begin(&self, client: SocketAddr, datagram: &[u8], turn: Arc<Turn>) {
         let port = self.port.clone();
         if is_forged(client) {
-            let service = port.plan.borrow().stream.service.clone();
-            return port.tell_circle(&service);
+            return port.tell_forged(client);
         }
         let namespace = port.plan.borrow().stream.namespace.clone();
         let Some(place) = port.room.now(&Holder::new(&namespace, port.port, client.ip())) else {
@@ -230,8 +229,16 @@ async fn session(
 /// Whether a datagram says that it comes from a port on which this process listens itself. Nothing is asked from there,
 /// so somebody forged it: the answer would be a question to that port, and its answer another one, without end.
 fn is_forged(client: SocketAddr) -> bool {
-    // Elsewhere others may ask from a port of the same number; an address of this machine can be bound to.
-    own::is_listened(client.port()) && std::net::UdpSocket::bind((client.ip(), 0)).is_ok()
+    // Elsewhere others may ask from a port of the same number.
+    own::is_listened(client.port()) && is_here(client).unwrap_or(false)
+}
+
+/// Whether an address is one of this machine: who goes there comes from there. That it can be bound to would say
+/// nothing, since a system may allow that for all addresses (net.ipv4.ip_nonlocal_bind).
+fn is_here(address: SocketAddr) -> io::Result<bool> {
+    let socket = std::net::UdpSocket::bind(any_port(address))?;
+    socket.connect(address)?;
+    Ok(socket.local_addr()?.ip() == address.ip())
 }
 
 /// A socket towards an endpoint, and that it leads to this machine, if it does.

@@ -18,6 +18,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(25);
 const HANDOVER: Duration = Duration::from_secs(5);
 /// Tries for one object that changes at the same time.
 pub(super) const TRIES: usize = 3;
+/// How long the API server is left alone that had an error, or said nothing.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Whether the addresses of these objects are this replica's to take away: no other one stays.
 pub(super) async fn is_last(
@@ -81,16 +83,27 @@ pub(super) async fn clear(plan: &Plan, writer: &Writer) {
 async fn clear_one(writer: &Writer, key: ObjectKey, version: Arc<str>, ours: &[Address]) -> bool {
     let mut write = Write { key, version, addresses: Arc::default() };
     for _ in 0..TRIES {
-        match writer.write(&write).await {
-            Outcome::Written => return true,
-            // The loop has ended, so the latest version has to be asked for.
-            Outcome::Conflict | Outcome::Failed(_) | Outcome::Silent(_) => {}
-            Outcome::Gone | Outcome::Refused(_) | Outcome::NotLeader => return false,
+        if let Some(is_written) = settled(writer.write(&write).await).await {
+            return is_written;
         }
+        // The loop has ended, so the latest version has to be asked for.
         match writer.version_with(&write.key, ours).await {
             Some(version) => write.version = version,
             None => return false,
         }
     }
     false
+}
+
+/// Whether a last status is written; none where it is to be tried again, now that a while has passed where that helps.
+pub(super) async fn settled(outcome: Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Written => Some(true),
+        Outcome::Gone | Outcome::Refused(_) | Outcome::NotLeader => Some(false),
+        Outcome::Conflict => None,
+        Outcome::Failed(_) | Outcome::Silent(_) => {
+            tokio::time::sleep(PAUSE).await;
+            None
+        }
+    }
 }

@@ -23,6 +23,7 @@ use kube::api::PostParams;
 use objects::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -333,22 +334,31 @@ impl Keeper {
         {
             return;
         }
+        let (all, written) = (words.len(), AtomicUsize::new(0));
         let writing = futures_util::stream::iter(words).for_each_concurrent(
             AT_A_TIME,
             async |(id, wanted)| {
                 for _ in 0..farewell::TRIES {
                     let (client, leadership) = (client.clone(), leadership.clone());
                     let scribe = Scribe { client, leadership, replicas: None };
-                    let outcome = write(scribe, controller, &id, &wanted).await;
-                    let (Ok(outcome) | Err(outcome)) = outcome;
-                    if matches!(outcome, Outcome::Written | Outcome::Gone | Outcome::NotLeader) {
+                    let (Ok(outcome) | Err(outcome)) =
+                        write(scribe, controller, &id, &wanted).await;
+                    if let Some(is_written) = farewell::settled(outcome).await {
+                        written.fetch_add(usize::from(is_written), Ordering::Relaxed);
                         break;
                     }
                 }
             },
         );
         match tokio::time::timeout(farewell::PATIENCE, writing).await {
-            Ok(()) => tracing::info!("no replica stays: Gateways tell no address now"),
+            Ok(()) => {
+                let told = written.load(Ordering::Relaxed);
+                tracing::info!(
+                    told,
+                    all,
+                    "no replica stays: these Gateways and sets tell no address now"
+                );
+            }
             Err(_) => tracing::warn!("there was no time to take the address of all Gateways away"),
         }
     }

@@ -106,7 +106,7 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
 fn trust(real: &RealIp, http: &mut Block) {
     let mut trusted = vec![(Word::from("default"), Word::from("0"))];
     if real.forwarded_headers {
-        trusted.extend(beside_default(networks(&real.trusted)).map(|net| (net, "1".into())));
+        trusted.extend(beside_default(real.trusted.iter().copied()).map(|net| (net, "1".into())));
     }
     // Behind passthrough the peer is this process, which says who its own peer is.
     map(
@@ -121,14 +121,9 @@ fn trust(real: &RealIp, http: &mut Block) {
     geo(http, "$fairway_peer", "$fairway_trusted", &trusted);
     let mut announced = vec![(Word::from("default"), Word::from("0"))];
     if real.forwarded_headers {
-        announced.extend(beside_default(networks(&real.trusted)).map(|net| (net, "1".into())));
+        announced.extend(beside_default(real.trusted.iter().copied()).map(|net| (net, "1".into())));
     }
     geo(http, "$proxy_protocol_addr", "$fairway_trusted_source", &announced);
-}
-
-/// Networks, each once.
-pub(super) fn networks(nets: &[IpNet]) -> impl Iterator<Item = IpNet> {
-    IpNet::aggregate(&nets.to_vec()).into_iter()
 }
 
 /// Networks as `geo` takes them beside its `default`. That is all of both families, so another word for one of them is

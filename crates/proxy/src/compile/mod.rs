@@ -557,7 +557,6 @@ fn watch_of_all(global: &Global, tables: &Tables) -> Watch {
     Watch::of(all.clone()).or(watch(all, tables))
 }
 
-/// The group of an upstream, which may not have any endpoints yet.
 /// Keeps what is known under a name, or forgets it.
 fn put<V: Clone>(all: &mut OrdMap<ServerName, V>, name: &ServerName, known: Option<V>) {
     match known {
@@ -566,6 +565,7 @@ fn put<V: Clone>(all: &mut OrdMap<ServerName, V>, name: &ServerName, known: Opti
     }
 }
 
+/// The group of an upstream, which may not have any endpoints yet.
 fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Group> {
     groups
         .entry(id.clone())

@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::phases::{self, program};
+use crate::variables;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
@@ -284,14 +285,15 @@ impl Turn {
     /// Answers what is no request, or what there is no room for.
     pub(super) fn turn_away(&self, exchange: &mut Exchange, status: StatusCode) {
         let page = error_page(status);
+        let mut response = Response::page(status);
+        let headers = &mut response.headers;
+        exchange.generation.answer_headers.apply(variables::filler(exchange), headers);
         exchange.log.status = status.as_u16();
-        let mut answer = http::Response::new(());
-        *answer.status_mut() = status;
-        answer.headers_mut().insert("content-type", HeaderValue::from_static("text/html"));
-        if let Ok(mut sending) = self.stream.answer(answer, false) {
-            let size = page.len() as u64;
+        let (head, _, ended) = head_of(exchange, response);
+        if let Ok(mut sending) = self.stream.answer(head, ended) {
+            let size = if ended { 0 } else { page.len() as u64 };
             // The client may have gone already.
-            if sending.send_data(self.held.piece(page), true).is_ok() {
+            if ended || sending.send_data(self.held.piece(page), true).is_ok() {
                 (exchange.log.sent, exchange.log.body_sent) = (HEAD + size, size);
             }
         }

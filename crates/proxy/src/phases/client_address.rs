@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_trusted_address_is_passed_over_in_the_clothes_of_ipv6_too() {
-        let trusted = vec!["10.0.0.0/8".parse().expect("the test writes a network")];
+        let trusted = ["10.0.0.0/8".parse().expect("the test writes a network")];
+        let trusted = trusted.into_iter().collect();
         let real = RealIp { enabled: true, trusted, ..RealIp::default() };
         let mut headers = Headers::default();
         headers.add("X-Forwarded-For", "203.0.113.9, ::ffff:10.1.1.1");

@@ -150,7 +150,7 @@ async fn tries(
 
 /// The head once more: its texts are made anew, and have all that those before them had.
 fn another_head(exchange: &mut Exchange, body: &mut Bodies) -> Result<Head, Stop> {
-    exchange.texts.begin_again();
+    exchange.texts.another_try();
     let head = body.head(exchange);
     variables::fit(exchange)?;
     head.ok_or_else(|| Response::page(StatusCode::BAD_REQUEST).into())

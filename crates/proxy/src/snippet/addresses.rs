@@ -2,6 +2,7 @@
 
 use crate::address::parse_address;
 use ipnet::IpNet;
+use model::Networks;
 use model::snippet::{AccessRule, ClientAddress, RealIp as Settings};
 use std::net::IpAddr;
 use stream::proxy_protocol::Announced;
@@ -21,7 +22,7 @@ pub(crate) fn lets_in(rules: &[AccessRule], client: IpAddr) -> Option<bool> {
 /// Whose word about the client's address counts, where a snippet says so.
 #[derive(Debug)]
 pub(crate) struct RealIp {
-    trusted: Vec<IpNet>,
+    trusted: Networks,
     header: String,
     recursive: bool,
 }
@@ -39,7 +40,7 @@ impl RealIp {
         let enabled = global.enabled || global.forwarded_headers || proxy_protocol;
         let trusted = match settings.trusted.is_empty() {
             true if enabled => global.trusted.clone(),
-            true => Vec::new(),
+            true => Networks::default(),
             false => settings.trusted.iter().filter_map(network).collect(),
         };
         let usual = match (enabled, proxy_protocol) {
@@ -81,8 +82,7 @@ impl RealIp {
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.trusted.iter().any(|network| network.contains(&address))
+        self.trusted.contains(address)
     }
 }
 

@@ -43,9 +43,26 @@ impl Request for Exchange {
             Piece::Other(other) if other.row.name == "upstream_cookie_" => {
                 self.answer.upstream.all("set-cookie").map(<[u8]>::len).sum()
             }
+            Piece::Other(other) => match other.row.name {
+                "invalid_referer" => 16 * names_of_referers(self),
+                "ssl_client_s_dn_legacy" => {
+                    variables::looked_through(&Variable::SslClientSubject, self)
+                }
+                "ssl_client_i_dn_legacy" => {
+                    variables::looked_through(&Variable::SslClientIssuer, self)
+                }
+                _ => 0,
+            },
             _ => 0,
         }
     }
+}
+
+/// Names that a Referer is compared with.
+fn names_of_referers(exchange: &Exchange) -> usize {
+    let referers = exchange.level().and_then(|level| level.settings.access.valid_referers.as_ref());
+    let aliases = exchange.place.as_ref().map_or(0, |place| place.site.server.aliases.len());
+    referers.map_or(0, |referers| 1 + aliases + referers.hosts.len())
 }
 
 /// Appends the value of a variable that only snippets know; nothing where it has none.

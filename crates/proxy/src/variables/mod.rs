@@ -140,6 +140,11 @@ fn user(exchange: &Exchange, out: &mut String) {
 
 /// What a certificate counts that is read for a value.
 const CERTIFICATE: usize = 8 << 10;
+/// What finding any value counts at least, also of one that turns out to be empty.
+const ANY: usize = 64;
+/// How much dearer it is to part bytes, or to decode them, than to look at them; and to make a path of them.
+const PARTED: usize = 4;
+const PATH: usize = 8;
 
 /// Fails where texts were longer than they may be: they are not what was asked for, and the request ends.
 pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
@@ -180,11 +185,19 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
 /// About how many bytes are looked through for the value of a variable.
 pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize {
     use Variable as V;
-    match variable {
-        V::RequestHeader(_) | V::Cookie(_) | V::Argument(_) => exchange.request.head_size,
+    let request = &exchange.request;
+    let looked = match variable {
+        V::RequestHeader(_) => request.head_size,
+        V::Cookie(_) | V::Argument(_) => PARTED * request.head_size,
+        V::RemoteUser => PARTED * request.headers.get("authorization").map_or(0, <[u8]>::len),
+        V::FastcgiScriptName | V::FastcgiPathInfo => {
+            PATH * exchange.visit.rewritten.as_ref().unwrap_or(&exchange.path).len()
+        }
+        V::OfSnippets(_) => of_snippets::looked_through(exchange),
         of_certificate!() => CERTIFICATE,
         _ => 0,
-    }
+    };
+    looked.max(ANY)
 }
 
 fn text(bytes: &[u8], out: &mut String) {

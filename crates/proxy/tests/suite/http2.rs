@@ -8,7 +8,7 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
 use http::{HeaderMap, Method, Request, StatusCode};
 use model::policy::{Policy, Protocol};
-use model::{Global, KeepAlive, LogFormat, LogTarget, Logs, Template};
+use model::{Global, KeepAlive, LogFormat, LogTarget, Logs, SetHeader, Template};
 use proxy::{Native, Pressure};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -185,11 +185,16 @@ async fn what_is_turned_away_is_logged_as_over_http1() {
     };
     let template = Template::parse("$status $server_protocol").expect("known variables");
     let log_format = LogFormat { template, ..LogFormat::default() };
-    let native =
-        start(&with_global(address, Global { logs, log_format, ..Global::default() })).await;
+    let added = Template::parse("yes").expect("a text");
+    let add_headers = vec![SetHeader { name: "X-Added".to_owned(), value: added.into() }];
+    let global = Global { logs, log_format, add_headers, ..Global::default() };
+    let native = start(&with_global(address, global)).await;
     let mut client = client(&native).await;
     let (odd, _) = send(&mut client, Method::GET, &[("host", "b.test/")], true);
-    assert_eq!(status(odd).await, StatusCode::BAD_REQUEST);
+    let answer = in_time(odd).await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    let headers = ["x-added", "date", "content-length", "content-type"];
+    assert!(headers.iter().all(|name| answer.headers().contains_key(*name)), "{answer:?}");
     native.bound_memory(0);
     let (no_room, _) = send(&mut client, Method::GET, &[], true);
     assert_eq!(status(no_room).await, StatusCode::SERVICE_UNAVAILABLE);

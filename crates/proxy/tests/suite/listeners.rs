@@ -237,7 +237,7 @@ async fn whoever_is_not_believed_takes_its_own_places_whatever_it_announces() {
     let mut wanted = configuration(Vec::new(), 1, 20);
     let mut global = Global::clone(&wanted.global);
     global.proxy_protocol = true;
-    global.real_ip.trusted = vec![IpAddr::from(ONE).into()];
+    global.real_ip.trusted = [IpAddr::from(ONE).into()].into_iter().collect();
     wanted.global = Arc::new(global);
     apply(&native, &Configuration::default(), &wanted).await;
     let mut silent = Vec::new();

@@ -256,6 +256,34 @@ async fn a_text_that_variables_make_too_long_ends_its_request_and_nothing_else()
 }
 
 #[tokio::test]
+async fn a_value_that_is_dear_to_find_and_empty_is_not_looked_for_without_end() {
+    let mut configuration = Configuration::default();
+    let echo = put_upstream(&mut configuration, "echo", vec![upstream().await]);
+    let dear = ["$remote_user", "$fastcgi_path_info", "$cookie_none", "$arg_none"];
+    for (number, variable) in dear.iter().enumerate() {
+        let host = template(&format!("x{}", variable.repeat(256)));
+        let policy = Policy { upstream_host: Some(host), ..Policy::default() };
+        bed::put_host(&mut configuration, &format!("dear{number}"), &echo, policy);
+    }
+    let native = bed::start(&configuration).await;
+    for (bytes, status) in [(8, "200"), (7000, "500")] {
+        for (number, variable) in dear.iter().enumerate() {
+            // Nobody's name, and no cookie or argument of that name.
+            let authorization = "Ojo6".repeat(bytes / 4);
+            let path = format!("/{}", "a".repeat(bytes));
+            let request = format!(
+                "GET {path}?{} HTTP/1.1\r\nHost: dear{number}\r\nAuthorization: Basic {authorization}\r\n\
+                 Cookie: {}\r\nConnection: close\r\n\r\n",
+                "b&".repeat(bytes / 16),
+                "c;".repeat(bytes / 2),
+            );
+            let got = talk(&native, request.as_bytes()).await;
+            assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{variable}: {got}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_certificate_of_a_wildcard_host_redirects_hosts_of_its_own_namespace_alone() {
     let (address, _seen) = bed::answering(bed::answer("200 OK", "", "plain").leak()).await;
     let with = |owners: [Option<&str>; 2]| {

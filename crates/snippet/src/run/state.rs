@@ -98,6 +98,15 @@ impl State {
         Self { path: path.to_owned(), query: query.to_owned(), quoted, ..Self::default() }
     }
 
+    /// About how many bytes it takes, of which a copy is made where a text is computed aside from the programs.
+    pub fn size(&self) -> usize {
+        let one = |text: &String| size_of::<Own>() + text.len();
+        let own = self.own.iter().map(|own| &own.value);
+        let remembered = self.remembered.iter().map(|(_, value)| value);
+        let texts = own.chain(remembered).chain(&self.captures).map(one).sum::<usize>();
+        self.path.len() + self.query.len() + texts
+    }
+
     /// A question of the request begins: it has a path of its own, no query and no groups of expressions. Variables
     /// are those of the request.
     pub fn ask(&mut self, path: String) -> Main {

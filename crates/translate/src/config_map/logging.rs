@@ -59,8 +59,7 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     line.json = settings.get_or(&JSON, line.json);
     line.raw = settings.get_or(&RAW, line.raw);
     if let Some(template) = settings.get(&FORMAT) {
-        let none = if line.json || line.raw { "nothing" } else { "\"-\"" };
-        line.template = with_known(settings, template, none);
+        line.template = with_known(settings, template, line.json || line.raw);
     }
 }
 
@@ -95,12 +94,14 @@ fn format(text: &str) -> Result<Template, String> {
         .map_err(|unknown| format!("has the {unknown}: remove it, or write one that nginx has"))
 }
 
-/// The format as the engine can write it. No variable takes a line away: one without a value is told.
-fn with_known(settings: &mut Settings<'_>, template: Template, none: &str) -> Template {
+/// The format as the engine can write it. No variable takes a line away: one without a value is told, and is nothing or
+/// `-` as nginx writes it with this escaping.
+fn with_known(settings: &mut Settings<'_>, template: Template, is_nothing: bool) -> Template {
     let is_of_snippets = |part: &Part| matches!(part, Part::Variable(Variable::OfSnippets(_)));
     if !template.parts().iter().any(is_of_snippets) {
         return template;
     }
+    let (none, text) = if is_nothing { ("nothing", "") } else { ("\"-\"", "-") };
     let (declared, raw) = (Declared::of(settings), settings.scope().raw);
     let mut told = BTreeSet::new();
     let mut known = |part: &Part| {
@@ -123,7 +124,7 @@ fn with_known(settings: &mut Settings<'_>, template: Template, none: &str) -> Te
             let message = format!("${name}, which is written as {none}, {message}");
             settings.note(FORMAT.about.name, Severity::Warning, message);
         }
-        if stays { part.clone() } else { Part::Text("-".to_owned()) }
+        if stays { part.clone() } else { Part::Text(text.to_owned()) }
     };
     Template::from_parts(template.parts().iter().map(&mut known).collect())
 }

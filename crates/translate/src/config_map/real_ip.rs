@@ -55,6 +55,6 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
         real_ip.forwarded_host_header = name;
     }
     if let Some(networks) = settings.list(&TRUSTED) {
-        real_ip.trusted = networks;
+        real_ip.trusted = networks.into_iter().collect();
     }
 }

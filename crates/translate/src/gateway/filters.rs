@@ -3,7 +3,7 @@
 use super::texts::is_token;
 use super::{cors, texts};
 use model::policy::{HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect};
-use model::{Part, Template};
+use model::{Part, Template, is_proof};
 use objects::gateway::{HeaderChange, HeaderChanges, PathModifier, RouteFilter};
 
 /// Adds what a filter does; mirrors and guards are whoever's who knows backends.
@@ -125,6 +125,12 @@ pub(super) fn changeable(name: &str) -> Result<String, (&'static str, String)> {
 
 fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)> {
     let pair = |change: &HeaderChange| {
+        // Backends of other namespaces may believe it.
+        if is_proof(change.name.as_bytes()) {
+            let name = &change.name;
+            let message = format!("header {name} tells of client certificates: it cannot be set");
+            return Err(("UnsupportedValue", message));
+        }
         let printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80;
         if change.value.bytes().all(printable) {
             Ok((changeable(&change.name)?, change.value.clone().into()))

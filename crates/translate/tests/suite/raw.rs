@@ -179,3 +179,19 @@ fn with_the_block_list_of_aks_snippets_without_its_words_count() {
         assert!(!is_served(refused), "{refused}");
     }
 }
+
+#[test]
+fn a_variable_that_nginx_may_lack_is_written_as_nothing_where_the_line_is_json() {
+    for (json, nothing) in [("true", ""), ("false", "-")] {
+        let format = format!(
+            "http-snippet: \"# of all\"\n  log-format-escape-json: \"{json}\"\n  \
+             log-format-upstream: '{{\"http3\":\"$http3\",\"status\":$status}}'"
+        );
+        let text = OBJECTS.replace("http-snippet: \"# of all\"", &format);
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let config_map = Some(ObjectKey::new("ingress-nginx", "settings"));
+        let made = translate(&snapshot, &Options { raw: true, config_map, ..Options::default() });
+        let line = made.configuration.global.log_format.template.to_string();
+        assert_eq!(line, format!("{{\"http3\":\"{nothing}\",\"status\":${{status}}}}"));
+    }
+}

@@ -3,7 +3,6 @@
 use super::super::log_target;
 use super::super::pattern::pattern_of_all;
 use super::super::tree::{put, words};
-use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
 use model::snippet::OtherRow;
 use model::{
@@ -127,7 +126,7 @@ fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
         put!(http, "real_ip_header", "proxy_protocol")
     }
     put!(http, "real_ip_recursive", true);
-    for net in networks(trusted) {
+    for net in trusted.iter() {
         put!(http, "set_real_ip_from", Word::plain(net.to_string()));
     }
 }

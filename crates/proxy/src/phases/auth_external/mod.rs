@@ -21,6 +21,7 @@ use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::hide_in_url;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -29,6 +30,8 @@ use wire::Response;
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
 const DRAINED: usize = 64 << 10;
+/// Bodies of a thread at a time.
+const DRAINS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether anybody is to be asked; also where nobody can be, which closes the location.
@@ -165,16 +168,56 @@ fn refused(said: &Said) -> Verdict {
     Verdict::Refuse(Box::new(response))
 }
 
-/// Reads a short body to its end, aside from the request, so that the connection can be kept.
+thread_local! {
+    /// Rests of answers that this thread reads past.
+    static DRAINING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One of them, until it is dropped.
+struct Draining;
+
+impl Draining {
+    /// One more, if there may be: they belong to no request, so what they hold counts for nobody.
+    fn begin() -> Option<Self> {
+        let others = DRAINING.get();
+        (others < DRAINS).then(|| DRAINING.set(others + 1))?;
+        Some(Self)
+    }
+}
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        DRAINING.set(DRAINING.get() - 1);
+    }
+}
+
+/// Reads a short body to its end, aside from the request, so that the connection can be kept. Where many are slow, or
+/// never end, connections are closed instead.
 fn drain(mut answer: Response) {
     if answer.body.is_empty() {
         return;
     }
+    let Some(draining) = Draining::begin() else { return };
     tokio::task::spawn_local(timeout(PATIENCE, async move {
+        let _draining = draining;
         let mut left = DRAINED;
         while let Ok(Some(wire::Frame::Data(data))) = answer.body.frame().await {
             let Some(rest) = left.checked_sub(data.len()) else { return };
             left = rest;
         }
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DRAINS, Draining};
+
+    #[test]
+    fn so_many_rests_are_read_at_a_time_and_no_more() {
+        let mut all: Vec<_> = (0..DRAINS).map_while(|_| Draining::begin()).collect();
+        assert_eq!(all.len(), DRAINS);
+        assert!(Draining::begin().is_none());
+        all.truncate(DRAINS - 1);
+        assert!(Draining::begin().is_some());
+    }
 }
