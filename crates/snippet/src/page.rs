@@ -81,6 +81,8 @@ Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-ri
 - `satisfy any`, `set_real_ip_from` and what goes with it in a `server-snippet` count for the paths of its own Ingress, since they
   would open guards of others. `allow`, `deny` and limits there count for paths of its own namespace; for those of others the
   operator's stay, and whom the rules keep out stays out besides. `auth_basic off` and `auth_request off` there have no effect on paths, as in nginx.
+- A `location` in `location-snippet` stands in every location of an Ingress, exact ones too. nginx takes it only where each of them has room
+  for it, which a prefix such as `/app` has not.
 - `proxy_pass` leads to `http://upstream_balancer` or to a Service of the snippet's own namespace (any with
   `allow-cross-namespace-resources`); the filter of addresses counts for ExternalName, too. `set $proxy_upstream_name` takes
   `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there. By another name nobody

@@ -264,6 +264,16 @@ async fn own_locations_are_chosen_as_nginx_does() {
         "/a",
         "location /a/in { return 200 \"nested\"; } rewrite ^/a/led$ /hidden;",
         Policy::default(),
+    )
+    .path(
+        "/own",
+        "internal; if ($uri ~ (in)$) { set $x 1; } location /own/in { return 200 \"within\"; }",
+        Policy::default(),
+    )
+    .path(
+        "/own-led",
+        "rewrite ^/own-led/in$ /own/in last; rewrite ^ /own/x last;",
+        Policy::default(),
     );
     let native = native.serve().await;
     for (target, answer) in [
@@ -279,6 +289,10 @@ async fn own_locations_are_chosen_as_nginx_does() {
         ("/a/x", "200 main: GET /a/x"),
         ("/hidden", "404 page"),
         ("/a/led", "200 hidden"),
+        ("/own", "404 page"),
+        ("/own/in", "404 page"),
+        ("/own-led", "200 main: GET /own/x"),
+        ("/own-led/in", "200 within"),
         ("/empty/x", "404 page"),
         ("/@named", "200 main: GET /@named"),
     ] {

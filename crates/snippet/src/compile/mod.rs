@@ -50,12 +50,15 @@ pub(crate) fn compile(
     let reader = Reader::new(names, &Bounds::of(place), PROBES);
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
+    // nginx takes the word once.
+    meaning.scope.internal = place == Context::Auth;
     match place.level() {
         Level::Http => compiler.global(directives, &mut meaning.http),
         Level::Stream => compiler.stream(directives, &mut meaning.streams),
         level => compiler.scope(level, directives, &mut meaning.scope, None),
     }
     let Compiler { reader, mistakes } = compiler;
+    meaning.scope.internal &= place != Context::Auth;
     meaning.notes = reader.notes;
     meaning.needs = reader.needs;
     meaning.patterns = reader.patterns;
@@ -128,10 +131,10 @@ impl Compiler<'_> {
                 Build::Location => self.location(level, directive, scope, around),
                 Build::LimitExcept => self.limit_except(directive, scope),
                 Build::Types => self.types(directive, &mut scope.settings),
-                // Their callers take these before they come here.
-                Build::Internal => {
-                    self.wrong(not_here(directive, "only a location of a snippet may be internal"))
+                Build::Internal if scope.internal => {
+                    self.wrong(Mistake::refused(directive.at(), "\"internal\" is said twice"))
                 }
+                Build::Internal => scope.internal = true,
                 Build::Listen => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
                 Build::ServerName => self.reader.note(directive, row.doc),
                 Build::Server

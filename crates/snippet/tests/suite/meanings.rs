@@ -178,7 +178,7 @@ fn locations_are_of_every_kind() {
         matches!(kinds[4], LocationKind::Regex(regex) if regex.pattern.ignores_case() && regex.pattern.source() == "\\.e$")
     );
     assert_eq!(kinds[5], &LocationKind::Named("@f".to_owned()));
-    assert!(scope.locations[2].internal && !scope.locations[1].internal);
+    assert!(scope.locations[2].scope.internal && !scope.locations[1].scope.internal);
 }
 
 #[test]

@@ -185,11 +185,9 @@ const REFUSED: &[(Context, &str, &str)] = &[
         "internal;",
         "line 1, column 1: \"internal\" is not allowed here: it stands in location",
     ),
-    (
-        Context::Location,
-        "internal;",
-        "line 1, column 1: \"internal\" is not allowed here: only a location of a snippet may be internal",
-    ),
+    (Context::Location, "internal; internal;", "line 1, column 11: \"internal\" is said twice"),
+    // The location that asks the authenticator is internal by itself.
+    (Context::Auth, "internal;", "line 1, column 1: \"internal\" is said twice"),
     (
         Context::Server,
         "location = /a { location = /a/b { } }",

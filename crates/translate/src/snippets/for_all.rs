@@ -226,12 +226,9 @@ impl ForAll {
                  default_server out"
             )),
             Needed::Port(_) | Needed::DefaultOf(_) => Ok(()),
-            // Some of the locations that it is in are exact ones, as those of a Prefix are.
-            Needed::Around(_) => Err(
-                "a location within every location is within exact ones, too, where none may be: \
-                     write it into server-snippet"
-                    .to_owned(),
-            ),
+            // nginx takes it only where every location has room for it; here it is in each of them, exact ones too, so
+            // that what it guards is guarded whatever paths there are.
+            Needed::Around(_) => Ok(()),
         }
     }
 
