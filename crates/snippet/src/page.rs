@@ -83,6 +83,8 @@ Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-ri
   operator's stay, and whom the rules keep out stays out besides. `auth_basic off` and `auth_request off` there have no effect on paths, as in nginx.
 - A `location` in `location-snippet` stands in every location of an Ingress, exact ones too. nginx takes it only where each of them has room
   for it, which a prefix such as `/app` has not.
+- `add_header` of a `server-snippet` or `http-snippet` reaches no location with `auth-url`, as in ingress-nginx, where that location has one of
+  its own for the authenticator's cookies: write it into `configuration-snippet`, or use `more_set_headers`.
 - `proxy_pass` leads to `http://upstream_balancer` or to a Service of the snippet's own namespace (any with
   `allow-cross-namespace-resources`); the filter of addresses counts for ExternalName, too. `set $proxy_upstream_name` takes
   `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there. By another name nobody
