@@ -174,8 +174,8 @@ pub(crate) struct Authenticated {
     pub removed: Vec<String>,
     /// What else is added to the answer.
     pub answer: Vec<(Bytes, Bytes)>,
-    /// Cookies of the authenticator, for the client.
-    pub cookies: Option<Bytes>,
+    /// Lines of Set-Cookie of the authenticator, for the client.
+    pub cookies: Vec<Bytes>,
     /// Whether they are set with every answer.
     pub always_set_cookie: bool,
     /// Whether the answer is the redirect to the sign-in page.

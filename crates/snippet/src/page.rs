@@ -81,6 +81,8 @@ Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-ri
 - `satisfy any`, `set_real_ip_from` and what goes with it in a `server-snippet` count for the paths of its own Ingress, since they
   would open guards of others. `allow`, `deny` and limits there count for paths of its own namespace; for those of others the
   operator's stay, and whom the rules keep out stays out besides. `auth_basic off` and `auth_request off` there have no effect on paths, as in nginx.
+- Of Lua one program is understood, in `configuration-snippet`: the recipe of oauth2-proxy for cookies in parts, an `access_by_lua_block` that
+  sets Set-Cookie of `$auth_cookie` and of the `$upstream_cookie_…_1` in a variable. Each cookie of the authenticator then has a line of its own.
 - A `location` in `location-snippet` stands in every location of an Ingress, exact ones too. nginx takes it only where each of them has room
   for it, which a prefix such as `/app` has not.
 - `add_header` of a `server-snippet` or `http-snippet` reaches no location with `auth-url`, as in ingress-nginx, where that location has one of

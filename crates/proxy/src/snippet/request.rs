@@ -110,8 +110,8 @@ const GIVEN: [(&str, Give); 22] = [
         variables::push(&Variable::ProxyAddXForwardedFor, exchange, out);
     }),
     ("auth_cookie", |exchange, _, out| {
-        let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
-        out.push_str(&String::from_utf8_lossy(cookies));
+        let cookies = exchange.visit.authenticated.cookies.join(&b", "[..]);
+        out.push_str(&String::from_utf8_lossy(&cookies));
     }),
     ("loggable", |exchange, _, out| {
         out.push(if access_log::is_logged(exchange) { '1' } else { '0' });

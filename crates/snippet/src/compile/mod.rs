@@ -4,6 +4,7 @@ mod http;
 mod location;
 mod maps;
 mod program;
+mod recipe;
 mod stream;
 
 pub use stream::{StreamListen, StreamServer};
@@ -118,7 +119,9 @@ impl Compiler<'_> {
                 self.no_uri(directive, &scope.settings, around);
             }
             Fate::OffOnly | Fate::NeedsNginx => {
-                self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)))
+                if !self.is_recipe(level, directive, &mut scope.settings) {
+                    self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)));
+                }
             }
             Fate::Refused => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
             Fate::Built(build) => match build {
@@ -149,6 +152,20 @@ impl Compiler<'_> {
                 }
             },
         }
+    }
+
+    /// Whether it is the one program in Lua that is understood.
+    fn is_recipe(&mut self, level: Level, directive: &Directive, settings: &mut Settings) -> bool {
+        let (Level::Location, "access_by_lua_block", Some(Block::Foreign(program))) =
+            (level, directive.name(), &directive.block)
+        else {
+            return false;
+        };
+        let Some(name) = recipe::second_cookie(program) else { return false };
+        let known = self.reader.names.template(&format!("${name}"), directive.at());
+        self.value(known);
+        settings.access.cookies_apart = Some(true);
+        true
     }
 
     /// A directive that is no block.
