@@ -231,7 +231,7 @@ impl Exchange {
             trace: None,
             span: None,
             slot: None,
-            _working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
+            _working: worker.works(&generation, &connection),
             interims: None,
             steps: Steps::default(),
             texts: Texts::default(),

@@ -7,7 +7,7 @@ mod of_snippets;
 mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
-pub(crate) use of_snippets::watch;
+pub(crate) use of_snippets::{counts, watch};
 
 use crate::credentials;
 use crate::error::Error;

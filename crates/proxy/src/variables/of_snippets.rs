@@ -56,11 +56,23 @@ pub(crate) fn watch<'t>(
     templates: impl IntoIterator<Item = &'t Template>,
     tables: &Tables,
 ) -> Watch {
+    let Asks { sent, upstream, captures: _, counts: _ } = asked(templates, tables);
+    Watch { sent, upstream }
+}
+
+/// Whether variables of snippets lead to numbers of connections.
+pub(crate) fn counts<'t>(
+    templates: impl IntoIterator<Item = &'t Template>,
+    tables: &Tables,
+) -> bool {
+    tables.count() || asked(templates, tables).counts
+}
+
+fn asked<'t>(templates: impl IntoIterator<Item = &'t Template>, tables: &Tables) -> Asks {
     let parts = templates.into_iter().flat_map(Template::parts);
     let asked = parts.filter_map(|part| match part {
         Part::Variable(Variable::OfSnippets(name)) => Some(tables.asks(&[&text(name)])),
         Part::Variable(_) | Part::Text(_) | Part::Capture(_) => None,
     });
-    let Asks { sent, upstream, captures: _ } = asked.fold(Asks::default(), Asks::or);
-    Watch { sent, upstream }
+    asked.fold(Asks::default(), Asks::or)
 }

@@ -45,6 +45,11 @@ impl Tables {
         asks::of_values(values, &self.asks)
     }
 
+    /// Whether one of them looks at numbers of connections.
+    pub fn count(&self) -> bool {
+        self.asks.values().any(|asks| asks.counts)
+    }
+
     pub(super) fn named(&self, name: &Name) -> Option<&Table> {
         self.by_name.get(name)
     }

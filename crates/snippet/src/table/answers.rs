@@ -74,6 +74,6 @@ pub(super) static CHARSET: &[Row] = rows! { "ngx_http_charset_module";
 };
 
 pub(super) static SMALL: &[Row] = rows! { "ngx_http_stub_status_module, _empty_gif_";
-    "stub_status", S | L, 0, 1, with(stub_status), "Counts of connections and requests, as text; zero without `--enable-metrics`.";
+    "stub_status", S | L, 0, 1, with(stub_status), "Counts of connections and requests, as text: from the start with `--enable-metrics`, else from when a snippet asks.";
     "empty_gif", L, 0, 0, with(empty_gif), "A transparent picture of one pixel.";
 };

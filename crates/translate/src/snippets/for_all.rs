@@ -1,7 +1,6 @@
 //! The snippets of the ConfigMap, which are for everybody: a text that cannot be understood leaves the last good one
 //! in force.
 
-use super::counts::without_counts;
 use super::databases::without_databases;
 use super::targets::{self, Whose};
 use super::{meaning, parse, said};
@@ -97,9 +96,6 @@ impl ForAll {
         for (name, text) in &now.texts {
             if let Some(message) = without_databases(data.map(|(_, data)| data), text) {
                 settings.note(name, Severity::Warning, message);
-            }
-            if let Some(message) = without_counts(settings.scope().counts, text) {
-                settings.note(name, Severity::Warning, Why::TookIt.says(message));
             }
         }
         for target in &now.targets {

@@ -1,7 +1,6 @@
 //! Snippets for an engine that does not read nginx's own words: their texts become values, and whatever they name is
 //! made sure of. A mistake closes the Ingress that makes it, and nothing else.
 
-mod counts;
 mod databases;
 mod declared;
 mod for_all;
