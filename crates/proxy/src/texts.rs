@@ -24,6 +24,11 @@ impl Texts {
         self.overlong.get()
     }
 
+    /// One takes more than a request may have.
+    pub(crate) fn fail(&self) {
+        self.overlong.set(true);
+    }
+
     /// Texts of the answer to what was too much may be made, and of another try, which has all of them once more.
     pub(crate) fn begin_again(&self) {
         self.made.set(0);

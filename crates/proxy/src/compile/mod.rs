@@ -22,7 +22,8 @@ use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Polic
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, DEFAULT_BACKEND, Endpoints, Global, Location, LogFormat,
-    Outside, Problem, RouteHost, Server, ServerName, SetHeader, Severity, UpstreamId,
+    Outside, Part, Problem, RouteHost, Server, ServerName, SetHeader, Severity, Template,
+    UpstreamId, Variable,
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
@@ -560,7 +561,9 @@ fn counts(global: &Global, own: Option<&OwnServers>, few: &Few, tables: &Tables)
 fn watch_of_all(global: &Global, tables: &Tables) -> Watch {
     let added = global.add_headers.iter().map(|header| &*header.value);
     let all = added.chain([&global.log_format.template]);
-    Watch::of(all.clone()).or(watch(all, tables))
+    let loggable = Part::Variable(Variable::OfSnippets("loggable".into()));
+    let loggable = Template::from_parts(vec![loggable]);
+    Watch::of(all.clone()).or(watch(all.chain([&loggable]), tables))
 }
 
 /// The group of an upstream, which may not have any endpoints yet.

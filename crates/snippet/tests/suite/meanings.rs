@@ -437,3 +437,14 @@ fn what_is_said_of_hosts_counts_for_each_of_them() {
     assert_eq!([said(location, 1), said(location, 10)], [112, 1_012]);
     assert_eq!(said(server, 10), 10 * (12 + 100));
 }
+
+#[test]
+fn a_table_of_what_each_location_sets_is_told_and_makes_nothing() {
+    let text = "map $host $proxy_upstream_name { default a; } geo $namespace { default b; }
+        split_clients $host $pass_port { * c; } map $host $loggable { default 0; }";
+    let Meaning { http, notes, .. } = meaning(Context::Http, text);
+    let told: Vec<&str> = notes.iter().map(|note| note.directive.as_str()).collect();
+    assert_eq!(told, ["map", "geo", "split_clients"]);
+    let made: Vec<&str> = http.maps.iter().map(|map| &*map.name.0).collect();
+    assert_eq!((made, http.geos.len(), http.splits.len()), (vec!["loggable"], 0, 0));
+}

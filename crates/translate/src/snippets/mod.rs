@@ -11,7 +11,7 @@ mod stream;
 mod targets;
 
 pub(crate) use databases::{are_on as are_databases_on, variable as database_variable};
-pub(crate) use declared::{Declared, Known, template};
+pub(crate) use declared::{Declared, Known, makes, template};
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use renamed::{Renamed, rename};
