@@ -70,9 +70,9 @@ pub(crate) fn run(flags: Run) -> Result<()> {
 }
 
 /// With what the engine asks of translation.
-fn of_listeners(listeners: &Listeners, counts: bool, options: Options) -> Options {
+fn of_listeners(listeners: &Listeners, options: Options) -> Options {
     let http_ports = [listeners.http_port, listeners.https_port];
-    Options { raw: listeners.engine == EngineName::Nginx, http_ports, counts, ..options }
+    Options { raw: listeners.engine == EngineName::Nginx, http_ports, ..options }
 }
 
 /// Prints what a folder means, and says by the exit code whether all of it is served as it is written.
@@ -119,7 +119,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     cluster_writes::check_flags(&status, &classes, &source)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     follow_signals(&shutdown)?;
-    let (following, counts) = (Following::default(), metrics.enable_metrics);
+    let following = Following::default();
     let blocked = ready.block_saying(first_configuration(following.clone()));
     let room = Room::find(worker_threads)?;
     let engine = Arc::new(engines::start(&listeners, room, geoip, &options(&classes), &metrics)?);
@@ -133,7 +133,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let reserved = ports::reserved((&listeners, &webhook, &profiling), &classes, accepted.ports)?;
     let process_ports = ports::of_process(&listeners, &webhook, &profiling);
     let webhook = bind_webhook(webhook, &listeners, &engine).await?;
-    let of_source = of_listeners(&listeners, counts, of_source(&classes, &source).await);
+    let of_source = of_listeners(&listeners, of_source(&classes, &source).await);
     let sockets = Some(room.sockets(&listeners));
     let options = Options { reserved_ports: reserved, process_ports, sockets, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);

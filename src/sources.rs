@@ -219,7 +219,6 @@ pub(crate) fn options(classes: &Classes) -> Options {
         namespace_budget,
         has_databases: false,
         raw: false,
-        counts: false,
         outside: Outside::and(allow_target_networks),
         watch_namespace: None,
         zone: None,

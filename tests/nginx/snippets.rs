@@ -224,3 +224,23 @@ async fn a_broken_snippet_of_the_config_map_leaves_the_one_before_and_everything
     }
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_map_of_loggable_stands_behind_that_of_the_list_and_keeps_requests_out_of_the_log()
+-> Result<()> {
+    let map = "map $request_uri $loggable { /quiet 0; default 1; }";
+    let own = [("http-snippet", map), ("skip-access-log-urls", "/listed")];
+    let said = ingress("said", "said.test")
+        .annotate("configuration-snippet", "set $said $arg_x; if ($said) { set $loggable 0; }");
+    let objects = [ingress("any", "any.test").build(), said.build()];
+    let bed = Bed::start(&settings(&own), &objects, &[]).await?;
+    for (host, target) in
+        [("any.test", "/quiet"), ("said.test", "/unsaid?x=1"), ("any.test", "/listed")]
+    {
+        bed.expect(host, target, 200).await?;
+    }
+    bed.says(&["GET /listed "]).await?;
+    let lines = bed.said();
+    ensure!(!lines.contains("GET /quiet ") && !lines.contains("GET /unsaid"), "{lines}");
+    Ok(())
+}

@@ -174,8 +174,8 @@ pub(crate) struct Authenticated {
     pub removed: Vec<String>,
     /// What else is added to the answer.
     pub answer: Vec<(Bytes, Bytes)>,
-    /// Cookies of the authenticator, for the client.
-    pub cookies: Option<Bytes>,
+    /// Lines of Set-Cookie of the authenticator, for the client.
+    pub cookies: Vec<Bytes>,
     /// Whether they are set with every answer.
     pub always_set_cookie: bool,
     /// Whether the answer is the redirect to the sign-in page.
@@ -231,7 +231,7 @@ impl Exchange {
             trace: None,
             span: None,
             slot: None,
-            _working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
+            _working: worker.works(&generation, &connection),
             interims: None,
             steps: Steps::default(),
             texts: Texts::default(),

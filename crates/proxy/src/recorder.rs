@@ -1,8 +1,6 @@
 //! One thread counts each request when its last byte is gone.
 
-use crate::connection::{Connection, Working};
 use request_metrics::{Counter, Metrics, Observed, Request, Tally};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// One thread's end of the metrics.
@@ -18,12 +16,6 @@ impl Recorder {
     /// What this thread says of its connections.
     pub(crate) fn tally(&self) -> &Tally {
         self.0.tally()
-    }
-
-    /// A connection begins to work on a request.
-    pub(crate) fn request(&self, connection: &Rc<Connection>) -> Working {
-        self.tally().request();
-        connection.work()
     }
 
     /// Forgets the cells of series that are gone.

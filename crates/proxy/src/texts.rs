@@ -24,6 +24,11 @@ impl Texts {
         self.overlong.get()
     }
 
+    /// One takes more than a request may have.
+    pub(crate) fn fail(&self) {
+        self.overlong.set(true);
+    }
+
     /// Another try begins, whose head may have all texts once more. What is looked through stays counted: an Ingress may
     /// ask for a hundred tries.
     pub(crate) fn another_try(&self) {

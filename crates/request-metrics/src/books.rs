@@ -5,7 +5,7 @@ use super::labels::{
 };
 use super::layout::{Layout, Part};
 use super::series::{Cells, Series};
-use super::tally::{Connections, Tally};
+use super::tally::{Connections, Tallies, Tally};
 use super::{Counted, Settings};
 use foldhash::fast::RandomState;
 use model::{Alias, Location, Server, ServerName, UpstreamId};
@@ -13,7 +13,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 /// What all threads have counted. One for each process.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Metrics {
     /// One more whenever series went, so that threads forget their cells.
     swept: AtomicUsize,
     overflowed: AtomicU64,
-    threads: Mutex<Vec<Arc<Tally>>>,
+    threads: Tallies,
 }
 
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ impl Metrics {
             books: RwLock::default(),
             swept: AtomicUsize::new(0),
             overflowed: AtomicU64::new(0),
-            threads: Mutex::default(),
+            threads: Tallies::default(),
         }
     }
 
@@ -130,7 +130,7 @@ impl Metrics {
 
     /// What the connections of clients are at.
     pub fn connections(&self) -> Connections {
-        Connections::of(self.threads().iter().map(|tally| &**tally))
+        self.threads.connections()
     }
 
     /// Forgets what nothing can be counted under any more.
@@ -184,10 +184,7 @@ impl Metrics {
 
     /// A thread begins to count; its number.
     pub(super) fn join(&self) -> (usize, Arc<Tally>) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let tally = Arc::new(Tally::default());
-        threads.push(tally.clone());
-        (threads.len(), tally)
+        self.threads.join()
     }
 
     /// How often series went.
@@ -299,10 +296,6 @@ impl Metrics {
 
     fn write(&self) -> RwLockWriteGuard<'_, Books> {
         self.books.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn threads(&self) -> Vec<Arc<Tally>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -15,7 +15,7 @@ pub use counter::{Counter, Request};
 pub use labels::{Counted, CountedLocation, Labels, Name, cut};
 pub use layout::{Measure, Observed, Part};
 pub use series::{Reading, Series};
-pub use tally::{Connections, Tally};
+pub use tally::{Connections, Tallies, Tally};
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! Connections of clients and what they are at, as nginx's stub_status counts them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What one thread says of its connections. Only that thread writes.
 #[derive(Debug, Default)]
@@ -13,6 +14,26 @@ pub struct Tally {
     writing: AtomicU64,
     waiting: AtomicU64,
     idle_upstream: AtomicU64,
+}
+
+/// What all threads say of their connections.
+#[derive(Debug, Default)]
+pub struct Tallies(Mutex<Vec<Arc<Tally>>>);
+
+impl Tallies {
+    /// A thread begins to count; its number.
+    pub fn join(&self) -> (usize, Arc<Tally>) {
+        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = Arc::new(Tally::default());
+        threads.push(tally.clone());
+        (threads.len(), tally)
+    }
+
+    /// What the connections of clients are at.
+    pub fn connections(&self) -> Connections {
+        let threads = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Connections::of(threads.iter().map(|tally| &**tally))
+    }
 }
 
 /// What connections are at.
@@ -76,7 +97,7 @@ impl Tally {
 
 impl Connections {
     /// What all threads say together.
-    pub(super) fn of<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Self {
+    fn of<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Self {
         let mut sum = Self::default();
         for tally in tallies {
             let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);

@@ -81,6 +81,16 @@ Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-ri
 - `satisfy any`, `set_real_ip_from` and what goes with it in a `server-snippet` count for the paths of its own Ingress, since they
   would open guards of others. `allow`, `deny` and limits there count for paths of its own namespace; for those of others the
   operator's stay, and whom the rules keep out stays out besides. `auth_basic off` and `auth_request off` there have no effect on paths, as in nginx.
+- Of Lua one program is understood, in `configuration-snippet`: the recipe of oauth2-proxy for cookies in parts, an `access_by_lua_block` that
+  sets Set-Cookie of `$auth_cookie` and of the `$upstream_cookie_…_1` in a variable. Each cookie of the authenticator then has a line of its own.
+- A `location` in `location-snippet` stands in every location of an Ingress, exact ones too. nginx takes it only where each of them has room
+  for it, which a prefix such as `/app` has not.
+- A table (`map`, `geo`, `split_clients`) of `http-snippet` takes the place of the controller's own of that variable: `$loggable` says
+  what is logged (neither empty nor 0) in place of `skip-access-log-urls`, `$req_id` is X-Request-ID, `$full_x_forwarded_for` X-Forwarded-For
+  with `compute-full-forwarded-for`, and `close` as `$connection_upgrade` ends connections to upstreams. A `set` goes before it. What
+  each location sets, such as `$namespace` and `$proxy_upstream_name`, no table makes.
+- `add_header` of a `server-snippet` or `http-snippet` reaches no location with `auth-url`, as in ingress-nginx, where that location has one of
+  its own for the authenticator's cookies: write it into `configuration-snippet`, or use `more_set_headers`.
 - `proxy_pass` leads to `http://upstream_balancer` or to a Service of the snippet's own namespace (any with
   `allow-cross-namespace-resources`); the filter of addresses counts for ExternalName, too. `set $proxy_upstream_name` takes
   `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there. By another name nobody

@@ -26,6 +26,15 @@ impl Snippet {
         names.declare(&self.directives);
     }
 
+    /// Whether a `map`, `geo` or `split_clients` of it makes a variable, whose name is in lower case.
+    pub fn makes(&self, name: &str) -> bool {
+        self.directives.iter().any(|directive| {
+            let made = directive.arguments().last().and_then(|word| word.text.strip_prefix('$'));
+            matches!(directive.name(), "map" | "geo" | "split_clients")
+                && made.is_some_and(|made| made.eq_ignore_ascii_case(name))
+        })
+    }
+
     /// The words that are, or may be, regular expressions.
     pub fn expressions(&self) -> impl Iterator<Item = &str> {
         let mut found = Vec::new();

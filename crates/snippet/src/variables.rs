@@ -1,7 +1,7 @@
 //! The variables that a snippet may name: those of a request, those that only snippets know, and those it declares.
 
 use crate::mistake::{meant, shown};
-use crate::syntax::{Block, Directive};
+use crate::syntax::{Block, Directive, Word};
 use crate::typed::{Name, Piece, Template};
 use crate::{Mistake, Position};
 use model::Variable;
@@ -164,6 +164,11 @@ impl Names {
             true => Err(Mistake::refused(at, format!("{name} is set by \"set\" and nothing else"))),
             false => Ok(name),
         }
+    }
+
+    /// The variable that a table makes.
+    pub(crate) fn made(&self, word: &Word) -> Result<Name, Mistake> {
+        self.changeable(&word.text, word.at)
     }
 
     /// The variable that a `set` declares.

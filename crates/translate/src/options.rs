@@ -108,8 +108,6 @@ pub struct Options {
     pub has_databases: bool,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
-    /// Whether it is known that connections and requests are counted (`--enable-metrics`).
-    pub counts: bool,
 }
 
 impl Default for Options {
@@ -144,7 +142,6 @@ impl Default for Options {
             namespace_budget: Budget::default(),
             has_databases: false,
             raw: false,
-            counts: false,
         }
     }
 }

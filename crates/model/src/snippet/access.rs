@@ -20,6 +20,8 @@ settings! {
         pub auth_request_off: Option<bool>,
         /// `auth_request_set`: variables of what the authenticator answered.
         pub auth_request_set: Vec<(Name, Template)>,
+        /// Whether each cookie of the authenticator has a line of its own, as a program in Lua asks that is known.
+        pub cookies_apart: Option<bool>,
         /// `valid_referers`
         pub valid_referers: Option<super::Referers>,
     }

@@ -17,7 +17,11 @@ settings! {
         /// `types`: extensions of paths, and the types of answers that are made here.
         pub types: Option<Vec<(String, String)>>,
         /// `charset`: `off` or a name.
-        pub charset: Option<String>,
+        pub charset: Option<Template>,
+        /// `charset_types`; `*` is any.
+        pub charset_types: Option<Vec<String>>,
+        /// `override_charset`
+        pub override_charset: Option<bool>,
         /// `etag`
         pub etag: Option<bool>,
         /// `absolute_redirect`

@@ -50,6 +50,8 @@ pub struct Scope {
     pub branches: Vec<Settings>,
     /// `limit_except`
     pub limit_except: Option<LimitExcept>,
+    /// `internal`: for requests that are led there, not for clients; so are locations within.
+    pub internal: bool,
     /// Locations within.
     pub locations: Vec<OwnLocation>,
 }
@@ -68,6 +70,7 @@ impl Scope {
         self.branches.extend(behind.branches.iter().cloned());
         self.settings.join(&behind.settings);
         self.limit_except.join(&behind.limit_except);
+        self.internal |= behind.internal;
         self.locations.join(&behind.locations);
     }
 
@@ -101,8 +104,6 @@ fn steps_belong_to(steps: &mut [Step], owner: &Arc<str>) {
 pub struct OwnLocation {
     /// For which paths.
     pub kind: LocationKind,
-    /// `internal`: for requests that are led there, not for clients.
-    pub internal: bool,
     /// What it says.
     pub scope: Scope,
     /// The namespace that has it; see [`Scope::belong_to`].

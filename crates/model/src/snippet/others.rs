@@ -78,16 +78,10 @@ pub const OTHERS: &[OtherRow] = &[
     native("date_local", "the time of the machine's zone"),
     native("request_filename", "`$document_root` and the path"),
     native("realpath_root", "as `$document_root`"),
-    native("connections_active", "connections of clients; 0 without `--enable-metrics`"),
-    native(
-        "connections_reading",
-        "connections whose request is being read; 0 without `--enable-metrics`",
-    ),
-    native(
-        "connections_writing",
-        "connections whose answer is being written; 0 without `--enable-metrics`",
-    ),
-    native("connections_waiting", "idle connections; 0 without `--enable-metrics`"),
+    native("connections_active", "connections of clients"),
+    native("connections_reading", "connections whose request is being read"),
+    native("connections_writing", "connections whose answer is being written"),
+    native("connections_waiting", "idle connections"),
     empty(
         "upstream_bytes_received",
         "counted when a try has ended, which is after what snippets say",

@@ -214,6 +214,10 @@ fn forwarded_for(real: &RealIp, proxy_protocol: bool, http: &mut Block) {
     all.entry("default".into(), vec![received.clone().then(", ").then(direct)]);
     all.entry("".into(), words![direct]);
     http.open("map", vec![received.clone(), "$fairway_full_forwarded_for".into()], all);
+    if real.forwarded_headers && real.full_forwarded_for {
+        // What snippets know it by, and may make anew.
+        shown(http, "$full_x_forwarded_for", "$fairway_full_forwarded_for");
+    }
     // What came through a trusted proxy about the client, which may be nothing, or who is announced.
     let mut told = Block::default();
     told.entry("default".into(), words!["$proxy_protocol_addr"]);

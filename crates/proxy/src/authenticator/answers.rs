@@ -135,7 +135,7 @@ mod tests {
     use tokio::time::Instant;
 
     fn said(length: usize) -> Arc<Said> {
-        let cookies = Some(vec![b'x'; length].into());
+        let cookies = vec![vec![b'x'; length].into()];
         let (headers, challenges, asked) = (Vec::new(), Vec::new(), Default::default());
         Arc::new(Said { status: StatusCode::OK, headers, challenges, cookies, asked })
     }

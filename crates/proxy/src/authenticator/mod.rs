@@ -65,8 +65,8 @@ pub(crate) struct Said {
     pub headers: Vec<(Bytes, Bytes)>,
     /// WWW-Authenticate, for the client.
     pub challenges: Vec<Bytes>,
-    /// Set-Cookie, for the client.
-    pub cookies: Option<Bytes>,
+    /// Lines of Set-Cookie, for the client.
+    pub cookies: Vec<Bytes>,
     /// What variables of snippets ask for (`auth_request_set`).
     pub asked: Headers,
 }
@@ -117,6 +117,7 @@ impl Said {
         let challenges: usize = self.challenges.iter().map(Bytes::len).sum();
         let asked: usize =
             self.asked.iter().map(|field| field.name.len() + field.value.len()).sum();
-        256 + headers + challenges + asked + self.cookies.as_ref().map_or(0, Bytes::len)
+        let cookies: usize = self.cookies.iter().map(Bytes::len).sum();
+        256 + headers + challenges + asked + cookies
     }
 }

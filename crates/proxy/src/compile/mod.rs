@@ -9,20 +9,21 @@ use crate::answer::Watch;
 use crate::authenticator::Tag;
 use crate::crowds::Crowd;
 use crate::generation::{
-    Doors, ErrorPages, Extras, Generation, Routed, Site, Spot, StandIn, Told, routed,
+    Doors, ErrorPages, Extras, Few, Generation, Routed, Site, Spot, StandIn, Told, routed,
 };
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
+use crate::snippet::{Effects, Heads, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
-use crate::variables::watch;
+use crate::variables::{self, watch};
 use imbl::OrdMap;
 use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Policy, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, DEFAULT_BACKEND, Endpoints, Global, Location, LogFormat,
-    Outside, Problem, RouteHost, Server, ServerName, SetHeader, Severity, UpstreamId,
+    Outside, Part, Problem, RouteHost, Server, ServerName, SetHeader, Severity, Template,
+    UpstreamId, Variable,
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
@@ -94,13 +95,14 @@ impl Compiler {
             groups: OrdMap::new(),
             passthrough: OrdMap::new(),
             left_out: OrdMap::new(),
-            own_heads: OrdMap::new(),
+            few: Few::default(),
             heads: Heads::from(&Global::default()),
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
             log_format: Format::new(&LogFormat::default()),
             tables: Arc::default(),
+            counts: false,
             own_servers: None,
             tracer: self.tracing.tracer(&Global::default().telemetry),
         })
@@ -117,7 +119,7 @@ impl Compiler {
         let certificates = before.certificates.follow(configuration, changes);
         let (mut groups, mut passthrough) = (before.groups.clone(), before.passthrough.clone());
         let mut sites = without_old_names(before, changes);
-        let (mut left_out, mut own_heads) = (before.left_out.clone(), before.own_heads.clone());
+        let (mut left_out, mut few) = (before.left_out.clone(), before.few.clone());
         let around = Around::of(&configuration.global, &self.zones, before);
         let everything_changes = around.differs(before.global());
         let names = around.servers(configuration, changes, before.global());
@@ -125,8 +127,7 @@ impl Compiler {
         for name in names {
             between_pieces();
             let server = configuration.servers.get(name);
-            let passed = server.and_then(|server| doors::passed_on(server, &mut groups));
-            put(&mut passthrough, name, passed);
+            put(&mut passthrough, name, server.and_then(|it| doors::passed_on(it, &mut groups)));
             left_out.remove(name);
             let site = server.map(|server| {
                 let (site, problems) = self.site(server, &around, &mut groups);
@@ -135,7 +136,7 @@ impl Compiler {
                 }
                 Arc::new(site)
             });
-            put(&mut own_heads, name, site.as_deref().and_then(Site::own_heads));
+            few.note(name, site.as_deref());
             sites = sites.with(name, site.clone());
             let names = server.map(|server| server.other_names()).unwrap_or_default();
             if !names.is_empty() {
@@ -168,14 +169,15 @@ impl Compiler {
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global, &around.tables),
             log_format: Format::new(&configuration.global.log_format),
-            heads: heads(&configuration.global, own_servers.as_deref(), &own_heads),
+            heads: heads(&configuration.global, own_servers.as_deref(), &few),
+            counts: counts(&configuration.global, own_servers.as_deref(), &few, &around.tables),
             own_servers,
             tables: around.tables,
             tracer: self.tracer(before, &configuration.global),
             groups,
             passthrough,
             left_out,
-            own_heads,
+            few,
         })
     }
 
@@ -416,13 +418,9 @@ fn tls_of(site: Option<&Site>) -> tls::Own {
 }
 
 /// What heads are read by, as servers of their own and others say.
-fn heads(
-    global: &Global,
-    own: Option<&OwnServers>,
-    others: &OrdMap<ServerName, HeadsSaid>,
-) -> Heads {
+fn heads(global: &Global, own: Option<&OwnServers>, few: &Few) -> Heads {
     let own = own.into_iter().flat_map(OwnServers::sites);
-    let said = own.filter_map(|site| site.own_heads()).chain(others.values().copied());
+    let said = own.filter_map(|site| site.own_heads()).chain(few.heads.values().copied());
     Heads::most_generous(global, said)
 }
 
@@ -550,11 +548,22 @@ fn served(server: &Arc<Server>, locations: &[Arc<Location>]) -> Arc<Server> {
     }
 }
 
+/// Whether anybody asks for numbers of connections: servers, or the templates of the process.
+fn counts(global: &Global, own: Option<&OwnServers>, few: &Few, tables: &Tables) -> bool {
+    let set = global.add_headers.iter().chain(&global.proxy_set_headers);
+    let templates = set.map(|header| &*header.value).chain([&global.log_format.template]);
+    !few.counting.is_empty()
+        || own.into_iter().flat_map(OwnServers::sites).any(|site| site.counts())
+        || variables::counts(templates, tables)
+}
+
 /// What the templates of the process ask for.
 fn watch_of_all(global: &Global, tables: &Tables) -> Watch {
     let added = global.add_headers.iter().map(|header| &*header.value);
     let all = added.chain([&global.log_format.template]);
-    Watch::of(all.clone()).or(watch(all, tables))
+    let loggable = Part::Variable(Variable::OfSnippets("loggable".into()));
+    let loggable = Template::from_parts(vec![loggable]);
+    Watch::of(all.clone()).or(watch(all.chain([&loggable]), tables))
 }
 
 /// Keeps what is known under a name, or forgets it.

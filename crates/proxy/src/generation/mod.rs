@@ -67,16 +67,42 @@ pub struct Generation {
     pub own_servers: Option<Arc<OwnServers>>,
     /// The tables of `http-snippet`.
     pub tables: Arc<Tables>,
+    /// Whether snippets or other texts ask for numbers of connections.
+    pub(crate) counts: bool,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
     pub(crate) passthrough: imbl::OrdMap<ServerName, Onward>,
     /// What of a server could not be served and is denied instead; nearly always empty.
     pub left_out: imbl::OrdMap<ServerName, Vec<model::Problem>>,
-    /// What servers say of heads; nearly always nothing.
-    pub(crate) own_heads: imbl::OrdMap<ServerName, HeadsSaid>,
+    /// What only few servers ask for.
+    pub(crate) few: Few,
     /// What heads are read by.
     pub(crate) heads: Heads,
+}
+
+/// What snippets of servers ask of the whole process; nearly always nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Few {
+    /// What they say of heads.
+    pub heads: imbl::OrdMap<ServerName, HeadsSaid>,
+    /// Those that ask for numbers of connections.
+    pub counting: imbl::OrdMap<ServerName, ()>,
+}
+
+impl Few {
+    /// A server is this one now, or none.
+    pub(crate) fn note(&mut self, name: &ServerName, site: Option<&Site>) {
+        match site.and_then(Site::own_heads) {
+            Some(said) => drop(self.heads.insert(name.clone(), said)),
+            None => drop(self.heads.remove(name)),
+        }
+        if site.is_some_and(Site::counts) {
+            self.counting.insert(name.clone(), ());
+        } else {
+            self.counting.remove(name);
+        }
+    }
 }
 
 /// A server compiled for serving.
@@ -109,6 +135,12 @@ impl Site {
     pub(crate) fn own_heads(&self) -> Option<HeadsSaid> {
         let level = self.spots[self.snippet.as_ref()?.server].extras().snippet.as_ref()?;
         HeadsSaid::of(&level.settings.client)
+    }
+
+    /// Whether its snippets ask for numbers of connections.
+    pub(crate) fn counts(&self) -> bool {
+        let mut levels = self.spots.iter().filter_map(|spot| spot.extras().snippet.as_ref());
+        levels.any(|level| level.asks.counts || level.settings.stub_status)
     }
 
     /// How its handshakes differ from those of others.

@@ -133,8 +133,8 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
     let from = waits.then(|| peer.ip());
     let admitted = worker.admits(&tcp, peer.ip());
     let admitted = admitted.and_then(|guest| Some((guest, worker.expect(serial, peer, from)?)));
-    if let Some(recorder) = &worker.recorder {
-        recorder.tally().accepted(admitted.is_some());
+    if let Some(tally) = worker.tally(&worker.generation()) {
+        tally.accepted(admitted.is_some());
     }
     let Some((guest, young)) = admitted else { return };
     let opening = open(tcp, peer, entrance, worker.clone(), (serial, guest, young));
@@ -258,7 +258,7 @@ async fn carry_on(
         shadow.carried(onward.group.id.as_str());
         return Ok(None);
     }
-    let _working = worker.recorder.as_ref().map(|_| connection.work());
+    let _working = worker.tally(&worker.generation()).map(|_| connection.work());
     lane::take(Lane::of(Owner::CARRIED, Arc::as_ptr(&onward.group).addr()));
     passthrough::pass(client, &connection, worker, onward).await.map(|()| None)
 }

@@ -79,13 +79,16 @@ pub(super) fn note_rewrite(exchange: &Exchange) {
     }
 }
 
-/// Whether the request gets a line: `$loggable`.
+/// Whether the request gets a line.
 pub(crate) fn is_logged(exchange: &Exchange) -> bool {
     let global = exchange.generation.global();
-    global.access_log && !is_skipped(exchange, global)
+    global.access_log
+        && !is_off(exchange, global)
+        && variables::is_loggable(exchange).unwrap_or_else(|| is_loggable(exchange))
 }
 
-fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
+/// Whether it is for no log, whatever `$loggable` says.
+fn is_off(exchange: &Exchange, global: &Global) -> bool {
     if exchange.place.as_ref().is_some_and(|place| !place.spot().location.policy.logging.access) {
         return true;
     }
@@ -99,18 +102,21 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
         None if exchange.log.status == 200 => return true,
         None => false,
     };
-    if unclaimed && !global.default_backend_access_log {
-        return true;
-    }
+    unclaimed && !global.default_backend_access_log
+}
+
+/// `$loggable`, where no snippet makes it: unless `skip-access-log-urls` has the path.
+pub(crate) fn is_loggable(exchange: &Exchange) -> bool {
+    let global = exchange.generation.global();
     if global.skip_access_log.is_empty() && global.skip_access_log_patterns.is_empty() {
-        return false;
+        return true;
     }
     let uri = String::from_utf8_lossy(exchange.received());
     let is_skipped =
         |pattern: &Pattern| pattern.try_match(uri.as_bytes(), &exchange.steps) == Ok(true);
     // Literal keys of nginx's map have no case.
-    global.skip_access_log.contains(uri.to_ascii_lowercase().as_str())
-        || global.skip_access_log_patterns.iter().any(is_skipped)
+    !global.skip_access_log.contains(uri.to_ascii_lowercase().as_str())
+        && !global.skip_access_log_patterns.iter().any(is_skipped)
 }
 
 /// nginx's `escape=json`: as in a JSON string; nothing stays nothing.

@@ -3,6 +3,7 @@
 
 use crate::address::parse_address;
 use crate::exchange::{Exchange, Forwarded};
+use crate::variables::{self, in_header};
 use bytes::Bytes;
 use model::{Global, RealIp};
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,6 +19,21 @@ pub(super) fn find(exchange: &mut Exchange) {
     let global = exchange.generation.global();
     let (forwarded, id) = (forwarded(exchange, global), request_id(exchange, global));
     (exchange.forwarded, exchange.request_id) = (forwarded, id);
+    if exchange.generation.tables.request_id().is_some() {
+        name_by_table(exchange);
+    }
+}
+
+/// A table of the ConfigMap makes `$req_id` in place of the controller; what it calls `$request_id` is a number of its
+/// own, as in nginx.
+#[cold]
+fn name_by_table(exchange: &mut Exchange) {
+    exchange.request_id = exchange.worker.numbers.random_id();
+    let table = exchange.generation.tables.request_id();
+    let id = table.and_then(|table| variables::by_table(table, exchange).ok());
+    if let Some(id) = id {
+        exchange.request_id = in_header(id.as_bytes());
+    }
 }
 
 /// Takes back what snippets of a location made of the client's address: the request goes on to another one, whose

@@ -139,12 +139,18 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
     for (name, value) in &notes.answer {
         response.headers.push(name, value);
     }
-    if let Some(cookies) = notes.cookies.as_ref().filter(|_| !exchange.visit.paged) {
-        let usual =
-            matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
-        if usual || notes.always_set_cookie {
-            response.headers.add("Set-Cookie", cookies);
-        }
+    if notes.cookies.is_empty() || exchange.visit.paged {
+        return;
+    }
+    let usual = matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+    if !usual && !notes.always_set_cookie {
+        return;
+    }
+    let asked = exchange.level().and_then(|level| level.settings.access.cookies_apart);
+    if asked == Some(true) && !notes.to_sign_in {
+        notes.cookies.iter().for_each(|cookie| response.headers.add("Set-Cookie", cookie));
+    } else {
+        response.headers.add("Set-Cookie", notes.cookies.join(&b", "[..]));
     }
 }
 

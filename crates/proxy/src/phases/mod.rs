@@ -31,7 +31,7 @@ mod pass;
 pub(crate) mod program;
 mod read_body;
 mod redirects;
-mod request_headers;
+pub(crate) mod request_headers;
 mod rewrite;
 mod route_filters;
 mod routes;

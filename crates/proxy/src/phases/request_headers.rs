@@ -209,19 +209,27 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     let client = exchange.client_text();
     put("X-Real-IP", &client);
     if real.forwarded_headers && real.full_forwarded_for {
-        let direct = exchange.connection.source().ip().to_string();
-        // That of this name, whichever is believed (nginx.tmpl: `map $http_x_forwarded_for`).
-        match exchange.request.headers.joined("x-forwarded-for") {
-            Some(others) => {
-                put("X-Forwarded-For", &[&others[..], b", ", direct.as_bytes()].concat())
-            }
-            None => put("X-Forwarded-For", direct.as_bytes()),
+        let said = variables::forwarded_for(exchange);
+        let said = said.map(|said| variables::in_header(said.as_bytes()));
+        let value = said.unwrap_or_else(|| full_forwarded_for(exchange));
+        if !value.is_empty() {
+            put("X-Forwarded-For", &value);
         }
     } else {
         put("X-Forwarded-For", &client);
     }
     way_in(&exchange.forwarded, &mut put);
     original(exchange, received.as_ref(), put);
+}
+
+/// `$full_x_forwarded_for`, where no snippet makes it: the header of this name, whichever is believed, and who is
+/// connected (nginx.tmpl: `map $http_x_forwarded_for`).
+pub(crate) fn full_forwarded_for(exchange: &Exchange) -> Bytes {
+    let direct = exchange.connection.source().ip().to_string();
+    match exchange.request.headers.joined("x-forwarded-for") {
+        Some(others) => [&others[..], b", ", direct.as_bytes()].concat().into(),
+        None => direct.into(),
+    }
 }
 
 /// Who asks, and which request it is.
@@ -343,7 +351,8 @@ fn written(exchange: &Exchange, upgrade: Option<Bytes>) -> Bytes {
     if let Some(wanted) = &upgrade {
         write::field(&mut out, b"Upgrade", wanted);
     }
-    let closes = exchange.told().is_some_and(Told::closes);
+    let closes = exchange.told().is_some_and(Told::closes)
+        || (policy.connection_header.is_none() && variables::connection_ends(exchange));
     let connection: &[u8] = match policy.connection_header {
         _ if closes && upgrade.is_none() => b"close",
         Some(ConnectionHeader::Close) => b"close",

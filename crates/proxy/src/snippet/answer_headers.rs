@@ -1,7 +1,7 @@
-//! `more_set_headers`, `more_clear_headers`, `expires`, `add_header`, `add_trailer` and `charset`: what answers of
-//! every origin say besides (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module, then
-//! ngx_http_charset_filter_module).
+//! `more_set_headers`, `more_clear_headers`, `expires`, `add_header`, `add_trailer`: what answers of every origin say
+//! besides (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module); and with them their `charset`.
 
+use super::charset::Charset;
 use super::expires;
 use super::text::{Fill, Text};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use model::is_of_connection;
 use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
 use snippet::run::Exceeded;
 use std::sync::Arc;
-use wire::{Body, Followed, Response, is_token_byte};
+use wire::{Body, Followed, Response};
 
 /// What is done to the header section of an answer, compiled.
 #[derive(Debug, Default)]
@@ -20,22 +20,12 @@ pub(crate) struct AnswerHeaders {
     expires: Option<Expires>,
     add: Vec<Add>,
     trailers: Vec<Add>,
-    charset: Option<String>,
+    charset: Option<Charset>,
     /// Whether it is the same for every request.
     plain: bool,
     /// Whether `more` says a `Location`.
     locates: bool,
 }
-
-/// The types that get a charset (nginx: `charset_types`).
-const CHARSET_TYPES: [&str; 6] = [
-    "text/html",
-    "text/xml",
-    "text/plain",
-    "text/vnd.wap.wml",
-    "application/javascript",
-    "application/rss+xml",
-];
 
 /// One header of headers-more.
 #[derive(Debug)]
@@ -73,7 +63,7 @@ fn bytes(name: &str) -> Bytes {
 
 impl AnswerHeaders {
     /// Compiles what one level says.
-    pub(crate) fn new(headers: &Headers, charset: Option<&str>) -> Self {
+    pub(crate) fn new(headers: &Headers, charset: Option<Charset>) -> Self {
         let more = headers.more.0.iter().filter_map(|more| {
             let action = match &more.action {
                 MoreAction::Set(name, _) | MoreAction::Append(name, _) if frames(name) => {
@@ -91,7 +81,6 @@ impl AnswerHeaders {
         });
         let mut more: Vec<More> = more.collect();
         let first = first_of(&mut more);
-        let charset = charset.filter(|name| *name != "off" && name.bytes().all(is_token_byte));
         let trailers = headers.add_trailer.iter().filter(|add| may_follow(&add.name)).map(Add::new);
         let add = headers.add.iter().filter(|add| !frames(&add.name)).map(Add::new);
         let expires = headers.expires.clone().filter(|expires| *expires != Expires::Off);
@@ -101,7 +90,7 @@ impl AnswerHeaders {
             expires,
             add: add.collect(),
             trailers: trailers.collect(),
-            charset: charset.map(str::to_owned),
+            charset,
             plain: false,
             locates: headers.more.0.iter().any(|more| match &more.action {
                 MoreAction::Set(name, _) | MoreAction::Append(name, _) => {
@@ -145,7 +134,10 @@ impl AnswerHeaders {
             Action::Clear(_) => true,
         });
         let expires = !matches!(self.expires, Some(Expires::Variable { .. }));
-        more && expires && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
+        let charset = self.charset.as_ref().is_none_or(Charset::is_plain);
+        more && expires
+            && charset
+            && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
     }
 
     /// Does what a location inherits that has an `add_header` of its own; `now` is the second since 1970.
@@ -200,7 +192,7 @@ impl AnswerHeaders {
             }
         }
         if let Some(charset) = &self.charset {
-            name_charset(charset, response);
+            charset.apply(response, fill)?;
         }
         let mut trailers = wire::Headers::default();
         for add in self.trailers.iter().filter(|add| usual || add.always) {
@@ -256,23 +248,6 @@ fn may_follow(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let before = ["content-", "www-", "proxy-", "set-cookie", "location", "cache-control"];
     !frames(name) && !before.iter().any(|start| lower.starts_with(start))
-}
-
-/// Names the charset of a text that does not do so itself.
-fn name_charset(charset: &str, response: &mut Response) {
-    if response.headers.get("content-encoding").is_some_and(|coding| !coding.is_empty()) {
-        return;
-    }
-    let types = CHARSET_TYPES;
-    response.headers.rewrite(|field| {
-        if !field.is("content-type") {
-            return None;
-        }
-        let named = field.value.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="));
-        let media = field.value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-        let is_text = types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media));
-        (is_text && !named).then(|| [field.value, b"; charset=", charset.as_bytes()].concat())
-    });
 }
 
 impl More {
@@ -398,7 +373,7 @@ mod tests {
             "add_trailer X-T $arg_b; add_trailer X-Always 1 always; add_trailer Content-Length 5;
             charset utf-8;";
         let scope = location(text);
-        let charset = scope.settings.answers.charset.as_deref();
+        let charset = super::Charset::new(&scope.settings.answers);
         let headers = AnswerHeaders::new(&scope.settings.headers, charset);
         let request = Fixed { query: "b=7".to_owned(), ..Fixed::default() };
         for (status, expected) in [(200, &["X-T", "X-Always"][..]), (404, &["X-Always"])] {

@@ -2,6 +2,7 @@
 
 use super::addresses::RealIp;
 use super::answer_headers::AnswerHeaders;
+use super::charset::Charset;
 use super::input_headers::{self, InputField};
 use super::limits::Limits;
 use super::rewrites::Rewrites;
@@ -99,7 +100,7 @@ impl Effects {
         let params =
             params.map(|param| (param.name.clone(), param.value.clone(), !param.if_not_empty));
         Some(Box::new(Self {
-            answer: AnswerHeaders::new(headers, answers.charset.as_deref()),
+            answer: AnswerHeaders::new(headers, Charset::new(answers)),
             rewrites: Rewrites::new(answers, &policy.answer_rewrites),
             hidden: transfer.hide_headers.clone(),
             shown: transfer.pass_headers.clone(),

@@ -60,6 +60,8 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, said: Said) {
     }
     if said.authenticator {
         outer.access.auth_request_off = None;
+        // The location has one for the authenticator's cookies (nginx.tmpl: `add_header Set-Cookie $auth_cookie`).
+        outer.headers.add.clear();
     }
     if said.buffer {
         outer.client.body_buffer_size = None;

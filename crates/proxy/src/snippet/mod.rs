@@ -16,6 +16,7 @@
 
 mod addresses;
 mod answer_headers;
+mod charset;
 mod effects;
 mod expires;
 #[cfg(test)]

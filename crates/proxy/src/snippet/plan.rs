@@ -172,11 +172,11 @@ impl<'t> Planner<'t> {
         let location = Location { path, kind, whole: true, ..base.clone() };
         let location = with_pages(&location, &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
+        self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
         let owner = own.owner.clone().or_else(|| namespace(&location));
         let inherited = self.inherited(&own.scope, around);
         self.fill(index, &location, inherited, Some(owner));
         let level = &mut self.levels[index];
-        level.internal = own.internal;
         if let LocationKind::Regex(regex) = &own.kind
             && (!regex.names.is_empty() || level.asks.captures)
         {
@@ -246,11 +246,14 @@ impl<'t> Planner<'t> {
             branches.push(self.push(location, level));
         }
         self.locations[index] = Arc::new(lowered(base, &settings));
+        // Locations within look at it.
+        let internal = self.levels[index].internal || scope.internal;
+        self.levels[index].internal = internal;
         let within = at_own_location(base, &settings);
         for inner in &scope.locations {
             self.own(inner, Some(index), &within, &outer);
         }
-        let level = Level { settings, branches, asks, own, owner, ..Level::default() };
+        let level = Level { settings, branches, asks, internal, own, owner, ..Level::default() };
         self.levels[index] = Level { scope: Some(scope), ..level };
     }
 }

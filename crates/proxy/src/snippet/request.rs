@@ -2,7 +2,7 @@
 
 use super::Running;
 use crate::exchange::Exchange;
-use crate::phases::access_log;
+use crate::phases::{access_log, request_headers};
 use crate::variables;
 use crate::variables::fastcgi;
 use model::snippet::{Other, Piece};
@@ -124,14 +124,14 @@ const GIVEN: [(&str, Give); 22] = [
         }
     }),
     ("full_x_forwarded_for", |exchange, _, out| {
-        variables::push(&Variable::ProxyAddXForwardedFor, exchange, out);
+        out.push_str(&String::from_utf8_lossy(&request_headers::full_forwarded_for(exchange)));
     }),
     ("auth_cookie", |exchange, _, out| {
-        let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
-        out.push_str(&String::from_utf8_lossy(cookies));
+        let cookies = exchange.visit.authenticated.cookies.join(&b", "[..]);
+        out.push_str(&String::from_utf8_lossy(&cookies));
     }),
     ("loggable", |exchange, _, out| {
-        out.push(if access_log::is_logged(exchange) { '1' } else { '0' });
+        out.push(if access_log::is_loggable(exchange) { '1' } else { '0' });
     }),
     ("balancer_ewma_score", |_, _, out| out.push_str("-1")),
     ("upstream_cookie_", upstream_cookie),

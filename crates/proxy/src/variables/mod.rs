@@ -7,7 +7,9 @@ mod of_snippets;
 mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
-pub(crate) use of_snippets::watch;
+pub(crate) use of_snippets::{
+    by_table, connection_ends, counts, forwarded_for, is_loggable, watch,
+};
 
 use crate::credentials;
 use crate::error::Error;

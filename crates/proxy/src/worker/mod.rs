@@ -5,7 +5,7 @@ mod places;
 use self::places::Holder;
 pub(crate) use self::places::{Entry, Expected};
 use crate::authenticator::Answers;
-use crate::connection::{Connection, Guest};
+use crate::connection::{Connection, Guest, Working};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::crowds::{Crowd, Crowds, Threads};
 use crate::endpoints::{Counts, Watched};
@@ -26,7 +26,7 @@ use crate::under_way::{Stream, UnderWay};
 use crate::young::Youth;
 use arc_swap::{ArcSwap, Cache};
 use model::UpstreamKeepAlive;
-use request_metrics::{Connections, Metrics};
+use request_metrics::{Connections, Metrics, Tallies, Tally};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -96,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) told: Told,
     /// Where requests are counted, if they are.
     pub metrics: Option<Arc<Metrics>>,
+    /// Where connections are counted where requests are not, and snippets ask for their number.
+    tallies: Tallies,
     /// What threads count of what is full.
     pub(crate) crowds: Threads,
     /// How it goes at each endpoint.
@@ -144,6 +146,7 @@ impl Shared {
             under_way: Arc::default(),
             told: Told::default(),
             metrics: None,
+            tallies: Tallies::default(),
             crowds: Threads::default(),
             watched: Watched::default(),
             addresses: Arc::default(),
@@ -196,6 +199,8 @@ pub(crate) struct Worker {
     pub log: AccessLog,
     /// Where requests are counted, if they are.
     pub recorder: Option<Recorder>,
+    /// Where connections are counted if they are not.
+    tally: Arc<Tally>,
     /// Passwords that were found right.
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
@@ -236,6 +241,7 @@ impl Worker {
         Self {
             listen: shared.listening.clone(),
             recorder: shared.metrics.clone().map(Recorder::new),
+            tally: shared.tallies.join().1,
             counts: shared.watched.join(),
             looked: Cell::new(false),
             current: RefCell::new(Cache::new(shared.current.clone())),
@@ -379,16 +385,36 @@ impl Worker {
 
     /// Says what its connections are at, where somebody counts.
     fn tell(&self) {
-        let Some(recorder) = &self.recorder else { return };
-        recorder.prune();
+        self.recorder.iter().for_each(Recorder::prune);
+        let generation = self.generation();
+        let Some(tally) = self.tally(&generation) else { return };
         let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
         let each = connections.values().map(|one| (u64::from(one.requests.get()), one.busy.get()));
-        recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.waiting());
+        tally.look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.waiting());
+    }
+
+    /// Where this thread counts connections, if somebody asks for their number: `--enable-metrics`, or a snippet.
+    pub(crate) fn tally(&self, generation: &Generation) -> Option<&Tally> {
+        match &self.recorder {
+            Some(recorder) => Some(recorder.tally()),
+            None => generation.counts.then_some(&*self.tally),
+        }
+    }
+
+    /// A connection begins to work on a request.
+    pub(crate) fn works(
+        &self,
+        generation: &Generation,
+        connection: &Rc<Connection>,
+    ) -> Option<Working> {
+        self.tally(generation)?.request();
+        Some(connection.work())
     }
 
     /// Connections and requests of all threads, where somebody counts.
     pub(crate) fn connections(&self) -> Connections {
-        self.shared.metrics.as_ref().map(|metrics| metrics.connections()).unwrap_or_default()
+        let metrics = self.shared.metrics.as_ref();
+        metrics.map_or_else(|| self.shared.tallies.connections(), |all| all.connections())
     }
 
     /// The Configuration in force.

@@ -21,6 +21,7 @@ mod passthrough;
 mod redirects;
 mod scattered;
 mod serve;
+mod snippet_tables;
 mod snippets;
 mod snippets_in_texts;
 mod snippets_of_servers;

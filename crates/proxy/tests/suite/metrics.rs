@@ -1,13 +1,18 @@
 //! What the engine counts of connections, of requests and of kept connections to upstreams.
 
-use crate::bed::{MAIN, PATIENCE, answer, apply, configuration, is_whole, options, talk, upstream};
-use model::Configuration;
+use crate::bed::{
+    MAIN, PATIENCE, answer, answering, apply, configuration, connect, is_whole, options,
+    read_until, start, talk, upstream,
+};
 use model::policy::Policy;
+use model::{Configuration, Server, ServerName};
 use proxy::{Native, Options};
 use request_metrics::{Connections, Measure, Reading, Settings};
+use snippet::{Context, understand};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -41,7 +46,7 @@ async fn counting() -> (Arc<Native>, Configuration) {
 async fn until(native: &Native, what: impl Fn(&Connections) -> bool) {
     let metrics = native.metrics().expect("it counts");
     let look = || std::future::ready(what(&metrics.connections()).then_some(()));
-    let waited = testkit::eventually(PATIENCE, look).await;
+    let waited = eventually(PATIENCE, look).await;
     assert!(waited.is_some(), "{:?}", metrics.connections());
 }
 
@@ -123,4 +128,33 @@ async fn series_go_with_their_host() {
     let [again] = metrics.series().try_into().expect("one combination of labels");
     let requests = metrics.parts().iter().find(|part| part.measure == Measure::Requests);
     assert_eq!(again.read(requests.expect("it is measured")), Reading::Count(1), "it began anew");
+}
+
+#[tokio::test]
+async fn numbers_of_connections_are_counted_as_soon_as_a_snippet_asks() {
+    const ASKED: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    const ASK: &str = "location = /status { stub_status; }
+        location = /active { add_header X-Active $connections_active; return 204; }";
+    let endpoint = answering(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await.0;
+    let plain = configuration(&[(MAIN, vec![endpoint])], Policy::default());
+    let native = start(&plain).await;
+    talk(&native, ASKED).await;
+    let mut asking = plain.clone();
+    let scope = understand(Context::Server, ASK).expect("it is right").scope;
+    let server =
+        Server { snippet: Some(Arc::new(scope)), ..Server::new(ServerName::new("c.test")) };
+    asking.servers.insert(server.name.clone(), Arc::new(server));
+    apply(&native, &plain, &asking).await;
+    talk(&native, ASKED).await;
+    let mut kept = connect(&native).await;
+    kept.write_all(b"GET /status HTTP/1.1\r\nHost: c.test\r\n\r\n").await.expect("written");
+    let status = read_until(&mut kept, "Waiting: 0 \n").await;
+    assert!(status.contains("\n 2 2 2 \n"), "what was before is not counted: {status}");
+    // What connections are at is told once a second.
+    let active = b"GET /active HTTP/1.1\r\nHost: c.test\r\nConnection: close\r\n\r\n";
+    let look = || async {
+        let answer = talk(&native, active).await;
+        (answer.contains("X-Active: ") && !answer.contains("X-Active: 0")).then_some(())
+    };
+    eventually(PATIENCE, look).await.expect("the connection that is open is counted");
 }

@@ -122,7 +122,7 @@ impl Mixed {
         }
         let (ingress, length) = match ingress {
             Some(Found::Location { index }) if self.is_whole(index, path) => {
-                return Ok((Look::Here(index), true));
+                return Ok((self.look_within(index, path, steps)?, true));
             }
             Some(Found::Location { index }) => (Some(index), self.length(index)),
             Some(Found::AddSlash { index }) => (Some(index), path.len() + 1),

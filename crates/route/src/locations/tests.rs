@@ -293,6 +293,15 @@ fn locations_within_others_are_looked_for_once_those_are_found() {
 }
 
 #[test]
+fn what_stands_within_an_exact_path_counts_there() {
+    let own = [("~", "\\.git", Some(0)), ("~", "\\.git", Some(1)), ("", "/b", Some(2))];
+    let paths = [("/a.git", Exact), ("/c.git", Prefix), ("/", Prefix)];
+    let locations = with_own(false, &paths, &own);
+    let asked = ["/a.git", "/c.git", "/c.git/x", "/b/.git", "/a"];
+    assert_eq!(all_found(&locations, asked), ["100", "101", "101", "102", "2"]);
+}
+
+#[test]
 fn paths_that_are_expressions_stand_behind_those_of_the_snippet() {
     let own = [("~", "^/api/v1", None), ("", "/plain", None), ("^~", "/first", None)];
     let locations = with_own(true, &[("/api/.*", Prefix), ("/p.*", Prefix), ("/fi", Prefix)], &own);

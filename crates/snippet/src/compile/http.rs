@@ -1,5 +1,6 @@
 //! What stands at http level: servers, zones, and settings for everybody.
 
+use super::maps::counts;
 use super::{Compiler, inner, said};
 use crate::level::Level;
 use crate::read::{Reader, bytes, invalid, is_digits};
@@ -22,15 +23,15 @@ impl Compiler<'_> {
             match build {
                 Build::Map => {
                     let map = self.map(directive);
-                    http.maps.extend(self.value(map));
+                    http.maps.extend(self.value(map).filter(|map| counts(&map.name)));
                 }
                 Build::Geo => {
                     let geo = self.geo(directive);
-                    http.geos.extend(self.value(geo));
+                    http.geos.extend(self.value(geo).filter(|geo| counts(&geo.name)));
                 }
                 Build::SplitClients => {
                     let split = self.split_clients(directive);
-                    http.splits.extend(self.value(split));
+                    http.splits.extend(self.value(split).filter(|split| counts(&split.name)));
                 }
                 Build::RequestZone => {
                     let zone = request_zone(&self.reader, directive);

@@ -3,7 +3,6 @@
 use super::{Around, Compiler, inner, not_here};
 use crate::level::Level;
 use crate::syntax::{Directive, Word};
-use crate::table::{Build, Fate};
 use crate::typed::{
     LimitExcept, LocationKind, OwnLocation, PassTarget, Piece, ProxyRedirect, Replaced,
     Replacement, Scope, Settings, Template,
@@ -36,17 +35,10 @@ impl Compiler<'_> {
             self.wrong(Mistake::refused(directive.at(), "this location is there already"));
         }
         let mut inside = Scope::default();
-        let mut internal = false;
-        for directive in inner(directive) {
-            match self.row(Level::Location, directive) {
-                Some(row) if matches!(row.fate, Fate::Built(Build::Internal)) => internal = true,
-                Some(row) => self.one(Level::Location, directive, row, &mut inside, kind.as_ref()),
-                None => {}
-            }
-        }
+        self.scope(Level::Location, inner(directive), &mut inside, kind.as_ref());
         if let Some(kind) = kind {
             default_redirect(&kind, level, &mut inside.settings);
-            scope.locations.push(OwnLocation { kind, internal, scope: inside, owner: None });
+            scope.locations.push(OwnLocation { kind, scope: inside, owner: None });
         }
     }
 

@@ -5,16 +5,31 @@ use crate::Mistake;
 use crate::read::guards::network;
 use crate::read::{invalid, is_digits};
 use crate::syntax::{Directive, Word};
-use crate::typed::{Geo, Map, MapKey, Piece, Share, SplitClients, Template};
+use crate::typed::{Geo, Map, MapKey, Name, Piece, Share, SplitClients, Template};
+use crate::variables::SET_BY_LOCATIONS;
 use model::Variable;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// Whether a table makes its variable anywhere: what each location sets is the location's.
+pub(super) fn counts(name: &Name) -> bool {
+    !SET_BY_LOCATIONS.contains(&&*name.0)
+}
+
 impl Compiler<'_> {
+    /// The variable of a table.
+    fn made(&mut self, directive: &Directive, word: &Word) -> Result<Name, Mistake> {
+        let name = self.reader.names.made(word)?;
+        if !counts(&name) {
+            self.reader.note(directive, "each location of an Ingress sets this variable itself");
+        }
+        Ok(name)
+    }
+
     pub(super) fn map(&mut self, directive: &Directive) -> Result<Map, Mistake> {
         let words = directive.arguments();
         let mut map = Map {
-            name: self.reader.names.target(&words[1].text, words[1].at)?,
+            name: self.made(directive, &words[1])?,
             source: self.reader.template(&words[0])?,
             hostnames: false,
             volatile: false,
@@ -81,7 +96,7 @@ impl Compiler<'_> {
             words => (&words[0], Template { pieces: [Piece::Known(Variable::RemoteAddr)].into() }),
         };
         let mut geo = Geo {
-            name: self.reader.names.target(&name.text, name.at)?,
+            name: self.made(directive, name)?,
             address,
             proxies: Vec::new(),
             proxy_recursive: false,
@@ -131,7 +146,7 @@ impl Compiler<'_> {
     pub(super) fn split_clients(&mut self, directive: &Directive) -> Result<SplitClients, Mistake> {
         let words = directive.arguments();
         let source = self.reader.template(&words[0])?;
-        let name = self.reader.names.target(&words[1].text, words[1].at)?;
+        let name = self.made(directive, &words[1])?;
         let mut shares = Vec::new();
         let mut sum = 0;
         for line in inner(directive) {

@@ -4,6 +4,7 @@ mod http;
 mod location;
 mod maps;
 mod program;
+mod recipe;
 mod stream;
 
 pub use stream::{StreamListen, StreamServer};
@@ -50,12 +51,15 @@ pub(crate) fn compile(
     let reader = Reader::new(names, &Bounds::of(place), PROBES);
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
+    // nginx takes the word once.
+    meaning.scope.internal = place == Context::Auth;
     match place.level() {
         Level::Http => compiler.global(directives, &mut meaning.http),
         Level::Stream => compiler.stream(directives, &mut meaning.streams),
         level => compiler.scope(level, directives, &mut meaning.scope, None),
     }
     let Compiler { reader, mistakes } = compiler;
+    meaning.scope.internal &= place != Context::Auth;
     meaning.notes = reader.notes;
     meaning.needs = reader.needs;
     meaning.patterns = reader.patterns;
@@ -115,7 +119,9 @@ impl Compiler<'_> {
                 self.no_uri(directive, &scope.settings, around);
             }
             Fate::OffOnly | Fate::NeedsNginx => {
-                self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)))
+                if !self.is_recipe(level, directive, &mut scope.settings) {
+                    self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)));
+                }
             }
             Fate::Refused => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
             Fate::Built(build) => match build {
@@ -128,10 +134,10 @@ impl Compiler<'_> {
                 Build::Location => self.location(level, directive, scope, around),
                 Build::LimitExcept => self.limit_except(directive, scope),
                 Build::Types => self.types(directive, &mut scope.settings),
-                // Their callers take these before they come here.
-                Build::Internal => {
-                    self.wrong(not_here(directive, "only a location of a snippet may be internal"))
+                Build::Internal if scope.internal => {
+                    self.wrong(Mistake::refused(directive.at(), "\"internal\" is said twice"))
                 }
+                Build::Internal => scope.internal = true,
                 Build::Listen => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
                 Build::ServerName => self.reader.note(directive, row.doc),
                 Build::Server
@@ -146,6 +152,20 @@ impl Compiler<'_> {
                 }
             },
         }
+    }
+
+    /// Whether it is the one program in Lua that is understood.
+    fn is_recipe(&mut self, level: Level, directive: &Directive, settings: &mut Settings) -> bool {
+        let (Level::Location, "access_by_lua_block", Some(Block::Foreign(program))) =
+            (level, directive.name(), &directive.block)
+        else {
+            return false;
+        };
+        let Some(name) = recipe::second_cookie(program) else { return false };
+        let known = self.reader.names.template(&format!("${name}"), directive.at());
+        self.value(known);
+        settings.access.cookies_apart = Some(true);
+        true
     }
 
     /// A directive that is no block.

@@ -1,9 +1,9 @@
 //! Error pages, logs, bodies.
 
-use super::{Reader, flag, invalid, is_digits, once};
+use super::{Reader, flag, invalid, is_digits, is_token, once};
 use crate::Mistake;
 use crate::syntax::{Directive, Word};
-use crate::typed::{ErrorCode, ErrorPage, ErrorTarget, Regex, Settings, SubFilter};
+use crate::typed::{ErrorCode, ErrorPage, ErrorTarget, Regex, Settings, SubFilter, Template};
 
 pub(crate) fn error_page(
     reader: &mut Reader<'_>,
@@ -67,6 +67,16 @@ pub(crate) fn access_log(
     settings.answers.access_log = Some(true);
     reader.note(directive, "where lines go and what they say are keys of the ConfigMap");
     Ok(())
+}
+
+/// `off`, a name, or text with variables.
+pub(crate) fn charset(reader: &mut Reader<'_>, directive: &Directive) -> Result<Template, Mistake> {
+    let word = &directive.arguments()[0];
+    let name = reader.template(word)?;
+    match name.literal() {
+        Some(text) if !is_token(text) => Err(invalid(word, "name of a charset")),
+        Some(_) | None => Ok(name),
+    }
 }
 
 pub(crate) fn sub_filter(

@@ -16,6 +16,8 @@ pub struct Asks {
     pub sent: bool,
     /// Headers of the upstream's answer: `$upstream_http_…`, `$upstream_cookie_…`.
     pub upstream: bool,
+    /// Numbers of connections: `$connections_…`.
+    pub counts: bool,
 }
 
 impl Asks {
@@ -26,6 +28,7 @@ impl Asks {
             captures: self.captures || other.captures,
             sent: self.sent || other.sent,
             upstream: self.upstream || other.upstream,
+            counts: self.counts || other.counts,
         }
     }
 
@@ -37,6 +40,9 @@ impl Asks {
             Piece::Known(Variable::UpstreamHeader(_)) => Self { upstream: true, ..nothing },
             Piece::Other(other) if other.row.name == "upstream_cookie_" => {
                 Self { upstream: true, ..nothing }
+            }
+            Piece::Other(other) if other.row.name.starts_with("connections_") => {
+                Self { counts: true, ..nothing }
             }
             // Where nobody has set it, it is what the request has under that name.
             Piece::Own(name) => of_request(&name.0).map_or(nothing, |piece| Self::of(&piece)),
@@ -116,7 +122,7 @@ mod tests {
         let text = r#"add_header X-A "Capture(ResponseHeader(UpstreamHeader(";"#;
         assert_eq!(asks("", text), Asks::default());
         let both = "add_header X-A $sent_http_etag; proxy_set_header X-B $upstream_cookie_a;";
-        assert_eq!(asks("", both), Asks { captures: false, sent: true, upstream: true });
+        assert_eq!(asks("", both), Asks { sent: true, upstream: true, ..Asks::default() });
     }
 
     #[test]
@@ -124,9 +130,11 @@ mod tests {
         let http =
             "map $sent_http_content_type $deep { default $deeper; } map $host $plain { a b; }
             map $upstream_http_x $deeper { ~^(.)$ $1; }";
-        let all = Asks { captures: true, sent: true, upstream: true };
+        let all = Asks { captures: true, sent: true, upstream: true, counts: false };
         assert_eq!(asks(http, "add_header X-A $deep;"), all);
         assert_eq!(asks(http, "set $x $deeper;"), Asks { sent: false, ..all });
         assert_eq!(asks(http, "add_header X-A $plain;"), Asks::default());
+        let counts = Asks { counts: true, ..Asks::default() };
+        assert_eq!(asks("map $connections_active $n { 1 1; }", "set $x $n;"), counts);
     }
 }

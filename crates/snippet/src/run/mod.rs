@@ -11,7 +11,7 @@ pub use asks::Asks;
 pub use machine::Machine;
 pub use referer::is_invalid_referer;
 pub use state::{Exceeded, State, Traced};
-pub use tables::{Table, Tables};
+pub use tables::{Makes, Table, Tables};
 
 use crate::Other;
 use crate::typed::{

@@ -12,6 +12,22 @@ pub struct Tables {
     by_name: HashMap<Name, Table>,
     /// What variables ask for that are made here.
     asks: HashMap<Name, Asks>,
+    /// The one of `$req_id`: the request asks it once, before anybody else does.
+    request_id: Option<Table>,
+    /// Which variables of the controller they make.
+    makes: Makes,
+}
+
+/// Variables that the controller looks at by itself, and whether a table makes them in its place: in nginx the last
+/// table of a variable counts, and those of an `http-snippet` stand behind the template's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Makes {
+    /// `$loggable`
+    pub loggable: bool,
+    /// `$full_x_forwarded_for`
+    pub forwarded_for: bool,
+    /// `$connection_upgrade`
+    pub connection: bool,
 }
 
 /// One of them.
@@ -37,7 +53,24 @@ impl Tables {
             let splits = scope.splits.iter();
             by_name.extend(splits.map(|split| (split.name.clone(), Table::Split(split.clone()))));
         }
-        Self { asks: asks::of_tables(&by_name), by_name }
+        let request_id = by_name.remove(&named("req_id"));
+        let makes = |name| by_name.contains_key(&named(name));
+        let makes = Makes {
+            loggable: makes("loggable"),
+            forwarded_for: makes("full_x_forwarded_for"),
+            connection: makes("connection_upgrade"),
+        };
+        Self { asks: asks::of_tables(&by_name), by_name, request_id, makes }
+    }
+
+    /// Which variables of the controller they make.
+    pub fn makes(&self) -> Makes {
+        self.makes
+    }
+
+    /// What makes `$req_id` in place of the controller.
+    pub fn request_id(&self) -> Option<&Table> {
+        self.request_id.as_ref()
     }
 
     /// What texts ask of a request, the tables that they lead to included.
@@ -45,9 +78,18 @@ impl Tables {
         asks::of_values(values, &self.asks)
     }
 
+    /// Whether one of them looks at numbers of connections.
+    pub fn count(&self) -> bool {
+        self.asks.values().any(|asks| asks.counts)
+    }
+
     pub(super) fn named(&self, name: &Name) -> Option<&Table> {
         self.by_name.get(name)
     }
+}
+
+fn named(name: &str) -> Name {
+    Name(name.into())
 }
 
 impl Pieces for Table {
@@ -65,10 +107,8 @@ impl Table {
         matches!(self, Self::Map(map) if map.volatile)
     }
 
-    pub(super) fn value(
-        &self,
-        machine: &mut Machine<'_, impl Request>,
-    ) -> Result<String, Exceeded> {
+    /// What it says for a request.
+    pub fn value(&self, machine: &mut Machine<'_, impl Request>) -> Result<String, Exceeded> {
         match self {
             Self::Map(table) => mapped(table, machine),
             Self::Geo(geo) => {

@@ -3,7 +3,8 @@
 use super::row::{Fate, H, HSL, L, LIF, LMT, M, MANY, Row, S, fate, rows};
 use crate::level::Levels;
 use crate::read::answers::{
-    access_log, empty_gif, error_page, gzip_disable, gzip_proxied, status, stub_status, sub_filter,
+    access_log, charset, empty_gif, error_page, gzip_disable, gzip_proxied, status, stub_status,
+    sub_filter,
 };
 use crate::read::words;
 
@@ -65,14 +66,14 @@ pub(super) static BROTLI: &[Row] = rows! { "ngx_http_brotli_filter_module";
 };
 
 pub(super) static CHARSET: &[Row] = rows! { "ngx_http_charset_module";
-    "charset", HSL | LIF, 1, 1, once(answers.charset, text), "Names the charset of texts in Content-Type.";
+    "charset", HSL | LIF, 1, 1, whole(answers.charset, charset), "Names the charset of texts in Content-Type, where they name none. `off`: none.";
     "source_charset", HSL | LIF, 1, 1, needs_nginx(), "Bodies are not recoded.";
-    "override_charset", HSL | LIF, 1, 1, off_only(), "Bodies are not recoded.";
-    "charset_types", HSL, 1, MANY, needs_nginx(), "The types of nginx's default are those that get a charset.";
+    "override_charset", HSL | LIF, 1, 1, idle(answers.override_charset, flag), "An answer that names another charset keeps it, as in nginx without `charset_map`.";
+    "charset_types", HSL, 1, MANY, whole(answers.charset_types, words), "Which types, beside text/html; `*` is any. Else plain text, XML, WML, RSS and application/javascript.";
     "charset_map", H, 2, 2, needs_nginx(), "Bodies are not recoded.";
 };
 
 pub(super) static SMALL: &[Row] = rows! { "ngx_http_stub_status_module, _empty_gif_";
-    "stub_status", S | L, 0, 1, with(stub_status), "Counts of connections and requests, as text; zero without `--enable-metrics`.";
+    "stub_status", S | L, 0, 1, with(stub_status), "Counts of connections and requests, as text: from the start with `--enable-metrics`, else from when a snippet asks.";
     "empty_gif", L, 0, 0, with(empty_gif), "A transparent picture of one pixel.";
 };

@@ -15,7 +15,7 @@ pub(super) static REWRITE: &[Row] = rows! { "ngx_http_rewrite_module";
 
 pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "location", S | L, 1, 2, built(Location), "A location of its own: =, prefix, ^~, ~, ~*, @name; nested too.";
-    "internal", L, 0, 0, built(Internal), "Only for requests that are led here; clients get 404.";
+    "internal", L, 0, 0, built(Internal), "Only for requests that are led here, by a rewrite, an error_page or an upstream; clients get 404. Locations within are internal, too.";
     "limit_except", L, 1, MANY, built(LimitExcept), "Guards for all methods but these.";
     "types", HSL, 0, 0, built(Types), "The types of answers that are made here, by the extension of the path.";
     "server", H, 0, 0, built(Server), "A server of its own, with return, rewrite and locations.";

@@ -178,7 +178,7 @@ fn locations_are_of_every_kind() {
         matches!(kinds[4], LocationKind::Regex(regex) if regex.pattern.ignores_case() && regex.pattern.source() == "\\.e$")
     );
     assert_eq!(kinds[5], &LocationKind::Named("@f".to_owned()));
-    assert!(scope.locations[2].internal && !scope.locations[1].internal);
+    assert!(scope.locations[2].scope.internal && !scope.locations[1].scope.internal);
 }
 
 #[test]
@@ -436,4 +436,15 @@ fn what_is_said_of_hosts_counts_for_each_of_them() {
     // Two levels at each place are 100; five words are said outside, and inside them and two more.
     assert_eq!([said(location, 1), said(location, 10)], [112, 1_012]);
     assert_eq!(said(server, 10), 10 * (12 + 100));
+}
+
+#[test]
+fn a_table_of_what_each_location_sets_is_told_and_makes_nothing() {
+    let text = "map $host $proxy_upstream_name { default a; } geo $namespace { default b; }
+        split_clients $host $pass_port { * c; } map $host $loggable { default 0; }";
+    let Meaning { http, notes, .. } = meaning(Context::Http, text);
+    let told: Vec<&str> = notes.iter().map(|note| note.directive.as_str()).collect();
+    assert_eq!(told, ["map", "geo", "split_clients"]);
+    let made: Vec<&str> = http.maps.iter().map(|map| &*map.name.0).collect();
+    assert_eq!((made, http.geos.len(), http.splits.len()), (vec!["loggable"], 0, 0));
 }

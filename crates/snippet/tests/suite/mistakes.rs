@@ -178,6 +178,12 @@ const REFUSED: &[(Context, &str, &str)] = &[
         "geo $a { ranges; 10.0.0.0-10.0.0.9 a; 10.0.0.5-10.0.0.12 b; }",
         "line 1, column 39: range \"10.0.0.5-10.0.0.12\" overlaps \"10.0.0.0-10.0.0.9\"",
     ),
+    (Context::Location, "charset 'a b';", "line 1, column 9: \"a b\" is no name of a charset"),
+    (
+        Context::Location,
+        "override_charset yes;",
+        "line 1, column 18: \"yes\" is no \"on\" or \"off\"",
+    ),
     (Context::Location, "limit_req burst=1;", "line 1, column 1: limit_req without zone="),
     (Context::Server, "listen 8080;", "line 1, column 1: listen: The port of a server"),
     (
@@ -185,11 +191,9 @@ const REFUSED: &[(Context, &str, &str)] = &[
         "internal;",
         "line 1, column 1: \"internal\" is not allowed here: it stands in location",
     ),
-    (
-        Context::Location,
-        "internal;",
-        "line 1, column 1: \"internal\" is not allowed here: only a location of a snippet may be internal",
-    ),
+    (Context::Location, "internal; internal;", "line 1, column 11: \"internal\" is said twice"),
+    // The location that asks the authenticator is internal by itself.
+    (Context::Auth, "internal;", "line 1, column 1: \"internal\" is said twice"),
     (
         Context::Server,
         "location = /a { location = /a/b { } }",

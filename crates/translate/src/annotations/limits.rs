@@ -2,6 +2,7 @@
 
 use super::Family;
 use crate::settings::{Key, Lines, OnBad, Settings, parse, words};
+use crate::snippets::{Declared, Known};
 use model::policy::{LimitKey, Limits, Policy, RequestLimit};
 use model::{Networks, Part, Severity, Template, Variable};
 
@@ -46,7 +47,7 @@ static EXEMPT: Key<Networks> = Key::annotation("limit-allowlist", exempt)
 static KEY: Key<LimitKey> = Key::config_map("limit-conn-zone-variable", key).says(
     "text with variables",
     "$binary_remote_addr",
-    "What tells clients apart for limits; where it is empty there is no limit.",
+    "What tells clients apart for limits, by variables of nginx and of snippets; where it is empty there is no limit.",
 );
 
 static REQUEST_STATUS: Key<u16> = Key::config_map("limit-req-status-code", status).says(
@@ -87,13 +88,15 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         rate,
         burst: limit.saturating_mul(times).saturating_mul(ONE),
     };
+    let key = settings.get_or(&KEY, LimitKey::Address);
+    let key = known(settings, key);
     policy.limits = Limits {
         per_second: per_second.map(|limit| bucket(limit, limit.saturating_mul(ONE))),
         // nginx rounds down, too: 1 each minute is 0.016 each second.
         per_minute: per_minute.map(|limit| bucket(limit, limit.saturating_mul(ONE) / 60)),
         connections,
         exempt: settings.get_or(&EXEMPT, Networks::default()),
-        key: settings.get_or(&KEY, LimitKey::Address),
+        key,
         request_status: settings.get_or(&REQUEST_STATUS, 503),
         connection_status: settings.get_or(&CONNECTION_STATUS, 503),
     };
@@ -142,17 +145,49 @@ fn exempt(text: &str) -> Result<Networks, String> {
     parse::addresses(text)
 }
 
+/// Text with variables, of which some may be those of snippets.
 fn key(text: &str) -> Result<LimitKey, String> {
     if matches!(text, "$binary_remote_addr" | "${binary_remote_addr}") {
         return Ok(LimitKey::Address);
     }
-    let template = Template::parse(text).map_err(|unknown| {
+    let other = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        let of_snippets = || Variable::OfSnippets(name.as_str().into());
+        Some(Part::Variable(Variable::named(&name).unwrap_or_else(of_snippets)))
+    };
+    let template = Template::parse_for(text, other).map_err(|unknown| {
         format!("has an {unknown}: write a variable that nginx has, such as $http_x_api_key")
     })?;
     match template.parts() {
         [Part::Variable(Variable::RemoteAddr)] => Ok(LimitKey::Address),
         _ => Ok(LimitKey::Text(template)),
     }
+}
+
+/// The key, if its variables have values: addresses tell clients apart otherwise.
+fn known(settings: &mut Settings<'_>, key: LimitKey) -> LimitKey {
+    let LimitKey::Text(template) = &key else { return key };
+    let mut declared: Option<Declared> = None;
+    let unknown = template.parts().iter().find_map(|part| {
+        let Part::Variable(Variable::OfSnippets(name)) = part else { return None };
+        let declared = declared.get_or_insert_with(|| Declared::of(settings));
+        let is_known = match declared.knows(name) {
+            Known::Declared | Known::Native => true,
+            Known::Nginx => settings.scope().raw,
+            Known::Empty | Known::Module | Known::Nowhere => false,
+        };
+        (!is_known).then(|| name.clone())
+    });
+    let Some(name) = unknown else { return key };
+    if settings.is_config_map() {
+        let message = format!(
+            "has a variable ${name} that neither nginx nor the snippets of the ConfigMap have, so only Ingresses whose \
+             snippets declare it go by it, and the others by addresses: correct the name, or declare it in http-snippet \
+             (map, geo, split_clients)"
+        );
+        settings.note(KEY.about.name, Severity::Warning, message);
+    }
+    LimitKey::Address
 }
 
 fn status(text: &str) -> Result<u16, String> {
@@ -174,7 +209,8 @@ mod tests {
         }
         assert!(matches!(key("$http_x_api_key"), Ok(LimitKey::Text(_))));
         assert!(matches!(key("$server_name$remote_addr"), Ok(LimitKey::Text(_))));
-        assert!(key("$nothing_known").is_err());
+        assert!(matches!(key("$of_snippets"), Ok(LimitKey::Text(_))));
+        assert!(key("$").is_err());
     }
 
     #[test]

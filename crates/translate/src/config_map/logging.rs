@@ -2,7 +2,7 @@
 
 use super::Area;
 use crate::settings::{Key, Settings, parse};
-use crate::snippets::{Declared, Known};
+use crate::snippets::{Declared, Known, makes};
 use model::{Global, Part, Pattern, Severity, Template, Variable};
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ static DEFAULT_BACKEND: Key<bool> = Key::config_map(
 static SKIP: Key<Vec<String>> = Key::config_map("skip-access-log-urls", parse::list).says(
     "addresses, comma separated; those that start with ~ are regular expressions",
     "none",
-    "Requests for these are not logged.",
+    "Requests for these are not logged; without effect where http-snippet makes `$loggable`.",
 );
 static FORMAT: Key<Template> = Key::config_map("log-format-upstream", format).says(
     "text with variables",
@@ -64,7 +64,13 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
 }
 
 fn skip(settings: &mut Settings<'_>, global: &mut Global) {
-    for item in settings.get_or(&SKIP, Vec::new()) {
+    let items = settings.get_or(&SKIP, Vec::new());
+    if !items.is_empty() && makes(settings, "loggable") {
+        let message = "has no effect: http-snippet makes $loggable by a table of its own, as in \
+                       ingress-nginx; write these paths there, each with 0";
+        settings.note(SKIP.about.name, Severity::Warning, message);
+    }
+    for item in items {
         let Some(pattern) = item.strip_prefix('~') else {
             // Literal keys of nginx's map have no case.
             global.skip_access_log.insert(item.to_ascii_lowercase());

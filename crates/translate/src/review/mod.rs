@@ -220,7 +220,6 @@ impl<'a> Reviewer<'a> {
             files: &self.files,
             cross_namespace,
             raw: self.options.raw,
-            counts: self.options.counts,
             snippets: None,
             outside: &self.options.outside,
             has_default_backend: self.options.default_backend_service.is_some(),

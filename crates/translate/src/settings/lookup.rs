@@ -35,8 +35,6 @@ pub(crate) struct Scope<'a> {
     pub(crate) cross_namespace: CrossNamespace,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
-    /// Whether connections and requests are counted.
-    pub(crate) counts: bool,
     /// Where what objects name may lead.
     pub(crate) outside: &'a Outside,
     /// What the ConfigMap's snippets mean, once they have been read.
@@ -64,7 +62,6 @@ impl<'a> Scope<'a> {
             files,
             cross_namespace: CrossNamespace::default(),
             raw: options.raw,
-            counts: options.counts,
             outside: &options.outside,
             snippets: None,
             has_default_backend: options.default_backend_service.is_some(),

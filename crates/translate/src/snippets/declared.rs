@@ -68,6 +68,12 @@ impl Declared {
     }
 }
 
+/// Whether `http-snippet` makes a variable of the controller, whose own table then has no effect.
+pub(crate) fn makes(settings: &Settings<'_>, name: &str) -> bool {
+    let text = settings.scope().config_map.and_then(|(_, data)| data.get("http-snippet"));
+    text.and_then(|text| parse(Context::Http, text).ok()).is_some_and(|http| http.makes(name))
+}
+
 /// Text with variables, among them those that snippets of the same object or of the ConfigMap declare.
 pub(crate) fn template(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
     Template::parse(text).or_else(|_| {

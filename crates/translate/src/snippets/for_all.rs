@@ -1,7 +1,6 @@
 //! The snippets of the ConfigMap, which are for everybody: a text that cannot be understood leaves the last good one
 //! in force.
 
-use super::counts::without_counts;
 use super::databases::without_databases;
 use super::targets::{self, Whose};
 use super::{meaning, parse, said};
@@ -97,9 +96,6 @@ impl ForAll {
         for (name, text) in &now.texts {
             if let Some(message) = without_databases(data.map(|(_, data)| data), text) {
                 settings.note(name, Severity::Warning, message);
-            }
-            if let Some(message) = without_counts(settings.scope().counts, text) {
-                settings.note(name, Severity::Warning, Why::TookIt.says(message));
             }
         }
         for target in &now.targets {
@@ -226,12 +222,9 @@ impl ForAll {
                  default_server out"
             )),
             Needed::Port(_) | Needed::DefaultOf(_) => Ok(()),
-            // Some of the locations that it is in are exact ones, as those of a Prefix are.
-            Needed::Around(_) => Err(
-                "a location within every location is within exact ones, too, where none may be: \
-                     write it into server-snippet"
-                    .to_owned(),
-            ),
+            // nginx takes it only where every location has room for it; here it is in each of them, exact ones too, so
+            // that what it guards is guarded whatever paths there are.
+            Needed::Around(_) => Ok(()),
         }
     }
 

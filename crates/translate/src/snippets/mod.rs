@@ -1,7 +1,6 @@
 //! Snippets for an engine that does not read nginx's own words: their texts become values, and whatever they name is
 //! made sure of. A mistake closes the Ingress that makes it, and nothing else.
 
-mod counts;
 mod databases;
 mod declared;
 mod for_all;
@@ -12,7 +11,7 @@ mod stream;
 mod targets;
 
 pub(crate) use databases::{are_on as are_databases_on, variable as database_variable};
-pub(crate) use declared::{Declared, Known, template};
+pub(crate) use declared::{Declared, Known, makes, template};
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use renamed::{Renamed, rename};

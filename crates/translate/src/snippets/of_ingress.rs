@@ -1,6 +1,5 @@
 //! The snippets of one Ingress.
 
-use super::counts::without_counts;
 use super::databases::without_databases;
 use super::for_all::ForAll;
 use super::position::Lines;
@@ -57,10 +56,6 @@ pub(crate) fn read(
         let data = reader.settings.scope().config_map.map(|(_, data)| data);
         if let Some(message) = text.as_deref().and_then(|text| without_databases(data, text)) {
             reader.settings.note(name, Severity::Warning, message);
-        }
-        let counts = reader.settings.scope().counts;
-        if let Some(message) = text.as_deref().and_then(|text| without_counts(counts, text)) {
-            reader.settings.note(name, Severity::Warning, Why::TookIt.says(message));
         }
         reader.has_server |= name == "server-snippet" && text.is_some();
         if let Some(snippet) = text.and_then(|text| reader.parse(name, &text)) {

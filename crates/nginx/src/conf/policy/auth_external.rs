@@ -139,7 +139,7 @@ fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)
     tell("X-Real-IP", "$remote_addr".into());
     let real = &at.scope.configuration.global.real_ip;
     let full = real.forwarded_headers && real.full_forwarded_for;
-    let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
+    let forwarded = if full { "$full_x_forwarded_for" } else { "$remote_addr" };
     tell("X-Forwarded-For", forwarded.into());
     let redirect = policy.request_redirect.as_ref();
     let redirect = redirect.map_or("$request_uri".into(), |redirect| Word::template(redirect));

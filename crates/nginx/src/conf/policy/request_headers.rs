@@ -77,7 +77,7 @@ fn own(host: Word, connection: Option<ConnectionHeader>, at: &At<'_, '_>) -> Vec
     tell("X-Request-ID", "$req_id".into());
     tell("X-Real-IP", "$remote_addr".into());
     let full = real.forwarded_headers && real.full_forwarded_for;
-    let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
+    let forwarded = if full { "$full_x_forwarded_for" } else { "$remote_addr" };
     tell("X-Forwarded-For", forwarded.into());
     tell("X-Forwarded-Host", "$fairway_host_of_client".into());
     tell("X-Forwarded-Port", "$fairway_pass_port".into());

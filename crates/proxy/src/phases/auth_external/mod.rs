@@ -153,7 +153,7 @@ fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Respo
         status: answer.status,
         headers: headers.collect(),
         challenges: answer.headers.all("www-authenticate").map(Bytes::copy_from_slice).collect(),
-        cookies: answer.headers.copied("set-cookie"),
+        cookies: answer.headers.all("set-cookie").map(Bytes::copy_from_slice).collect(),
         asked: snippet::asked(exchange, &answer.headers),
     }
 }
