@@ -10,7 +10,8 @@ use clap::{Args, Subcommand};
 pub(crate) struct Dbg {
     #[command(subcommand)]
     pub(crate) what: What,
-    /// The admin port of the Fairway that is asked, on this machine; without it that of the one that runs here, else 10254.
+    /// The admin port of the Fairway that is asked, on this machine; without it that of the one that runs here, else
+    /// 10254.
     #[arg(long, value_name = "PORT", global = true)]
     pub(crate) healthz_port: Option<u16>,
     /// Of ingress-nginx's program of this name; without effect.

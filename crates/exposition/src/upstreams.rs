@@ -9,8 +9,8 @@ const OVERFLOW: &str = "overflow";
 /// An upstream with two counts of it.
 pub(crate) type Row = (String, [(&'static str, u64); 2]);
 
-/// What was shown so far. Whoever has a place keeps it as long as it is there, and so does whoever has none: counts move
-/// to no other series.
+/// What was shown so far. Whoever has a place keeps it as long as it is there, and whoever has none gets none: counts
+/// move to no other series.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     /// Those with a place, each with its namespace.
@@ -21,8 +21,8 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// The rows to show of these, with `most` upstreams. A namespace gets another place as long as more are free than it
-    /// has: half of them where it is alone.
+    /// The rows to show of these, with `most` upstreams. A namespace gets another place as long as more are free than
+    /// it has: half of them where it is alone.
     pub(crate) fn rows(
         &mut self,
         all: Vec<Row>,

@@ -21,7 +21,8 @@ const SMALL: usize = 16 << 10;
 /// Bytes of a head at most: longer ones of upstreams that speak HTTP/2 are refused, too, and many clients end the whole
 /// connection for one.
 const LONGEST: usize = 64 << 10;
-/// Bytes of trailers that are not waited for: those of gRPC with a message. Unlike a head they lie behind the whole body.
+/// Bytes of trailers that are not waited for: those of gRPC with a message. They lie behind the whole body, as no head
+/// does.
 const FEW: usize = 1 << 10;
 /// Bytes that the status, `Date` and `Content-Length` of an answer would take with HTTP/1. `$bytes_sent` counts all
 /// lines of the head so, as for requests: how short HPACK makes them is between the session and its client.
@@ -262,8 +263,8 @@ impl Turn {
         }
     }
 
-    /// Ends an answer with trailers. Nobody tells when they are gone, so they are held as long as what goes before them,
-    /// and wait like a long head until the client has taken enough.
+    /// Ends an answer with trailers. Nobody tells when they are gone, so they are held as long as what goes before
+    /// them, and wait like a long head until the client has taken enough.
     async fn send_trailers(
         &self,
         sending: &mut SendStream<Piece>,

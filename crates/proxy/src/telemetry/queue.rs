@@ -72,8 +72,8 @@ impl Queue {
         }
     }
 
-    /// Adds a span of a request of this namespace, unless there is no room. Whoever sends is woken for the first one and
-    /// for a whole batch.
+    /// Adds a span of a request of this namespace, unless there is no room. Whoever sends is woken for the first one
+    /// and for a whole batch.
     pub(super) fn push(&self, owner: Owner, record: Record) {
         let mut waiting = self.waiting();
         let had_room = waiting.add(owner, record, self.limits.queue);
