@@ -1,6 +1,7 @@
 //! `fairway dbg`, in the image `/dbg`: what the Fairway of this container serves, for people and for the kubectl plugin
 //! of ingress-nginx, which runs it there.
 
+use crate::admin_port;
 use crate::flags::{Backends, Certs, Dbg, What};
 use crate::say;
 use anyhow::{Context, Result, bail, ensure};
@@ -14,9 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks, and prints.
 pub(crate) fn run(flags: &Dbg) -> Result<()> {
-    let served = || -> Result<Value> {
-        Ok(serde_json::from_str(&ask(flags.healthz_port, "/configuration")?)?)
-    };
+    let served =
+        || -> Result<Value> { Ok(serde_json::from_str(&ask(port(flags), "/configuration")?)?) };
     match &flags.what {
         What::Backends(Backends::All) => show(&Value::from(upstreams(&served()?))),
         What::Backends(Backends::List) => {
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Dbg) -> Result<()> {
         What::Certs(Certs::Get { host }) => {
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_*".contains(&byte);
             ensure!(host.bytes().all(is_name), "{host} is no host");
-            say::text(ask(flags.healthz_port, &format!("/certificate?{host}"))?)
+            say::text(ask(port(flags), &format!("/certificate?{host}"))?)
         }
         What::General => show(&served()?["global"]),
         What::Conf => say::text(routes(&served()?)),
@@ -116,6 +116,10 @@ fn short(value: &Value) -> String {
 }
 
 /// A page of the admin port of this machine.
+fn port(flags: &Dbg) -> u16 {
+    flags.healthz_port.unwrap_or_else(admin_port::here)
+}
+
 fn ask(port: u16, page: &str) -> Result<String> {
     match get(port, page)? {
         (200, body) => Ok(body),

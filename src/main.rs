@@ -1,6 +1,7 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod admin;
+mod admin_port;
 mod bodies;
 mod check;
 mod cluster_writes;

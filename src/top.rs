@@ -2,7 +2,7 @@
 
 use crate::flags::{By, Top};
 use crate::say;
-use crate::{dbg, reading, sources};
+use crate::{admin_port, dbg, reading, sources};
 use anyhow::{Context, Result, bail, ensure};
 use kubernetes::{Client, PodPort};
 use serde_json::Value;
@@ -70,7 +70,7 @@ impl Asked {
                 flags.token_file.is_none() && flags.kubeconfig.is_none() && flags.context.is_none(),
                 "--token-file, --kubeconfig and --context are for a Pod elsewhere: name it by --pod namespace/name"
             );
-            return Ok(Self::Near(flags.healthz_port));
+            return Ok(Self::Near(flags.healthz_port.unwrap_or_else(admin_port::here)));
         };
         let file = flags.token_file.as_deref().context(
             "--pod needs --token-file, the token that --admin-token-file of that Fairway names; without one, use \
@@ -82,7 +82,7 @@ impl Asked {
         let options = sources::client(&reading::as_kubectl(flags.source()));
         let client = runtime.block_on(kubernetes::client(&options))?;
         let (namespace, pod) = (key.namespace.to_string(), key.name.to_string());
-        let port = flags.healthz_port;
+        let port = flags.healthz_port.unwrap_or(admin_port::USUAL);
         Ok(Self::Pod(client, PodPort { namespace, pod, port }, token.trim().to_owned()))
     }
 

@@ -10,9 +10,10 @@ use clap::{Args, Subcommand};
 pub(crate) struct Dbg {
     #[command(subcommand)]
     pub(crate) what: What,
-    /// The admin port of the Fairway that is asked, on this machine.
-    #[arg(long, value_name = "PORT", default_value_t = 10254, global = true)]
-    pub(crate) healthz_port: u16,
+    /// The admin port of the Fairway that is asked, on this machine; without it that of the one that runs here, else
+    /// 10254.
+    #[arg(long, value_name = "PORT", global = true)]
+    pub(crate) healthz_port: Option<u16>,
     /// Of ingress-nginx's program of this name; without effect.
     #[arg(long, value_name = "PORT", global = true, hide = true)]
     pub(crate) status_port: Option<u16>,

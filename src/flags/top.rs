@@ -40,9 +40,9 @@ pub(crate) struct Top {
     /// The file with the token that --admin-token-file of that Fairway names.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The admin port of the Fairway that is asked.
-    #[arg(long, value_name = "PORT", default_value_t = 10254)]
-    pub(crate) healthz_port: u16,
+    /// The admin port of the Fairway that is asked; without it that of the one that runs here, else 10254.
+    #[arg(long, value_name = "PORT")]
+    pub(crate) healthz_port: Option<u16>,
     /// A kubeconfig file for --pod; kubectl's own without it.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 mod commit;
 mod crowd;
+mod guards;
 mod priority;
 
 use std::fs;

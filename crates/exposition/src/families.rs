@@ -107,7 +107,7 @@ families! {
     WATCH_LOST = Gauge false "fairway_watch_unsynced_seconds" ["kind"]
         "For how long the objects of this kind have not been followed; 0 while they are.";
     UPSTREAM_REQUESTS = Counter false "fairway_upstream_requests_total" ["upstream", "connection"]
-        "Requests that were sent to an upstream over a new connection (opened) or over a kept one (reused).";
+        "Requests that were sent to an upstream over a new connection (opened) or over a kept one (reused); of upstreams beyond half of --metrics-series-limit together (overflow).";
     UPSTREAM_IDLE = Gauge false "fairway_upstream_idle_connections" []
         "HTTP/1 connections to upstreams that wait for a request.";
     NGINX_STARTS = Counter false "fairway_nginx_starts_total" []

@@ -10,6 +10,7 @@ mod page;
 mod requests;
 mod sections;
 mod source;
+mod upstreams;
 
 pub use page::Identity;
 pub use source::{
@@ -22,13 +23,15 @@ use controller::Known;
 use controller::admission::{Certificate, Reviews};
 use controller::lease;
 use kubernetes::Following;
+use model::UpstreamId;
 use page::Writer;
 use requests::Pieces;
 use runtime::admin::Page;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use stream::Streams;
 use tokio::sync::watch;
+use upstreams::{Row, Shown};
 
 /// Where the numbers come from.
 pub struct Metrics {
@@ -40,6 +43,8 @@ pub struct Metrics {
     /// How the watches of a cluster are.
     following: Following,
     leadership: OnceLock<Leadership>,
+    /// Which of them have series of their own.
+    upstreams: Mutex<Shown>,
     certificates: Mutex<certificates::Known>,
     /// Scrapes that are over, and those that are not.
     scrapes: AtomicU64,
@@ -59,9 +64,7 @@ pub struct Controller {
 /// The election that this replica takes part in.
 struct Leadership {
     name: String,
-    leads: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Whether it ever did.
-    has_led: AtomicBool,
+    leads: lease::Leadership,
 }
 
 /// A scrape until its last piece.
@@ -88,6 +91,7 @@ impl Metrics {
             reviews: OnceLock::new(),
             following,
             leadership: OnceLock::new(),
+            upstreams: Mutex::default(),
             certificates: Mutex::default(),
             scrapes: AtomicU64::new(0),
             scraping: AtomicU64::new(0),
@@ -112,8 +116,22 @@ impl Metrics {
     /// This replica takes part in the election of that name; without one it counts as its own leader.
     pub fn follow_leader(&self, election: Option<String>, leads: lease::Leadership) {
         if let Some(name) = election {
-            let _ = self.leadership.set(Leadership::new(name, move || leads.is_leader()));
+            let _ = self.leadership.set(Leadership { name, leads });
         }
+    }
+
+    /// Of these upstreams the ones that have series of their own, and the rest together.
+    fn shown(&self, all: Vec<Row>) -> Vec<Row> {
+        // Two of each.
+        let most = self.engine.requests().map_or(0, |requests| requests.budget().1 / 2).max(1);
+        let known = self.known();
+        let namespace = |id: &str| {
+            let known = known.as_ref().map(|known| &known.configuration.upstreams);
+            let upstream = known.and_then(|upstreams| upstreams.get(&UpstreamId::new(id)));
+            upstream.map(|upstream| upstream.namespace.clone()).unwrap_or_default()
+        };
+        let mut shown = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.rows(all, most, namespace)
     }
 
     /// The page.
@@ -142,34 +160,8 @@ impl Scrape {
 }
 
 impl Leadership {
-    fn new(name: String, leads: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { name, leads: Box::new(leads), has_led: AtomicBool::new(false) }
-    }
-
     /// Whether it leads now; none if it never did.
     fn now(&self) -> Option<bool> {
-        let leads = (self.leads)();
-        let has_led = self.has_led.fetch_or(leads, Ordering::Relaxed) || leads;
-        has_led.then_some(leads)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Leadership;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    #[test]
-    fn who_never_led_says_nothing_and_who_did_once_says_so() {
-        let leads = Arc::new(AtomicBool::new(false));
-        let own = leads.clone();
-        let leadership =
-            Leadership::new("election".to_owned(), move || own.load(Ordering::Relaxed));
-        assert_eq!(leadership.now(), None);
-        leads.store(true, Ordering::Relaxed);
-        assert_eq!(leadership.now(), Some(true));
-        leads.store(false, Ordering::Relaxed);
-        assert_eq!(leadership.now(), Some(false));
+        self.leads.has_led().then(|| self.leads.is_leader())
     }
 }

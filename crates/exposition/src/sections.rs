@@ -256,7 +256,8 @@ fn own(scrape: &Scrape, page: &mut Writer<'_>) {
         page.single(&f::OVERFLOWED, requests.overflowed() as f64);
     }
     let Some(within) = scrape.metrics.engine.within() else { return };
-    let reuse = within.reuse.iter().flat_map(|(upstream, kinds)| {
+    let shown = scrape.metrics.shown(within.reuse);
+    let reuse = shown.iter().flat_map(|(upstream, kinds)| {
         kinds.map(|(kind, count)| ([upstream.as_str(), kind], count as f64))
     });
     page.family(&f::UPSTREAM_REQUESTS, reuse);

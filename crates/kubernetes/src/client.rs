@@ -179,6 +179,10 @@ pub fn deepest(error: &dyn StdError) -> String {
 /// The client's word for an answer that is no Status: of a proxy in front of the API server, or of one that is busy.
 const NO_STATUS: &str = "Failed to parse error data";
 
+/// The clock's word for a time-out, and what it means here.
+const SILENCE: &str = "deadline has elapsed";
+const SILENT: &str = "no answer in time; see that its address is right, and that no NetworkPolicy or firewall is in between";
+
 /// What the API server answered, or why it did not.
 pub(crate) fn reason(error: &kube::Error) -> String {
     match error {
@@ -193,7 +197,10 @@ pub(crate) fn reason(error: &kube::Error) -> String {
             let colon = if message.is_empty() { "" } else { ": " };
             format!("{} {title}{colon}{message}", status.code)
         }
-        other => deepest(other),
+        other => match deepest(other) {
+            silence if silence == SILENCE => SILENT.to_owned(),
+            told => told,
+        },
     }
 }
 
@@ -212,6 +219,14 @@ mod tests {
         assert_eq!(told("slow down", 429), "429 Too Many Requests: slow down");
         let forbidden = Status::failure("no rights", "Forbidden").with_code(403);
         assert_eq!(reason(&kube::Error::Api(forbidden.boxed())), "403 Forbidden: no rights");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_told_with_what_to_look_at() {
+        let never = std::future::pending::<()>();
+        let elapsed = tokio::time::timeout(CONNECT, never).await.expect_err("it never comes");
+        assert_eq!(elapsed.to_string(), SILENCE, "the words of the library");
+        assert_eq!(reason(&kube::Error::Service(Box::new(elapsed))), SILENT);
     }
 
     async fn of(options: ClientOptions, environment: Option<&str>) -> Result<Config, String> {

@@ -9,7 +9,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use runtime::places::{Count, Place, Places};
 use runtime::turns::Turns;
-use rustls::server::Acceptor;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -19,8 +18,7 @@ use system::{sockets, threads};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::runtime::{LocalOptions, LocalRuntime};
-use tokio_rustls::LazyConfigAcceptor;
-use tokio_rustls::server::TlsStream;
+use wire::{Hello, ServerTls};
 
 /// Connections at a time; a further one takes the place of another ([`runtime::places`]).
 const CONNECTIONS: usize = 512;
@@ -168,11 +166,12 @@ async fn connection(
     }
 }
 
-async fn handshake(stream: TcpStream, certificate: &Certificate) -> Option<TlsStream<TcpStream>> {
-    let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await.ok()?;
-    let name = hello.client_hello().server_name().map(ToOwned::to_owned);
+/// As on the ports of traffic: records of TLS are work, and whoever sends many waits for a later turn of the thread.
+async fn handshake(stream: TcpStream, certificate: &Certificate) -> Option<ServerTls> {
+    let hello = Hello::read(stream).await.ok()?;
+    let name = hello.says().server_name().map(ToOwned::to_owned);
     let pair = certificate.pair();
-    match hello.into_stream(Arc::clone(&pair.tls)).await {
+    match hello.answer(Arc::clone(&pair.tls)).await {
         Ok(stream) => Some(stream),
         Err(error) => {
             certificate.refused(&pair, name.as_deref(), &error);

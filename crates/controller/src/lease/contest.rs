@@ -148,7 +148,7 @@ impl Contest {
             tracing::info!(lease = self.name, "this replica is the leader now");
         }
         let leader = self.view.holder().map(Arc::from);
-        self.standing.send_replace(Standing { until: Some(until), leader });
+        self.standing.send_replace(Standing { until: Some(until), leader, has_led: true });
     }
 
     /// It is somebody else's.
@@ -163,7 +163,8 @@ impl Contest {
             tracing::info!(lease = self.name, leader = name, "another replica is the leader");
         }
         if before.until.is_some() || before.leader != leader {
-            self.standing.send_replace(Standing { until: None, leader });
+            self.standing
+                .send_modify(|standing| (standing.until, standing.leader) = (None, leader));
         }
     }
 
@@ -198,7 +199,7 @@ impl Contest {
     /// From here on nothing is written any more, and others need not wait.
     async fn release(mut self) {
         let held = self.standing.borrow().until.is_some();
-        self.standing.send_replace(Standing::default());
+        self.standing.send_modify(|standing| (standing.until, standing.leader) = (None, None));
         if !held {
             return;
         }

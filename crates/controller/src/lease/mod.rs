@@ -40,6 +40,8 @@ struct Standing {
     until: Option<Moment>,
     /// The holder of the Lease.
     leader: Option<Arc<str>>,
+    /// This replica does, or did.
+    has_led: bool,
 }
 
 /// Says whether this replica leads. Copies share what they know.
@@ -65,6 +67,11 @@ impl Leadership {
     /// happens or does not.
     pub fn is_leader(&self) -> bool {
         self.remaining().is_some()
+    }
+
+    /// Whether it leads or ever did, though nobody asked meanwhile.
+    pub fn has_led(&self) -> bool {
+        self.always || self.standing.borrow().has_led
     }
 
     /// How long this replica leads without a further renewal; a write has to end by then. None if it does not lead.
@@ -130,10 +137,12 @@ mod tests {
         let leadership = Leadership { standing, always: false };
         assert!(!leadership.is_leader());
         let until = Some(Moment::now() + Duration::from_secs(60));
-        sender.send_replace(Standing { until, leader: None });
+        sender.send_replace(Standing { until, has_led: true, ..Standing::default() });
         assert!(leadership.remaining().is_some_and(|left| left > Duration::from_secs(50)));
-        sender.send_replace(Standing { until: Some(Moment::now()), leader: None });
-        assert!(!leadership.is_leader());
+        let until = Some(Moment::now());
+        sender.send_replace(Standing { until, has_led: true, ..Standing::default() });
+        assert!(!leadership.is_leader() && leadership.has_led(), "nobody asked while it led");
+        assert!(!Leadership::never().has_led() && Leadership::always().has_led());
         assert!(Leadership::always().is_leader() && !Leadership::never().is_leader());
     }
 }

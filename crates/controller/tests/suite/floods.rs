@@ -163,6 +163,39 @@ async fn who_takes_all_places_loses_the_oldest_to_others_and_keeps_nobody_out() 
     assert!(all == 512 && lost >= 29, "of {all} places {lost} were lost");
 }
 
+/// Asks with bodies whose ends come byte by byte, each behind a change of keys, until the connection ends; how often
+/// it was answered.
+async fn changes_keys(mut tls: Connection) -> usize {
+    const CHANGES: usize = 100;
+    let body = asking("keys", "keys.test");
+    let begun = [head(body.len() + CHANGES, "").into_bytes(), body].concat();
+    for answered in 0..10 {
+        tls.write_all(&begun).await.expect("the webhook reads");
+        for _ in 0..CHANGES {
+            tls.get_mut().1.refresh_traffic_keys().expect("it is TLS 1.3");
+            if tls.write_all(b" ").await.is_err() {
+                return answered;
+            }
+        }
+        let answer = tokio::time::timeout(Duration::from_secs(60), tls.read(&mut [0; 4096])).await;
+        if answer.expect("an answer or an end").unwrap_or(0) == 0 {
+            return answered;
+        }
+    }
+    10
+}
+
+#[tokio::test]
+async fn who_changes_keys_without_end_is_ended() {
+    let _turn = TURN.lock().await;
+    let started = start(CLASS).await;
+    let tls = started.connect_from(1).await.expect("there is a place");
+    // 256 records without data (docs/limits.md), and one for each 512 bytes of reviews.
+    assert_eq!(changes_keys(tls).await, 2);
+    let mut other = started.connect_from(2).await.expect("there is a place");
+    assert_eq!(exchange(&mut other, &asking("other", "other.test")).await, Some(200));
+}
+
 /// A review of an Ingress with an annotation of so many bytes.
 fn with_annotation(bytes: usize) -> Vec<u8> {
     let annotations = serde_json::json!({"example.test/text": "x".repeat(bytes)});

@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::phases::{self, program};
+use crate::under_way::Heard;
 use crate::variables;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
@@ -14,13 +15,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use wire::http2::{Budget, ClientStream, Held, LIVELY, Lead, Piece, poll_send_data, to_map};
-use wire::{Body, Frame, Interims, Length, Patience, Response, Timer, error_page};
+use wire::{Body, Frame, Headers, Interims, Length, Patience, Response, Timer, error_page};
 
 /// The most of a body that goes with its head, if it is there; and of a head that is not waited for.
 const SMALL: usize = 16 << 10;
 /// Bytes of a head at most: longer ones of upstreams that speak HTTP/2 are refused, too, and many clients end the whole
 /// connection for one.
 const LONGEST: usize = 64 << 10;
+/// Bytes of trailers that are not waited for: those of gRPC with a message. They lie behind the whole body, as no head
+/// does.
+const FEW: usize = 1 << 10;
 /// Bytes that the status, `Date` and `Content-Length` of an answer would take with HTTP/1. `$bytes_sent` counts all
 /// lines of the head so, as for requests: how short HPACK makes them is between the session and its client.
 const HEAD: u64 = 64;
@@ -126,7 +130,8 @@ impl Turn {
         let is_long = lines > SMALL;
         let (head, mut body, ended) = head_of(exchange, response);
         if is_long {
-            self.wait_for_room(exchange.generation.global().limits.send_timeout).await?;
+            let limit = exchange.generation.global().limits.send_timeout;
+            self.wait_for_room(limit, |cx| self.stream.poll_reset(cx)).await?;
         }
         let lead = is_long.then(|| self.held.lead(lines));
         let sending = self.stream.answer(head, ended && !is_long);
@@ -149,11 +154,15 @@ impl Turn {
         sent
     }
 
-    /// Waits until the client has taken enough for a long head.
-    async fn wait_for_room(&self, limit: Duration) -> Result<(), Broken> {
+    /// Waits until the client has taken enough for a long head or for trailers, or resets the stream.
+    async fn wait_for_room(
+        &self,
+        limit: Duration,
+        mut poll_reset: impl FnMut(&mut Context<'_>) -> Poll<Result<Reason, h2::Error>>,
+    ) -> Result<(), Broken> {
         let (mut patience, timer) = (Patience::new(limit), Timer::new(limit));
         poll_fn(|cx| {
-            if let Poll::Ready(reset) = self.stream.poll_reset(cx) {
+            if let Poll::Ready(reset) = poll_reset(cx) {
                 return Poll::Ready(Err(Broken::by(reset)));
             }
             if self.held.poll_room(cx, |_| 0).is_ready() {
@@ -243,7 +252,8 @@ impl Turn {
                     continue;
                 }
                 Some(Frame::Trailers(trailers)) if exchange.wants_trailers() => {
-                    sending.send_trailers(to_map(&trailers))
+                    let lead = lead.take();
+                    return self.send_trailers(sending, &trailers, lead, exchange, limit).await;
                 }
                 Some(Frame::Trailers(_)) | None => {
                     let end = self.held.piece(Bytes::new()).led_by(lead.take());
@@ -252,6 +262,33 @@ impl Turn {
             };
             return ended.map_err(|_| Broken::Other);
         }
+    }
+
+    /// Ends an answer with trailers. Nobody tells when they are gone, so they are held as long as what goes before
+    /// them, and wait like a long head until the client has taken enough.
+    async fn send_trailers(
+        &self,
+        sending: &mut SendStream<Piece>,
+        trailers: &Headers,
+        lead: Option<Lead>,
+        exchange: &mut Exchange,
+        limit: Duration,
+    ) -> Result<(), Broken> {
+        let size = trailers.size();
+        if size > LONGEST {
+            return Err(Broken::Other);
+        }
+        if lead.is_some() {
+            let before = self.held.piece(Bytes::new()).led_by(lead);
+            sending.send_data(before, false).map_err(|_| Broken::Other)?;
+        }
+        if size > FEW {
+            Heard::keep(&mut exchange.heard, &exchange.connection, size);
+            self.wait_for_room(limit, |cx| sending.poll_reset(cx)).await?;
+            let before = self.held.piece(Bytes::new()).led_by(Some(self.held.lead(size)));
+            sending.send_data(before, false).map_err(|_| Broken::Other)?;
+        }
+        sending.send_trailers(to_map(trailers)).map_err(|_| Broken::Other)
     }
 
     async fn send_piece(

@@ -1,7 +1,7 @@
 //! The spans of a request: its own, and one for each try at an upstream. Names and attributes are those of the module
 //! that ingress-nginx loads (opentelemetry-cpp-contrib), which dashboards know.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
 use crate::telemetry::{Context, Kind, Numbers, Record, Span, SpanId, TraceId, Value};
 use crate::variables;
 use crate::worker::Worker;
@@ -32,12 +32,13 @@ pub(super) fn another_try(exchange: &mut Exchange) {
 pub(crate) fn end(exchange: &Exchange) {
     let Some(span) = exchange.span.as_deref().filter(|span| span.is_recorded()) else { return };
     let now = since_epoch();
+    let owner = exchange.place.as_ref().and_then(Place::owner);
     for (number, attempt) in exchange.log.tries.iter().enumerate() {
         if let Some(id) = attempt.span {
-            span.record(client(exchange, span, attempt, id.into(), number, now));
+            span.record(owner, client(exchange, span, attempt, id.into(), number, now));
         }
     }
-    span.record(server(exchange, span, now));
+    span.record(owner, server(exchange, span, now));
 }
 
 fn server(exchange: &Exchange, span: &Span, now: Duration) -> Record {

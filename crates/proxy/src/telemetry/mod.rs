@@ -9,6 +9,7 @@ pub(crate) mod propagation;
 mod queue;
 mod record;
 mod sampler;
+mod waiting;
 
 pub(crate) use context::{Context, SpanId, TraceId};
 pub use environment::OtlpEnvironment;
@@ -134,10 +135,11 @@ impl Span {
         self.context.sampled && self.tracer.exporter.is_some()
     }
 
-    /// Hands over what there is to know. Never waits; what is too much is dropped and counted.
-    pub fn record(&self, record: Record) {
+    /// Hands over what there is to know of a request of this namespace. Never waits; what is too much is dropped and
+    /// counted.
+    pub fn record(&self, owner: Option<&Arc<str>>, record: Record) {
         if let Some(exporter) = &self.tracer.exporter {
-            exporter.push(record);
+            exporter.push(owner.cloned(), record);
         }
     }
 }

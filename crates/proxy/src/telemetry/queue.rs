@@ -1,8 +1,8 @@
 //! Spans on their way out: bounded, and never in the way of a request.
 
 use super::record::Record;
+use super::waiting::{Owner, Waiting};
 use model::Batches;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Counts {
 /// Spans that wait to be sent.
 #[derive(Debug)]
 pub(super) struct Queue {
-    waiting: Mutex<VecDeque<Record>>,
+    waiting: Mutex<Waiting>,
     limits: Batches,
     wake: Notify,
     closed: AtomicBool,
@@ -72,40 +72,36 @@ impl Queue {
         }
     }
 
-    /// Adds a span, unless there is no room. Whoever sends is woken for the first one and for a whole batch.
-    pub(super) fn push(&self, record: Record) {
+    /// Adds a span of a request of this namespace, unless there is no room. Whoever sends is woken for the first one
+    /// and for a whole batch.
+    pub(super) fn push(&self, owner: Owner, record: Record) {
         let mut waiting = self.waiting();
-        if waiting.len() >= self.limits.queue {
-            drop(waiting);
-            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        waiting.push_back(record);
-        let length = waiting.len();
+        let had_room = waiting.add(owner, record, self.limits.queue);
+        let count = waiting.count();
         drop(waiting);
-        if length == 1 || length == self.limits.size {
+        if !had_room {
+            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+        } else if count == 1 || count == self.limits.size {
             self.wake.notify_one();
         }
     }
 
     /// The next batch: a whole one, or what there is after the delay. None once the queue is closed and empty.
     pub(super) async fn batch(&self) -> Option<Vec<Record>> {
-        while self.waiting().is_empty() {
+        while self.waiting().count() == 0 {
             if self.is_closed() {
                 return None;
             }
             self.wake.notified().await;
         }
         let whole = async {
-            while self.waiting().len() < self.limits.size && !self.is_closed() {
+            while self.waiting().count() < self.limits.size && !self.is_closed() {
                 self.wake.notified().await;
             }
         };
         // Fewer go out once the first has waited long enough.
         let _ = timeout(self.limits.delay, whole).await;
-        let mut waiting = self.waiting();
-        let size = waiting.len().min(self.limits.size);
-        Some(waiting.drain(..size).collect())
+        Some(self.waiting().take(self.limits.size))
     }
 
     /// Waits, unless the queue is closed.
@@ -134,7 +130,7 @@ impl Queue {
         &self.counts
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Record>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

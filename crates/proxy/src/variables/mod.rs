@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use upstream::Try;
 use wire::percent::{self, is_unreserved};
-use wire::{Headers, iso8601, since_epoch};
+use wire::{Headers, Request, iso8601, since_epoch};
 
 /// Writing to a string cannot fail.
 macro_rules! put {
@@ -479,7 +479,13 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
 
 /// The value of `$http_<name>`, if there is such a header.
 pub(crate) fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
-    let headers = &exchange.request.headers;
+    let Request { headers, authority, .. } = &exchange.request;
+    // It is kept by itself, for all versions.
+    if name == "host" {
+        let mut value = String::new();
+        text(authority, &mut value);
+        return (!value.is_empty()).then_some(value);
+    }
     headers.spelled(name).next().map(|_| {
         let mut value = String::new();
         header(headers, name, &mut value);

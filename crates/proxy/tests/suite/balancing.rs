@@ -4,7 +4,8 @@ use crate::bed;
 use balance::{Cookie, upstream_key};
 use engine::Engine;
 use model::policy::{
-    Affinity, AffinityMode, Algorithm, Balance, Canary, CanaryRules, Condition, Policy, Retries,
+    Affinity, AffinityMode, Algorithm, Balance, Canary, CanaryHeader, CanaryRules, CanaryTest,
+    Condition, Policy, Retries,
 };
 use model::{
     Configuration, Global, Kind, LogFormat, LogTarget, Logs, Origin, ServerName, Template,
@@ -200,6 +201,22 @@ async fn a_retry_stays_on_the_side_of_the_canary_and_a_canary_without_endpoints_
         let [cookie] = cookies(&answer)[..] else { panic!("one cookie: {answer}") };
         let side = if wanted == "main" { bed::MAIN } else { CANARY };
         assert!(cookie.contains(&upstream_key(side)), "{cookie}");
+    }
+}
+
+#[tokio::test]
+async fn a_canary_by_the_host_header_gets_who_asks_for_that_name() {
+    let main = upstream("main", 200, Duration::ZERO).await;
+    let new = upstream("new", 200, Duration::ZERO).await;
+    for (wanted, answers) in [("a.test", "new"), ("b.test", "main")] {
+        let upstreams = [(bed::MAIN, vec![main]), (CANARY, vec![new])];
+        let mut configuration = bed::configuration(&upstreams, Policy::default());
+        let test = CanaryTest::Value(wanted.to_owned().into());
+        let header = Some(CanaryHeader { name: "host".to_owned(), test });
+        let rules = CanaryRules { header, ..CanaryRules::default() };
+        put_beside(&mut configuration, rules, Balance::default());
+        let native = bed::start(&configuration).await;
+        assert_eq!(who(&get(&native, "/", "").await), answers, "{wanted}");
     }
 }
 

@@ -250,6 +250,56 @@ async fn trailers_of_a_request_say_nothing_that_its_head_may_not() {
     assert_eq!(got.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-fine"]);
 }
 
+/// A gRPC service that answers with nothing but a byte and long trailers.
+async fn with_long_trailers() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut session = h2::server::handshake(tcp).await.expect("it speaks HTTP/2");
+                while let Some(Ok((_, mut respond))) = session.accept().await {
+                    let sent = respond.send_response(http::Response::new(()), false);
+                    let mut sent = sent.expect("sent");
+                    sent.send_data(Bytes::from_static(b"x"), false).expect("sent");
+                    let mut trailers = HeaderMap::new();
+                    let long = "x".repeat(LONG_TRAILERS);
+                    trailers.insert("x-long", long.parse().expect("a value"));
+                    let _ = sent.send_trailers(trailers);
+                }
+            });
+        }
+    });
+    address
+}
+
+const LONG_TRAILERS: usize = 56 << 10;
+
+#[tokio::test]
+async fn trailers_that_a_client_leaves_lying_count_for_its_connection() {
+    const STREAMS: u32 = 120;
+    let address = with_long_trailers().await;
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let taken = async {
+        let (answer, _) = send(&mut client(&native).await, Method::GET, &[], true);
+        let mut body = in_time(answer).await.expect("an answer").into_body();
+        while let Some(data) = in_time(body.data()).await {
+            data.expect("whole");
+        }
+        in_time(body.trailers()).await.expect("whole").expect("there are trailers")
+    };
+    assert_eq!(taken.await["x-long"].len(), LONG_TRAILERS, "who takes them gets them");
+    // More of them than the system holds.
+    let mut frames = Frames::open(&native).await;
+    for stream in 0..STREAMS {
+        frames.send(HEADERS, END_STREAM | END_HEADERS, 2 * stream + 1, GET).await;
+    }
+    native.press(Pressure::High);
+    let ended = async || (native.shed().unread >= 1).then_some(());
+    eventually(PATIENCE, ended).await.expect("it is ended");
+}
+
 /// A gRPC service that answers POST with more than anybody keeps, and others with two bytes.
 async fn large_and_small() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");

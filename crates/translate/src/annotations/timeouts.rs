@@ -2,6 +2,7 @@
 
 use super::Family;
 use crate::settings::{Key, Lines, Settings, parse};
+use model::Severity;
 use model::policy::{Policy, Timeouts};
 use std::time::Duration;
 
@@ -31,6 +32,19 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     timeouts.connect = settings.get_or(&CONNECT, timeouts.connect);
     timeouts.send = settings.get_or(&SEND, timeouts.send);
     timeouts.read = settings.get_or(&READ, timeouts.read);
+    for key in [&CONNECT, &READ] {
+        if settings.raw(key.about.name).is_some_and(|text| is_nothing(&text)) {
+            settings.note(key.about.name, Severity::Warning, NO_TIME);
+        }
+    }
+}
+
+/// `0` counts as it does for nginx, whose time-out is over before anything can come. Writes are tried first.
+const NO_TIME: &str = "is no time at all: ingress-nginx answers 504 to each request; write how many seconds it may take, \
+    such as 60";
+
+fn is_nothing(text: &str) -> bool {
+    parse::seconds(text).is_ok_and(|time| time.is_zero())
 }
 
 /// What is in force, in the words of an Ingress.

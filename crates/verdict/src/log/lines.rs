@@ -16,6 +16,13 @@ const NO_LINE: u64 = 16 << 20;
 const DOCKER: usize = 16 << 10;
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Those of what else logs are packed with: its name, and what unpacks it to standard output.
+const PACKED: [(&[u8], &str, &str); 4] = [
+    (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    (b"BZh", "bzip2", "bzip2 -dc"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"),
+    (b"PK\x03\x04", "zip", "unzip -p"),
+];
 
 /// A line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +75,14 @@ pub(super) fn open(path: &Path) -> io::Result<Lines> {
         Box::new(file)
     };
     let mut from = BufReader::with_capacity(1 << 18, from);
-    let is_gzip = from.fill_buf()?.starts_with(&GZIP);
+    let begins = from.fill_buf()?;
+    if let Some((_, name, unpack)) = PACKED.iter().find(|(magic, ..)| begins.starts_with(magic)) {
+        let file = path.display();
+        return Err(io::Error::other(format!(
+            "it is packed with {name}, and gzip alone is read: pipe `{unpack} {file}` to `-` instead"
+        )));
+    }
+    let is_gzip = begins.starts_with(&GZIP);
     let from: Box<dyn BufRead> = if is_gzip {
         Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(from)))
     } else {
@@ -280,6 +294,22 @@ mod tests {
             gzip.finish().unwrap();
         }
         assert_eq!(lines(&packed), [line(1, "a"), line(2, "b"), line(3, "c")]);
+    }
+
+    #[test]
+    fn what_is_packed_otherwise_is_told_how_to_be_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log.1");
+        for (bytes, remedy) in [
+            (&b"\xfd7zXZ\0\0\x04"[..], "xz -dc"),
+            (b"BZh91AY&SY", "bzip2 -dc"),
+            (b"\x28\xb5\x2f\xfd\x04", "zstd -dc"),
+            (b"PK\x03\x04\x14", "unzip -p"),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = open(&path).err().expect("it is refused").to_string();
+            assert!(error.contains(&format!("`{remedy} {}`", path.display())), "{error}");
+        }
     }
 
     #[test]

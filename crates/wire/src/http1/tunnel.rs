@@ -27,6 +27,9 @@ const HELD: usize = 64 << 10;
 /// How long a client may take to read the farewell.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How long the other side may be silent once one has said that nothing more comes from it. nginx ends both at once.
+const ONE_SIDED: Duration = Duration::from_secs(5);
+
 /// Moves bytes until both sides are done, one of them fails, or both are silent for the upstream's read time-out. At
 /// the end of the process a `websocket` gets a close frame, code 1001, as soon as no other frame is on its way.
 pub async fn tunnel(
@@ -39,7 +42,7 @@ pub async fn tunnel(
     let timer = Timer::new(upgraded.idle);
     let mut down = Direction::new(upgraded.buffer, websocket);
     let mut up = Direction::new(read_ahead, websocket);
-    let mut told = false;
+    let (mut told, mut one_sided) = (false, false);
     let (mut lies, mut waits) = (Kept::of(&control.backlog), Kept::of(&control.under_way));
     let (mut client, mut upstream) = (client, upgraded.io);
     poll_fn(|cx| {
@@ -57,8 +60,10 @@ pub async fn tunnel(
         if moved.contains(&Step::Failed) || (up.ended && down.ended) {
             return Poll::Ready(());
         }
-        if moved.contains(&Step::Moved) {
-            timer.reset(upgraded.idle.max(Duration::from_millis(1)));
+        let ends = !std::mem::replace(&mut one_sided, up.ended || down.ended) && one_sided;
+        if ends || moved.contains(&Step::Moved) {
+            let idle = if one_sided { upgraded.idle.min(ONE_SIDED) } else { upgraded.idle };
+            timer.reset(idle.max(Duration::from_millis(1)));
         }
         timer.poll(cx).map(|_| ())
     })
@@ -190,7 +195,7 @@ impl Direction {
 
 #[cfg(test)]
 mod tests {
-    use super::{HELD, tunnel};
+    use super::{HELD, ONE_SIDED, tunnel};
     use crate::http1::Client;
     use crate::io::Io;
     use crate::{Control, Room, Upgraded};
@@ -198,8 +203,9 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::Instant;
 
     /// Both ends of a connection.
     async fn pair() -> (TcpStream, TcpStream) {
@@ -233,5 +239,27 @@ mod tests {
             moved = tunnel(client, upgraded, &control, false) => assert!(moved.sent > 0),
         }
         assert_eq!(control.backlog.held(), 0, "it ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_one_side_has_ended_the_other_one_goes_on_but_is_not_waited_for_in_silence() {
+        let ((mut peer, ours), (mut upstream, theirs)) = (pair().await, pair().await);
+        let control = Rc::<Control>::default();
+        let client = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
+        let place = Room::new(1).lend(&"".into());
+        let idle = Duration::from_secs(60);
+        let upgraded = Upgraded { io: Io::Plain(theirs), buffer: BytesMut::new(), idle, place };
+        peer.shutdown().await.expect("it says that it is at its end");
+        let begun = Instant::now();
+        let tunnel = tunnel(client, upgraded, &control, false);
+        let answers = async {
+            let heard = upstream.read(&mut [0; 8]).await;
+            assert_eq!(heard.expect("it hears of that"), 0);
+            upstream.write_all(b"late").await.expect("it answers");
+            peer.read_exact(&mut [0; 4]).await.expect("what comes is passed on");
+        };
+        let (moved, ()) = tokio::join!(tunnel, answers);
+        assert_eq!(moved.sent, 4);
+        assert!(begun.elapsed() < 2 * ONE_SIDED, "it waited {:?}", begun.elapsed());
     }
 }

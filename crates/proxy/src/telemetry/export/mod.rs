@@ -7,6 +7,7 @@ mod transport;
 use super::environment::{Endpoint, OtlpEnvironment};
 use super::queue::{Counts, Queue};
 use super::record::Record;
+use super::waiting::Owner;
 use bytes::Bytes;
 use model::{Batches, OtlpProtocol, Telemetry};
 use std::path::PathBuf;
@@ -125,9 +126,9 @@ impl Exporter {
     }
 
     /// Hands over a span. Never waits.
-    pub(super) fn push(&self, record: Record) {
+    pub(super) fn push(&self, owner: Owner, record: Record) {
         self.started.call_once(|| self.start());
-        self.queue.push(record);
+        self.queue.push(owner, record);
     }
 
     /// Waits until the spans that wait are sent, but not for ever. There will be no others.
