@@ -161,6 +161,8 @@ pub(crate) struct Onward {
     pub asked: Option<Bytes>,
     /// What the final answer gets of those before it.
     pub carried: Headers,
+    /// How many tries were made before the backend for error pages was asked.
+    pub paged: Option<usize>,
 }
 
 /// What the guards leave for what comes after them.

@@ -79,7 +79,7 @@ impl Turn {
             Err(Broken::Reset) => self.budget.reset(),
             Err(Broken::Other) => {}
         }
-        phases::finish(exchange, 0);
+        phases::finish(exchange, self.stream.body_received());
         outcome.is_ok()
     }
 

@@ -53,6 +53,8 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     let challenges: Vec<Bytes> = challenges.collect();
     response.headers = Headers::default();
     let (status, close) = (response.status, response.close);
+    // In the log it is the answer to a request that nginx leads on, not another try.
+    exchange.onward.paged = Some(exchange.log.tries.len());
     let mut page = match group {
         Some(group) => ask(exchange, group, status, close).await,
         // The built-in default backend (compat/behaviour.md section 6).

@@ -5,17 +5,26 @@ use crate::brief::Brief;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::told::About;
+use http::Method;
 use shares::Line;
 use std::fmt::Display;
 use upstream::TryError;
-use wire::Response;
+use wire::{Length, Response};
 
 /// The answer that ended a request early.
 pub(super) fn response_of(exchange: &Exchange, stop: Stop) -> Response {
-    match stop {
+    let mut response = match stop {
         Stop::Answer(response) => *response,
         Stop::Fail(error) => answer_error(exchange, &error),
+    };
+    // HEAD is told how long the page would be, as by nginx.
+    if exchange.request.method == Method::HEAD
+        && response.announced_length.is_none()
+        && let Length::Known(length @ 1..) = response.body.length()
+    {
+        response.announced_length = Some(length);
     }
+    response
 }
 
 /// The only place where an error becomes an answer.

@@ -78,6 +78,13 @@ fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
     is_text
 }
 
+/// The value of a header field that is there once.
+pub(crate) fn only_value<'e>(exchange: &'e Exchange, name: &'e str) -> Option<&'e [u8]> {
+    let mut fields = exchange.request.headers.spelled(name);
+    let only = fields.next().filter(|_| name != "host")?;
+    fields.next().is_none().then_some(only.value)
+}
+
 /// Whether a snippet has set a variable that the controller sets.
 fn is_said(exchange: &Exchange, name: &str) -> bool {
     exchange.snippet.as_ref().is_some_and(|running| running.state.own(name).is_some())

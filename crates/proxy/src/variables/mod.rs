@@ -450,8 +450,10 @@ fn seconds(duration: Duration, out: &mut String) {
 fn upstream(variable: &Variable, exchange: &Exchange, out: &mut String) {
     for (number, attempt) in exchange.log.tries.iter().enumerate() {
         if number > 0 {
-            // An upstream that sends the request on begins another group.
-            out.push_str(if exchange.onward.tries.contains(&number) { " : " } else { ", " });
+            // An upstream that sends the request on begins another group, and so does an error page.
+            let onward = &exchange.onward;
+            let is_other = onward.tries.contains(&number) || onward.paged == Some(number);
+            out.push_str(if is_other { " : " } else { ", " });
         }
         attempted(variable, attempt, out);
     }

@@ -203,6 +203,25 @@ async fn what_is_turned_away_is_logged_as_over_http1() {
     assert_eq!(log, "400 HTTP/2.0\n503 HTTP/2.0\n");
 }
 
+#[tokio::test]
+async fn the_length_of_a_request_counts_its_body_as_over_http1() {
+    let (address, _seen) = answering(NOTHING).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("access.log");
+    let access = LogTarget::File(file.to_str().expect("it is text").to_owned());
+    let logs = Logs { access, ..Logs::default() };
+    let template = Template::parse("$request_length").expect("known variables");
+    let log_format = LogFormat { template, ..LogFormat::default() };
+    let global = Global { logs, log_format, ..Global::default() };
+    let native = start(&with_global(address, global)).await;
+    let mut client = client(&native).await;
+    let (answer, mut body) = send(&mut client, Method::POST, &[], false);
+    body.send_data(Bytes::from_static(&[b'a'; 10_000]), true).expect("sent");
+    assert_eq!(status(answer).await, StatusCode::OK);
+    native.drain(Duration::from_secs(5)).await;
+    assert_eq!(std::fs::read_to_string(file).expect("the log is a file"), "10000\n");
+}
+
 /// A gRPC service that says which trailers it got.
 async fn service() -> (SocketAddr, oneshot::Receiver<HeaderMap>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");

@@ -105,6 +105,20 @@ async fn a_line_says_what_nginx_would_say() {
 }
 
 #[tokio::test]
+async fn bytes_that_are_no_text_are_escaped_as_they_came_and_head_is_told_the_length_of_pages() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let global = global(file(&path), "$http_user_agent");
+    let native = start(&configuration(upstream().await, global)).await;
+    let request =
+        b"HEAD / HTTP/1.1\r\nHost: none.test\r\nUser-Agent: caf\xe9\r\nConnection: close\r\n\r\n";
+    let answer = talk(&native, request).await;
+    assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("\r\nContent-Length: 146\r\n"));
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+    assert_eq!(lines(native, &path).await, ["caf\\xE9"]);
+}
+
+#[tokio::test]
 async fn variables_have_the_values_of_request_answer_and_ingress() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");

@@ -28,6 +28,8 @@ pub struct ClientStream {
     is_bare: bool,
     /// The client waits for `100 Continue`.
     continue_first: Cell<bool>,
+    /// Bytes of the body that came.
+    received: Cell<u64>,
     /// Bytes that were read for nothing.
     discarded: Cell<usize>,
     control: Rc<Control>,
@@ -55,10 +57,16 @@ impl ClientStream {
             is_bare: body.is_end(),
             body,
             continue_first: Cell::new(false),
+            received: Cell::new(0),
             discarded: Cell::new(0),
             control: control.clone(),
             debt: Debt::default(),
         })
+    }
+
+    /// Bytes of the body that came.
+    pub fn body_received(&self) -> u64 {
+        self.received.get()
     }
 
     /// Notes that the client sends its body only once it is told to.
@@ -137,6 +145,7 @@ impl BodyStream for Rc<ClientStream> {
         self.debt.waits(&self.control.owed, data.is_pending());
         if let Poll::Ready(Some(Ok(data))) = &data {
             self.control.owed.came(data.len());
+            self.received.set(self.received.get() + data.len() as u64);
         }
         data
     }
