@@ -11,7 +11,10 @@ use std::task::{Context, Poll, ready};
 use wire::http1::{
     BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
 };
-use wire::{Body, BodyError, BodySource, Frame, Interim, Length, Pipe, Response, Source, Upgraded};
+use wire::{
+    Body, BodyError, BodySource, Control, Counted, Frame, Interim, Length, Pipe, Response, Source,
+    Upgraded,
+};
 
 /// Interim answers (1xx) that an upstream may send before its answer.
 const INTERIM: usize = 16;
@@ -33,7 +36,7 @@ pub(super) async fn send(
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
-    goes_on(connection.own.as_ref(), request.turns).map_err(|error| Failed {
+    goes_on(connection.own.as_ref(), request.turns.taken).map_err(|error| Failed {
         error,
         sent: false,
         refused: false,
@@ -57,6 +60,8 @@ pub(super) async fn send(
         pass_on: request.interim,
         limit: request.policy.body.response_header,
         scanned: 0,
+        book: request.turns.book,
+        counted: None,
     };
     let body = coding.map(|coding| (&mut *request.body, coding));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -82,6 +87,9 @@ struct Heads<'a> {
     limit: usize,
     /// Bytes in which no end was found: a head that comes in many pieces is looked through once.
     scanned: usize,
+    /// Where what is not whole counts.
+    book: Option<&'a Rc<Control>>,
+    counted: Option<Counted>,
 }
 
 impl ReadHead for Heads<'_> {
@@ -116,7 +124,10 @@ impl ReadHead for Heads<'_> {
                 None if buffer.len() > self.limit => {
                     return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
                 }
-                None => self.scanned = buffer.len(),
+                None => {
+                    self.scanned = buffer.len();
+                    Counted::keep(&mut self.counted, self.book, buffer.capacity());
+                }
             }
             match ready!(io.poll_read_head(cx, buffer)) {
                 Ok(0) if buffer.is_empty() => return Poll::Ready(Err(TryError::Closed)),

@@ -19,7 +19,7 @@ use http::{Method, StatusCode};
 use model::policy::Timeouts;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use wire::{Body, Response, Source};
+use wire::{Body, Control, Counted, Response, Source};
 
 /// Sends a request over a new connection.
 pub(super) async fn send(
@@ -42,6 +42,8 @@ pub(super) async fn send(
         head: BytesMut::new(),
         end: HeadEnd::default(),
         journal: journal.clone(),
+        book: request.turns.book,
+        counted: None,
     };
     let body = Some((&mut *request.body, Coding::Stdin));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -51,16 +53,19 @@ pub(super) async fn send(
 }
 
 /// Finds the head of the answer.
-struct Heads {
+struct Heads<'a> {
     limit: usize,
     records: Records,
     /// What came of the head so far.
     head: BytesMut,
     end: HeadEnd,
     journal: Rc<Try>,
+    /// Where what is not whole counts.
+    book: Option<&'a Rc<Control>>,
+    counted: Option<Counted>,
 }
 
-impl ReadHead for Heads {
+impl ReadHead for Heads<'_> {
     /// The head, and what came after it already.
     type Head = (CgiHead, Bytes);
 
@@ -91,6 +96,8 @@ impl ReadHead for Heads {
                     _ => return Poll::Ready(Err(TryError::HeadTooLarge(self.limit))),
                 }
             }
+            let held = self.head.capacity() + buffer.capacity();
+            Counted::keep(&mut self.counted, self.book, held);
             match ready!(io.poll_read_head(cx, buffer)) {
                 Ok(0) | Err(_) => return Poll::Ready(Err(TryError::Closed)),
                 Ok(_) => {}
@@ -101,7 +108,7 @@ impl ReadHead for Heads {
 
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
-    talk: Talk<Heads>,
+    talk: Talk<Heads<'_>>,
     (head, first): (CgiHead, Bytes),
     method: &Method,
     timeouts: Timeouts,
