@@ -5,8 +5,11 @@ use crate::bed::{self, MAIN, configuration, start};
 use model::policy::{Body, Policy, Protocol};
 use model::{Template, UpstreamId};
 use proxy::Pressure;
+use snippet::{Context, understand};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -79,4 +82,32 @@ async fn so_do_those_of_authenticators() {
     let guard = bed::authenticator("a.test", target, UpstreamId::new(GUARD));
     who_holds_most_ends(false, Policy { auth_external: Some(guard.into()), ..Policy::default() })
         .await;
+}
+
+#[tokio::test]
+async fn texts_of_sub_filter_have_a_bound_as_long_as_the_body_lasts() {
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = silent.local_addr().expect("bound");
+    let text = format!("sub_filter \"zz\" \"{}\"; sub_filter_once off;", "$http_x".repeat(8));
+    let meaning = understand(Context::Location, &text).expect("a snippet");
+    let policy = Policy { snippet: Some(Arc::new(meaning.scope)), ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    // An eighth of it for all, half of that for a namespace: four times 64k.
+    native.bound_memory(4 << 20);
+    let mut held = Vec::new();
+    for number in 0..5 {
+        let mut client = bed::connect(&native).await;
+        let request = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX: {}\r\n\r\n", "x".repeat(7_500));
+        client.write_all(request.as_bytes()).await.expect("written");
+        let (mut upstream, _) = silent.accept().await.expect("it is sent on");
+        let begin = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\nx";
+        upstream.write_all(begin).await.expect("written");
+        let status = bed::read_exactly(&mut client, 12).await;
+        assert_eq!(status, if number < 4 { "HTTP/1.1 200" } else { "HTTP/1.1 503" });
+        held.push((client, upstream));
+    }
+    assert_eq!(native.under_way()[2], (256 << 10, 512 << 10, 1));
+    drop(held);
+    let ended = || async { (native.under_way()[2].0 == 0).then_some(()) };
+    eventually(bed::PATIENCE, ended).await.expect("all is given back");
 }
