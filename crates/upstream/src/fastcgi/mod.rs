@@ -6,6 +6,7 @@ mod record;
 
 use body::FastCgiBody;
 pub use head::{head_end, parse};
+use record::BadRecord;
 pub use record::{Params, Records, Said};
 
 pub(super) use record::{end_of_stdin, stdin};
@@ -133,7 +134,7 @@ fn answered(
     let body = FastCgiBody {
         incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
         records,
-        first,
+        next: (!first.is_empty()).then_some(Ok(Said::Stdout(first))),
         remaining: head.length,
     };
     response.body = Body::from_source(body);
