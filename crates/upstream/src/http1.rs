@@ -75,7 +75,8 @@ pub(super) async fn send(
     let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
     let (connection, _, rest) = talk.into_parts();
-    Ok(answered(pool, connection, head, rest, timeouts, journal))
+    let incoming = (connection, request.turns.book);
+    Ok(answered(pool, incoming, head, rest, timeouts, journal))
 }
 
 /// Finds the head of the answer, past interim ones.
@@ -163,7 +164,7 @@ impl Heads<'_> {
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
     pool: &Rc<Pool>,
-    connection: Box<Connection>,
+    (connection, book): (Box<Connection>, Option<&Rc<Control>>),
     head: ResponseHead,
     rest: Option<Upload>,
     timeouts: Timeouts,
@@ -206,7 +207,7 @@ fn answered(
         return response;
     }
     response.body = Body::from_source(ResponseBody {
-        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), book)),
         decoder: Decoder::new(head.framing),
         framing: head.framing,
         pool: Some(pool.clone()).filter(|_| head.keep_alive),

@@ -115,7 +115,7 @@ fn answered(
     timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
-    let (connection, Heads { records, .. }, rest) = talk.into_parts();
+    let (connection, Heads { records, book, .. }, rest) = talk.into_parts();
     let bodyless = *method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut response = Response {
@@ -132,7 +132,7 @@ fn answered(
         return response;
     }
     let body = FastCgiBody {
-        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), book)),
         records,
         next: (!first.is_empty()).then_some(Ok(Said::Stdout(first))),
         remaining: head.length,
