@@ -3,6 +3,7 @@
 use super::connect::goes_on;
 use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk, Upload};
+use super::unfinished::Unfinished;
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
@@ -12,8 +13,7 @@ use wire::http1::{
     BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
 };
 use wire::{
-    Body, BodyError, BodySource, Control, Counted, Frame, Interim, Length, Pipe, Response, Source,
-    Upgraded,
+    Body, BodyError, BodySource, Control, Frame, Interim, Length, Pipe, Response, Source, Upgraded,
 };
 
 /// Interim answers (1xx) that an upstream may send before its answer.
@@ -60,8 +60,7 @@ pub(super) async fn send(
         pass_on: request.interim,
         limit: request.policy.body.response_header,
         scanned: 0,
-        book: request.turns.book,
-        counted: None,
+        unfinished: Unfinished::new(pool, request),
     };
     let body = coding.map(|coding| (&mut *request.body, coding));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -88,9 +87,7 @@ struct Heads<'a> {
     limit: usize,
     /// Bytes in which no end was found: a head that comes in many pieces is looked through once.
     scanned: usize,
-    /// Where what is not whole counts.
-    book: Option<&'a Rc<Control>>,
-    counted: Option<Counted>,
+    unfinished: Unfinished<'a>,
 }
 
 impl ReadHead for Heads<'_> {
@@ -127,7 +124,7 @@ impl ReadHead for Heads<'_> {
                 }
                 None => {
                     self.scanned = buffer.len();
-                    Counted::keep(&mut self.counted, self.book, buffer.capacity());
+                    self.unfinished.holds(buffer.capacity())?;
                 }
             }
             match ready!(io.poll_read_head(cx, buffer)) {

@@ -18,6 +18,7 @@ mod rule;
 mod send;
 mod sent;
 mod talk;
+mod unfinished;
 
 pub use addresses::Addresses;
 pub use call::{Call, CallError, Destination, Way, call, host_of};

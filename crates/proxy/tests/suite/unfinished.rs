@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 const GUARD: &str = "guard";
 /// Bytes of a field, and how many there are of them.
 const LINE: usize = 7_000;
-const LINES: usize = 40;
+const LINES: usize = 100;
 
 /// Sends what an answer begins with, in records of FastCGI or as it is, and no end of it: little to who asks first and
 /// much to others. Each that was answered so is told of.
@@ -56,7 +56,7 @@ async fn who_holds_most_ends(in_records: bool, policy: Policy) {
     let policy = Policy { body: bound, ..policy };
     let all = configuration(&[(MAIN, vec![upstream]), (GUARD, vec![upstream])], policy);
     let native = start(&all).await;
-    native.bound_memory(1 << 20);
+    native.bound_memory(8 << 20);
     let mut clients = Vec::new();
     for _ in 0..2 {
         let mut tcp = bed::connect(&native).await;
@@ -110,4 +110,22 @@ async fn texts_of_sub_filter_have_a_bound_as_long_as_the_body_lasts() {
     drop(held);
     let ended = || async { (native.under_way()[2].0 == 0).then_some(()) };
     eventually(bed::PATIENCE, ended).await.expect("all is given back");
+}
+
+#[tokio::test]
+async fn heads_that_are_not_whole_have_a_bound_for_a_namespace() {
+    let (upstream, mut asked) = begins(false).await;
+    let body = Body { response_header: 1 << 20, ..Body::default() };
+    let policy = Policy { body, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![upstream])], policy)).await;
+    // Half of it for all, half of that for a namespace.
+    native.bound_memory(1 << 20);
+    let mut first = bed::connect(&native).await;
+    first.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+    asked.recv().await.expect("it is asked");
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let answer = bed::talk(&native, request).await;
+    assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
+    let read = first.try_read(&mut [0; 1]);
+    assert_eq!(read.err().map(|error| error.kind()), Some(ErrorKind::WouldBlock));
 }

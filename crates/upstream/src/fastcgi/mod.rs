@@ -13,6 +13,7 @@ pub(super) use record::{end_of_stdin, stdin};
 
 use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk};
+use super::unfinished::Unfinished;
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::{Bytes, BytesMut};
 use head::{CgiHead, HeadEnd};
@@ -20,7 +21,7 @@ use http::{Method, StatusCode};
 use model::policy::Timeouts;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use wire::{Body, Control, Counted, Response, Source};
+use wire::{Body, Response, Source};
 
 /// Sends a request over a new connection.
 pub(super) async fn send(
@@ -43,8 +44,7 @@ pub(super) async fn send(
         head: BytesMut::new(),
         end: HeadEnd::default(),
         journal: journal.clone(),
-        book: request.turns.book,
-        counted: None,
+        unfinished: Unfinished::new(pool, request),
     };
     let body = Some((&mut *request.body, Coding::Stdin));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -61,9 +61,7 @@ struct Heads<'a> {
     head: BytesMut,
     end: HeadEnd,
     journal: Rc<Try>,
-    /// Where what is not whole counts.
-    book: Option<&'a Rc<Control>>,
-    counted: Option<Counted>,
+    unfinished: Unfinished<'a>,
 }
 
 impl ReadHead for Heads<'_> {
@@ -98,7 +96,7 @@ impl ReadHead for Heads<'_> {
                 }
             }
             let held = self.head.capacity() + buffer.capacity();
-            Counted::keep(&mut self.counted, self.book, held);
+            self.unfinished.holds(held)?;
             match ready!(io.poll_read_head(cx, buffer)) {
                 Ok(0) | Err(_) => return Poll::Ready(Err(TryError::Closed)),
                 Ok(_) => {}
@@ -115,7 +113,7 @@ fn answered(
     timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
-    let (connection, Heads { records, book, .. }, rest) = talk.into_parts();
+    let (connection, Heads { records, unfinished, .. }, rest) = talk.into_parts();
     let bodyless = *method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut response = Response {
@@ -132,7 +130,7 @@ fn answered(
         return response;
     }
     let body = FastCgiBody {
-        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), book)),
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), unfinished.book)),
         records,
         next: (!first.is_empty()).then_some(Ok(Said::Stdout(first))),
         remaining: head.length,
