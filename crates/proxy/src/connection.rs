@@ -10,6 +10,7 @@ use stream::own::{self, Hops};
 use stream::proxy_protocol::Announced;
 use tls::{Peer, TlsSession};
 use tokio::time::Instant;
+use upstream::Turns;
 use wire::lane::Lane;
 use wire::{Control, canonical};
 
@@ -210,12 +211,17 @@ impl Connection {
 
     /// How often its request has come back to this process: zero unless this process sent it. Known once there is a
     /// request.
-    pub(crate) fn turns(&self) -> u8 {
+    pub(crate) fn returns(&self) -> u8 {
         let Some(port) = self.hairpin else { return 0 };
         let mut local = self.local;
         local.set_port(port);
         let turns = self.turns.get_or_init(|| own::hops_of(self.peer, local));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
+    }
+
+    /// What upstreams are told of its request, and where what they say of it counts.
+    pub(crate) fn turns(&self) -> Turns<'_> {
+        Turns { taken: self.returns(), book: Some(&self.control) }
     }
 
     /// What `read` makes of the authority of the last request that named a host; none: empty.

@@ -23,6 +23,8 @@ const OF_A_CONNECTION: u64 = 8;
 const PROGRAMS: u64 = 8;
 const FREE: usize = 16 << 10;
 const PIECE: usize = 32 << 10;
+/// Heads of upstreams that are not whole may hold so many parts.
+const HEADS: u64 = 2;
 /// What a stream holds besides its head: its tasks, its upstream's connection with what is read from it.
 const STREAM: usize = 40 << 10;
 /// What a field of a head holds besides its text.
@@ -47,6 +49,8 @@ pub(crate) struct UnderWay {
     pub(crate) encoders: Room,
     /// Of what programs of snippets make.
     pub(crate) programs: Room,
+    /// Of heads of upstreams that are not whole.
+    pub(crate) heads: Arc<Room>,
 }
 
 impl Default for UnderWay {
@@ -57,6 +61,7 @@ impl Default for UnderWay {
             streams: Bound::new(0),
             encoders: Room::new(0),
             programs: Room::new(0),
+            heads: Arc::new(Room::new(0)),
         };
         all.bound(UNSAID);
         all
@@ -70,6 +75,7 @@ impl UnderWay {
         self.streams.set(memory / STREAMS);
         self.encoders.set((memory / ENCODERS).min(MOST_ENCODERS));
         self.programs.set(memory / PROGRAMS);
+        self.heads.set(memory / HEADS);
     }
 
     /// So many threads share it.

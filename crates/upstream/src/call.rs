@@ -2,7 +2,7 @@
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
 use crate::retry::{is_idempotent, tries_left};
-use crate::{Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
+use crate::{Group, Head, Names, Outgoing, Pool, Target, Try, TryError, Turns, send};
 use http::{Method, StatusCode};
 use imbl::OrdMap;
 use model::policy::{Policy, UpstreamTls};
@@ -44,8 +44,8 @@ pub struct Call<'a> {
     pub policy: &'a Policy,
     /// The namespace that it is sent for.
     pub whose: &'a Arc<str>,
-    /// How often the request that makes it necessary has come back to this process.
-    pub turns: u8,
+    /// The request that makes it necessary.
+    pub turns: Turns<'a>,
 }
 
 impl Destination {

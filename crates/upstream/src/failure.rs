@@ -28,6 +28,9 @@ pub enum TryError {
     /// The head is larger than allowed (`proxy-buffer-size`).
     #[error("the upstream's answer is refused: its head is larger than proxy-buffer-size ({})", Size(*.0))]
     HeadTooLarge(usize),
+    /// Heads that are not whole hold as much memory as they may.
+    #[error("heads of answers that are not whole hold as much memory as they may (docs/limits.md)")]
+    Heads,
     /// HTTP/2 went wrong.
     #[error("HTTP/2: {0}")]
     Http2(h2::Error),
@@ -80,7 +83,7 @@ impl TryError {
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
-            Self::RequestBody(_) | Self::Loop | Self::Places => false,
+            Self::RequestBody(_) | Self::Loop | Self::Places | Self::Heads => false,
         }
     }
 

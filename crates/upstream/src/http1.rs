@@ -3,6 +3,7 @@
 use super::connect::goes_on;
 use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk, Upload};
+use super::unfinished::Unfinished;
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
@@ -11,7 +12,9 @@ use std::task::{Context, Poll, ready};
 use wire::http1::{
     BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
 };
-use wire::{Body, BodyError, BodySource, Frame, Interim, Length, Pipe, Response, Source, Upgraded};
+use wire::{
+    Body, BodyError, BodySource, Control, Frame, Interim, Length, Pipe, Response, Source, Upgraded,
+};
 
 /// Interim answers (1xx) that an upstream may send before its answer.
 const INTERIM: usize = 16;
@@ -33,7 +36,7 @@ pub(super) async fn send(
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
-    goes_on(connection.own.as_ref(), request.turns).map_err(|error| Failed {
+    goes_on(connection.own.as_ref(), request.turns.taken).map_err(|error| Failed {
         error,
         sent: false,
         refused: false,
@@ -57,6 +60,7 @@ pub(super) async fn send(
         pass_on: request.interim,
         limit: request.policy.body.response_header,
         scanned: 0,
+        unfinished: Unfinished::new(pool, request),
     };
     let body = coding.map(|coding| (&mut *request.body, coding));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -70,7 +74,8 @@ pub(super) async fn send(
     let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
     let (connection, _, rest) = talk.into_parts();
-    Ok(answered(pool, connection, head, rest, timeouts, journal))
+    let incoming = (connection, request.turns.book);
+    Ok(answered(pool, incoming, head, rest, timeouts, journal))
 }
 
 /// Finds the head of the answer, past interim ones.
@@ -82,6 +87,7 @@ struct Heads<'a> {
     limit: usize,
     /// Bytes in which no end was found: a head that comes in many pieces is looked through once.
     scanned: usize,
+    unfinished: Unfinished<'a>,
 }
 
 impl ReadHead for Heads<'_> {
@@ -116,7 +122,10 @@ impl ReadHead for Heads<'_> {
                 None if buffer.len() > self.limit => {
                     return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
                 }
-                None => self.scanned = buffer.len(),
+                None => {
+                    self.scanned = buffer.len();
+                    self.unfinished.holds(buffer.capacity())?;
+                }
             }
             match ready!(io.poll_read_head(cx, buffer)) {
                 Ok(0) if buffer.is_empty() => return Poll::Ready(Err(TryError::Closed)),
@@ -152,7 +161,7 @@ impl Heads<'_> {
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
     pool: &Rc<Pool>,
-    connection: Box<Connection>,
+    (connection, book): (Box<Connection>, Option<&Rc<Control>>),
     head: ResponseHead,
     rest: Option<Upload>,
     timeouts: Timeouts,
@@ -195,7 +204,7 @@ fn answered(
         return response;
     }
     response.body = Body::from_source(ResponseBody {
-        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), book)),
         decoder: Decoder::new(head.framing),
         framing: head.framing,
         pool: Some(pool.clone()).filter(|_| head.keep_alive),

@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use wire::{BodyError, Io, Pipe};
+use wire::{BodyError, Control, Counted, Io, Pipe};
 
 /// The connection of an answer whose body is on its way in.
 #[derive(Debug)]
@@ -22,6 +22,9 @@ pub(super) struct Incoming {
     /// The deadline for the next piece is set.
     waiting: bool,
     journal: Rc<Try>,
+    /// Where counts what stays of it while nothing comes.
+    book: Option<Rc<Control>>,
+    counted: Option<Counted>,
 }
 
 impl Incoming {
@@ -31,6 +34,7 @@ impl Incoming {
         rest: Option<Upload>,
         timeouts: Timeouts,
         journal: Rc<Try>,
+        book: Option<&Rc<Control>>,
     ) -> Self {
         let (connection, sending) = match rest {
             None => (connection, None),
@@ -41,7 +45,16 @@ impl Incoming {
                 (connection, Some(rest.go_on(other, timeouts.send)))
             }
         };
-        Self { connection, sending, whole: true, read: timeouts.read, waiting: false, journal }
+        Self {
+            connection,
+            sending,
+            whole: true,
+            read: timeouts.read,
+            waiting: false,
+            journal,
+            book: book.cloned(),
+            counted: None,
+        }
     }
 
     /// What was read and not used yet.
@@ -87,7 +100,11 @@ impl Incoming {
         most: u64,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, BodyError>> {
-        self.poll_with(cx, |io, _, cx| pipe.poll_fill(io, most, cx))
+        self.poll_with(cx, |io, buffer, cx| {
+            // Nothing more comes this way.
+            *buffer = BytesMut::new();
+            pipe.poll_fill(io, most, cx)
+        })
     }
 
     /// Has `read` read something, within the time that there is for it. The try is over where that fails.
@@ -110,7 +127,11 @@ impl Incoming {
     ) -> Poll<Result<usize, BodyError>> {
         self.look_after_sending(cx)?;
         let Connection { io, buffer, timer, .. } = &mut *self.connection;
-        match read(io, buffer, cx) {
+        let outcome = read(io, buffer, cx);
+        if outcome.is_pending() {
+            Counted::keep(&mut self.counted, self.book.as_ref(), buffer.capacity());
+        }
+        match outcome {
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Aborted)),
             // Whoever does not have the whole request yet need not answer.
@@ -159,5 +180,65 @@ impl Incoming {
         if let Some(io) = connection.io.unshared() {
             pool.put(Box::new(Connection { io, ..connection }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Head, Outgoing, Pool, Target, Try, Turns, send};
+    use bytes::Bytes;
+    use http::Method;
+    use model::policy::Policy;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use wire::{Body, Control, Frame, Room};
+
+    const SIZE: usize = 20_000;
+
+    #[tokio::test]
+    async fn what_a_body_keeps_while_nothing_comes_counts_and_is_given_back_once_it_can_be() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let server = tokio::spawn(async move {
+            let (mut tcp, _) = listener.accept().await.expect("a connection");
+            let _ = tcp.read(&mut [0; 1024]).await;
+            tcp.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("written");
+            (tcp.write_all(&[b'x'; SIZE]).await.expect("written"), tcp)
+        });
+        let (pool, book) = (Rc::new(Pool::new(Arc::new(Room::new(9)))), Rc::<Control>::default());
+        let mut outgoing = Outgoing {
+            method: &Method::GET,
+            head: Head::Http1(Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n")),
+            body: &mut Body::empty(),
+            upgrade: false,
+            interim: &|_| {},
+            policy: &Policy::default(),
+            whose: None,
+            turns: Turns { taken: 0, book: Some(&book) },
+        };
+        let target = Target { address, tls: None };
+        let answer = send(&pool, &target, &mut outgoing, &Rc::new(Try::new(address))).await;
+        let mut body = answer.expect("it answers").body;
+        let mut pieces: Vec<Bytes> = Vec::new();
+        while pieces.iter().map(Bytes::len).sum::<usize>() < SIZE {
+            let Ok(Some(Frame::Data(data))) = body.frame().await else { panic!("some data") };
+            pieces.push(data);
+        }
+        let _connection = server.await.expect("no panic");
+        let mut waits = || {
+            let poll = body.poll_frame(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(poll, Poll::Pending));
+            book.under_way.held()
+        };
+        let held = waits();
+        assert!(held > 16 << 10, "{held}: a piece lies somewhere");
+        drop(pieces);
+        assert_eq!(waits(), 0);
+        drop(body);
+        assert_eq!(book.under_way.held(), 0);
     }
 }

@@ -18,6 +18,7 @@ mod rule;
 mod send;
 mod sent;
 mod talk;
+mod unfinished;
 
 pub use addresses::Addresses;
 pub use call::{Call, CallError, Destination, Way, call, host_of};
@@ -29,7 +30,7 @@ pub use group::{Group, Reuse};
 pub use journal::Try;
 pub use names::Names;
 pub use pool::Pool;
-pub use request::{Head, Outgoing};
+pub use request::{Head, Outgoing, Turns};
 pub use retry::{is_idempotent, tries_left};
 pub use rule::{Alternative, Rule, Session};
 pub use send::send;

@@ -17,6 +17,8 @@ use wire::{Loan, Room};
 pub struct Pool {
     /// The places of all connections towards upstreams, those of all threads together.
     room: Arc<Room>,
+    /// What heads that are not whole may hold, on all threads together.
+    heads: Arc<Room>,
     idle: RefCell<HashMap<Key, VecDeque<Idle>, RandomState>>,
     count: Cell<usize>,
     sessions: RefCell<Sessions>,
@@ -42,12 +44,22 @@ impl Pool {
     pub fn new(room: Arc<Room>) -> Self {
         Self {
             room,
+            heads: Arc::new(Room::new(u64::MAX)),
             idle: RefCell::default(),
             count: Cell::default(),
             sessions: RefCell::default(),
             limits: Cell::default(),
             told: Cell::default(),
         }
+    }
+
+    /// The same, whose heads that are not whole have this room.
+    pub fn with_heads(self, heads: Arc<Room>) -> Self {
+        Self { heads, ..self }
+    }
+
+    pub(super) fn heads(&self) -> &Room {
+        &self.heads
     }
 
     /// A place for one more connection of this namespace. Where there is none, a connection that waits gives way: one

@@ -2,8 +2,9 @@
 
 use http::Method;
 use model::policy::Policy;
+use std::rc::Rc;
 use std::sync::Arc;
-use wire::{Body, Interim, TrailerRule};
+use wire::{Body, Control, Interim, TrailerRule};
 
 /// One request as it is sent to an upstream.
 pub struct Outgoing<'a> {
@@ -21,8 +22,17 @@ pub struct Outgoing<'a> {
     pub policy: &'a Policy,
     /// The namespace that it is sent for; none: the controller's own.
     pub whose: Option<&'a Arc<str>>,
-    /// How often the request has come back to this process.
-    pub turns: u8,
+    /// The request of the client that it is.
+    pub turns: Turns<'a>,
+}
+
+/// What is known of the request of a client that something is sent for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turns<'a> {
+    /// How often it has come back to this process.
+    pub taken: u8,
+    /// The book of its connection, in which counts what came of an answer and is not whole; none: nobody's.
+    pub book: Option<&'a Rc<Control>>,
 }
 
 /// The head of a request.

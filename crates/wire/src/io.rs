@@ -9,7 +9,7 @@ use crate::under_tls::{HEAVY, UnderTls};
 use bytes::{Buf, BytesMut};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -41,10 +41,14 @@ const BODY_READ: usize = 64 << 10;
 const JOINED: usize = 2 << 10;
 /// Room made at least for a read of a body.
 const SMALLEST_READ: usize = 512;
+/// Room that a body keeps while it waits for what comes next.
+const KEPT: usize = 16 << 10;
 
 thread_local! {
     /// Where small pieces are put together.
     static TOGETHER: RefCell<[u8; JOINED]> = const { RefCell::new([0; JOINED]) };
+    /// Room for the next body that something comes of.
+    static SPARE: Cell<Option<BytesMut>> = const { Cell::new(None) };
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; HEAD_READ].into_boxed_slice());
 }
 
@@ -95,7 +99,8 @@ impl Io {
     }
 
     /// Reads what there is (up to 64 KiB) into `buffer`'s own memory, which grows for `expected` bytes. Where the
-    /// thread has moved much since its event loop last came round, that is done in a later turn. Zero at the end.
+    /// thread has moved much since its event loop last came round, that is done in a later turn. Zero at the end. While
+    /// nothing comes `buffer` has no more room than a little, unless pieces that were cut off it still lie somewhere.
     pub fn poll_read_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -107,12 +112,19 @@ impl Io {
             ready!(turn::poll_room(cx));
         }
         let wanted = expected.clamp(SMALLEST_READ, BODY_READ);
-        if buffer.capacity() - buffer.len() < wanted.min(BODY_READ / 4) {
+        let is_new = buffer.capacity() - buffer.len() < wanted.min(BODY_READ / 4);
+        if is_new {
+            if wanted > KEPT && buffer.capacity() == 0 {
+                *buffer = SPARE.take().unwrap_or_default();
+            }
             buffer.reserve(wanted);
         }
-        let mut limited = bytes::BufMut::limit(buffer, BODY_READ);
+        let mut limited = bytes::BufMut::limit(&mut *buffer, BODY_READ);
         let mut read = std::pin::pin!(tokio::io::AsyncReadExt::read_buf(self, &mut limited));
-        let read = ready!(Future::poll(read.as_mut(), cx));
+        let Poll::Ready(read) = Future::poll(read.as_mut(), cx) else {
+            waits(buffer, is_new);
+            return Poll::Pending;
+        };
         let count = *read.as_ref().unwrap_or(&0);
         // Much under TLS counts as it comes.
         if self.is_plain() || count < HEAVY {
@@ -213,6 +225,22 @@ impl Io {
         let mut read = ReadBuf::new(&mut buffer);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         Pin::new(self).poll_read(&mut cx, &mut read).is_ready()
+    }
+}
+
+/// Nothing comes for a buffer: what it does not need is for the next one that something comes for. Of one that is not
+/// new pieces may lie somewhere: then the rest of it is for what comes behind them, or each piece, however small, would
+/// keep a whole one.
+fn waits(buffer: &mut BytesMut, is_new: bool) {
+    let more = buffer.capacity() - buffer.len() + 1;
+    if (!is_new && !buffer.try_reclaim(more)) || buffer.capacity() <= KEPT {
+        return;
+    }
+    let rest = BytesMut::from(&buffer[..]);
+    let mut room = std::mem::replace(buffer, rest);
+    room.clear();
+    if (BODY_READ..2 * BODY_READ).contains(&room.capacity()) {
+        SPARE.set(Some(room));
     }
 }
 
@@ -318,5 +346,70 @@ impl AsyncWrite for Io {
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_shutdown(cx),
             Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Io, KEPT};
+    use bytes::{Bytes, BytesMut};
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+    use std::task::{Context, Waker};
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    async fn pair() -> (Io, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let other = TcpStream::connect(address).await.expect("it listens");
+        let (own, _) = listener.accept().await.expect("a connection");
+        (Io::Plain(own), other)
+    }
+
+    async fn read(io: &mut Io, buffer: &mut BytesMut, size: usize) {
+        while buffer.len() < size {
+            let read = poll_fn(|cx| io.poll_read_body(cx, buffer, usize::MAX)).await;
+            assert!(read.is_ok_and(|count| count > 0));
+        }
+    }
+
+    /// Asks for more where nothing comes; the room that is left.
+    fn waits(io: &mut Io, buffer: &mut BytesMut) -> usize {
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(io.poll_read_body(&mut cx, buffer, usize::MAX).is_pending());
+        buffer.capacity()
+    }
+
+    #[tokio::test]
+    async fn a_body_that_waits_keeps_no_room_once_its_pieces_are_gone() {
+        let ((mut io, mut other), mut buffer) = (pair().await, BytesMut::new());
+        assert_eq!(waits(&mut io, &mut buffer), 0);
+        other.write_all(&[b'x'; 30_000]).await.expect("written");
+        read(&mut io, &mut buffer, 30_000).await;
+        let piece = buffer.split_to(29_000).freeze();
+        assert!(waits(&mut io, &mut buffer) > KEPT, "a piece lies somewhere");
+        drop(piece);
+        assert!(waits(&mut io, &mut buffer) <= KEPT);
+        assert_eq!(buffer, [b'x'; 1000][..], "what is not whole stays");
+        buffer.clear();
+        other.write_all(b"y").await.expect("written");
+        read(&mut io, &mut buffer, 1).await;
+        assert_eq!(buffer, b"y"[..]);
+    }
+
+    #[tokio::test]
+    async fn small_pieces_that_lie_somewhere_share_their_room() {
+        let ((mut io, mut other), mut buffer) = (pair().await, BytesMut::new());
+        let mut pieces: Vec<Bytes> = Vec::new();
+        for _ in 0..1000 {
+            other.write_all(b"x").await.expect("written");
+            read(&mut io, &mut buffer, 1).await;
+            pieces.push(buffer.split().freeze());
+            waits(&mut io, &mut buffer);
+        }
+        let begin = pieces[0].as_ptr() as usize;
+        let own = pieces.iter().filter(|piece| (piece.as_ptr() as usize).abs_diff(begin) > 1000);
+        assert_eq!(own.count(), 0);
     }
 }

@@ -68,6 +68,12 @@ impl Search {
         Some(search)
     }
 
+    /// Bytes that it takes.
+    pub fn size(&self) -> usize {
+        let numbers = self.first.len() + self.same.len() + self.group.len() + self.last.len();
+        self.nodes.capacity() * size_of::<Node>() + numbers * size_of::<u32>()
+    }
+
     fn push(&mut self, byte: u8, depth: u32) -> u32 {
         let node = Node {
             byte,

@@ -6,6 +6,7 @@ use super::search::{ROOT, Search};
 use super::{Body, BodyError, BodySource, Frame, Headers, Length};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -52,6 +53,8 @@ pub struct Substituted {
     made: u64,
     ended: bool,
     trailers: Option<Headers>,
+    /// Room for the texts, given back with them.
+    _room: Option<Box<dyn Debug>>,
 }
 
 impl BodySource for Substituted {
@@ -117,7 +120,13 @@ impl Substituted {
             made: 0,
             ended: false,
             trailers: None,
+            _room: None,
         }
+    }
+
+    /// The same, which has this room for its texts as long as it has them.
+    pub fn in_room(self, room: Option<Box<dyn Debug>>) -> Self {
+        Self { _room: room, ..self }
     }
 
     /// One more piece, behind what has not gone yet.

@@ -6,7 +6,7 @@ use super::failed::answer_error;
 use super::{Stop, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
+use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine, room};
 use crate::variables::fastcgi;
 use bytes::Bytes;
 use http::Method;
@@ -206,12 +206,14 @@ pub(super) fn body(exchange: &mut Exchange, response: &mut Response) {
     }
     let Some(place) = exchange.place_with_effects() else { return };
     let Some(filter) = &of(&place).filter else { return };
-    match on_machine(exchange, |machine| filter.texts(machine)) {
-        Ok(texts) => {
-            if let Some(texts) = texts.flatten() {
-                filter.apply(texts, response);
-            }
-        }
+    let texts = on_machine(exchange, |machine| filter.texts(machine)).and_then(|texts| {
+        let Some(texts) = texts.flatten() else { return Ok(None) };
+        let room = room(exchange, filter.size(&texts))?;
+        Ok(Some((texts, room)))
+    });
+    match texts {
+        Ok(Some((texts, room))) => filter.apply(texts, room, response),
+        Ok(None) => {}
         Err(error) => *response = answer_error(exchange, &error),
     }
 }

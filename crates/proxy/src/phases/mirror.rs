@@ -15,9 +15,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use upstream::{Call, Destination, Group, Head, Way, call, host_of};
+use upstream::{Call, Destination, Group, Head, Turns, Way, call, host_of};
 use wire::http1::write;
-use wire::{Body, Spool, lane};
+use wire::{Body, Control, Spool, lane};
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ pub(super) fn copy(exchange: &mut Exchange) {
         return;
     }
     // A copy that comes back is not copied again: it would go round for ever.
-    if exchange.is_dry() || exchange.connection.turns() > 0 || !hops::may_be_copied(exchange) {
+    if exchange.is_dry() || exchange.connection.returns() > 0 || !hops::may_be_copied(exchange) {
         return;
     }
     if let Some(copies) = &spot.extras().mirror {
@@ -141,6 +141,7 @@ fn send(exchange: &Exchange, head: Head, body: CopiedBody, to: To) {
         location: location.clone(),
         worker: exchange.worker.clone(),
         generation: exchange.generation.clone(),
+        book: exchange.connection.control.clone(),
     };
     tokio::task::spawn_local(lane::in_turn(async move {
         // What comes of it is nobody's business.
@@ -226,6 +227,8 @@ struct Copy {
     location: Arc<Location>,
     worker: Rc<Worker>,
     generation: Arc<Generation>,
+    /// That of the request's connection.
+    book: Rc<Control>,
 }
 
 impl Copy {
@@ -241,7 +244,7 @@ impl Copy {
             policy: &self.location.policy,
             whose: &whose,
             // What has come back is not copied.
-            turns: 0,
+            turns: Turns { taken: 0, book: Some(&self.book) },
         };
         let Ok(mut answer) = call(&self.worker.pool, &way, &request, &mut Vec::new()).await else {
             return;

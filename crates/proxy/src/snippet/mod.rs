@@ -56,6 +56,7 @@ use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
 use std::cell::Cell;
+use std::sync::Arc;
 use wire::{Headers, Length};
 
 /// What snippets know of one request.
@@ -180,11 +181,27 @@ pub(crate) fn with_state<T>(
     }
 }
 
+/// Room for so many bytes that the body of an answer keeps, until what is given back is dropped; none for a little.
+pub(crate) fn room(exchange: &Exchange, size: usize) -> Result<Option<Programs>, Error> {
+    let mut room = None;
+    let (all, owner) = (exchange.worker.under_way(), owner(exchange));
+    if Programs::hold(&mut room, all, &exchange.connection, &owner, size) {
+        Ok(room)
+    } else {
+        Err(Error::SnippetsHoldAll(exchange.host.to_string()))
+    }
+}
+
+/// The namespace that a request counts for.
+fn owner(exchange: &Exchange) -> Arc<str> {
+    exchange.place.as_ref().and_then(Place::owner).cloned().unwrap_or_default()
+}
+
 /// Puts the state of a request back; whether there is room for what it holds now.
 fn give_back(exchange: &mut Exchange, state: State) -> bool {
+    let (size, owner) = (state.held(), owner(exchange));
     let Some(running) = &mut exchange.snippet else { return true };
     running.state = state;
-    let owner = exchange.place.as_ref().and_then(Place::owner).cloned().unwrap_or_default();
-    let (all, size) = (exchange.worker.under_way(), running.state.held());
+    let all = exchange.worker.under_way();
     Programs::hold(&mut running.held, all, &exchange.connection, &owner, size)
 }

@@ -1,6 +1,7 @@
 //! `sub_filter`: texts of bodies that are replaced (ngx_http_sub_module).
 
 use super::answer_headers::is_of;
+use crate::under_way::Programs;
 use bytes::Bytes;
 use model::snippet::{Answers, Template};
 use snippet::run::{Exceeded, Machine, Request};
@@ -11,6 +12,8 @@ use wire::{Body, Field, Response, Search, Substituted};
 const TEXTS: usize = 1 << 20;
 /// Bytes of all that are looked for, where the search has to be made for each answer.
 const SOUGHT: usize = 64 << 10;
+/// Bytes that a text takes besides its own.
+const TEXT: usize = 64;
 
 /// What is replaced in bodies, compiled.
 #[derive(Debug)]
@@ -78,18 +81,26 @@ impl Filter {
                 sought.push(text);
             }
             let text = counted(machine.expand(to)?, &mut for_instead)?;
-            instead.push(Bytes::from(text));
+            instead.push(Bytes::from(text.into_boxed_str().into_boxed_bytes()));
         }
         let search = self.search.clone().or_else(|| Search::new(&sought));
         Ok(search.map(|search| Texts { search, instead }))
     }
 
-    /// The answer with its body looked through. The answer to HEAD has the same fields and no body.
-    pub(crate) fn apply(&self, texts: Texts, response: &mut Response) {
+    /// Bytes of what was made for one answer.
+    pub(crate) fn size(&self, texts: &Texts) -> usize {
+        let search = if self.search.is_none() { texts.search.size() } else { 0 };
+        search + texts.instead.iter().map(|text| text.len() + TEXT).sum::<usize>()
+    }
+
+    /// The answer with its body looked through, which has room for its texts. The answer to HEAD has the same fields
+    /// and no body.
+    pub(crate) fn apply(&self, texts: Texts, room: Option<Programs>, response: &mut Response) {
         if response.announced_length.take().is_none() {
             let body = std::mem::replace(&mut response.body, Body::empty());
             let body = Substituted::new(body, texts.search, texts.instead, self.once);
-            response.body = Body::from_source(body);
+            let room = room.map(|room| Box::new(room) as _);
+            response.body = Body::from_source(body.in_room(room));
         }
         if !self.keeps_last_modified {
             response.headers.remove("last-modified");
@@ -134,7 +145,8 @@ mod tests {
             let request = Fixed::of(&[("host", "a.test"), ("http_h", "@HOST@")]);
             let texts = with_machine(&request, |machine| filter.texts(machine));
             let texts = texts.expect("within bounds");
-            filter.apply(texts.expect("there is something to look for"), &mut response);
+            let texts = texts.expect("there is something to look for");
+            filter.apply(texts, None, &mut response);
         }
         let mut body = Vec::new();
         while let Some(Frame::Data(data)) = response.body.frame().await.expect("it is whole") {

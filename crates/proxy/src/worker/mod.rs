@@ -235,7 +235,8 @@ impl fmt::Debug for Worker {
 impl Worker {
     /// A thread that serves `shared`, with this access log.
     pub(crate) fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
-        let pool = Rc::new(Pool::new(shared.upstreams.clone()));
+        let pool = Pool::new(shared.upstreams.clone());
+        let pool = Rc::new(pool.with_heads(shared.under_way.heads.clone()));
         pool.follow(keep_alive(&shared));
         let crowds = shared.crowds.join();
         Self {

@@ -301,3 +301,28 @@ async fn a_responder_that_answers_early_still_gets_the_whole_body() {
     assert!(counted.await.expect("all of it") > SIZE);
     assert!(answer.contains("begin ") && answer.contains("end"), "{answer}");
 }
+
+#[tokio::test]
+async fn records_that_came_together_are_one_piece_whatever_stands_between_them() {
+    let begin = record(6, b"\r\n");
+    let small: Vec<u8> =
+        (0..1000).flat_map(|_| [record(6, b"x"), record(7, b"!")].concat()).collect();
+    let large = record(6, &[b'y'; 5000]);
+    let (answer, _) = ask([begin, small, large, whole(b"z")].concat(), GET).await;
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+    // A few where the system divides them.
+    let pieces = body.lines().count() / 2;
+    assert!(pieces <= 10, "{pieces}");
+    let count = |byte| body.bytes().filter(|other| *other == byte).count();
+    assert_eq!([b'x', b'y', b'z'].map(count), [1000, 5000, 1], "{body}");
+}
+
+#[tokio::test]
+async fn what_came_before_a_record_that_is_none_is_still_to_be_had() {
+    let bad = [record(6, b"\r\na"), record(6, b"b"), record(6, b"c"), record(9, b"?")].concat();
+    let (answer, _) = ask(bad, GET).await;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+    let data: String = body.lines().skip(1).step_by(2).collect();
+    assert_eq!((data.as_str(), body.ends_with("\r\n0\r\n\r\n")), ("abc", false), "{answer}");
+}

@@ -26,3 +26,4 @@ mod snippets;
 mod snippets_in_texts;
 mod snippets_of_servers;
 mod snippets_of_tenants;
+mod unfinished;

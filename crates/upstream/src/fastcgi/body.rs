@@ -1,10 +1,13 @@
 //! The body of a FastCGI answer on its way in.
 
-use super::{Records, Said};
+use super::{BadRecord, Records, Said};
 use crate::incoming::Incoming;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::task::{Context, Poll, ready};
 use wire::{BodyError, BodySource, Frame, Length};
+
+/// Content of one record that is copied to be handed on together with that of others; more is worth a piece of its own.
+const SMALL: usize = 4 << 10;
 
 /// The body of an answer on its way in.
 #[derive(Debug)]
@@ -12,8 +15,8 @@ pub(super) struct FastCgiBody {
     /// None once the answer is over.
     pub(super) incoming: Option<Incoming>,
     pub(super) records: Records,
-    /// What came together with the head.
-    pub(super) first: Bytes,
+    /// What comes next and was taken already: at first what came together with the head.
+    pub(super) next: Option<Result<Said, BadRecord>>,
     /// What Content-Length leaves to come, if it was sent.
     pub(super) remaining: Option<u64>,
 }
@@ -30,15 +33,18 @@ impl BodySource for FastCgiBody {
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
-        let first = std::mem::take(&mut self.first);
-        if let Some(data) = self.counted(first) {
-            return Poll::Ready(Ok(Some(Frame::Data(data))));
-        }
         loop {
+            let said = match self.next.take() {
+                Some(said) => said.map(Some),
+                None => {
+                    let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
+                    self.records.next(incoming.buffer())
+                }
+            };
+            let said = said.map_err(|_| BodyError::Malformed)?;
             let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
-            let said = self.records.next(incoming.buffer());
-            match said.map_err(|_| BodyError::Malformed)? {
-                Some(Said::Stdout(data)) => match self.counted(data) {
+            match said {
+                Some(Said::Stdout(data)) => match self.together(data) {
                     Some(data) => return Poll::Ready(Ok(Some(Frame::Data(data)))),
                     None => continue,
                 },
@@ -66,6 +72,31 @@ impl BodySource for FastCgiBody {
 }
 
 impl FastCgiBody {
+    /// This piece with small ones that came behind it, as far as all of it belongs to the body: what an answer costs
+    /// depends on its bytes, not on how many records its sender made of them.
+    fn together(&mut self, first: Bytes) -> Option<Bytes> {
+        let Some(incoming) = self.incoming.as_mut().filter(|_| first.len() <= SMALL) else {
+            return self.counted(first);
+        };
+        let mut joined = BytesMut::new();
+        self.next = loop {
+            match self.records.next(incoming.buffer()) {
+                Ok(None) => break None,
+                Ok(Some(Said::Stdout(data))) if data.len() <= SMALL => {
+                    if joined.is_empty() {
+                        joined.extend_from_slice(&first);
+                    }
+                    joined.extend_from_slice(&data);
+                }
+                Ok(Some(Said::Stderr(data))) => incoming.complains(&data),
+                Ok(Some(said)) => break Some(Ok(said)),
+                // What came before is still to be had.
+                Err(bad) => break Some(Err(bad)),
+            }
+        };
+        self.counted(if joined.is_empty() { first } else { joined.freeze() })
+    }
+
     /// The part of a piece that belongs to the body: what goes beyond its length is dropped (as nginx does).
     fn counted(&mut self, mut data: Bytes) -> Option<Bytes> {
         if let Some(remaining) = &mut self.remaining {

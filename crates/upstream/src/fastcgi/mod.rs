@@ -6,12 +6,14 @@ mod record;
 
 use body::FastCgiBody;
 pub use head::{head_end, parse};
+use record::BadRecord;
 pub use record::{Params, Records, Said};
 
 pub(super) use record::{end_of_stdin, stdin};
 
 use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk};
+use super::unfinished::Unfinished;
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::{Bytes, BytesMut};
 use head::{CgiHead, HeadEnd};
@@ -42,6 +44,7 @@ pub(super) async fn send(
         head: BytesMut::new(),
         end: HeadEnd::default(),
         journal: journal.clone(),
+        unfinished: Unfinished::new(pool, request),
     };
     let body = Some((&mut *request.body, Coding::Stdin));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -51,16 +54,17 @@ pub(super) async fn send(
 }
 
 /// Finds the head of the answer.
-struct Heads {
+struct Heads<'a> {
     limit: usize,
     records: Records,
     /// What came of the head so far.
     head: BytesMut,
     end: HeadEnd,
     journal: Rc<Try>,
+    unfinished: Unfinished<'a>,
 }
 
-impl ReadHead for Heads {
+impl ReadHead for Heads<'_> {
     /// The head, and what came after it already.
     type Head = (CgiHead, Bytes);
 
@@ -91,6 +95,8 @@ impl ReadHead for Heads {
                     _ => return Poll::Ready(Err(TryError::HeadTooLarge(self.limit))),
                 }
             }
+            let held = self.head.capacity() + buffer.capacity();
+            self.unfinished.holds(held)?;
             match ready!(io.poll_read_head(cx, buffer)) {
                 Ok(0) | Err(_) => return Poll::Ready(Err(TryError::Closed)),
                 Ok(_) => {}
@@ -101,13 +107,13 @@ impl ReadHead for Heads {
 
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
-    talk: Talk<Heads>,
+    talk: Talk<Heads<'_>>,
     (head, first): (CgiHead, Bytes),
     method: &Method,
     timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
-    let (connection, Heads { records, .. }, rest) = talk.into_parts();
+    let (connection, Heads { records, unfinished, .. }, rest) = talk.into_parts();
     let bodyless = *method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut response = Response {
@@ -124,9 +130,9 @@ fn answered(
         return response;
     }
     let body = FastCgiBody {
-        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), unfinished.book)),
         records,
-        first,
+        next: (!first.is_empty()).then_some(Ok(Said::Stdout(first))),
         remaining: head.length,
     };
     response.body = Body::from_source(body);
