@@ -19,8 +19,8 @@ const OF_CONNECTION: [&str; 11] = [
 /// What would be believed as proof of a client certificate (compat/decisions.md).
 const PROOF: &[u8] = b"ssl-client-";
 
-/// Whether a field of this name would be believed as proof of a client certificate. Applications may take `_` for `-` (RFC
-/// 3875 section 4.1.18).
+/// Whether a field of this name would be believed as proof of a client certificate. Applications may take `_` for `-`
+/// (RFC 3875 section 4.1.18).
 pub fn is_proof(name: &[u8]) -> bool {
     let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
     let start = name.get(..PROOF.len());

@@ -29,8 +29,8 @@ impl Texts {
         self.overlong.set(true);
     }
 
-    /// Another try begins, whose head may have all texts once more. What is looked through stays counted: an Ingress may
-    /// ask for a hundred tries.
+    /// Another try begins, whose head may have all texts once more. What is looked through stays counted: an Ingress
+    /// may ask for a hundred tries.
     pub(crate) fn another_try(&self) {
         self.made.set(0);
     }

@@ -102,6 +102,7 @@ pub(super) async fn settled(outcome: Outcome) -> Option<bool> {
         Outcome::Gone | Outcome::Refused(_) | Outcome::NotLeader => Some(false),
         Outcome::Conflict => None,
         Outcome::Failed(_) | Outcome::Silent(_) => {
+            #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             tokio::time::sleep(PAUSE).await;
             None
         }
