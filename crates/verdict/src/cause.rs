@@ -58,12 +58,13 @@ const COPY: &str = "`mirror-request-body: \"off\"` announces a body that does no
 const DOTS: &str = "a path with dot segments is forwarded as received";
 const ABSOLUTE: &str =
     "with an absolute-form target the upstream gets the `Host` field, whatever the target says";
-const USERINFO: &str = "userinfo in `Host` reaches the default server, a fragment in the target is cut off, HTTP/0.9 is answered";
+const USERINFO: &str = "userinfo in `Host` reaches the default server, HTTP/0.9 is answered";
+const FRAGMENT: &str = "a fragment in the target (`/a#b`) is not matched, and forwarded";
 const METHODS: &str = "methods with lower-case letters or digits: 400";
 
 /// Rows that are known by the request, the policy or the settings.
 pub const OTHERS: &[&str] =
-    &[SSL_CLIENT, SLASH, COPY, DOTS, ABSOLUTE, USERINFO, METHODS, BELIEVED, ORIGINS];
+    &[SSL_CLIENT, SLASH, COPY, DOTS, ABSOLUTE, USERINFO, FRAGMENT, METHODS, BELIEVED, ORIGINS];
 
 impl Cause {
     /// It cannot be told.
@@ -196,7 +197,7 @@ fn of_request(record: &Record, answer: &Decision) -> Option<&'static str> {
         return Some(ABSOLUTE);
     }
     if target.contains('#') {
-        return Some(USERINFO);
+        return Some(FRAGMENT);
     }
     if record.headers.iter().any(|(name, _)| name.starts_with("ssl-client-")) {
         return Some(SSL_CLIENT);
