@@ -128,6 +128,8 @@ impl CountedFor {
 pub(crate) struct Visit {
     /// Whether `default-backend` stands in for the location's upstream.
     pub stands_in: bool,
+    /// Whether the default backend of the process answers, which is built in: the answer is that of an upstream.
+    pub by_default_backend: bool,
     /// Whether an error backend words the answer: what its location says about answers does not count for that.
     pub paged: bool,
     /// Path and query towards the upstream, if they are not those of the request.

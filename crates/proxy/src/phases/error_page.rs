@@ -94,7 +94,7 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
     let settings = &exchange.snippet.as_ref().and_then(|_| exchange.level())?.settings;
     let answers = &settings.answers;
     let status = response.status.as_u16();
-    let is_own = response.source == Source::Own;
+    let is_own = response.source == Source::Own && !is_default(exchange, response);
     let said = exchange.snippet.as_ref().is_some_and(|running| running.said);
     // What it is by no `error_page`.
     let own = (is_own && !said && matches!(status, 494..=497)).then_some(None);
@@ -103,6 +103,7 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
     }
     let recursive = answers.recursive_error_pages == Some(true);
     let may_be = match response.source {
+        Source::Own if is_default(exchange, response) => intercepts(exchange, settings),
         Source::Own => !said,
         Source::Upstream => intercepts(exchange, settings),
     };
@@ -119,6 +120,12 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
         Some(_) if !is_own => Some(None),
         Some(_) | None => own,
     }
+}
+
+/// Whether it is the 404 of the default backend, which ingress-nginx asks itself for over HTTP
+/// (compat/behaviour.md section 6).
+fn is_default(exchange: &Exchange, response: &Response) -> bool {
+    exchange.visit.by_default_backend && response.status == StatusCode::NOT_FOUND
 }
 
 /// Whether answers of the upstream are looked at, too.
@@ -195,9 +202,10 @@ pub(super) fn keep(before: &Response, response: &mut Response) {
 
 /// The status that the client sees: what the target makes a page of is an error of its own.
 pub(super) fn show(exchange: &mut Exchange, response: &mut Response) {
+    let is_default = is_default(exchange, response);
     let Some(running) = &mut exchange.snippet else { return };
     response.close |= running.close;
-    let is_page = response.source == Source::Own && !running.said;
+    let is_page = response.source == Source::Own && !running.said && !is_default;
     if let Some(status) = running.shown.filter(|_| !is_page)
         && let Ok(status) = StatusCode::from_u16(status)
     {

@@ -258,6 +258,7 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
 /// snippet has made it, it leads to the default backend.
 pub(super) fn own_content(exchange: &mut Exchange) -> Result<(), Stop> {
     if exchange.level().is_none_or(|level| !level.own) {
+        exchange.visit.by_default_backend = true;
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     }
     let settings = exchange.level().map(|level| &level.settings);

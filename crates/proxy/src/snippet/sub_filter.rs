@@ -58,7 +58,9 @@ impl Filter {
             response.headers.get("content-encoding").is_some_and(|coding| !coding.is_empty());
         let empty = response.announced_length.is_none() && response.body.is_empty();
         let typed = response.headers.get("content-type");
-        !encoded && !empty && typed.is_some() && is_of(&self.types, typed)
+        // `*` takes those without a type, too (ngx_http_test_content_type).
+        let is_typed = self.types.is_empty() || typed.is_some();
+        !encoded && !empty && is_typed && is_of(&self.types, typed)
     }
 
     /// What is looked for, and what stands instead; none if there is nothing to look for.
@@ -176,6 +178,11 @@ mod tests {
         assert_eq!(body, "a a.test @host@");
         let any = "sub_filter a b; sub_filter_types *;";
         assert_eq!(filtered(any, page("image/png", "a")).await.1, "b");
+        for (text, body) in [(any, "b"), ("sub_filter a b;", "a")] {
+            let mut untyped = page("", "a");
+            untyped.headers.remove("content-type");
+            assert_eq!(filtered(text, untyped).await.1, body, "{text}");
+        }
     }
 
     #[tokio::test]
