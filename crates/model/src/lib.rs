@@ -59,7 +59,7 @@ pub use listener::{Listener, ListenerId, RouteKey, Speaks, TlsRoute, TlsShare};
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use media::MEDIA_TYPES;
 pub use networks::Networks;
-pub use of_connection::{is_of_connection, is_proof};
+pub use of_connection::{is_alike, is_of_connection, is_proof};
 pub use origin::{Kind, Origin};
 pub use others::Others;
 pub use outside::Outside;

@@ -19,12 +19,16 @@ const OF_CONNECTION: [&str; 11] = [
 /// What would be believed as proof of a client certificate (compat/decisions.md).
 const PROOF: &[u8] = b"ssl-client-";
 
-/// Whether a field of this name would be believed as proof of a client certificate. Applications may take `_` for `-`
-/// (RFC 3875 section 4.1.18).
+/// Whether a field of this name would be believed as proof of a client certificate.
 pub fn is_proof(name: &[u8]) -> bool {
+    name.get(..PROOF.len()).is_some_and(|start| is_alike(start, PROOF))
+}
+
+/// Whether an application may take two names for the same: CGI and its heirs tell `-` and `_` not apart (RFC 3875
+/// section 4.1.18).
+pub fn is_alike(name: &[u8], other: &[u8]) -> bool {
     let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
-    let start = name.get(..PROOF.len());
-    start.is_some_and(|start| start.iter().map(plain).eq(PROOF.iter().copied()))
+    name.len() == other.len() && name.iter().map(plain).eq(other.iter().map(plain))
 }
 
 /// Whether a field of this name belongs to the connection that it came over, however the name is spelled.

@@ -27,12 +27,6 @@ pub(crate) fn write(exchange: &Exchange) {
 
 /// Appends any variable, by way of its text.
 fn at_length(variable: &Variable, exchange: &Exchange, escape: Escape, line: &mut Vec<u8>) {
-    if let (Variable::RequestHeader(name), Escape::Usual) = (variable, escape)
-        && let Some(only) = logged::only_value(exchange, name)
-    {
-        // Byte by byte: what is no text stays what it is.
-        return logged::escaped(only, line);
-    }
     let mut value = String::new();
     variables::push(variable, exchange, &mut value);
     match escape {

@@ -4,15 +4,8 @@
 use super::request_headers::is_said;
 use crate::exchange::Exchange;
 use model::is_of_connection;
-pub(super) use model::is_proof;
+pub(super) use model::{is_alike, is_proof};
 use wire::{Field, Headers, Nominated};
-
-/// Whether an application may take two names for the same: CGI and its heirs tell `-` and `_` not apart (RFC 3875
-/// section 4.1.18).
-pub(super) fn is_alike(name: &[u8], other: &[u8]) -> bool {
-    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
-    name.len() == other.len() && name.iter().map(plain).eq(other.iter().map(plain))
-}
 
 /// Whether a field ends at Fairway: it belongs to the client's connection, or would be believed as proof of a client
 /// certificate.

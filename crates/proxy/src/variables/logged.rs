@@ -67,22 +67,9 @@ fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
     if fields.next().is_some() {
         return false;
     }
-    if is_plain(only.value) {
-        line.extend_from_slice(only.value);
-        return true;
-    }
-    let is_text = std::str::from_utf8(only.value).is_ok();
-    if is_text {
-        escaped(only.value, line);
-    }
-    is_text
-}
-
-/// The value of a header field that is there once.
-pub(crate) fn only_value<'e>(exchange: &'e Exchange, name: &'e str) -> Option<&'e [u8]> {
-    let mut fields = exchange.request.headers.spelled(name);
-    let only = fields.next().filter(|_| name != "host")?;
-    fields.next().is_none().then_some(only.value)
+    // Byte by byte: what is no text stays what it is.
+    escaped(only.value, line);
+    true
 }
 
 /// Whether a snippet has set a variable that the controller sets.

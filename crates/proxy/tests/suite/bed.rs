@@ -79,7 +79,6 @@ pub(crate) fn location(path: &str, backend: Backend, policy: Arc<Policy>) -> Loc
     }
 }
 
-/// An engine of one thread that serves a Configuration.
 /// An authenticator of this host behind an upstream, asked for this target: it says no more than who may pass.
 pub(crate) fn authenticator(host: &str, target: Template, upstream: UpstreamId) -> AuthExternal {
     let authority = Template::parse(host).expect("no variables").into();
@@ -96,6 +95,7 @@ pub(crate) fn authenticator(host: &str, target: Template, upstream: UpstreamId) 
     }
 }
 
+/// An engine of one thread that serves a Configuration.
 pub(crate) async fn start(configuration: &Configuration) -> Arc<Native> {
     let native = Arc::new(idle(vec![Ipv4Addr::LOCALHOST.into()]));
     apply(&native, &Configuration::default(), configuration).await;

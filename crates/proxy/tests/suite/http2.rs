@@ -12,6 +12,7 @@ use model::{Global, KeepAlive, LogFormat, LogTarget, Logs, SetHeader, Template};
 use proxy::{Native, Pressure};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use testkit::eventually;
 use testkit::http2::{PREFACE, frame};
@@ -174,20 +175,25 @@ async fn what_nobody_understands_is_refused_as_over_http1() {
     assert_eq!(status(plain).await, StatusCode::OK);
 }
 
+/// Each request has such a line in this file.
+fn logged(file: &Path, line: &str) -> Global {
+    let access = LogTarget::File(file.to_str().expect("it is text").to_owned());
+    let template = Template::parse(line).expect("known variables");
+    Global {
+        logs: Logs { access, ..Logs::default() },
+        log_format: LogFormat { template, ..LogFormat::default() },
+        ..Global::default()
+    }
+}
+
 #[tokio::test]
 async fn what_is_turned_away_is_logged_as_over_http1() {
     let (address, _seen) = answering(NOTHING).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("access.log");
-    let logs = Logs {
-        access: LogTarget::File(file.to_str().expect("it is text").to_owned()),
-        ..Logs::default()
-    };
-    let template = Template::parse("$status $server_protocol").expect("known variables");
-    let log_format = LogFormat { template, ..LogFormat::default() };
     let added = Template::parse("yes").expect("a text");
     let add_headers = vec![SetHeader { name: "X-Added".to_owned(), value: added.into() }];
-    let global = Global { logs, log_format, add_headers, ..Global::default() };
+    let global = Global { add_headers, ..logged(&file, "$status $server_protocol") };
     let native = start(&with_global(address, global)).await;
     let mut client = client(&native).await;
     let (odd, _) = send(&mut client, Method::GET, &[("host", "b.test/")], true);
@@ -208,12 +214,7 @@ async fn the_length_of_a_request_counts_its_body_as_over_http1() {
     let (address, _seen) = answering(NOTHING).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("access.log");
-    let access = LogTarget::File(file.to_str().expect("it is text").to_owned());
-    let logs = Logs { access, ..Logs::default() };
-    let template = Template::parse("$request_length").expect("known variables");
-    let log_format = LogFormat { template, ..LogFormat::default() };
-    let global = Global { logs, log_format, ..Global::default() };
-    let native = start(&with_global(address, global)).await;
+    let native = start(&with_global(address, logged(&file, "$request_length"))).await;
     let mut client = client(&native).await;
     let (answer, mut body) = send(&mut client, Method::POST, &[], false);
     body.send_data(Bytes::from_static(&[b'a'; 10_000]), true).expect("sent");
