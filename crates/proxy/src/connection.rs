@@ -10,7 +10,7 @@ use stream::own::{self, Hops};
 use stream::proxy_protocol::Announced;
 use tls::{Peer, TlsSession};
 use tokio::time::Instant;
-use upstream::Turns;
+use upstream::Cause;
 use wire::lane::Lane;
 use wire::{Control, canonical};
 
@@ -219,9 +219,9 @@ impl Connection {
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 
-    /// What upstreams are told of its request, and where what they say of it counts.
-    pub(crate) fn turns(&self) -> Turns<'_> {
-        Turns { taken: self.returns(), book: Some(&self.control) }
+    /// Its request, as what is sent for it knows it.
+    pub(crate) fn cause(&self) -> Cause<'_> {
+        Cause { returns: self.returns(), book: Some(&self.control) }
     }
 
     /// What `read` makes of the authority of the last request that named a host; none: empty.

@@ -2,7 +2,7 @@
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
 use crate::retry::{is_idempotent, tries_left};
-use crate::{Group, Head, Names, Outgoing, Pool, Target, Try, TryError, Turns, send};
+use crate::{Cause, Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
 use http::{Method, StatusCode};
 use imbl::OrdMap;
 use model::policy::{Policy, UpstreamTls};
@@ -45,7 +45,7 @@ pub struct Call<'a> {
     /// The namespace that it is sent for.
     pub whose: &'a Arc<str>,
     /// The request that makes it necessary.
-    pub turns: Turns<'a>,
+    pub cause: Cause<'a>,
 }
 
 impl Destination {
@@ -128,7 +128,7 @@ pub async fn call(
             interim: &|_| {},
             policy: call.policy,
             whose: Some(call.whose),
-            turns: call.turns,
+            cause: call.cause,
         };
         let target = Target { address, tls: way.tls.clone() };
         let failed = match send(pool, &target, &mut outgoing, &journal).await {

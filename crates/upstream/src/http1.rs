@@ -36,7 +36,7 @@ pub(super) async fn send(
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
-    goes_on(connection.own.as_ref(), request.turns.taken).map_err(|error| Failed {
+    goes_on(connection.own.as_ref(), request.cause.returns).map_err(|error| Failed {
         error,
         sent: false,
         refused: false,
@@ -74,7 +74,7 @@ pub(super) async fn send(
     let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
     let (connection, _, rest) = talk.into_parts();
-    let incoming = (connection, request.turns.book);
+    let incoming = (connection, request.cause.book);
     Ok(answered(pool, incoming, head, rest, timeouts, journal))
 }
 

@@ -185,7 +185,7 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Head, Outgoing, Pool, Target, Try, Turns, send};
+    use crate::{Cause, Head, Outgoing, Pool, Target, Try, send};
     use bytes::Bytes;
     use http::Method;
     use model::policy::Policy;
@@ -218,7 +218,7 @@ mod tests {
             interim: &|_| {},
             policy: &Policy::default(),
             whose: None,
-            turns: Turns { taken: 0, book: Some(&book) },
+            cause: Cause { returns: 0, book: Some(&book) },
         };
         let target = Target { address, tls: None };
         let answer = send(&pool, &target, &mut outgoing, &Rc::new(Try::new(address))).await;

@@ -22,15 +22,15 @@ pub struct Outgoing<'a> {
     pub policy: &'a Policy,
     /// The namespace that it is sent for; none: the controller's own.
     pub whose: Option<&'a Arc<str>>,
-    /// The request of the client that it is.
-    pub turns: Turns<'a>,
+    /// The request of a client that it is sent for.
+    pub cause: Cause<'a>,
 }
 
-/// What is known of the request of a client that something is sent for.
+/// The request of a client that something is sent for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Turns<'a> {
+pub struct Cause<'a> {
     /// How often it has come back to this process.
-    pub taken: u8,
+    pub returns: u8,
     /// The book of its connection, in which counts what came of an answer and is not whole; none: nobody's.
     pub book: Option<&'a Rc<Control>>,
 }

@@ -18,7 +18,7 @@ pub(super) struct Unfinished<'a> {
 impl<'a> Unfinished<'a> {
     /// Nothing has come of it yet.
     pub(super) fn new(pool: &'a Pool, request: &Outgoing<'a>) -> Self {
-        let (whose, book) = (request.whose, request.turns.book);
+        let (whose, book) = (request.whose, request.cause.book);
         Self { pool, whose, book, counted: None, loan: None }
     }
 

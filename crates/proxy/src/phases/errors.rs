@@ -123,7 +123,7 @@ async fn ask(
         body: body.as_ref(),
         policy: &location.policy,
         whose: &location.namespace(),
-        turns: exchange.connection.turns(),
+        cause: exchange.connection.cause(),
     };
     let way = Way { group, tls: None };
     let mut tries = Vec::new();

@@ -294,7 +294,7 @@ impl Bodies {
             interim: &|interim| headers::pass_on(exchange, interim),
             policy,
             whose: origin.map(|origin| &origin.namespace),
-            turns: exchange.connection.turns(),
+            cause: exchange.connection.cause(),
         };
         let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;
         let untouched = outcome.as_ref().is_err_and(|failed| !failed.sent);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use upstream::{Call, Destination, Group, Head, Turns, Way, call, host_of};
+use upstream::{Call, Cause, Destination, Group, Head, Way, call, host_of};
 use wire::http1::write;
 use wire::{Body, Control, Spool, lane};
 
@@ -244,7 +244,7 @@ impl Copy {
             policy: &self.location.policy,
             whose: &whose,
             // What has come back is not copied.
-            turns: Turns { taken: 0, book: Some(&self.book) },
+            cause: Cause { returns: 0, book: Some(&self.book) },
         };
         let Ok(mut answer) = call(&self.worker.pool, &way, &request, &mut Vec::new()).await else {
             return;

@@ -59,6 +59,8 @@ const SLOW: u8 = 6;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long they may take to write what is left to be written of requests that are cut off.
 const LAST_LINES: Duration = Duration::from_millis(200);
+/// Rests of authenticators' answers that are read past at a time, by all threads together.
+const DRAINS: u64 = 256;
 /// How long a drain waits for handshakes that have begun.
 const HANDSHAKES: Duration = Duration::from_secs(5);
 
@@ -88,6 +90,8 @@ pub(crate) struct Shared {
     pub scratch: Scratch,
     /// The places of connections towards upstreams.
     pub(crate) upstreams: Arc<Room>,
+    /// Places for rests of authenticators' answers that are read past.
+    drains: Room,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
     /// What requests under way hold.
@@ -142,6 +146,7 @@ impl Shared {
             geoip: Arc::default(),
             scratch: Scratch::default(),
             upstreams: Arc::new(Room::leaving_some(u64::MAX, UPSTREAM_QUARTERS)),
+            drains: Room::new(DRAINS),
             load: Arc::default(),
             under_way: Arc::default(),
             told: Told::default(),
@@ -446,6 +451,11 @@ impl Worker {
     /// Where bodies are kept that are too large for memory.
     pub(crate) fn scratch(&self) -> &Scratch {
         &self.shared.scratch
+    }
+
+    /// Places for rests of authenticators' answers that are read past.
+    pub(crate) fn drains(&self) -> &Room {
+        &self.shared.drains
     }
 
     /// What requests under way hold.

@@ -5,9 +5,11 @@ use md5::{Digest, Md5};
 use model::policy::{AuthBasic, AuthScheme, Password, Policy, Users};
 use model::{Configuration, Template};
 use proxy::Native;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc::{Receiver, channel};
 
 /// Sends a GET with these fields; the whole answer.
 async fn get(native: &Native, host: &str, fields: &str) -> String {
@@ -37,6 +39,47 @@ fn digest_answer(number: &str, count: &str) -> String {
         "Authorization: Digest username=\"alice\", realm=\"R\", nonce=\"{number}\", uri=\"/x?y=1\", qop=auth, \
          nc={count}, cnonce=\"c\", response=\"{response}\"\r\n"
     )
+}
+
+/// An authenticator whose answers do not end; tells of each of its connections that does.
+async fn without_end() -> (SocketAddr, Receiver<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (told, ended) = channel(9);
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let told = told.clone();
+            tokio::spawn(async move {
+                let _ = tcp.read(&mut [0; 4096]).await;
+                let begin = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 50000\r\n\r\nx";
+                let _ = tcp.write_all(begin).await;
+                while matches!(tcp.read(&mut [0; 4096]).await, Ok(1..)) {}
+                let _ = told.send(()).await;
+            });
+        }
+    });
+    (address, ended)
+}
+
+#[tokio::test]
+async fn rests_of_answers_that_do_not_end_are_read_for_so_many_of_a_namespace() {
+    const OF_ONE: usize = 128;
+    const MORE: usize = 8;
+    let (address, mut ended) = without_end().await;
+    let mut configuration = Configuration::default();
+    let id = put_upstream(&mut configuration, "auth", vec![address]);
+    let target = Template::parse("/").expect("no variables");
+    let asks = bed::authenticator("auth", target, id.clone());
+    let policy = Policy { auth_external: Some(asks.into()), ..Policy::default() };
+    put_host(&mut configuration, "a.test", &id, policy);
+    let native = start(&configuration).await;
+    let all = (0..OF_ONE + MORE).map(|_| get(&native, "a.test", ""));
+    let all = futures_util::future::join_all(all).await;
+    assert!(all.iter().all(|answer| answer.starts_with("HTTP/1.1 401")));
+    for _ in 0..MORE {
+        ended.recv().await.expect("the connection of one more ends at once");
+    }
+    assert!(ended.try_recv().is_err(), "the others are read on");
 }
 
 #[tokio::test]

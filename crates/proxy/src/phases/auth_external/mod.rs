@@ -21,7 +21,6 @@ use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::hide_in_url;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -30,8 +29,6 @@ use wire::Response;
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
 const DRAINED: usize = 64 << 10;
-/// Bodies of a thread at a time.
-const DRAINS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether anybody is to be asked; also where nobody can be, which closes the location.
@@ -95,7 +92,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
             if let Some(key) = key {
                 caching::remember(exchange, &authenticator, key, &answer, &said);
             }
-            drain(answer);
+            drain(exchange, answer);
             said
         }
     };
@@ -135,7 +132,7 @@ async fn ask(
         body: None,
         policy: &authenticator.towards,
         whose: &whose,
-        turns: exchange.connection.turns(),
+        cause: exchange.connection.cause(),
     };
     let answer = call(&exchange.worker.pool, &way, &question, &mut Vec::new()).await;
     answer.map_err(|error| Error::Authenticator(error.to_string()))
@@ -168,56 +165,23 @@ fn refused(said: &Said) -> Verdict {
     Verdict::Refuse(Box::new(response))
 }
 
-thread_local! {
-    /// Rests of answers that this thread reads past.
-    static DRAINING: Cell<usize> = const { Cell::new(0) };
-}
-
-/// One of them, until it is dropped.
-struct Draining;
-
-impl Draining {
-    /// One more, if there may be: they belong to no request, so what they hold counts for nobody.
-    fn begin() -> Option<Self> {
-        let others = DRAINING.get();
-        (others < DRAINS).then(|| DRAINING.set(others + 1))?;
-        Some(Self)
-    }
-}
-
-impl Drop for Draining {
-    fn drop(&mut self) {
-        DRAINING.set(DRAINING.get() - 1);
-    }
-}
-
 /// Reads a short body to its end, aside from the request, so that the connection can be kept. Where many are slow, or
 /// never end, connections are closed instead.
-fn drain(mut answer: Response) {
+fn drain(exchange: &Exchange, mut answer: Response) {
     if answer.body.is_empty() {
         return;
     }
-    let Some(draining) = Draining::begin() else { return };
+    // It belongs to no request, so what it holds would count for nobody.
+    let place = exchange.worker.drains().lend(&exchange.spot().location.namespace());
+    if place.grow(1).is_none() {
+        return;
+    }
     tokio::task::spawn_local(timeout(PATIENCE, async move {
-        let _draining = draining;
+        let _place = place;
         let mut left = DRAINED;
         while let Ok(Some(wire::Frame::Data(data))) = answer.body.frame().await {
             let Some(rest) = left.checked_sub(data.len()) else { return };
             left = rest;
         }
     }));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{DRAINS, Draining};
-
-    #[test]
-    fn so_many_rests_are_read_at_a_time_and_no_more() {
-        let mut all: Vec<_> = (0..DRAINS).map_while(|_| Draining::begin()).collect();
-        assert_eq!(all.len(), DRAINS);
-        assert!(Draining::begin().is_none());
-        all.truncate(DRAINS - 1);
-        assert!(Draining::begin().is_some());
-    }
 }

@@ -50,12 +50,12 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
     match answer.status.as_u16() {
         200 => {
             exchange.visit.authenticated.headers = understood(&answer, said);
-            drain(answer);
+            drain(exchange, answer);
             Ok(Verdict::Pass)
         }
         // What looks like a success of the application is none.
         201..=299 => {
-            drain(answer);
+            drain(exchange, answer);
             Ok(Verdict::forbidden())
         }
         300..=499 => Ok(Verdict::Refuse(Box::new(answer))),
@@ -71,9 +71,9 @@ pub(super) async fn ask(
     (head, body): (Option<Head>, Option<&Spool>),
 ) -> Result<Response, Error> {
     let head = head.ok_or_else(|| Error::Authenticator("the request cannot be said".to_owned()))?;
-    let turns = exchange.connection.turns();
+    let cause = exchange.connection.cause();
     let whose = &exchange.spot().location.namespace();
-    let question = Call { head, method, body, policy: &guard.towards, whose, turns };
+    let question = Call { head, method, body, policy: &guard.towards, whose, cause };
     let answer = call(&exchange.worker.pool, &guard.way, &question, &mut Vec::new()).await;
     answer.map_err(|error| Error::Authenticator(error.to_string()))
 }

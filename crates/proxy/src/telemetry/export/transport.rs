@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tls::Profiles;
 use tokio::time::{Instant, timeout};
-use upstream::{Head, Outgoing, Pool, Target, Try, Turns, send};
+use upstream::{Cause, Head, Outgoing, Pool, Target, Try, send};
 use wire::http1::write;
 use wire::{Body, Frame, Headers, Response, Room};
 
@@ -77,7 +77,7 @@ impl Transport {
             interim: &|_| {},
             policy: &Policy { timeouts, ..Policy::default() },
             whose: None,
-            turns: Turns::default(),
+            cause: Cause::default(),
         };
         let journal = Rc::new(Try::new(target.address));
         let response = send(pool, target, &mut outgoing, &journal).await;
