@@ -89,6 +89,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         without_class: known.without_class,
         kept: known.kept.clone(),
         statuses: known.statuses.clone(),
+        closed: known.closed.clone(),
         changes: Changes::default(),
     };
     let mut decisions = match passed_on(&question, &known.serving) {

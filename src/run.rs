@@ -286,19 +286,38 @@ fn who(classes: &Classes) -> console::Identity {
     }
 }
 
-/// Keeps the process from being ready until the engine has taken a configuration, and says what it waits for.
+/// Keeps the process from being ready until the engine has taken a configuration that does not close every location, and
+/// says what it waits for: where a mistake in the ConfigMap does, a roll-out stops, and the Pods from before go on with
+/// what they know of it. As in ingress-nginx, nothing later makes the process unready for that.
 async fn until_serving(
     mut known: watch::Receiver<Arc<Known>>,
     ready: Ready,
     blocked: Block,
     announce: impl FnOnce(&str),
 ) {
-    let refused = known.borrow().refused.clone();
-    let why = refused.map(|why| ready.block(format!("one that the engine takes: {why}")));
-    if known.wait_for(|known| known.is_serving()).await.is_ok() {
+    let why = ready.block_saying(what_it_lacks(known.clone()));
+    drop(blocked);
+    let is_open = |known: &Arc<Known>| known.is_serving() && known.closed.is_none();
+    if let Some(closed) = &known.borrow().closed {
+        tracing::error!("not ready, since every location answers 503: {closed}");
+    }
+    if known.wait_for(is_open).await.is_ok() {
         drop(why);
-        drop(blocked);
         announce(if ready.is_ready() { "ready" } else { "serving, but not ready" });
+    }
+}
+
+/// Why no configuration is in force with which the process may be ready.
+fn what_it_lacks(known: watch::Receiver<Arc<Known>>) -> impl Fn() -> String + Send + Sync {
+    move || {
+        let known = known.borrow();
+        match (&known.refused, &known.closed) {
+            (Some(why), _) => format!("a configuration that the engine takes: {why}"),
+            (None, Some(why)) => {
+                format!("a guard that can be read, since every location answers 503: {why}")
+            }
+            (None, None) => "the first configuration".to_owned(),
+        }
     }
 }
 

@@ -62,3 +62,44 @@ fn guards_that_cannot_be_read_at_start_close_what_they_guard_alone() {
     running.until("it is mended", || status(http, "shut.test", "/malformed") == 401);
     assert_eq!(status(http, "shut.test", "/missing"), 503);
 }
+
+/// The ConfigMap with a list of who is let in.
+fn settings(list: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings, namespace: demo}}\n\
+         data: {{whitelist-source-range: '{list}'}}\n"
+    )
+}
+
+#[test]
+fn who_starts_with_a_guard_for_all_that_cannot_be_read_is_not_ready_until_it_can() {
+    const SUCCESSFUL: &str = "nginx_ingress_controller_config_last_reload_successful{";
+    let folder = TempDir::new().expect("a folder");
+    let write = |list: &str| {
+        fs::write(folder.path().join("settings.yaml"), settings(list)).expect("a file");
+    };
+    write("10.0.0.0/8 127.0.0.0/8");
+    let manifests = format!("--manifests={}", folder.path().display());
+    let flags = [&manifests, "--configmap=demo/settings", "--enable-metrics"];
+    let running = Running::spawn("fairway", &flags, &[]);
+    running.until("it says why", || running.log().contains("not ready, since every location"));
+    let health = || running.get("/healthz").expect("an answer");
+    let (status, page) = health();
+    assert_eq!(status, 500);
+    assert!(text(&page).contains("whitelist-source-range"), "{}", text(&page));
+    let successful = || {
+        let (_, page) = running.get("/metrics").expect("an answer");
+        let page = text(&page);
+        let line = page.lines().find(|line| line.starts_with(SUCCESSFUL)).map(str::to_owned);
+        line.expect("the metric").ends_with(" 1")
+    };
+    assert!(!successful(), "not all of the ConfigMap is in force");
+    write("127.0.0.0/8");
+    running.until("it is mended", || health().0 == 200);
+    assert!(successful());
+    // Whoever runs keeps the last good text, and stays ready.
+    write("oops");
+    running.until("it is told", || running.log().contains("stays in force until it is mended"));
+    assert_eq!(health().0, 200);
+    assert!(!successful());
+}

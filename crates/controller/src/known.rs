@@ -1,7 +1,7 @@
 //! What is published after each round of the loop: objects, what they mean, and what the engine made of it.
 
 use imbl::{OrdMap, OrdSet};
-use model::Configuration;
+use model::{Configuration, Kind, Origin, Severity};
 use objects::{Ingress, ObjectKey, ReverseIndex, Snapshot};
 use std::sync::Arc;
 use translate::gateway::Statuses;
@@ -34,12 +34,24 @@ pub struct Known {
     pub routes: u64,
     /// Why the engine refused `configuration`.
     pub refused: Option<Arc<str>>,
+    /// Why every location of `configuration` answers 503: a guard of the ConfigMap that cannot be read.
+    pub closed: Option<Arc<str>>,
 }
 
 impl Known {
     /// Whether a Configuration is in force; each has the server for unknown hosts at least.
     pub fn is_serving(&self) -> bool {
         !self.serving.servers.is_empty()
+    }
+
+    /// Whether the ConfigMap that counts has a mistake, so that not all of it is in force.
+    pub fn has_bad_config_map(&self) -> bool {
+        let of = |key: &ObjectKey| {
+            let (namespace, name) = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+            self.problems.of(&Origin::new(Kind::ConfigMap, namespace, name))
+        };
+        let mut problems = self.options.config_map.iter().flat_map(of);
+        problems.any(|problem| problem.severity == Severity::Error)
     }
 
     /// Who asks for what is in force.

@@ -87,8 +87,8 @@ impl<E: Engine> Controller<E> {
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
-        let Translation { configuration, problems, served, without_class, kept, statuses, .. } =
-            self.translator.update(&snapshot);
+        let translation = self.translator.update(&snapshot);
+        let Translation { configuration, problems, served, without_class, kept, .. } = translation;
         between_pieces();
         let before = self.known.borrow().clone();
         let changes = Changes::between(&before.serving, &configuration);
@@ -101,10 +101,11 @@ impl<E: Engine> Controller<E> {
             without_class,
             kept,
             options: self.options.clone(),
-            statuses,
+            statuses: translation.statuses,
             serving: before.serving.clone(),
             routes: before.routes,
             refused: None,
+            closed: translation.closed,
         };
         between_pieces();
         if !changes.is_empty() || !before.is_serving() {
@@ -122,7 +123,6 @@ impl<E: Engine> Controller<E> {
         known.problems = known.problems.with(&self.left_out);
         self.reporter.report(&known);
         self.reporter.report_unserved(&known);
-        self.reporter.report_gone(&before.snapshot, &known);
         self.known.send_replace(Arc::new(known));
     }
 

@@ -60,7 +60,10 @@ fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
         .get()
         .map(|controller| controller.loops.progress())
         .unwrap_or_default();
-    let successful = progress.last_applied == Some(true);
+    // As in ingress-nginx, which takes nothing of a ConfigMap with a mistake.
+    let known = scrape.metrics.known();
+    let bad = known.is_some_and(|known| known.has_bad_config_map());
+    let successful = progress.last_applied == Some(true) && !bad;
     page.single(&f::CONFIG_HASH, progress.hash as f64);
     page.single(&f::CONFIG_SUCCESSFUL, f64::from(u8::from(successful)));
     page.single(&f::CONFIG_TIME, progress.applied_at_seconds());

@@ -1,9 +1,9 @@
 //! Who is believed about the client's address, host, port and scheme.
 
 use super::Area;
-use crate::settings::{Key, Settings, parse};
+use crate::settings::{Key, OnBad, Settings, parse};
 use ipnet::IpNet;
-use model::Global;
+use model::{Global, Networks};
 
 pub(super) const AREA: Area = Area {
     name: "real_ip",
@@ -37,11 +37,13 @@ static HOST_HEADER: Key<String> = Key::config_map("forwarded-host-header", parse
         "X-Forwarded-Host",
         "The header that is passed on as X-Original-Forwarded-Host.",
     );
-static TRUSTED: Key<Vec<IpNet>> = Key::config_map("proxy-real-ip-cidr", parse::networks).says(
-    "networks, comma separated",
-    "0.0.0.0/0,::/0",
-    "The peers that are believed about the client; an empty value means none.",
-);
+static TRUSTED: Key<Vec<IpNet>> = Key::config_map("proxy-real-ip-cidr", parse::networks)
+    .says(
+        "networks, comma separated",
+        "0.0.0.0/0,::/0",
+        "The peers that are believed about the client; an empty value means none.",
+    )
+    .on_bad(OnBad::Disbelieve);
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let real_ip = &mut global.real_ip;
@@ -56,5 +58,7 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     }
     if let Some(networks) = settings.list(&TRUSTED) {
         real_ip.trusted = networks.into_iter().collect();
+    } else if settings.is_written(&TRUSTED) {
+        real_ip.trusted = Networks::default();
     }
 }

@@ -210,6 +210,11 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// Whether a key has a value in the ConfigMap, be it one that cannot be read.
+    pub(crate) fn is_written<T>(&self, key: &Key<T>) -> bool {
+        self.in_config_map(&key.about).is_some()
+    }
+
     /// The value of a key, or `default`.
     pub(crate) fn get_or<T>(&mut self, key: &Key<T>, default: T) -> T {
         self.get(key).unwrap_or(default)
@@ -359,7 +364,7 @@ impl<'a> Settings<'a> {
                 self.reject(name, &reason);
             }
             OnBad::Deny | OnBad::RejectOrDeny => self.deny(name, reason),
-            OnBad::Reject | OnBad::Default => {
+            OnBad::Reject | OnBad::Default | OnBad::Disbelieve => {
                 let instead = match about.in_config_map() {
                     Some(_) => "the ConfigMap's value or the default is used instead",
                     None => "it is ignored",
@@ -370,14 +375,25 @@ impl<'a> Settings<'a> {
     }
 
     fn bad_config_map(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
-        if self.annotations.is_none() && about.on_bad == OnBad::Deny {
-            let reason = Message::from(format!("{} {wrong}", quote(text)));
-            let message = format!("{reason}; {ALL_CLOSED} until it is mended");
-            self.note(name, Severity::Error, Why::AllClosed.says(message));
-            self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));
-        } else if self.annotations.is_none() {
-            let message = format!("{} {wrong}; the default is used instead", quote(text));
-            self.note(name, Severity::Warning, message);
+        if self.annotations.is_some() {
+            return;
+        }
+        let reason = Message::from(format!("{} {wrong}", quote(text)));
+        match about.on_bad {
+            OnBad::Deny => {
+                let message = format!("{reason}; {ALL_CLOSED} until it is mended");
+                self.note(name, Severity::Error, Why::AllClosed.says(message));
+                let reason = format!("{name} of the ConfigMap: {reason}");
+                self.verdict.denied.get_or_insert(reason);
+            }
+            OnBad::Disbelieve => {
+                let message = format!("{reason}; nobody is believed until it is mended");
+                self.note(name, Severity::Error, message);
+            }
+            OnBad::Default | OnBad::Reject | OnBad::RejectOrDeny => {
+                let message = format!("{reason}; the default is used instead");
+                self.note(name, Severity::Warning, message);
+            }
         }
     }
 }

@@ -68,6 +68,8 @@ pub enum OnBad {
     Deny,
     /// The Ingress is not taken; where values are not validated, its paths answer 503.
     RejectOrDeny,
+    /// The ConfigMap's value says who is believed: nobody is, unless its last good text is known.
+    Disbelieve,
 }
 
 /// What there is to know about a key besides its type.

@@ -1,5 +1,6 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
-//! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything.
+//! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything, or
+//! nobody is believed.
 
 use super::Finder;
 use crate::Options;
@@ -8,24 +9,27 @@ use crate::config_map;
 use crate::problems::Ledger;
 use crate::secret_files::SecretFiles;
 use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
-use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
-use objects::{ConfigMap, Snapshot};
+use model::{Kind, Message, Origin, Problem, Severity, hide_in_sentence};
+use objects::{ConfigMap, ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const STAYS: &str = "the text before stays in force until it is mended; a Pod that starts meanwhile does not know it, \
-                     and answers 503";
+                     and";
+/// What a Pod that starts does with a guard that cannot be read.
+const CLOSED: &str = "answers 503";
 
 /// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     seen: Option<Arc<ConfigMap>>,
-    instead: Option<Arc<ConfigMap>>,
+    in_force: Option<Arc<ConfigMap>>,
     good: BTreeMap<&'static str, String>,
 }
 
 impl Guards {
-    /// The Snapshot with the last good text of each guard.
+    /// The Snapshot with the last good text of each guard. A ConfigMap that is gone stays in force, as in ingress-nginx:
+    /// whoever replaces it deletes it first, and its guards are not to be open meanwhile.
     pub(super) fn follow(
         &mut self,
         mut snapshot: Snapshot,
@@ -36,25 +40,24 @@ impl Guards {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
         if now != self.seen {
-            self.instead = None;
             let mut problems = Vec::new();
             match &now {
-                None => self.good.clear(),
+                None => problems.extend(self.in_force.as_deref().map(gone)),
                 Some(now) => {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
                     snapshot.config_maps.insert(key.clone(), Arc::new(used.clone()));
                     let scope = Scope::new(options, &snapshot, files);
                     problems.extend(self.global_auth(scope, &mut used));
-                    self.instead = (!problems.is_empty()).then(|| Arc::new(used));
-                    snapshot.config_maps.insert(key.clone(), Arc::clone(now));
+                    let is_good = problems.is_empty();
+                    self.in_force = Some(if is_good { Arc::clone(now) } else { Arc::new(used) });
                 }
             }
             ledger.set(Finder::Guards, problems);
             self.seen = now;
         }
-        if let Some(instead) = &self.instead {
-            snapshot.config_maps.insert(key.clone(), Arc::clone(instead));
+        if let Some(in_force) = &self.in_force {
+            snapshot.config_maps.insert(key.clone(), Arc::clone(in_force));
         }
         snapshot
     }
@@ -63,6 +66,7 @@ impl Guards {
     fn each(&mut self, used: &mut ConfigMap) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (name, key) in guards() {
+            let closes = key.about().on_bad == OnBad::Deny;
             let text = used.data.get(name).map(|text| normalise(text).into_owned());
             let Some(text) = text.filter(|text| !text.is_empty()) else {
                 self.good.remove(name);
@@ -72,10 +76,11 @@ impl Guards {
                 (None, _) => drop(self.good.insert(name, text)),
                 (Some(wrong), Some(before)) => {
                     let wrong = format!("{} {wrong}", quote(&text));
-                    problems.push(problem(used, name, &wrong));
+                    let starts = if closes { CLOSED } else { "believes nobody" };
+                    problems.push(kept(used, name, &wrong, starts));
                     used.data.insert(name.to_owned(), before.clone());
                 }
-                // Nobody knows what it was meant to say: everything is closed.
+                // Nobody knows what it was meant to say: everything is closed, or nobody is believed.
                 (Some(_), None) => {}
             }
         }
@@ -105,24 +110,43 @@ impl Guards {
                         None => drop(used.data.remove(name)),
                     }
                 }
-                Some(problem(used, url, &wrong))
+                Some(kept(used, url, &wrong, CLOSED))
             }
         }
     }
 }
 
-/// The keys of the ConfigMap that close everything where they are not understood.
+/// The keys of the ConfigMap that close everything where they are not understood, or say who is believed.
 fn guards() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
-    let guards = config_map::keys().filter(|(_, key)| key.about().on_bad == OnBad::Deny);
+    let is_one = |key: &dyn AnyKey| matches!(key.about().on_bad, OnBad::Deny | OnBad::Disbelieve);
+    let guards = config_map::keys().filter(move |(_, key)| is_one(*key));
     guards.filter_map(|(_, key)| Some((key.about().in_config_map()?, key)))
 }
 
-fn problem(config_map: &ConfigMap, name: &str, wrong: &str) -> Problem {
-    let key = &config_map.meta.key;
+/// The ConfigMap is gone.
+fn gone(config_map: &ConfigMap) -> Problem {
+    let message = "it is gone: what it said stays in force until there is one again, be it an empty one; a Pod that \
+                   starts meanwhile knows nothing of it, and defaults count there";
+    problem(config_map, None, Severity::Warning, message)
+}
+
+/// A guard that cannot be read; `starts` says what a Pod does that starts meanwhile.
+fn kept(config_map: &ConfigMap, name: &str, wrong: &str, starts: &str) -> Problem {
+    let message = format!("{}; {STAYS} {starts}", hide_in_sentence(wrong));
+    problem(config_map, Some(name), Severity::Error, message)
+}
+
+fn problem(
+    config_map: &ConfigMap,
+    key: Option<&str>,
+    severity: Severity,
+    message: impl Into<Message>,
+) -> Problem {
+    let ObjectKey { namespace, name } = &config_map.meta.key;
     Problem {
-        origin: Origin::new(Kind::ConfigMap, Arc::clone(&key.namespace), Arc::clone(&key.name)),
-        key: Some(name.to_owned()),
-        severity: Severity::Error,
-        message: format!("{}; {STAYS}", hide_in_sentence(wrong)).into(),
+        origin: Origin::new(Kind::ConfigMap, Arc::clone(namespace), Arc::clone(name)),
+        key: key.map(str::to_owned),
+        severity,
+        message: message.into(),
     }
 }

@@ -53,6 +53,8 @@ pub struct Translation {
     pub kept: OrdMap<ObjectKey, Arc<Ingress>>,
     /// What objects of the Gateway API are told about themselves.
     pub statuses: Statuses,
+    /// Why every location answers 503, but for those that are exempt: a guard of the ConfigMap that cannot be read.
+    pub closed: Option<Arc<str>>,
     /// What differs from the translation before.
     pub changes: Changes,
 }
@@ -221,6 +223,7 @@ impl Translator {
         self.make_routes(&old, &touched.services, behind, &budget, &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
+        let closed = ground.denied.as_deref().or(ground.auth_denied.as_deref()).map(Arc::from);
         self.ground = Some(ground);
         self.files.forget();
         let changes = Changes::between(&before, &self.configuration);
@@ -231,6 +234,7 @@ impl Translator {
             without_class: self.named_classes.without,
             kept: self.kept.clone(),
             statuses: self.gateway.statuses.clone(),
+            closed,
             changes,
         }
     }

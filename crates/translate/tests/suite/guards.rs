@@ -70,10 +70,46 @@ fn a_guard_of_which_nothing_is_known_closes_everything() {
     with(&mut translator, &mut snapshot, &[]);
     let anew = with(&mut translator, &mut snapshot, &[BAD]);
     assert_eq!(allowed(&anew, "shop.test"), None, "it was taken away in the meantime");
-    with(&mut translator, &mut snapshot, &[GOOD]);
+    assert!(anew.closed.is_some_and(|why| why.starts_with("whitelist-source-range")));
+}
+
+#[test]
+fn a_config_map_that_is_gone_stays_in_force_until_there_is_another_one() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let ten = allowed(&with(&mut translator, &mut snapshot, &[GOOD]), "shop.test");
     snapshot.config_maps.remove(&key("demo", "settings"));
-    translator.update(&snapshot);
-    assert_eq!(allowed(&with(&mut translator, &mut snapshot, &[BAD]), "shop.test"), None);
+    let gone = translator.update(&snapshot);
+    assert_eq!(allowed(&gone, "shop.test"), ten);
+    let said = "Warning: ConfigMap demo/settings: it is gone: what it said stays in force until there is one again, be it \
+                an empty one; a Pod that starts meanwhile knows nothing of it, and defaults count there\n";
+    assert_eq!(gone.problems.to_string(), said);
+    put_ingress(&mut snapshot, simple("demo", "late", "late.test", "/", "s"));
+    assert_eq!(allowed(&translator.update(&snapshot), "late.test"), ten, "what comes later, too");
+    let worse = with(&mut translator, &mut snapshot, &[BAD]);
+    assert_eq!(allowed(&worse, "shop.test"), ten, "its texts are still known");
+    let other = with(&mut translator, &mut snapshot, &[]);
+    assert_ne!(allowed(&other, "shop.test"), ten);
+    assert!(other.problems.is_empty(), "{}", other.problems);
+}
+
+#[test]
+fn where_it_cannot_be_read_who_is_believed_it_stays_as_it_was_or_is_nobody() {
+    let trusted =
+        |translation: &Translation| translation.configuration.global.real_ip.trusted.clone();
+    let (good, bad) =
+        (("proxy-real-ip-cidr", "10.0.0.0/8"), ("proxy-real-ip-cidr", "10.0.0.0/8,11.0.0.0/33"));
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let start = with(&mut translator, &mut snapshot, &[bad]);
+    assert!(trusted(&start).is_empty());
+    assert!(start.closed.is_none());
+    let said = start.problems.to_string();
+    assert!(said.starts_with("Error: ") && said.contains("nobody is believed"), "{said}");
+    let ten = trusted(&with(&mut translator, &mut snapshot, &[good]));
+    assert!(!ten.is_empty());
+    let kept = with(&mut translator, &mut snapshot, &[bad]);
+    assert_eq!(trusted(&kept), ten);
+    let said = kept.problems.to_string();
+    assert!(said.contains("stays in force") && said.ends_with("and believes nobody\n"), "{said}");
 }
 
 #[test]
@@ -84,6 +120,7 @@ fn whoever_knows_the_same_of_before_keeps_the_same() {
         (("block-cidrs", "10.0.0.0/8"), ("block-cidrs", "oops")),
         (("block-user-agents", "~*bot"), ("block-user-agents", "~*(bot")),
         (("block-referers", "~*spam"), ("block-referers", "~*(spam")),
+        (("proxy-real-ip-cidr", "10.0.0.0/8"), ("proxy-real-ip-cidr", "oops")),
     ] {
         let (mut step_by_step, mut snapshot) = (Translator::new(options()), shop());
         with(&mut step_by_step, &mut snapshot, &[good]);
