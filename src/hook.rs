@@ -26,7 +26,7 @@ pub(crate) fn run(flags: &WaitShutdown) -> Result<()> {
         left == 0,
         "the controller still runs after {} s: --timeout gives it longer, worker-shutdown-timeout of the ConfigMap gives \
          requests less",
-        flags.timeout.as_secs()
+        flags.timeout.unwrap_or_default().as_secs()
     );
     Ok(())
 }

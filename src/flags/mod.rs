@@ -157,9 +157,10 @@ pub(crate) struct Run {
 
 Exit codes: 0 it has ended, or there was none; 1 it still ran when the time was over.")]
 pub(crate) struct WaitShutdown {
-    /// How long to wait, in seconds or as a duration such as 5m.
-    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
-    pub(crate) timeout: Duration,
+    /// How long to wait at most, in seconds or as a duration such as 5m; without it, until the controller has ended:
+    /// what Kubernetes sends when a hook returns would cut off what still runs.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
     /// The process, where several controllers run outside of containers.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) pid: Option<i32>,

@@ -109,10 +109,12 @@ async fn says_what_may_surprise(cluster: &Cluster, values: &Path) -> Result<()> 
     let class =
         "serves Ingresses in namespace apps with the annotation kubernetes.io/ingress.class: nginx";
     let short = "controller.terminationGracePeriodSeconds=5";
+    let long = "controller.config.worker-shutdown-timeout=1h";
     let stuck = "controller.replicaCount=2,controller.minAvailable=2";
     let cases = [
         (scope, class),
         (short, "is killed after controller.terminationGracePeriodSeconds (5)"),
+        (long, "worker-shutdown-timeout of controller.config (1h), and 5 s. Make the first one 3615"),
         (stuck, "no node with a Pod of it can be drained"),
     ];
     for (setting, said) in cases {

@@ -43,9 +43,10 @@ pub fn find(wanted: impl Fn(Vec<OsString>) -> bool) -> io::Result<Vec<Process>> 
     Ok(found)
 }
 
-/// Sends SIGTERM to each of them and waits for them to end; how many still run when the time is over.
-pub fn end(processes: &[Process], patience: Duration) -> io::Result<usize> {
-    let until = Instant::now() + patience;
+/// Sends SIGTERM to each of them and waits for them to end, however long that takes where no time is given; how many
+/// still run when the time is over.
+pub fn end(processes: &[Process], patience: Option<Duration>) -> io::Result<usize> {
+    let until = patience.map(|patience| Instant::now() + patience);
     for process in processes {
         match pidfd_send_signal(&process.handle, Signal::TERM) {
             Ok(()) | Err(Errno::SRCH) => {}
@@ -60,12 +61,12 @@ pub fn end(processes: &[Process], patience: Duration) -> io::Result<usize> {
 }
 
 /// Waits until a process has ended, or the time is over.
-fn has_ended(process: &Process, until: Instant) -> io::Result<bool> {
+fn has_ended(process: &Process, until: Option<Instant>) -> io::Result<bool> {
     loop {
-        let rest = until.saturating_duration_since(Instant::now());
-        let rest = Timespec::try_from(rest).map_err(io::Error::other)?;
+        let rest = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let rest = rest.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
         let mut ended = [PollFd::new(&process.handle, PollFlags::IN)];
-        match poll(&mut ended, Some(&rest)) {
+        match poll(&mut ended, rest.as_ref()) {
             Ok(count) => return Ok(count > 0),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -127,7 +128,7 @@ mod tests {
         let found = find(|arguments| arguments.iter().any(|word| *word == *mark)).expect("/proc");
         let numbers: Vec<i32> = found.iter().map(|process| process.number).collect();
         assert_eq!(numbers, [i32::try_from(child.id()).expect("a number")]);
-        assert_eq!(end(&found, Duration::from_secs(30)).expect("it may be asked"), 0);
+        assert_eq!(end(&found, Some(Duration::from_secs(30))).expect("it may be asked"), 0);
         assert!(!child.wait().expect("it has ended").success());
         assert!(
             find(|arguments| arguments.iter().any(|word| *word == *mark))
@@ -170,7 +171,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        assert_eq!(end(&found, Duration::from_millis(50)).expect("it may be asked"), 1);
+        assert_eq!(end(&found, Some(Duration::from_millis(50))).expect("it may be asked"), 1);
         child.kill().expect("it runs");
         child.wait().expect("it has ended");
     }

@@ -109,8 +109,8 @@ pub(crate) fn address(
     client
 }
 
-/// Whether who is announced is a proxy that is trusted. ingress-nginx trusts no IPv6 address where nobody says whom, and
-/// here everybody is trusted then: so one that says nothing about others is the client itself.
+/// Whether who is announced is a proxy that is trusted. ingress-nginx trusts no IPv6 address where nobody says whom,
+/// and here everybody is trusted then: so one that says nothing about others is the client itself.
 fn is_one_more_proxy(real: &RealIp, source: IpAddr, headers: &Headers) -> bool {
     let is_client = || source.is_ipv6() && headers.all(&real.forwarded_for_header).next().is_none();
     real.trusts(source) && !is_client()

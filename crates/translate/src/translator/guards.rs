@@ -1,6 +1,6 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
-//! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything, or
-//! nobody is believed.
+//! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything,
+//! or nobody is believed.
 
 use super::Finder;
 use crate::Options;
@@ -28,8 +28,8 @@ pub(super) struct Guards {
 }
 
 impl Guards {
-    /// The Snapshot with the last good text of each guard. A ConfigMap that is gone stays in force, as in ingress-nginx:
-    /// whoever replaces it deletes it first, and its guards are not to be open meanwhile.
+    /// The Snapshot with the last good text of each guard. A ConfigMap that is gone stays in force, as in
+    /// ingress-nginx: whoever replaces it deletes it first, and its guards are not to be open meanwhile.
     pub(super) fn follow(
         &mut self,
         mut snapshot: Snapshot,

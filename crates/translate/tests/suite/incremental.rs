@@ -285,8 +285,8 @@ fn options() -> Options {
     }
 }
 
-/// All but those of what was ours and is gone, of which whoever comes later cannot know: a class (`classes`), unless it is
-/// called as `--ingress-class` says, and the ConfigMap (`guards`).
+/// All but those of what was ours and is gone, of which whoever comes later cannot know: a class (`classes`), unless it
+/// is called as `--ingress-class` says, and the ConfigMap (`guards`).
 fn of_now(problems: &Problems) -> Vec<&Problem> {
     let was_ours = |origin: &Origin| origin.kind == Kind::IngressClass && &*origin.name != "nginx";
     let is_gone = |problem: &Problem| problem.message.starts_with("it is gone");
