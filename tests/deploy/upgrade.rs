@@ -114,7 +114,10 @@ async fn says_what_may_surprise(cluster: &Cluster, values: &Path) -> Result<()> 
     let cases = [
         (scope, class),
         (short, "is killed after controller.terminationGracePeriodSeconds (5)"),
-        (long, "worker-shutdown-timeout of controller.config (1h), and 5 s. Make the first one 3615"),
+        (
+            long,
+            "worker-shutdown-timeout of controller.config (1h), and 5 s. Make the first one 3615",
+        ),
         (stuck, "no node with a Pod of it can be drained"),
     ];
     for (setting, said) in cases {
