@@ -287,8 +287,8 @@ fn who(classes: &Classes) -> console::Identity {
 }
 
 /// Keeps the process from being ready until the engine has taken a configuration that does not close every location,
-/// and says what it waits for: where a mistake in the ConfigMap does, a roll-out stops, and the Pods from before go on with
-/// what they know of it. As in ingress-nginx, nothing later makes the process unready for that.
+/// and says what it waits for: where a mistake in the ConfigMap does, a roll-out stops, and the Pods from before go on
+/// with what they know of it. As in ingress-nginx, nothing later makes the process unready for that.
 async fn until_serving(
     mut known: watch::Receiver<Arc<Known>>,
     ready: Ready,
