@@ -47,7 +47,10 @@ impl Waiting {
         if own >= most / owners {
             return false;
         }
-        let fullest = self.spans.values_mut().max_by_key(|spans| spans.len());
+        // Of those who have the same, whoever has the next turn.
+        let length = |owner: &&Owner| self.spans.get(*owner).map_or(0, VecDeque::len);
+        let fullest = self.turns.iter().rev().max_by_key(length);
+        let fullest = fullest.and_then(|owner| self.spans.get_mut(owner));
         let Some(fullest) = fullest.filter(|spans| spans.len() > own + 1) else { return false };
         self.count -= usize::from(fullest.pop_back().is_some());
         true
