@@ -314,10 +314,11 @@ async fn upgrade(
         phases::finish(exchange, 0);
         return None;
     };
-    let Tunnel { received, sent } = tunnel(client, upgraded, &control, websocket).await;
+    let Tunnel { sent, .. } = tunnel(client, upgraded, &control, websocket).await;
     exchange.log.sent = head_size + sent;
     exchange.log.body_sent = sent;
-    phases::finish(exchange, received);
+    // What came behind the request is none of it (nginx: $request_length).
+    phases::finish(exchange, 0);
     None
 }
 

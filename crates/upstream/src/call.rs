@@ -140,7 +140,7 @@ pub async fn call(
         };
         journal.failed(failed.error.status());
         let repeatable = failed.is_repeatable(is_idempotent(call.method, retries));
-        if repeatable && failed.is_no_try(stale) {
+        if repeatable && failed.is_no_try(stale, call.method, retries) {
             stale += 1;
             tries.pop();
             continue;

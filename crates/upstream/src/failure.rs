@@ -1,5 +1,7 @@
 //! Why a try failed, and what follows from it.
 
+use crate::retry::is_safe_to_repeat;
+use http::Method;
 use model::policy::{Condition, Retries};
 use rustix::io::Errno;
 use std::fmt;
@@ -65,9 +67,12 @@ impl Failed {
     }
 
     /// Whether a kept connection had ended, as it may at any time: no failed try (nginx: peer.cached), unless it
-    /// happened often already.
-    pub fn is_no_try(&self, before: u32) -> bool {
-        self.reused && before < STALE && self.error.is_stale()
+    /// happened often already. What may not be sent twice by itself is sent again for that only where an `error` is to be
+    /// followed by another try, as by nginx; the rest is whatever is asked for.
+    pub fn is_no_try(&self, before: u32, method: &Method, retries: &Retries) -> bool {
+        let is_free = !self.sent || self.refused || is_safe_to_repeat(method);
+        let is_stale = self.reused && before < STALE && self.error.is_stale();
+        is_stale && (is_free || self.error.retry(retries))
     }
 }
 
@@ -134,7 +139,24 @@ impl fmt::Display for Size {
 
 #[cfg(test)]
 mod tests {
-    use super::TryError;
+    use super::{Failed, TryError};
+    use http::Method;
+    use model::policy::{Condition, Retries};
+
+    #[test]
+    fn what_may_not_be_sent_twice_is_sent_again_over_a_new_connection_where_errors_are_followed() {
+        let again = |method, sent, conditions: &[Condition]| {
+            let conditions = conditions.iter().copied().collect();
+            let retries = Retries { conditions, ..Retries::default() };
+            let failed = Failed { error: TryError::Closed, sent, refused: false, reused: true };
+            failed.is_no_try(0, &method, &retries)
+        };
+        let others = [Condition::Status(500), Condition::NonIdempotent];
+        assert!(!again(Method::POST, true, &others));
+        assert!(again(Method::POST, true, &[Condition::Error, Condition::NonIdempotent]));
+        assert!(again(Method::POST, false, &others), "nothing of it was sent");
+        assert!(again(Method::GET, true, &others));
+    }
 
     #[test]
     fn a_head_that_is_too_large_is_said_with_the_key_that_bounds_it() {

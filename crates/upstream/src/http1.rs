@@ -5,12 +5,14 @@ use super::incoming::Incoming;
 use super::talk::{Coding, ReadHead, Talk, Upload};
 use super::unfinished::Unfinished;
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
+use bytes::BytesMut;
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use wire::http1::{
-    BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
+    BadResponse, Decoder, Framing, ResponseHead, has_empty_line, head_end, mended_head,
+    parse_response,
 };
 use wire::{
     Body, BodyError, BodySource, Control, Frame, Interim, Length, Pipe, Response, Source, Upgraded,
@@ -107,8 +109,11 @@ impl ReadHead for Heads<'_> {
                 Some(end) => {
                     let head = buffer.split_to(end).freeze();
                     self.scanned = 0;
-                    let head = parse_response(&head, self.method);
-                    match self.judge(head.map_err(|BadResponse| TryError::InvalidHeader)?) {
+                    let head = match parse_response(&head, self.method) {
+                        Ok(head) => head,
+                        Err(BadResponse) => self.mended(&head, buffer)?,
+                    };
+                    match self.judge(head) {
                         Ok(None) => continue,
                         Ok(Some(head)) => return Poll::Ready(Ok(head)),
                         Err(error) => return Poll::Ready(Err(error)),
@@ -116,8 +121,15 @@ impl ReadHead for Heads<'_> {
                 }
                 None if buffer.is_empty() => {}
                 // A line that does not end in CR LF would keep us waiting for one that does.
-                None if has_bare_newline(buffer, self.scanned) => {
-                    return Poll::Ready(Err(TryError::InvalidHeader));
+                None if has_empty_line(buffer, self.scanned) => {
+                    let head = buffer.split().freeze();
+                    self.scanned = 0;
+                    let head = self.mended(&head, buffer)?;
+                    match self.judge(head) {
+                        Ok(None) => continue,
+                        Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
                 }
                 None if buffer.len() > self.limit => {
                     return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
@@ -128,16 +140,28 @@ impl ReadHead for Heads<'_> {
                 }
             }
             match ready!(io.poll_read_head(cx, buffer)) {
-                Ok(0) if buffer.is_empty() => return Poll::Ready(Err(TryError::Closed)),
-                Ok(0) => return Poll::Ready(Err(TryError::InvalidHeader)),
+                // In the midst of a head, too (nginx: an `error`, no `invalid_header`).
+                Ok(0) | Err(_) => return Poll::Ready(Err(TryError::Closed)),
                 Ok(_) => {}
-                Err(_) => return Poll::Ready(Err(TryError::Closed)),
             }
         }
     }
 }
 
 impl Heads<'_> {
+    /// A head that is none as it stands; what lies behind its end goes back into the buffer.
+    #[cold]
+    fn mended(&self, bytes: &[u8], buffer: &mut BytesMut) -> Result<ResponseHead, TryError> {
+        let (end, head) = mended_head(bytes).ok_or(TryError::InvalidHeader)?;
+        if head.len() > self.limit {
+            return Err(TryError::HeadTooLarge(self.limit));
+        }
+        let behind = buffer.split();
+        buffer.extend_from_slice(&bytes[end..]);
+        buffer.extend_from_slice(&behind);
+        parse_response(&head, self.method).map_err(|BadResponse| TryError::InvalidHeader)
+    }
+
     /// Passes interim answers on; a change of protocols must have been asked for.
     fn judge(&mut self, head: ResponseHead) -> Result<Option<ResponseHead>, TryError> {
         if !head.status.is_informational() {

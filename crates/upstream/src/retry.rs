@@ -20,8 +20,12 @@ pub fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
 
 /// POST, LOCK and PATCH are not sent twice unless that was asked for.
 pub fn is_idempotent(method: &Method, retries: &Retries) -> bool {
-    retries.conditions.contains(&Condition::NonIdempotent)
-        || !(*method == Method::POST || *method == Method::PATCH || method.as_str() == "LOCK")
+    retries.conditions.contains(&Condition::NonIdempotent) || is_safe_to_repeat(method)
+}
+
+/// Whether a method may be sent twice whatever is asked for.
+pub(crate) fn is_safe_to_repeat(method: &Method) -> bool {
+    !(*method == Method::POST || *method == Method::PATCH || method.as_str() == "LOCK")
 }
 
 #[cfg(test)]

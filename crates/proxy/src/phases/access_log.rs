@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, Place};
 use crate::log::{Escape, Format, Piece};
 use crate::told::About;
 use crate::variables::{self, logged};
-use model::{Backend, Global, Pattern, Variable};
+use model::{Global, Pattern, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
@@ -95,7 +95,7 @@ fn is_off(exchange: &Exchange, global: &Global) -> bool {
     let unclaimed = match &exchange.place {
         Some(place) => {
             place.site.server.name.as_str() == "_"
-                && matches!(place.spot().location.backend, Backend::NotFound)
+                && place.spot().location.origin.is_none()
                 && place.spot().location.policy.route.is_none()
         }
         // The health path of the catch-all server is never logged.

@@ -128,7 +128,7 @@ async fn tries(
                 journal.failed(failed.error.status());
                 let method = &exchange.request.method;
                 let repeatable = failed.is_repeatable(is_idempotent(method, &policy.retries));
-                if repeatable && may_repeat && failed.is_no_try(stale) {
+                if repeatable && may_repeat && failed.is_no_try(stale, method, &policy.retries) {
                     stale += 1;
                     exchange.log.tries.pop();
                     continue;

@@ -138,6 +138,37 @@ async fn an_endpoint_that_refuses_is_passed_over() {
 }
 
 #[tokio::test]
+async fn whoever_ends_in_the_midst_of_a_head_is_passed_over_as_who_gives_none() {
+    let (cut, _) = bed::upstream(b"HTTP/1.1 200 OK\r\nX-A: b".to_vec(), bed::is_whole).await;
+    let (whole, _seen) = answering(OK).await;
+    let native = start(&configuration(vec![cut, whole], Policy::default())).await;
+    for _ in 0..4 {
+        let answer = talk(&native, GET).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    }
+}
+
+/// As RFC 9112 section 2.2 lets a recipient read them, and nginx does; what goes on is written as it should be.
+#[tokio::test]
+async fn an_answer_is_read_whose_lines_end_with_lf_alone_or_that_says_its_status_twice() {
+    for said in [
+        "HTTP/1.1 200 OK\nX-Up: yes\nContent-Length: 2\n\nok",
+        "HTTP/1.1 200 OK\r\nX-Up: yes\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 103 Early Hints\nX: y\n\nHTTP/1.1 200 OK\nX-Up: yes\nContent-Length: 2\n\r\nok",
+        "HTTP/1.1 200 OK\nX-Up: yes\nTransfer-Encoding: chunked\n\n2\r\nok\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nHTTP/1.1 500 No\r\nX-Up: yes\r\nContent-Length: 2\r\n\r\nok",
+    ] {
+        let (address, _seen) = answering(said.as_bytes()).await;
+        let native = start(&configuration(vec![address], Policy::default())).await;
+        let answer = talk(&native, GET).await;
+        assert!(answer.contains("HTTP/1.1 200 OK\r\n"), "{said:?}: {answer}");
+        assert!(answer.contains("\r\nX-Up: yes\r\n"), "{said:?}: {answer}");
+        let body = answer.rsplit_once("Connection: close\r\n\r\n").map(|(_, body)| body);
+        assert!(matches!(body, Some("ok" | "2\r\nok\r\n0\r\n\r\n")), "{said:?}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn no_endpoints_are_503_and_unknown_hosts_404() {
     let native = start(&configuration(Vec::new(), Policy::default())).await;
     let answer = talk(&native, GET).await;

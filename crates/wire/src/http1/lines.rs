@@ -43,8 +43,15 @@ pub fn head_end(buffer: &[u8], scanned: usize) -> Option<usize> {
     EMPTY_LINE.find(rest).map(|at| from + at + 4)
 }
 
+/// Whether an empty line stands behind another line, however these end, looking at bytes from `scanned` on.
+pub fn has_empty_line(bytes: &[u8], scanned: usize) -> bool {
+    let rest = bytes.get(scanned.saturating_sub(2)..).unwrap_or_default();
+    let is_followed = |at: usize| matches!(&rest[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]);
+    memchr::memchr_iter(b'\n', rest).any(is_followed)
+}
+
 /// Whether a line ends without CR, looking at bytes from `scanned` on.
-pub fn has_bare_newline(bytes: &[u8], scanned: usize) -> bool {
+pub(super) fn has_bare_newline(bytes: &[u8], scanned: usize) -> bool {
     let rest = bytes.get(scanned..).unwrap_or_default();
     memchr::memchr_iter(b'\n', rest)
         .map(|at| scanned + at)
@@ -218,7 +225,8 @@ pub(super) fn parse_trailers(section: &Bytes, bounds: Bounds) -> Result<Headers,
 #[cfg(test)]
 mod tests {
     use super::{
-        BadLine, Bounds, Names, has_bare_newline, head_end, parse_fields, read, usual_fields,
+        BadLine, Bounds, Names, has_bare_newline, has_empty_line, head_end, parse_fields, read,
+        usual_fields,
     };
     use bytes::Bytes;
 
@@ -241,6 +249,12 @@ mod tests {
             has_bare_newline(bad, 0) && has_bare_newline(bad, 15) && !has_bare_newline(bad, 16)
         );
         assert!(has_bare_newline(b"\n", 0) && !has_bare_newline(b"", 1));
+        for empty in [b"a\n\nb".as_slice(), b"a\n\r\nb", b"a\r\n\n", b"a\r\n\r\n"] {
+            assert!((0..3).all(|scanned| has_empty_line(empty, scanned)), "{empty:?}");
+        }
+        for none in [b"a\nb\n".as_slice(), b"a\r\nb\r\n", b"a\n\r", b"\n", b""] {
+            assert!(!has_empty_line(none, 0), "{none:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,9 @@ pub mod write;
 
 pub use framing::{BadRequest, Decoder, Framing};
 pub use head::{Limits, RequestHead, parse_request};
-pub use lines::{Bounds, Names, has_bare_newline, head_end, parse_fields};
-pub use response_head::{BadResponse, ResponseHead, content_length_of, parse_response};
+pub use lines::{Bounds, Names, has_empty_line, head_end, parse_fields};
+pub use response_head::{
+    BadResponse, ResponseHead, content_length_of, mended_head, parse_response,
+};
 pub use transport::{Client, NoHead};
 pub use tunnel::{Tunnel, tunnel};

@@ -69,6 +69,30 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     Ok(ResponseHead { status, reason, headers, framing, announced_length, keep_alive })
 }
 
+/// A head that starts `bytes` and is none as it stands, mended as far as nginx reads past what is wrong with it: a line
+/// may end with LF alone (RFC 9112 section 2.2), and a field line that begins with `HTTP/` says nothing, as some servers
+/// write a second status line. Where it ends, and the same with CR LF; none if there is nothing to mend, or it is not
+/// whole.
+#[cold]
+pub fn mended_head(bytes: &[u8]) -> Option<(usize, Bytes)> {
+    let (mut head, mut start, mut is_mended) = (Vec::new(), 0, false);
+    loop {
+        let end = start + memchr::memchr(b'\n', &bytes[start..])?;
+        let line = &bytes[start..end];
+        let whole = line.strip_suffix(b"\r").unwrap_or(line);
+        let says_nothing = start > 0 && whole.starts_with(b"HTTP/");
+        is_mended |= says_nothing || whole.len() == line.len();
+        start = end + 1;
+        if !says_nothing {
+            head.extend_from_slice(whole);
+            head.extend_from_slice(b"\r\n");
+        }
+        if whole.is_empty() {
+            return is_mended.then(|| (start, head.into()));
+        }
+    }
+}
+
 /// `HTTP/1.x SP three digits [SP reason]` (RFC 9112 section 4).
 fn status_line(line: &[u8]) -> Result<(Version, StatusCode, &[u8]), BadResponse> {
     let version = match line.get(..9) {
@@ -129,6 +153,22 @@ mod tests {
     fn framing(head: &str) -> Result<(Framing, bool), BadResponse> {
         let head = parse_response(&Bytes::from(head.to_owned()), &Method::GET)?;
         Ok((head.framing, head.keep_alive))
+    }
+
+    #[test]
+    fn lines_that_end_with_lf_alone_and_second_status_lines_are_mended() {
+        let of = |text: &str| super::mended_head(text.as_bytes());
+        let whole = Bytes::from("HTTP/1.1 200 OK\r\nX: a\r\n\r\n");
+        for (text, end) in [
+            ("HTTP/1.1 200 OK\nX: a\n\nbody\r\n\r\n", 22),
+            ("HTTP/1.1 200 OK\r\nX: a\n\r\nbody", 24),
+            ("HTTP/1.1 200 OK\r\nHTTP/1.1 201 Created\r\nX: a\r\n\r\n", 47),
+        ] {
+            assert_eq!(of(text), Some((end, whole.clone())), "{text:?}");
+        }
+        for text in ["HTTP/1.1 200 OK\r\nX: a\r\n\r\n", "HTTP/1.1 200 OK\nX: a\n", "", "x"] {
+            assert_eq!(of(text), None, "{text:?}");
+        }
     }
 
     #[test]
