@@ -70,9 +70,9 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
 }
 
 /// A head that starts `bytes` and is none as it stands, mended as far as nginx reads past what is wrong with it: a line
-/// may end with LF alone (RFC 9112 section 2.2), and a field line that begins with `HTTP/` says nothing, as some servers
-/// write a second status line. Where it ends, and the same with CR LF; none if there is nothing to mend, or it is not
-/// whole.
+/// may end with LF alone (RFC 9112 section 2.2), and a field line that begins with `HTTP/` says nothing, as some
+/// servers write a second status line. Where it ends, and the same with CR LF; none if there is nothing to mend, or it
+/// is not whole.
 #[cold]
 pub fn mended_head(bytes: &[u8]) -> Option<(usize, Bytes)> {
     let (mut head, mut start, mut is_mended) = (Vec::new(), 0, false);
