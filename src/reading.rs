@@ -124,27 +124,27 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
             }
         }
     }
-    match &options.config_map {
-        None => options.config_map = likely_config_map(&snapshot)?,
-        Some(key) => ensure!(
-            snapshot.config_maps.contains_key(key),
-            "there is no ConfigMap {}/{}, which --configmap names",
-            key.namespace,
-            key.name
-        ),
+    has_named_config_maps(&snapshot, &options)?;
+    if options.config_map.is_none() {
+        options.config_map = likely_config_map(&snapshot)?;
     }
-    let of_ports = [
+    Ok(Objects { snapshot, options, assumed })
+}
+
+/// Whether the ConfigMaps are there that flags name: without one, defaults would be looked at for what it says.
+pub(crate) fn has_named_config_maps(snapshot: &Snapshot, options: &Options) -> Result<()> {
+    for (key, flag) in [
+        (&options.config_map, "--configmap"),
         (&options.tcp_services, "--tcp-services-configmap"),
         (&options.udp_services, "--udp-services-configmap"),
-    ];
-    for (key, flag) in of_ports {
+    ] {
         let Some(key @ ObjectKey { namespace, name }) = key else { continue };
         ensure!(
             snapshot.config_maps.contains_key(key),
             "there is no ConfigMap {namespace}/{name}, which {flag} names"
         );
     }
-    Ok(Objects { snapshot, options, assumed })
+    Ok(())
 }
 
 /// Where there is no cluster, what else may be read: people begin with a folder, or with a pipe.

@@ -81,6 +81,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<ExitCode> {
     let source = Source { manifests, ..Source::default() };
     let options = options(&flags.classes);
     let snapshot = first_snapshot(source, &options)?;
+    reading::has_named_config_maps(&snapshot, &options)?;
     let translation = translate::translate(&snapshot, &options);
     for problem in translation.problems.iter() {
         note!("{problem}");

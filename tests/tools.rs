@@ -105,6 +105,12 @@ fn translate_says_by_its_exit_code_whether_all_is_served() {
         assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
         assert!(text(&output.stdout).starts_with('{'), "it is printed nevertheless");
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("objects.yaml"), &site).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    let output = fairway(&["translate", path, "--configmap=a/nope"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("there is no ConfigMap a/nope"));
     let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: ingress-nginx-controller, namespace: \
                ingress-nginx}, data: {http-snippet: foo bar}}";
     let (code, page, _) = checked(&[&site, map], &[]);
