@@ -10,8 +10,9 @@ use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
 use model::Variable;
-use model::policy::Protocol;
-use std::sync::Arc;
+use model::policy::{Policy, Protocol, Timeouts};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use upstream::{Call, Group, Head, Way, call};
 use wire::http1::write;
 use wire::{Body, Field, Headers, Response, Source};
@@ -31,6 +32,14 @@ const OWN: [&str; 2] = ["x-original-uri", "x-forwarded-for"];
 
 /// A request that has come back to this process more often has no error page: it could come back as well.
 const PAGED: u8 = 1;
+
+/// What counts towards error backends: nginx's own time-outs. What a location says of its upstream does not reach the
+/// one that nginx.tmpl has for error pages (`@custom_…`).
+static TOWARDS: LazyLock<Policy> = LazyLock::new(|| {
+    let minute = Duration::from_secs(60);
+    let timeouts = Timeouts { connect: minute, send: minute, read: minute };
+    Policy { timeouts, ..Policy::default() }
+});
 
 /// Whether an answer is to be replaced.
 pub(super) fn has_page(exchange: &Exchange, response: &Response) -> bool {
@@ -115,14 +124,14 @@ async fn ask(
     }
     let body = std::mem::replace(&mut exchange.request.body, Body::empty()).into_spool().ok();
     let head = head(exchange, status, body.as_ref().map(wire::Spool::size));
-    let location = exchange.spot().location.clone();
+    let whose = exchange.spot().location.namespace();
     let method = exchange.request.method.clone();
     let request = Call {
         method: &method,
         head: Head::Http1(head),
         body: body.as_ref(),
-        policy: &location.policy,
-        whose: &location.namespace(),
+        policy: &TOWARDS,
+        whose: &whose,
         cause: exchange.connection.cause(),
     };
     let way = Way { group, tls: None };
