@@ -13,8 +13,8 @@ use crate::under_way::Heard;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
-use model::Steps;
 use model::policy::Protocol;
+use model::{Steps, UpstreamId};
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -163,8 +163,17 @@ pub(crate) struct Onward {
     pub asked: Option<Bytes>,
     /// What the final answer gets of those before it.
     pub carried: Headers,
-    /// How many tries were made before the backend for error pages was asked.
-    pub paged: Option<usize>,
+    /// That an error backend words the answer.
+    pub paged: Option<Box<Paged>>,
+}
+
+/// An error backend that words the answer.
+#[derive(Debug)]
+pub(crate) struct Paged {
+    /// How many tries were made before it was asked.
+    pub tries: usize,
+    /// Its name.
+    pub by: UpstreamId,
 }
 
 /// What the guards leave for what comes after them.

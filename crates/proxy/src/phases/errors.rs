@@ -4,13 +4,13 @@
 use super::failed::{answer_error, response_of};
 use super::{Stop, choose_backend, client_fields, hops, read_body, request_headers};
 use crate::error::Error;
-use crate::exchange::{Exchange, Place};
+use crate::exchange::{Exchange, Paged, Place};
 use crate::generation::{ErrorPages, Spot};
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use model::Variable;
 use model::policy::{Policy, Protocol, Timeouts};
+use model::{DEFAULT_BACKEND, UpstreamId, Variable};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use upstream::{Call, Group, Head, Way, call};
@@ -63,7 +63,8 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     response.headers = Headers::default();
     let (status, close) = (response.status, response.close);
     // In the log it is the answer to a request that nginx leads on, not another try.
-    exchange.onward.paged = Some(exchange.log.tries.len());
+    let by = group.as_ref().map_or_else(|| UpstreamId::new(DEFAULT_BACKEND), |it| it.id.clone());
+    exchange.onward.paged = Some(Box::new(Paged { tries: exchange.log.tries.len(), by }));
     let mut page = match group {
         Some(group) => ask(exchange, group, status, close).await,
         // The built-in default backend (compat/behaviour.md section 6).

@@ -97,8 +97,8 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
             tls(variable, exchange, out);
         }
         V::SslClientVerify | of_certificate!() => client_certificate::push(variable, exchange, out),
-        V::ProxyUpstreamName
-        | V::ProxyAlternativeUpstreamName
+        V::ProxyUpstreamName => upstream_name(exchange, out),
+        V::ProxyAlternativeUpstreamName
         | V::Namespace
         | V::IngressName
         | V::ServiceName
@@ -353,10 +353,10 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     match variable {
         V::ProxyUpstreamName if exchange.visit.stands_in => {
             let stand_in = &location.policy.default_backend;
-            out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
+            out.push_str(&stand_in.as_ref().map(UpstreamId::usual).unwrap_or_default());
         }
         V::ProxyUpstreamName => match &location.backend {
-            Backend::Upstream(id) => out.push_str(id.as_str()),
+            Backend::Upstream(id) => out.push_str(&id.usual()),
             // A route that leads nowhere, such as one that redirects, has no default backend.
             Backend::NotFound if is_of_route(location) => out.push('-'),
             Backend::NotFound => out.push_str(DEFAULT_BACKEND),
@@ -373,7 +373,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ProxyAlternativeUpstreamName => {
             if let Some(canary) = spot.extras().canary.as_deref().filter(|_| exchange.visit.canary)
             {
-                out.push_str(canary.group.id.as_str());
+                out.push_str(&canary.group.id.usual());
             }
         }
         V::ServiceName => out.push_str(service(|service| &service.name)),
@@ -452,7 +452,8 @@ fn upstream(variable: &Variable, exchange: &Exchange, out: &mut String) {
         if number > 0 {
             // An upstream that sends the request on begins another group, and so does an error page.
             let onward = &exchange.onward;
-            let is_other = onward.tries.contains(&number) || onward.paged == Some(number);
+            let is_paged = onward.paged.as_ref().is_some_and(|paged| paged.tries == number);
+            let is_other = is_paged || onward.tries.contains(&number);
             out.push_str(if is_other { " : " } else { ", " });
         }
         attempted(variable, attempt, out);
@@ -507,7 +508,16 @@ fn proxy_host(exchange: &Exchange, out: &mut String) {
     if exchange.level().is_some_and(|level| level.own) {
         return out.push_str("upstream_balancer");
     }
-    push(&Variable::ProxyUpstreamName, exchange, out);
+    place(&Variable::ProxyUpstreamName, exchange, out);
+}
+
+/// That of an error backend, where one words the answer: its location sets the variable anew, whoever has set it before
+/// (nginx.tmpl: CUSTOM_ERRORS).
+fn upstream_name(exchange: &Exchange, out: &mut String) {
+    match &exchange.onward.paged {
+        Some(paged) => out.push_str(&paged.by.usual()),
+        None => place(&Variable::ProxyUpstreamName, exchange, out),
+    }
 }
 
 /// A header field by its variable's name; several lines are joined by `, `, crumbs of cookies by `; ` (RFC 9113 section

@@ -3,7 +3,7 @@
 use crate::bed;
 use crate::bed::{apply, start, talk};
 use engine::Engine;
-use model::policy::{Logging, Policy};
+use model::policy::{Errors, Logging, Policy};
 use model::{
     Backend, Configuration, Global, Kind, Location, LogFormat, LogTarget, Logs, Origin, ServerName,
     ServiceRef, Syslog, Template, UpstreamId,
@@ -138,6 +138,41 @@ async fn variables_have_the_values_of_request_answer_and_ingress() {
          demo-echo-80:80|HTTP/1.1|200|200|-|-|-"
     );
     assert!(lines[1].starts_with("GET|/|-||-|-|-|a.test|http||demo/web/echo:80/|"), "{}", lines[1]);
+}
+
+/// A host whose Service is asked by its address, whose 404 have another page.
+fn with_pages(main: SocketAddr, pages: SocketAddr, global: Global) -> Configuration {
+    let pages_id = UpstreamId::new("custom-default-backend-demo-pages");
+    let errors = Errors {
+        statuses: [404].into_iter().collect(),
+        intercept: true,
+        backend: Some(pages_id.clone()),
+    };
+    let by_address = "cluster-ip:demo/echo:80";
+    let upstreams = [(by_address, vec![main]), (pages_id.as_str(), vec![pages])];
+    let mut configuration = bed::configuration(&upstreams, Policy::default());
+    let policy = Policy { errors: Some(errors), ..Policy::default() };
+    bed::put_host(&mut configuration, "a.test", &UpstreamId::new(by_address), policy);
+    Configuration { global: Arc::new(global), ..configuration }
+}
+
+#[tokio::test]
+async fn upstreams_are_called_as_there_and_an_error_page_names_its_own() {
+    let whole = bed::is_whole;
+    let (main, _main) = bed::upstream(bed::answer("404 None", "", "gone"), whole).await;
+    let (pages, _pages) = bed::upstream(bed::answer("200 OK", "", "page"), whole).await;
+    let fine = upstream().await;
+    let format = "$proxy_upstream_name|$proxy_host|$upstream_addr|$upstream_status";
+    let (mut found, folder) = (Vec::new(), tempfile::tempdir().expect("a folder"));
+    for (name, endpoint) in [("fine.log", fine), ("gone.log", main)] {
+        let path = folder.path().join(name);
+        let native = start(&with_pages(endpoint, pages, global(file(&path), format))).await;
+        get(&native, "/", "").await;
+        found.extend(lines(native, &path).await);
+    }
+    let paged =
+        format!("custom-default-backend-demo-pages|demo-echo-80|{main} : {pages}|404 : 200");
+    assert_eq!(found, [format!("demo-echo-80|demo-echo-80|{fine}|200"), paged]);
 }
 
 #[tokio::test]
