@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::time::Instant;
 use upstream::{Group, Try};
-use wire::{Body, Headers, Interims, Request, Squeezed, Version};
+use wire::{Body, Headers, Interims, Request, Squeezed};
 
 /// A request on its way through the phases.
 #[derive(Debug)]
@@ -258,26 +258,24 @@ impl Exchange {
         }
     }
 
-    /// What could not be understood as a request, for its line in the access log.
+    /// What is refused before any phase, as far as it could be read, for its line in the access log.
     pub(crate) fn refused(
-        head: &[u8],
+        request: Request,
         connection: Rc<Connection>,
         worker: Rc<Worker>,
         generation: Arc<Generation>,
     ) -> Self {
-        let line = head.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
-        let request = Request {
-            method: Method::GET,
-            target: Bytes::new(),
-            line: Some(Bytes::copy_from_slice(line)),
-            version: Version::Http11,
-            authority: Bytes::new(),
-            headers: Headers::default(),
-            body: Body::empty(),
-            head_size: head.len(),
-        };
+        let canonical = route::path::canonical(request.raw_path()).map(|found| found.into_owned());
+        let path = canonical.ok().filter(|_| request.target.starts_with(b"/"));
         let mut exchange = Self::new(request, connection, worker, generation);
-        if exchange.generation.global().generate_request_id {
+        exchange.path = path.map(|found| Bytes::from(found.path.into_owned())).unwrap_or_default();
+        if exchange.host.is_empty() {
+            // nginx: the name of the server that answers whom nobody has asked for.
+            exchange.host = "_".into();
+        }
+        if let Some(given) = exchange.request.headers.joined("x-request-id") {
+            exchange.request_id = given;
+        } else if exchange.generation.global().generate_request_id {
             exchange.request_id = exchange.worker.numbers.random_id();
         }
         exchange

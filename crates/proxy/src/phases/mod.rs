@@ -48,7 +48,7 @@ use failed::response_of;
 use wire::Response;
 
 pub(crate) use failed::too_long;
-pub(crate) use finish::finish;
+pub(crate) use finish::{finish, refused};
 pub(crate) use stop::Stop;
 
 /// The life of a request, top to bottom.

@@ -334,7 +334,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
 
 fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
-    let Some(place) = &exchange.place else { return };
+    let Some(place) = &exchange.place else { return nowhere(variable, exchange, out) };
     let own = exchange.snippet.as_ref().and_then(|running| running.state.own(&variable.name()));
     if let Some(own) = own {
         return out.push_str(own);
@@ -382,6 +382,19 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ServerName => out.push_str(place.site.server.name.as_str()),
         V::Subdomain => out.push_str(subdomain(exchange, place)),
         _ => {}
+    }
+}
+
+/// The same of a request that comes to no location: its host has a server all the same.
+fn nowhere(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    if *variable != Variable::ServerName {
+        return;
+    }
+    let listen = &exchange.worker.listen;
+    let (port, main) = (exchange.connection.local.port(), [listen.http_port, listen.https_port]);
+    let site = exchange.generation.site(port, main, &exchange.host, &exchange.steps);
+    if let Ok(Some(site)) = site {
+        out.push_str(site.server.name.as_str());
     }
 }
 

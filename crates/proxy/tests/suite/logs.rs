@@ -119,6 +119,40 @@ async fn bytes_that_are_no_text_are_escaped_as_they_came_and_head_is_told_the_le
 }
 
 #[tokio::test]
+async fn what_is_refused_is_logged_as_far_as_it_could_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let format = "$status $request|$host|$server_name|$uri|$args|$http_user_agent|$sent_http_content_type|$req_id";
+    let native = start(&configuration(upstream().await, global(file(&path), format))).await;
+    let long = "x".repeat(9000);
+    let known = "Host: a.test\r\nUser-Agent: me\r\nX-Request-ID: id\r\n";
+    let cut =
+        format!("GET /%61?b HTTP/1.1\r\n{known}A: {long}\r\nB: {long}\r\nC: {long}\r\nD: {long}");
+    for (request, page) in [
+        (format!("GET /%61?b HTTP/1.1\r\n{known}Cookie: {long}\r\n\r\n"), 226),
+        (cut, 226),
+        (format!("GET /%61?b HTTP/1.1\r\n{known}A : b\r\n\r\n"), 150),
+        (format!("HEAD /%61?b HTTP/1.1\r\n{known}Content-Length: x\r\n\r\n"), 150),
+    ] {
+        let answer = talk(&native, request.as_bytes()).await;
+        let length = format!("Content-Length: {page}\r\n");
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n") && answer.contains(&length));
+        let told = "<center>Request Header Or Cookie Too Large</center>";
+        assert_eq!(answer.contains(told), page == 226, "{answer}");
+        assert_eq!(answer.ends_with("\r\n\r\n"), request.starts_with("HEAD"), "{answer}");
+    }
+    talk(&native, b"GET /a HTTP/1.1\r\nA : b\r\n\r\n").await;
+    talk(&native, b"nothing\r\n\r\n").await;
+    let line = |method| format!("400 {method} /%61?b HTTP/1.1|a.test|a.test|/a|b|me|text/html|id");
+    let lines = lines(native, &path).await;
+    assert_eq!(lines[..3], [line("GET"), line("GET"), line("GET")]);
+    assert_eq!(lines[3], line("HEAD"));
+    let nobody = "400 GET /a HTTP/1.1|_|-|/a|-|-|text/html|";
+    assert!(lines[4].starts_with(nobody), "{}", lines[4]);
+    assert!(lines[5].starts_with("400 nothing|_|-|-|-|-|text/html|"), "{}", lines[5]);
+}
+
+#[tokio::test]
 async fn variables_have_the_values_of_request_answer_and_ingress() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
