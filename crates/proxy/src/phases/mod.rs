@@ -124,7 +124,9 @@ async fn answer(exchange: &mut Exchange, mut begin: Begin) -> Result<Response, S
         if let Some(decision) = access::begin(exchange)? {
             Box::pin(access::go_on(exchange, decision)).await?; // access
         }
-        forward::has_backend(exchange)?;
+        if let Err(stop) = forward::has_backend(exchange) {
+            return Err(Box::pin(mirror::before_default_backend(exchange, stop)).await);
+        }
         exchange.enter(Phase::Body);
         mirror::draw(exchange);
         if !exchange.request.body.is_empty() {
