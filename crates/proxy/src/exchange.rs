@@ -265,10 +265,7 @@ impl Exchange {
         worker: Rc<Worker>,
         generation: Arc<Generation>,
     ) -> Self {
-        let canonical = route::path::canonical(request.raw_path()).map(|found| found.into_owned());
-        let path = canonical.ok().filter(|_| request.target.starts_with(b"/"));
         let mut exchange = Self::new(request, connection, worker, generation);
-        exchange.path = path.map(|found| Bytes::from(found.path.into_owned())).unwrap_or_default();
         if exchange.host.is_empty() {
             // nginx: the name of the server that answers whom nobody has asked for.
             exchange.host = "_".into();

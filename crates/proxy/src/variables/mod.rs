@@ -240,7 +240,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(exchange.received(), out),
         V::EscapedRequestUri => text(&percent::encoded(exchange.received(), is_unreserved), out),
-        V::Uri | V::DocumentUri => text(&exchange.path, out),
+        V::Uri | V::DocumentUri => uri(exchange, out),
         V::Args | V::QueryString => text(exchange.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if exchange.query().is_some_and(|query| !query.is_empty()) {
             "?"
@@ -292,6 +292,17 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
+    }
+}
+
+/// The canonical path, also of what is refused before it is looked for.
+fn uri(exchange: &Exchange, out: &mut String) {
+    let request = &exchange.request;
+    if !exchange.path.is_empty() || !request.target.starts_with(b"/") {
+        return text(&exchange.path, out);
+    }
+    if let Ok(canonical) = route::path::canonical(request.raw_path()) {
+        text(&canonical.path, out);
     }
 }
 

@@ -153,6 +153,17 @@ async fn what_is_refused_is_logged_as_far_as_it_could_be_read() {
 }
 
 #[tokio::test]
+async fn who_is_blocked_is_logged_with_path_and_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let mut global = global(file(&path), "$status|$host|$server_name|$uri");
+    global.block.user_agents.values.insert("bad".to_owned());
+    let native = start(&configuration(upstream().await, global)).await;
+    get(&native, "/a/../%62?c", "User-Agent: bad\r\n").await;
+    assert_eq!(lines(native, &path).await, ["403|a.test|a.test|/b"]);
+}
+
+#[tokio::test]
 async fn variables_have_the_values_of_request_answer_and_ingress() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
