@@ -48,6 +48,9 @@ pub struct Global {
     pub add_headers: Vec<SetHeader>,
     /// `proxy-set-headers`: header fields of every request to an upstream.
     pub proxy_set_headers: Vec<SetHeader>,
+    /// `default-type`: the type of texts that snippets answer with, where nothing else says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_type: Option<String>,
     /// Value of Strict-Transport-Security on TLS connections; none if `hsts` is off.
     pub hsts: Option<String>,
     /// `http-redirect-code`: status of HTTPS redirects.
@@ -276,6 +279,7 @@ impl Default for Global {
             hide_headers: BTreeSet::new(),
             add_headers: Vec::new(),
             proxy_set_headers: Vec::new(),
+            default_type: None,
             hsts: Some("max-age=31536000; includeSubDomains".to_owned()),
             redirect_status: 308,
             no_tls_redirect: vec!["/.well-known/acme-challenge".to_owned()],

@@ -1,7 +1,7 @@
 //! Names that must never be mixed up: each is its own type, never a bare `String`.
 
 use serde::Serialize;
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,6 +60,24 @@ impl ServerName {
     /// The server that answers when no other one does.
     pub fn catch_all() -> Self {
         Self::new("_")
+    }
+}
+
+impl UpstreamId {
+    /// What ingress-nginx calls it. A Service port that means two things (its endpoints, and the address of the Service)
+    /// has one name there; here each of both has its own, and one of them has a slash.
+    pub fn usual(&self) -> Cow<'_, str> {
+        let text = self.as_str();
+        let Some((owner, rest)) = text.split_once('/') else { return text.into() };
+        let (role, namespace) = owner.rsplit_once(':').unwrap_or(("", owner));
+        let (service, port) = rest.rsplit_once(':').unwrap_or((rest, ""));
+        match role {
+            "" if rest.is_empty() => format!("{namespace}-INVALID").into(),
+            "" | "cluster-ip" => format!("{namespace}-{service}-{port}").into(),
+            "errors" => format!("custom-default-backend-{namespace}-{service}").into(),
+            // Of URLs, and of the Gateway API: nothing that ingress-nginx has a name for.
+            _ => text.into(),
+        }
     }
 }
 

@@ -22,8 +22,6 @@ pub struct Tuning {
     pub reuse_port: Option<bool>,
     /// `enable-aio-write`.
     pub aio_write: Option<bool>,
-    /// `default-type`.
-    pub default_type: Option<String>,
     /// `disable-ipv6-dns`.
     pub only_ipv4_names: Option<bool>,
     /// `grpc-buffer-size-kb`, in bytes.

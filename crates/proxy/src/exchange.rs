@@ -13,15 +13,15 @@ use crate::under_way::Heard;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
-use model::Steps;
 use model::policy::Protocol;
+use model::{Steps, UpstreamId};
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::time::Instant;
 use upstream::{Group, Try};
-use wire::{Body, Headers, Interims, Request, Squeezed, Version};
+use wire::{Body, Headers, Interims, Request, Squeezed};
 
 /// A request on its way through the phases.
 #[derive(Debug)]
@@ -163,8 +163,17 @@ pub(crate) struct Onward {
     pub asked: Option<Bytes>,
     /// What the final answer gets of those before it.
     pub carried: Headers,
-    /// How many tries were made before the backend for error pages was asked.
-    pub paged: Option<usize>,
+    /// That an error backend words the answer.
+    pub paged: Option<Box<Paged>>,
+}
+
+/// An error backend that words the answer.
+#[derive(Debug)]
+pub(crate) struct Paged {
+    /// How many tries were made before it was asked.
+    pub tries: usize,
+    /// Its name.
+    pub by: UpstreamId,
 }
 
 /// What the guards leave for what comes after them.
@@ -249,26 +258,21 @@ impl Exchange {
         }
     }
 
-    /// What could not be understood as a request, for its line in the access log.
+    /// What is refused before any phase, as far as it could be read, for its line in the access log.
     pub(crate) fn refused(
-        head: &[u8],
+        request: Request,
         connection: Rc<Connection>,
         worker: Rc<Worker>,
         generation: Arc<Generation>,
     ) -> Self {
-        let line = head.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
-        let request = Request {
-            method: Method::GET,
-            target: Bytes::new(),
-            line: Some(Bytes::copy_from_slice(line)),
-            version: Version::Http11,
-            authority: Bytes::new(),
-            headers: Headers::default(),
-            body: Body::empty(),
-            head_size: head.len(),
-        };
         let mut exchange = Self::new(request, connection, worker, generation);
-        if exchange.generation.global().generate_request_id {
+        if exchange.host.is_empty() {
+            // nginx: the name of the server that answers whom nobody has asked for.
+            exchange.host = "_".into();
+        }
+        if let Some(given) = exchange.request.headers.joined("x-request-id") {
+            exchange.request_id = given;
+        } else if exchange.generation.global().generate_request_id {
             exchange.request_id = exchange.worker.numbers.random_id();
         }
         exchange

@@ -20,7 +20,7 @@ use tls::TlsSession;
 use tokio::task::LocalSet;
 use upstream::Group;
 use wire::http1::parse_request;
-use wire::{Body, Request, Version};
+use wire::{Body, Request, Version, shown_status};
 
 /// How long the names of ExternalName Services may take to be found.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -202,8 +202,8 @@ pub(crate) fn exchange(
 
 fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
     let limits = limits_of(generation);
-    let parsed =
-        parse_request(&head, limits, b"").map_err(|refused| Unanswerable::BadRequest(refused.0))?;
+    let parsed = parse_request(&head, limits, b"")
+        .map_err(|refused| Unanswerable::BadRequest(shown_status(refused.0)))?;
     Ok(Request {
         method: parsed.method,
         target: parsed.target,

@@ -5,7 +5,6 @@ use crate::exchange::Exchange;
 use crate::generation::Generation;
 use crate::phases::{self, program};
 use crate::snippet::Heads;
-use crate::variables;
 use crate::worker::{Entry, Worker};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Method, StatusCode};
@@ -18,10 +17,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use wire::http1::write::{self, Closing, response_framing, response_head};
 use wire::http1::{
-    BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, tunnel,
+    BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, read_refused,
+    tunnel,
 };
 use wire::{
     Body, BodyError, Frame, Io, Length, Outbox, Patience, Pipe, Request, Response, Source, Version,
+    header_too_large,
 };
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
@@ -154,7 +155,7 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: &Rc
             (head, Some(Response::plain_to_tls()))
         }
         Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
-        Err(no_head) => (Bytes::new(), status_for(no_head).map(Response::page)),
+        Err(no_head) => (client.begun(), status_for(no_head).map(Response::page)),
     };
     if let Some(page) = page {
         let seat = Seat { connection: &connection, generation: &generation, worker };
@@ -168,7 +169,8 @@ fn status_for(no_head: NoHead) -> Option<StatusCode> {
         NoHead::Over | NoHead::Idle => return None,
         NoHead::Slow => StatusCode::REQUEST_TIMEOUT,
         NoHead::TooLong { in_line: true } => StatusCode::URI_TOO_LONG,
-        NoHead::Malformed | NoHead::TooLong { in_line: false } => StatusCode::BAD_REQUEST,
+        NoHead::TooLong { in_line: false } => header_too_large(),
+        NoHead::Malformed => StatusCode::BAD_REQUEST,
     })
 }
 
@@ -199,8 +201,11 @@ fn begin(
     head: Result<Bytes, NoHead>,
     Seat { connection, generation, worker }: Seat<'_>,
 ) -> Result<Begun, Refused> {
-    let head =
-        head.map_err(|no_head| Refused { status: status_for(no_head), head: Bytes::new() })?;
+    let head = head.map_err(|no_head| {
+        let status = status_for(no_head);
+        let head = status.map(|_| client.begun()).unwrap_or_default();
+        Refused { status, head }
+    })?;
     if worker.refuses_request(connection) {
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, head));
     }
@@ -361,19 +366,18 @@ async fn read_past(client: &Client, rest: &mut Body) -> bool {
 async fn refuse(
     client: &Rc<Client>,
     mut response: Response,
-    head: &[u8],
+    head: &Bytes,
     Seat { connection, generation, worker }: Seat<'_>,
 ) -> Option<Rc<Client>> {
+    let request = read_refused(head, limits_of(generation));
     let mut exchange =
-        Exchange::refused(head, connection.clone(), worker.clone(), generation.clone());
+        Exchange::refused(request, connection.clone(), worker.clone(), generation.clone());
     response.close = true;
-    generation.answer_headers.apply(variables::filler(&exchange), &mut response.headers);
-    let length = match response.body.length() {
-        Length::Known(length) => length,
-        Length::Unknown => 0,
-    };
+    phases::refused(&mut exchange, &mut response);
+    let (version, to_head) = (exchange.request.version, exchange.request.method == Method::HEAD);
     let mut out = BytesMut::with_capacity(512);
-    let closing = Closing { framing: Framing::Length(length), keep_alive: false };
+    let closing =
+        Closing { framing: response_framing(&response, version, to_head), keep_alive: false };
     response_head(&mut out, &response, &closing, &worker.clock);
     let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out, closing.framing, &mut response.body).await;

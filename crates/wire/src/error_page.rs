@@ -3,8 +3,24 @@
 use bytes::Bytes;
 use http::StatusCode;
 
+/// What nginx calls a header that is longer than allowed: its page is one of its own, and says 400.
+const HEADER_TOO_LARGE: u16 = 494;
+
+/// The status that stands for a header that is longer than allowed, until its page is made.
+pub fn header_too_large() -> StatusCode {
+    StatusCode::from_u16(HEADER_TOO_LARGE).expect("it has three digits")
+}
+
+/// The status that clients and logs are told.
+pub fn shown_status(status: StatusCode) -> StatusCode {
+    if status.as_u16() == HEADER_TOO_LARGE { StatusCode::BAD_REQUEST } else { status }
+}
+
 /// The page for `status`, byte for byte nginx's (ngx_http_special_response.c).
 pub fn error_page(status: StatusCode) -> Bytes {
+    if status.as_u16() == HEADER_TOO_LARGE {
+        return Bytes::from_static(TOO_LARGE);
+    }
     let title = title(status);
     Bytes::from(format!(
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n\
@@ -21,6 +37,13 @@ pub(super) fn plain_to_tls() -> Bytes {
           <hr><center>nginx</center>\r\n</body>\r\n</html>\r\n",
     )
 }
+
+/// nginx's page for a header that is longer than allowed.
+const TOO_LARGE: &[u8] =
+    b"<html>\r\n<head><title>400 Request Header Or Cookie Too Large</title></head>\r\n<body>\r\n\
+      <center><h1>400 Bad Request</h1></center>\r\n\
+      <center>Request Header Or Cookie Too Large</center>\r\n\
+      <hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";
 
 /// Code and reason as nginx words them.
 fn title(status: StatusCode) -> String {

@@ -51,7 +51,7 @@ pub use compress::{Coding, Compressed, Squeezed};
 pub use control::Control;
 pub use counted::Counted;
 pub use date::{Clock, cookie_date, http_date, iso8601, long_date, since_epoch, syslog_time};
-pub use error_page::{error_page, reason};
+pub use error_page::{error_page, header_too_large, reason, shown_status};
 pub use followed::Followed;
 pub use frame::{BodyError, BodySource, Frame, Length};
 pub use headers::{Field, Fields, Headers, Several};

@@ -1,6 +1,6 @@
 //! Requests and answers as phases see them, whatever the HTTP version.
 
-use super::error_page::plain_to_tls;
+use super::error_page::{plain_to_tls, shown_status};
 use super::{Body, Headers, error_page};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -114,7 +114,7 @@ impl Response {
 
     /// nginx's page for a status.
     pub fn page(status: StatusCode) -> Self {
-        let mut response = Self::empty(status);
+        let mut response = Self::empty(shown_status(status));
         response.headers.add("Content-Type", "text/html");
         response.body = Body::full(error_page(status));
         response

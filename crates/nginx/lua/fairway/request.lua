@@ -13,6 +13,10 @@ local upstreams = require("fairway.upstreams")
 
 local request = {}
 
+-- nginx's page for what is not there.
+local NOTHING = "<html>\r\n<head><title>404 Not Found</title></head>\r\n<body>\r\n<center><h1>404 Not Found</h1></center>\r\n"
+  .. "<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
+
 local function draw(below)
   return math.random(below) - 1
 end
@@ -119,6 +123,15 @@ function request.enter(wanted, closed)
   if closed and var.https ~= "on" then
     return ngx.exit(403)
   end
+end
+
+-- What the default backend answers of itself, as an answer: nginx itself fails nowhere here, so no error_page is for it.
+function request.nothing()
+  ngx.status = 404
+  ngx.header["Content-Type"] = "text/html"
+  ngx.header["Content-Length"] = #NOTHING
+  ngx.req.discard_body()
+  ngx.print(NOTHING)
 end
 
 -- What is asked beside a request (external authentication, mirrors) is nothing that an X-Accel-Redirect leads to.

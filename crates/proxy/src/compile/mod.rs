@@ -312,9 +312,9 @@ impl Compiler {
         watch_of_snippets: Watch,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Spot {
-        let group = match &location.backend {
-            Backend::Upstream(id) => Some(group(groups, id)),
-            Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => None,
+        let (group, renamed) = match &location.backend {
+            Backend::Upstream(id) => (Some(group(groups, id)), id.usual() != id.as_str()),
+            Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => (None, false),
         };
         let policy = &location.policy;
         let rule = group.as_ref().and_then(|group| Rule::compile(&policy.balance, group));
@@ -349,6 +349,7 @@ impl Compiler {
         let Outgoing { upstream_tls, mirror, authenticator, guard } = outgoing;
         let extras = Extras {
             rule,
+            renamed,
             canary,
             upstream_tls,
             authenticator,

@@ -175,6 +175,8 @@ pub struct Extras {
     pub clients: Option<Arc<Verifier>>,
     /// Which of its endpoints is next; none: they take turns.
     pub rule: Option<Box<Rule>>,
+    /// Whether its upstream has another name in logs than here.
+    pub renamed: bool,
     /// Another upstream for some of its requests.
     pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
@@ -217,6 +219,7 @@ impl Extras {
     pub(crate) const NOTHING: Self = Self {
         clients: None,
         rule: None,
+        renamed: false,
         canary: None,
         upstream_tls: None,
         errors: None,
@@ -239,6 +242,7 @@ impl Extras {
             Self {
                 clients: None,
                 rule: None,
+                renamed: false,
                 canary: None,
                 upstream_tls: None,
                 errors: None,

@@ -3,7 +3,6 @@
 use crate::exchange::Exchange;
 use crate::phases::{self, program};
 use crate::under_way::Heard;
-use crate::variables;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
@@ -323,8 +322,7 @@ impl Turn {
     pub(super) fn turn_away(&self, exchange: &mut Exchange, status: StatusCode) {
         let page = error_page(status);
         let mut response = Response::page(status);
-        let headers = &mut response.headers;
-        exchange.generation.answer_headers.apply(variables::filler(exchange), headers);
+        phases::refused(exchange, &mut response);
         exchange.log.status = status.as_u16();
         let (head, _, ended) = head_of(exchange, response);
         if let Ok(mut sending) = self.stream.answer(head, ended) {

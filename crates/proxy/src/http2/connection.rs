@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::http2::{AllIncoming, Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
-use wire::{Io, Request, Timer, Version, lane};
+use wire::http2::{AllIncoming, Budget, ClientStream, Guarded, Held, Piece, Refused, Rules, judge};
+use wire::{Io, Request, Timer, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -97,7 +97,7 @@ impl Ending {
 }
 
 enum Event {
-    Stream(Rc<ClientStream>, Result<Box<Request>, StatusCode>, Arc<Generation>),
+    Stream(Rc<ClientStream>, Result<Box<Request>, Box<Refused>>, Arc<Generation>),
     Quiet,
     Flood,
     Closing,
@@ -254,7 +254,7 @@ impl Streams {
     fn take_up(
         &mut self,
         stream: Rc<ClientStream>,
-        request: Result<Box<Request>, StatusCode>,
+        request: Result<Box<Request>, Box<Refused>>,
         generation: Arc<Generation>,
         session: &mut Session,
     ) {
@@ -290,9 +290,9 @@ impl Streams {
                         true
                     }
                 }
-                Err(status) => {
-                    let mut exchange = Exchange::refused(b"", connection, worker, generation);
-                    exchange.request.version = Version::Http2;
+                Err(refused) => {
+                    let Refused { status, request } = *refused;
+                    let mut exchange = Exchange::refused(request, connection, worker, generation);
                     turn.turn_away(&mut exchange, status);
                     true
                 }

@@ -4,14 +4,15 @@
 use super::failed::{answer_error, response_of};
 use super::{Stop, choose_backend, client_fields, hops, read_body, request_headers};
 use crate::error::Error;
-use crate::exchange::{Exchange, Place};
+use crate::exchange::{Exchange, Paged, Place};
 use crate::generation::{ErrorPages, Spot};
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use model::Variable;
-use model::policy::Protocol;
-use std::sync::Arc;
+use model::policy::{Policy, Protocol, Timeouts};
+use model::{DEFAULT_BACKEND, UpstreamId, Variable};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use upstream::{Call, Group, Head, Way, call};
 use wire::http1::write;
 use wire::{Body, Field, Headers, Response, Source};
@@ -31,6 +32,14 @@ const OWN: [&str; 2] = ["x-original-uri", "x-forwarded-for"];
 
 /// A request that has come back to this process more often has no error page: it could come back as well.
 const PAGED: u8 = 1;
+
+/// What counts towards error backends: nginx's own time-outs. What a location says of its upstream does not reach the
+/// one that nginx.tmpl has for error pages (`@custom_…`).
+static TOWARDS: LazyLock<Policy> = LazyLock::new(|| {
+    let minute = Duration::from_secs(60);
+    let timeouts = Timeouts { connect: minute, send: minute, read: minute };
+    Policy { timeouts, ..Policy::default() }
+});
 
 /// Whether an answer is to be replaced.
 pub(super) fn has_page(exchange: &Exchange, response: &Response) -> bool {
@@ -54,7 +63,8 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     response.headers = Headers::default();
     let (status, close) = (response.status, response.close);
     // In the log it is the answer to a request that nginx leads on, not another try.
-    exchange.onward.paged = Some(exchange.log.tries.len());
+    let by = group.as_ref().map_or_else(|| UpstreamId::new(DEFAULT_BACKEND), |it| it.id.clone());
+    exchange.onward.paged = Some(Box::new(Paged { tries: exchange.log.tries.len(), by }));
     let mut page = match group {
         Some(group) => ask(exchange, group, status, close).await,
         // The built-in default backend (compat/behaviour.md section 6).
@@ -115,14 +125,14 @@ async fn ask(
     }
     let body = std::mem::replace(&mut exchange.request.body, Body::empty()).into_spool().ok();
     let head = head(exchange, status, body.as_ref().map(wire::Spool::size));
-    let location = exchange.spot().location.clone();
+    let whose = exchange.spot().location.namespace();
     let method = exchange.request.method.clone();
     let request = Call {
         method: &method,
         head: Head::Http1(head),
         body: body.as_ref(),
-        policy: &location.policy,
-        whose: &location.namespace(),
+        policy: &TOWARDS,
+        whose: &whose,
         cause: exchange.connection.cause(),
     };
     let way = Way { group, tls: None };

@@ -1,8 +1,11 @@
 //! The end of a request: it is measured, counted, logged and traced.
 
-use super::{access_log, choose_backend, failed, opentelemetry};
+use super::{access_log, choose_backend, failed, headers, opentelemetry};
 use crate::exchange::Exchange;
+use crate::variables;
+use http::Method;
 use request_metrics::{Observed, Request};
+use wire::{Length, Response};
 
 /// The last byte is gone. `body_received` counts what came after the head.
 pub(crate) fn finish(exchange: &mut Exchange, body_received: u64) {
@@ -12,6 +15,19 @@ pub(crate) fn finish(exchange: &mut Exchange, body_received: u64) {
     access_log::write(exchange);
     failed::tell_complaints(exchange);
     opentelemetry::end(exchange);
+}
+
+/// The answer of what is refused before any phase is made what its client gets.
+pub(crate) fn refused(exchange: &mut Exchange, response: &mut Response) {
+    let headers = &mut response.headers;
+    exchange.generation.answer_headers.apply(variables::filler(exchange), headers);
+    if exchange.request.method == Method::HEAD
+        && let Length::Known(length) = response.body.length()
+    {
+        response.announced_length = Some(length);
+    }
+    let watch = exchange.generation.watch;
+    headers::keep(exchange, response, watch);
 }
 
 /// Counts a request that is over, if a location answered it.

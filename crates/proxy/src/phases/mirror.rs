@@ -2,7 +2,7 @@
 //! for. A copy never delays or changes the answer: it has its own task, its own time, and is left out where there are
 //! too many.
 
-use super::{client_fields, hops, read_body, request_headers};
+use super::{Stop, client_fields, hops, read_body, request_headers};
 use crate::exchange::Exchange;
 use crate::generation::{Copies, Generation};
 use crate::overheard::{KEPT, Listener};
@@ -10,7 +10,7 @@ use crate::variables;
 use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
-use model::Location;
+use model::{Backend, Location};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,21 @@ pub(super) fn draw(exchange: &mut Exchange) {
         }
     }
     exchange.visit.mirrored = drawn;
+}
+
+/// Has the copy of what no rule has sent on its way, before the built-in default backend answers: to ingress-nginx that
+/// is an upstream as any other. Gives back the answer.
+pub(super) async fn before_default_backend(exchange: &mut Exchange, answer: Stop) -> Stop {
+    let spot = exchange.spot();
+    let is_copied = spot.extras().mirror.is_some() && spot.location.backend == Backend::NotFound;
+    if !is_copied || exchange.level().is_some_and(|level| level.own) {
+        return answer;
+    }
+    if let Err(stop) = read_body::whole(exchange).await {
+        return stop;
+    }
+    copy(exchange);
+    answer
 }
 
 /// Sends copies on their way.

@@ -48,7 +48,7 @@ use failed::response_of;
 use wire::Response;
 
 pub(crate) use failed::too_long;
-pub(crate) use finish::finish;
+pub(crate) use finish::{finish, refused};
 pub(crate) use stop::Stop;
 
 /// The life of a request, top to bottom.
@@ -124,7 +124,9 @@ async fn answer(exchange: &mut Exchange, mut begin: Begin) -> Result<Response, S
         if let Some(decision) = access::begin(exchange)? {
             Box::pin(access::go_on(exchange, decision)).await?; // access
         }
-        forward::has_backend(exchange)?;
+        if let Err(stop) = forward::has_backend(exchange) {
+            return Err(Box::pin(mirror::before_default_backend(exchange, stop)).await);
+        }
         exchange.enter(Phase::Body);
         mirror::draw(exchange);
         if !exchange.request.body.is_empty() {

@@ -243,7 +243,8 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = Response::empty(status);
     let settings = exchange.level().map(|level| &level.settings.answers);
-    let media = mime::of(settings, &exchange.path);
+    let of_all = exchange.generation.global().default_type.as_deref();
+    let media = mime::of(settings, of_all, &exchange.path);
     if !media.is_empty() && status != StatusCode::NO_CONTENT {
         response.headers.add("Content-Type", media);
     }

@@ -5,7 +5,7 @@ use http::StatusCode;
 use model::Global;
 use model::snippet::Client;
 use wire::http1::Names;
-use wire::{Field, Request};
+use wire::{Field, Request, header_too_large};
 
 /// The longest head that a snippet can ask for: any client may send that much to any host.
 const MOST: u64 = 1 << 20;
@@ -102,7 +102,7 @@ pub(crate) fn judge(
     }
     let is_long = |field: Field<'_>| field.name.len() + 2 + field.value.len() > own.line;
     if request.head_size > own.total || request.headers.iter().any(is_long) {
-        return Err(StatusCode::BAD_REQUEST);
+        return Err(header_too_large());
     }
     request.headers.retain(|field| own.names.keep(field.name));
     Ok(())

@@ -4,11 +4,15 @@
 use model::MEDIA_TYPES;
 use model::snippet::Answers;
 
-/// What nginx's http level says in ingress-nginx.
+/// What nginx's http level says in ingress-nginx without `default-type`.
 const DEFAULT: &str = "text/html";
 
-/// The type of an answer to `path`; empty for none.
-pub(crate) fn of<'a>(settings: Option<&'a Answers>, path: &[u8]) -> &'a str {
+/// The type of an answer to `path`, where the ConfigMap may say another default; empty for none.
+pub(crate) fn of<'a>(
+    settings: Option<&'a Answers>,
+    of_all: Option<&'a str>,
+    path: &[u8],
+) -> &'a str {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let extension = name.iter().rposition(|&byte| byte == b'.').map(|dot| &name[dot + 1..]);
     let extension = extension.map(|bytes| String::from_utf8_lossy(bytes).to_ascii_lowercase());
@@ -23,7 +27,7 @@ pub(crate) fn of<'a>(settings: Option<&'a Answers>, path: &[u8]) -> &'a str {
         }
     });
     let default = settings.and_then(|own| own.default_type.as_deref());
-    known.or(default).unwrap_or(DEFAULT)
+    known.or(default).or(of_all).unwrap_or(DEFAULT)
 }
 
 #[cfg(test)]
@@ -41,8 +45,10 @@ mod tests {
             ("/", "text/html", "text/plain"),
             ("/x.unheard", "text/html", "text/plain"),
         ] {
-            assert_eq!(of(None, path.as_bytes()), without, "{path}");
-            assert_eq!(of(Some(&said), path.as_bytes()), with, "{path}");
+            assert_eq!(of(None, None, path.as_bytes()), without, "{path}");
+            assert_eq!(of(Some(&said), Some("text/x"), path.as_bytes()), with, "{path}");
+            let of_all = if without == "text/html" { "text/x" } else { without };
+            assert_eq!(of(None, Some("text/x"), path.as_bytes()), of_all, "{path}");
         }
     }
 
@@ -50,6 +56,7 @@ mod tests {
     fn own_types_take_the_place_of_all_others() {
         let types = Some(vec![("x".to_owned(), "text/x".to_owned())]);
         let own = Answers { types, ..Answers::default() };
-        assert_eq!([of(Some(&own), b"/a.x"), of(Some(&own), b"/a.txt")], ["text/x", "text/html"]);
+        let of = |path| of(Some(&own), None, path);
+        assert_eq!([of(b"/a.x"), of(b"/a.txt")], ["text/x", "text/html"]);
     }
 }

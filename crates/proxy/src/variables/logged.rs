@@ -80,8 +80,10 @@ fn is_said(exchange: &Exchange, name: &str) -> bool {
 fn upstream_name(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
     let is_said = is_said(exchange, "proxy_upstream_name");
     let Some(place) = exchange.place.as_ref().filter(|_| !is_said) else { return false };
-    match settled(exchange, place).map(|spot| &spot.location.backend) {
-        Some(Backend::Upstream(id)) if !exchange.visit.stands_in => {
+    let Some(spot) = settled(exchange, place) else { return false };
+    let visit = &exchange.visit;
+    match &spot.location.backend {
+        Backend::Upstream(id) if !(visit.stands_in | visit.paged | spot.extras().renamed) => {
             line.extend_from_slice(id.as_str().as_bytes());
             true
         }

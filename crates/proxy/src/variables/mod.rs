@@ -97,8 +97,8 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
             tls(variable, exchange, out);
         }
         V::SslClientVerify | of_certificate!() => client_certificate::push(variable, exchange, out),
-        V::ProxyUpstreamName
-        | V::ProxyAlternativeUpstreamName
+        V::ProxyUpstreamName => upstream_name(exchange, out),
+        V::ProxyAlternativeUpstreamName
         | V::Namespace
         | V::IngressName
         | V::ServiceName
@@ -240,7 +240,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(exchange.received(), out),
         V::EscapedRequestUri => text(&percent::encoded(exchange.received(), is_unreserved), out),
-        V::Uri | V::DocumentUri => text(&exchange.path, out),
+        V::Uri | V::DocumentUri => uri(exchange, out),
         V::Args | V::QueryString => text(exchange.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if exchange.query().is_some_and(|query| !query.is_empty()) {
             "?"
@@ -295,6 +295,17 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// The canonical path, also of what is refused before it is looked for.
+fn uri(exchange: &Exchange, out: &mut String) {
+    let request = &exchange.request;
+    if !exchange.path.is_empty() || !request.target.starts_with(b"/") {
+        return text(&exchange.path, out);
+    }
+    if let Ok(canonical) = route::path::canonical(request.raw_path()) {
+        text(&canonical.path, out);
+    }
+}
+
 fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     let connection = &exchange.connection;
@@ -334,7 +345,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
 
 fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
-    let Some(place) = &exchange.place else { return };
+    let Some(place) = &exchange.place else { return nowhere(variable, exchange, out) };
     let own = exchange.snippet.as_ref().and_then(|running| running.state.own(&variable.name()));
     if let Some(own) = own {
         return out.push_str(own);
@@ -353,10 +364,10 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     match variable {
         V::ProxyUpstreamName if exchange.visit.stands_in => {
             let stand_in = &location.policy.default_backend;
-            out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
+            out.push_str(&stand_in.as_ref().map(UpstreamId::usual).unwrap_or_default());
         }
         V::ProxyUpstreamName => match &location.backend {
-            Backend::Upstream(id) => out.push_str(id.as_str()),
+            Backend::Upstream(id) => out.push_str(&id.usual()),
             // A route that leads nowhere, such as one that redirects, has no default backend.
             Backend::NotFound if is_of_route(location) => out.push('-'),
             Backend::NotFound => out.push_str(DEFAULT_BACKEND),
@@ -373,7 +384,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ProxyAlternativeUpstreamName => {
             if let Some(canary) = spot.extras().canary.as_deref().filter(|_| exchange.visit.canary)
             {
-                out.push_str(canary.group.id.as_str());
+                out.push_str(&canary.group.id.usual());
             }
         }
         V::ServiceName => out.push_str(service(|service| &service.name)),
@@ -382,6 +393,19 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ServerName => out.push_str(place.site.server.name.as_str()),
         V::Subdomain => out.push_str(subdomain(exchange, place)),
         _ => {}
+    }
+}
+
+/// The same of a request that comes to no location: its host has a server all the same.
+fn nowhere(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    if *variable != Variable::ServerName {
+        return;
+    }
+    let listen = &exchange.worker.listen;
+    let (port, main) = (exchange.connection.local.port(), [listen.http_port, listen.https_port]);
+    let site = exchange.generation.site(port, main, &exchange.host, &exchange.steps);
+    if let Ok(Some(site)) = site {
+        out.push_str(site.server.name.as_str());
     }
 }
 
@@ -452,7 +476,8 @@ fn upstream(variable: &Variable, exchange: &Exchange, out: &mut String) {
         if number > 0 {
             // An upstream that sends the request on begins another group, and so does an error page.
             let onward = &exchange.onward;
-            let is_other = onward.tries.contains(&number) || onward.paged == Some(number);
+            let is_paged = onward.paged.as_ref().is_some_and(|paged| paged.tries == number);
+            let is_other = is_paged || onward.tries.contains(&number);
             out.push_str(if is_other { " : " } else { ", " });
         }
         attempted(variable, attempt, out);
@@ -507,7 +532,16 @@ fn proxy_host(exchange: &Exchange, out: &mut String) {
     if exchange.level().is_some_and(|level| level.own) {
         return out.push_str("upstream_balancer");
     }
-    push(&Variable::ProxyUpstreamName, exchange, out);
+    place(&Variable::ProxyUpstreamName, exchange, out);
+}
+
+/// That of an error backend, where one words the answer: its location sets the variable anew, whoever has set it before
+/// (nginx.tmpl: CUSTOM_ERRORS).
+fn upstream_name(exchange: &Exchange, out: &mut String) {
+    match &exchange.onward.paged {
+        Some(paged) => out.push_str(&paged.by.usual()),
+        None => place(&Variable::ProxyUpstreamName, exchange, out),
+    }
 }
 
 /// A header field by its variable's name; several lines are joined by `, `, crumbs of cookies by `; ` (RFC 9113 section

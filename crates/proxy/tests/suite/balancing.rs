@@ -1,6 +1,6 @@
 //! Which endpoint a request gets: sessions, hashes and scores over real sockets.
 
-use crate::bed;
+use crate::bed::{self, named as upstream};
 use balance::{Cookie, upstream_key};
 use engine::Engine;
 use model::policy::{
@@ -16,32 +16,9 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 const CANARY: &str = "demo-new-80";
-
-/// An upstream that takes its time and answers with its name.
-async fn upstream(name: &'static str, status: u16, delay: Duration) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    tokio::spawn(async move {
-        while let Ok((mut tcp, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let mut read = Vec::new();
-                while !bed::is_whole(&read) && matches!(tcp.read_buf(&mut read).await, Ok(1..)) {}
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "an endpoint that is slow on purpose"
-                )]
-                tokio::time::sleep(delay).await;
-                let answer = bed::answer(&format!("{status} X"), "Connection: close\r\n", name);
-                let _ = tcp.write_all(&answer).await;
-            });
-        }
-    });
-    address
-}
 
 /// An address where nobody listens.
 async fn nobody() -> SocketAddr {

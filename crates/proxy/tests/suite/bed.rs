@@ -183,6 +183,28 @@ pub(crate) async fn upstream(
     (address, seeing)
 }
 
+/// An upstream that answers with its name after so long.
+pub(crate) async fn named(name: &'static str, status: u16, delay: Duration) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut read = Vec::new();
+                while !is_whole(&read) && matches!(tcp.read_buf(&mut read).await, Ok(1..)) {}
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "an endpoint that is slow on purpose"
+                )]
+                tokio::time::sleep(delay).await;
+                let answer = answer(&format!("{status} X"), "Connection: close\r\n", name);
+                let _ = tcp.write_all(&answer).await;
+            });
+        }
+    });
+    address
+}
+
 /// Gives `answer` to every request of every connection; what was read goes to the channel.
 pub(crate) async fn answering(answer: &'static [u8]) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");

@@ -1,12 +1,12 @@
 //! Error backends and stand-ins behind the engine, over real sockets.
 
 use crate::bed::{
-    self, MAIN, answer, apply, configuration, is_whole, location, start, talk, upstream,
+    self, MAIN, PATIENCE, answer, apply, configuration, is_whole, location, start, talk, upstream,
 };
 use engine::Engine;
 use model::policy::{
     Access, AnswerRewrites, AuthExternal, Body, CustomHeaders, Errors, Policy, Replaced,
-    Replacement,
+    Replacement, Timeouts,
 };
 use model::{
     Backend, LogFormat, LogTarget, Logs, Server, ServerName, SetHeader, Template, UpstreamId,
@@ -126,6 +126,17 @@ async fn an_error_of_the_error_backend_is_not_replaced_again() {
     let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
     assert!(got.starts_with("HTTP/1.1 503 ") && got.ends_with("page"), "{got}");
     assert!(seen.try_recv().is_ok() && seen.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn an_error_backend_has_longer_than_its_location_gives_an_upstream() {
+    let pages = bed::named("page", 503, Duration::from_millis(300)).await;
+    let short = Duration::from_millis(20);
+    let timeouts = Timeouts { connect: PATIENCE, send: short, read: short };
+    let policy = Policy { timeouts, default_backend: None, ..errors(&[503]) };
+    let native = start(&configuration(&[(MAIN, Vec::new()), (PAGES, vec![pages])], policy)).await;
+    let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 503 X\r\n") && got.ends_with("page"), "{got}");
 }
 
 #[tokio::test]

@@ -193,20 +193,29 @@ async fn what_is_turned_away_is_logged_as_over_http1() {
     let file = folder.path().join("access.log");
     let added = Template::parse("yes").expect("a text");
     let add_headers = vec![SetHeader { name: "X-Added".to_owned(), value: added.into() }];
-    let global = Global { add_headers, ..logged(&file, "$status $server_protocol") };
+    let line = "$status $request|$host|$server_name|$uri|$http_x_own|$sent_http_content_type";
+    let global = Global { add_headers, ..logged(&file, line) };
     let native = start(&with_global(address, global)).await;
     let mut client = client(&native).await;
-    let (odd, _) = send(&mut client, Method::GET, &[("host", "b.test/")], true);
-    let answer = in_time(odd).await.expect("an answer");
-    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
-    let headers = ["x-added", "date", "content-length", "content-type"];
-    assert!(headers.iter().all(|name| answer.headers().contains_key(*name)), "{answer:?}");
+    for method in [Method::GET, Method::HEAD] {
+        let odd = [("host", "b.test/"), ("x-own", "1")];
+        let (answer, _) = send(&mut client, method.clone(), &odd, true);
+        let answer = in_time(answer).await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+        let headers = ["x-added", "date", "content-length", "content-type"];
+        assert!(headers.iter().all(|name| answer.headers().contains_key(*name)), "{answer:?}");
+        assert_eq!(answer.body().is_end_stream(), method == Method::HEAD, "HEAD has no page");
+    }
     native.bound_memory(0);
     let (no_room, _) = send(&mut client, Method::GET, &[], true);
     assert_eq!(status(no_room).await, StatusCode::SERVICE_UNAVAILABLE);
     native.drain(Duration::from_secs(5)).await;
     let log = std::fs::read_to_string(file).expect("the log is a file");
-    assert_eq!(log, "400 HTTP/2.0\n503 HTTP/2.0\n");
+    let line = |status, method: &str, own| {
+        format!("{status} {method} / HTTP/2.0|a.test|a.test|/|{own}|text/html\n")
+    };
+    let refused = ["GET", "HEAD"].map(|method| line(400, method, "1")).concat();
+    assert!(log.starts_with(&refused) && log[refused.len()..].starts_with("503 GET"), "{log}");
 }
 
 #[tokio::test]

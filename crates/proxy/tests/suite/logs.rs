@@ -3,7 +3,7 @@
 use crate::bed;
 use crate::bed::{apply, start, talk};
 use engine::Engine;
-use model::policy::{Logging, Policy};
+use model::policy::{Errors, Logging, Policy};
 use model::{
     Backend, Configuration, Global, Kind, Location, LogFormat, LogTarget, Logs, Origin, ServerName,
     ServiceRef, Syslog, Template, UpstreamId,
@@ -119,6 +119,51 @@ async fn bytes_that_are_no_text_are_escaped_as_they_came_and_head_is_told_the_le
 }
 
 #[tokio::test]
+async fn what_is_refused_is_logged_as_far_as_it_could_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let format = "$status $request|$host|$server_name|$uri|$args|$http_user_agent|$sent_http_content_type|$req_id";
+    let native = start(&configuration(upstream().await, global(file(&path), format))).await;
+    let long = "x".repeat(9000);
+    let known = "Host: a.test\r\nUser-Agent: me\r\nX-Request-ID: id\r\n";
+    let cut =
+        format!("GET /%61?b HTTP/1.1\r\n{known}A: {long}\r\nB: {long}\r\nC: {long}\r\nD: {long}");
+    for (request, page) in [
+        (format!("GET /%61?b HTTP/1.1\r\n{known}Cookie: {long}\r\n\r\n"), 226),
+        (cut, 226),
+        (format!("GET /%61?b HTTP/1.1\r\n{known}A : b\r\n\r\n"), 150),
+        (format!("HEAD /%61?b HTTP/1.1\r\n{known}Content-Length: x\r\n\r\n"), 150),
+    ] {
+        let answer = talk(&native, request.as_bytes()).await;
+        let length = format!("Content-Length: {page}\r\n");
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n") && answer.contains(&length));
+        let told = "<center>Request Header Or Cookie Too Large</center>";
+        assert_eq!(answer.contains(told), page == 226, "{answer}");
+        assert_eq!(answer.ends_with("\r\n\r\n"), request.starts_with("HEAD"), "{answer}");
+    }
+    talk(&native, b"GET /a HTTP/1.1\r\nA : b\r\n\r\n").await;
+    talk(&native, b"nothing\r\n\r\n").await;
+    let line = |method| format!("400 {method} /%61?b HTTP/1.1|a.test|a.test|/a|b|me|text/html|id");
+    let lines = lines(native, &path).await;
+    assert_eq!(lines[..3], [line("GET"), line("GET"), line("GET")]);
+    assert_eq!(lines[3], line("HEAD"));
+    let nobody = "400 GET /a HTTP/1.1|_|-|/a|-|-|text/html|";
+    assert!(lines[4].starts_with(nobody), "{}", lines[4]);
+    assert!(lines[5].starts_with("400 nothing|_|-|-|-|-|text/html|"), "{}", lines[5]);
+}
+
+#[tokio::test]
+async fn who_is_blocked_is_logged_with_path_and_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let mut global = global(file(&path), "$status|$host|$server_name|$uri");
+    global.block.user_agents.values.insert("bad".to_owned());
+    let native = start(&configuration(upstream().await, global)).await;
+    get(&native, "/a/../%62?c", "User-Agent: bad\r\n").await;
+    assert_eq!(lines(native, &path).await, ["403|a.test|a.test|/b"]);
+}
+
+#[tokio::test]
 async fn variables_have_the_values_of_request_answer_and_ingress() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
@@ -138,6 +183,41 @@ async fn variables_have_the_values_of_request_answer_and_ingress() {
          demo-echo-80:80|HTTP/1.1|200|200|-|-|-"
     );
     assert!(lines[1].starts_with("GET|/|-||-|-|-|a.test|http||demo/web/echo:80/|"), "{}", lines[1]);
+}
+
+/// A host whose Service is asked by its address, whose 404 have another page.
+fn with_pages(main: SocketAddr, pages: SocketAddr, global: Global) -> Configuration {
+    let pages_id = UpstreamId::new("custom-default-backend-demo-pages");
+    let errors = Errors {
+        statuses: [404].into_iter().collect(),
+        intercept: true,
+        backend: Some(pages_id.clone()),
+    };
+    let by_address = "cluster-ip:demo/echo:80";
+    let upstreams = [(by_address, vec![main]), (pages_id.as_str(), vec![pages])];
+    let mut configuration = bed::configuration(&upstreams, Policy::default());
+    let policy = Policy { errors: Some(errors), ..Policy::default() };
+    bed::put_host(&mut configuration, "a.test", &UpstreamId::new(by_address), policy);
+    Configuration { global: Arc::new(global), ..configuration }
+}
+
+#[tokio::test]
+async fn upstreams_are_called_as_there_and_an_error_page_names_its_own() {
+    let whole = bed::is_whole;
+    let (main, _main) = bed::upstream(bed::answer("404 None", "", "gone"), whole).await;
+    let (pages, _pages) = bed::upstream(bed::answer("200 OK", "", "page"), whole).await;
+    let fine = upstream().await;
+    let format = "$proxy_upstream_name|$proxy_host|$upstream_addr|$upstream_status";
+    let (mut found, folder) = (Vec::new(), tempfile::tempdir().expect("a folder"));
+    for (name, endpoint) in [("fine.log", fine), ("gone.log", main)] {
+        let path = folder.path().join(name);
+        let native = start(&with_pages(endpoint, pages, global(file(&path), format))).await;
+        get(&native, "/", "").await;
+        found.extend(lines(native, &path).await);
+    }
+    let paged =
+        format!("custom-default-backend-demo-pages|demo-echo-80|{main} : {pages}|404 : 200");
+    assert_eq!(found, [format!("demo-echo-80|demo-echo-80|{fine}|200"), paged]);
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ pub(super) const AREA: Area = Area {
         &SERVER_TOKENS,
         &UPSTREAM_SERVER,
         &HIDE,
+        &DEFAULT_TYPE,
         &HSTS,
         &HSTS_AGE,
         &HSTS_SUBDOMAINS,
@@ -51,6 +52,11 @@ static HIDE: Key<Vec<String>> = Key::config_map("hide-headers", parse::headers).
     "header names, comma separated",
     "none",
     "Headers of the upstream that clients do not get.",
+);
+static DEFAULT_TYPE: Key<String> = Key::config_map("default-type", content_type).says(
+    "a media type",
+    "text/html",
+    "Content-Type of texts that snippets answer with (return), where neither the path's extension nor a default_type of theirs says it.",
 );
 static HSTS: Key<bool> = Key::config_map("hsts", parse::boolean).says(
     "true or false",
@@ -91,12 +97,24 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.upstream_server_header =
         settings.get_or(&UPSTREAM_SERVER, global.upstream_server_header);
     global.hide_headers = settings.get(&HIDE).into_iter().flatten().collect();
+    global.default_type = settings.get(&DEFAULT_TYPE);
     global.hsts = hsts(settings);
     global.add_headers = set_headers(settings, &ADD);
     if !global.server_tokens {
         without_server(settings, &mut global.add_headers);
     }
     global.proxy_set_headers = set_headers(settings, &SET);
+}
+
+fn content_type(text: &str) -> Result<String, String> {
+    let token = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+._".contains(&byte))
+    };
+    match text.split_once('/') {
+        Some((kind, name)) if token(kind) && token(name) => Ok(text.to_owned()),
+        _ => Err("is no content type: write one such as text/plain".to_owned()),
+    }
 }
 
 /// The headers of the ConfigMap that a key names. Those that cannot be set are left out, one by one.

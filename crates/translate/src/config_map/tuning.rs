@@ -14,7 +14,6 @@ static MULTI_ACCEPT: Key<bool> = Key::config_map("enable-multi-accept", parse::b
 static DEBUG: Key<Vec<IpNet>> = Key::config_map("debug-connections", parse::networks);
 static REUSE_PORT: Key<bool> = Key::config_map("reuse-port", parse::boolean);
 static AIO_WRITE: Key<bool> = Key::config_map("enable-aio-write", parse::boolean);
-static DEFAULT_TYPE: Key<String> = Key::config_map("default-type", content_type);
 static ONLY_IPV4_NAMES: Key<bool> = Key::config_map("disable-ipv6-dns", parse::boolean);
 static GRPC_BUFFER: Key<u32> = Key::config_map("grpc-buffer-size-kb", parse::count);
 static ACCESS_LOG: Key<Vec<String>> = Key::config_map("access-log-params", access_log);
@@ -52,7 +51,6 @@ pub(crate) fn read(settings: &mut Settings<'_>) -> Tuning {
         debug: settings.get_or(&DEBUG, Vec::new()),
         reuse_port: settings.get(&REUSE_PORT),
         aio_write: settings.get(&AIO_WRITE),
-        default_type: settings.get(&DEFAULT_TYPE),
         only_ipv4_names: settings.get(&ONLY_IPV4_NAMES),
         grpc_buffer: settings
             .get(&GRPC_BUFFER)
@@ -119,17 +117,6 @@ fn affinity(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn content_type(text: &str) -> Result<String, String> {
-    let token = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+._".contains(&byte))
-    };
-    match text.split_once('/') {
-        Some((kind, name)) if token(kind) && token(name) => Ok(text.to_owned()),
-        _ => Err("is no content type: write one such as text/plain".to_owned()),
-    }
-}
-
 /// `buffer=16k`, `flush=5s`, `gzip=1` (ngx_http_log_module).
 fn access_log(text: &str) -> Result<Vec<String>, String> {
     let is_parameter = |word: &str| match word.split_once('=') {
@@ -169,7 +156,6 @@ mod tests {
             DEBUG.about.name,
             REUSE_PORT.about.name,
             AIO_WRITE.about.name,
-            DEFAULT_TYPE.about.name,
             ONLY_IPV4_NAMES.about.name,
             GRPC_BUFFER.about.name,
             ACCESS_LOG.about.name,
@@ -211,9 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn parameters_and_types_are_those_of_nginx() {
+    fn parameters_are_those_of_nginx() {
         assert!(access_log("buffer=16k flush=5s gzip").is_ok());
         assert!(access_log("buffer=16k; deny all").is_err() && access_log("if=$x").is_err());
-        assert!(content_type("application/x-own").is_ok() && content_type("text/x;}").is_err());
     }
 }

@@ -78,6 +78,7 @@ impl Target {
     }
 
     /// A name that nobody else can have: `web-shop` in `a` and `shop` in `a-web` have the same [`Self::id`].
+    /// [`UpstreamId::usual`] knows what ingress-nginx calls it.
     pub(crate) fn distinct_id(&self) -> UpstreamId {
         match self {
             Self::Service { service, port, role } => UpstreamId::new(format!(
@@ -132,5 +133,29 @@ fn text(port: Option<&PortRef>) -> String {
         Some(PortRef::Number(number)) => number.to_string(),
         Some(PortRef::Name(name)) => name.clone(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Role, Target};
+    use objects::PortRef;
+
+    #[test]
+    fn logs_can_call_an_upstream_as_ingress_nginx_does() {
+        let namespace = "demo".into();
+        let target = |port: Option<&PortRef>, role| Target::new(&namespace, "web", port, role);
+        for port in [PortRef::Number(80), PortRef::Name("http".to_owned())] {
+            for role in [Role::Backend, Role::ClusterIp, Role::Errors] {
+                let target = target(Some(&port), role);
+                for id in [target.id(), target.distinct_id()] {
+                    assert_eq!(id.usual(), target.id().as_str());
+                }
+            }
+            let of_url = target(Some(&port), Role::Url).id();
+            assert_eq!(of_url.usual(), of_url.as_str());
+        }
+        let portless = target(None, Role::Backend);
+        assert_eq!(portless.distinct_id().usual(), portless.id().as_str());
     }
 }

@@ -1,8 +1,8 @@
 //! Reads the head of a request and refuses whatever two readers could understand differently.
 
 use super::framing::{BadRequest, Framing, request_framing};
-use super::lines::{BadLine, Bounds, Names, parse_fields};
-use crate::{Headers, NameSet, Version, is_token_byte};
+use super::lines::{BadLine, Bounds, Names, fields_before_fault, parse_fields};
+use crate::{Body, Headers, NameSet, Request, Version, header_too_large, is_token_byte};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
@@ -64,7 +64,8 @@ pub fn parse_request(
     let names = Names { underscores: limits.underscores, drop_odd: limits.drop_odd };
     let mut headers =
         parse_fields(&head.slice(line_end + 1..), bounds, names).map_err(|bad| match bad {
-            BadLine::Malformed | BadLine::TooLong => BAD,
+            BadLine::Malformed => BAD,
+            BadLine::TooLong => BadRequest(header_too_large()),
             BadLine::TooMany => BadRequest(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
         })?;
     let framing = request_framing(&headers, version)?;
@@ -88,6 +89,36 @@ pub fn parse_request(
         keep_alive,
         expects_continue,
     })
+}
+
+/// What a head says that is refused, as far as it can be read: the access log tells it. Nobody is to be asked for it.
+pub fn read_refused(head: &Bytes, limits: Limits) -> Request {
+    let end = head.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(head.len());
+    let line = head.slice(..end);
+    let mut request = Request {
+        method: Method::GET,
+        target: Bytes::new(),
+        line: Some(line.clone()),
+        version: Version::Http11,
+        authority: Bytes::new(),
+        headers: Headers::default(),
+        body: Body::empty(),
+        head_size: head.len(),
+    };
+    let Ok((method, target, version)) = request_line(&line) else { return request };
+    (request.method, request.version) = (method, version);
+    if let Some(newline) = memchr::memchr(b'\n', head) {
+        let bounds = Bounds { count: limits.count, line: limits.line };
+        let names = Names { underscores: limits.underscores, drop_odd: limits.drop_odd };
+        request.headers = fields_before_fault(&head.slice(newline + 1..), bounds, names);
+    }
+    let host = request.headers.one("host").ok().flatten();
+    let host = host.filter(|host| crate::host::parse(host).is_ok());
+    if let Ok(split) = split_target(line.slice_ref(target), host, b"") {
+        (request.target, request.authority) = split;
+    }
+    request.headers.remove_all(&READ);
+    request
 }
 
 /// `method SP target SP version`, with exactly these two spaces (RFC 9112 section 3).

@@ -115,6 +115,23 @@ fn end_of_value(line: &[u8], mut at: usize) -> Option<usize> {
 /// The fields of any section, or the first thing that is wrong with it.
 fn read(section: &Bytes, bounds: Bounds, names: Names) -> Result<Headers, BadLine> {
     let mut headers = Headers::of(section.clone());
+    read_into(&mut headers, section, bounds, names)?;
+    Ok(headers)
+}
+
+/// The fields before the first thing that is wrong with a section, which may also break off.
+pub(super) fn fields_before_fault(section: &Bytes, bounds: Bounds, names: Names) -> Headers {
+    let mut headers = Headers::of(section.clone());
+    let _ = read_into(&mut headers, section, bounds, names);
+    headers
+}
+
+fn read_into(
+    headers: &mut Headers,
+    section: &[u8],
+    bounds: Bounds,
+    names: Names,
+) -> Result<(), BadLine> {
     let mut lines = 0;
     let mut start = 0;
     for newline in memchr::memchr_iter(b'\n', section) {
@@ -132,10 +149,10 @@ fn read(section: &Bytes, bounds: Bounds, names: Names) -> Result<Headers, BadLin
         if end - start > bounds.line {
             return Err(BadLine::TooLong);
         }
-        push_field(&mut headers, section, start..end, names)?;
+        push_field(headers, section, start..end, names)?;
         start = newline + 1;
     }
-    Ok(headers)
+    Ok(())
 }
 
 fn push_field(

@@ -12,7 +12,7 @@ mod websocket;
 pub mod write;
 
 pub use framing::{BadRequest, Decoder, Framing};
-pub use head::{Limits, RequestHead, parse_request};
+pub use head::{Limits, RequestHead, parse_request, read_refused};
 pub use lines::{Bounds, Names, has_empty_line, head_end, parse_fields};
 pub use response_head::{
     BadResponse, ResponseHead, content_length_of, mended_head, parse_response,

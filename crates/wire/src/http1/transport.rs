@@ -184,6 +184,11 @@ impl Client {
         }
     }
 
+    /// What came of a head that will not be read: it is taken.
+    pub fn begun(&self) -> Bytes {
+        self.buffer.borrow_mut().split().freeze()
+    }
+
     /// Starts a body with this framing.
     pub fn start_body(
         self: &Rc<Self>,

@@ -13,5 +13,5 @@ pub use fields::{append, from_map, to_map};
 pub use flood::{Budget, Guarded};
 pub use held::{Held, LIVELY, Lead, Piece};
 pub use incoming::{AllIncoming, Incoming};
-pub use request::{Rules, judge};
+pub use request::{Refused, Rules, judge};
 pub use stream::{ClientStream, starts_http2};

@@ -20,9 +20,50 @@ pub struct Rules {
     pub body_timeout: Duration,
 }
 
-/// The request of a stream, or the status of what cannot be one. The authority that is `known` is not looked at again.
+/// What cannot be a request.
+#[derive(Debug)]
+pub struct Refused {
+    /// The status that says so.
+    pub status: StatusCode,
+    /// What of it could be read, for the access log. Nobody is to be asked for it.
+    pub request: Request,
+}
+
+/// The request of a stream, or what is none. The authority that is `known` is not looked at again.
 pub fn judge(
     head: http::request::Parts,
+    stream: &Rc<ClientStream>,
+    rules: Rules,
+    known: &[u8],
+) -> Result<Request, Box<Refused>> {
+    judged(&head, stream, rules, known)
+        .map_err(|status| Box::new(Refused { status, request: read(&head, rules) }))
+}
+
+/// A refused head, as far as it can be read.
+#[cold]
+fn read(head: &http::request::Parts, rules: Rules) -> Request {
+    let (mut headers, head_size) = from_map_where(&head.headers, |name| keeps(name, rules));
+    let named = head.uri.authority().map(|named| named.as_str().as_bytes());
+    let authority = named.or(headers.get("host")).map(Bytes::copy_from_slice);
+    let target = head.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
+    headers.remove("host");
+    headers.remove("content-length");
+    join_cookies(&mut headers);
+    Request {
+        method: head.method.clone(),
+        line: None,
+        target: Bytes::copy_from_slice(target.as_bytes()),
+        version: Version::Http2,
+        authority: authority.unwrap_or_default(),
+        headers,
+        body: Body::empty(),
+        head_size,
+    }
+}
+
+fn judged(
+    head: &http::request::Parts,
     stream: &Rc<ClientStream>,
     rules: Rules,
     known: &[u8],
@@ -57,7 +98,7 @@ pub fn judge(
     headers.remove("content-length");
     join_cookies(&mut headers);
     Ok(Request {
-        method: head.method,
+        method: head.method.clone(),
         line: None,
         target,
         version: Version::Http2,

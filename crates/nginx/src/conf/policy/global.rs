@@ -79,7 +79,7 @@ fn connections(global: &Global, tuning: &Tuning, http: &mut Block) {
     put!(http, "tcp_nodelay", true);
     put!(http, "reset_timedout_connection", true);
     put!(http, "log_subrequest", true);
-    let default_type = tuning.default_type.as_deref().unwrap_or("text/html");
+    let default_type = global.default_type.as_deref().unwrap_or("text/html");
     put!(http, "default_type", Word::plain(default_type));
     media_types(http);
     put!(http, "keepalive_timeout", global.keep_alive.idle);

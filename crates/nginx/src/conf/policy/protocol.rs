@@ -3,6 +3,7 @@
 use super::super::location::At;
 use super::super::tree::{lua, put, words};
 use super::super::{Block, Word};
+use super::raw;
 use super::upstream_tls::To;
 use model::Backend;
 use model::policy::{HttpVersion, Protocol};
@@ -14,8 +15,13 @@ pub(in crate::conf) fn write(
     at: &mut At<'_, '_>,
 ) {
     if *backend(at) == Backend::NotFound {
-        let nothing = lua("return ngx.exit(404)");
-        return at.block.open("content_by_lua_block", vec![], nothing);
+        // An error of nginx itself has the error_page of a snippet, an answer of the default backend has none.
+        let nothing = if at.location.policy.errors.is_none() && leaves_answers(at) {
+            "require(\"fairway.request\").nothing()"
+        } else {
+            "return ngx.exit(404)"
+        };
+        return at.block.open("content_by_lua_block", vec![], lua(nothing));
     }
     let block = &mut at.block;
     let http_version = match version {
@@ -47,6 +53,11 @@ pub(in crate::conf) fn write(
         }
         Protocol::Fcgi => put!(block, "fastcgi_pass", to.clear.clone()),
     }
+}
+
+/// Whether snippets have pages for errors, and none for answers of upstreams.
+fn leaves_answers(at: &At<'_, '_>) -> bool {
+    raw::has_word(at, "error_page") && !raw::has_word(at, "proxy_intercept_errors")
 }
 
 fn backend<'b>(at: &At<'_, 'b>) -> &'b Backend {

@@ -29,6 +29,16 @@ pub(in crate::conf) fn asks_for(raw: Option<&Raw>, name: &str) -> bool {
     texts.into_iter().flatten().flatten().any(|text| has_variable(text, name))
 }
 
+/// Whether somebody's own configuration that counts at a location has a word.
+pub(in crate::conf) fn has_word(at: &At<'_, '_>, word: &str) -> bool {
+    let own = at.location.policy.raw.as_deref().and_then(|raw| raw.configuration.as_ref());
+    let of_paths = at.server.locations.iter().filter_map(|location| location.policy.raw.as_deref());
+    let of_host = of_paths.filter_map(|raw| raw.server.as_ref());
+    let of_all = at.scope.configuration.global.raw.as_deref().into_iter();
+    let of_all = of_all.flat_map(|raw| [&raw.http, &raw.server, &raw.location]).flatten();
+    of_all.chain(of_host).chain(own).any(|text| text.contains(word))
+}
+
 /// What the ConfigMap says at one of its keys, as its own.
 pub(in crate::conf) fn of_config_map(
     configuration: &Configuration,
