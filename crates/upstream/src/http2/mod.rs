@@ -267,7 +267,8 @@ struct AnswerStream {
 
 impl Drop for AnswerStream {
     fn drop(&mut self) {
-        if self.stream.is_end() {
+        // What came whole is not broken off by a client that does not take it.
+        if self.stream.has_ended() {
             self.in_flight.over();
         }
     }
