@@ -67,10 +67,6 @@ pub(super) async fn send(
     };
     journal.connected(reused);
     let timer = Timer::new(timeouts.connect);
-    let ready = timer.within(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
-    ready
-        .map_err(|_| fail(failed(TryError::Timeout("waiting for a stream")), false, reused))?
-        .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
     let bodyless = request.body.is_empty();
     claim.budget().asked();
     let (answer, stream) = sender

@@ -200,6 +200,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.give_back(usize::MAX);
+        // Of a request that waited for a stream the h2 crate sends the head all the same, and breaks it off then.
         if !self.is_over.get() {
             self.shared.resets.set(self.shared.resets.get().saturating_add(1));
             // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
