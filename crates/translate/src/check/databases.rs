@@ -18,8 +18,8 @@ fn may_lack(snapshot: &Snapshot, options: &Options) -> bool {
 }
 
 /// What is said of a text with a variable of a database.
-fn said(key: String, text: &str) -> Option<Remark> {
-    let variable = database_variable(text)?;
+fn said(key: String, name: &str, text: &str) -> Option<Remark> {
+    let variable = database_variable(name, text)?;
     let message = format!(
         "${variable} has a value only with its database in --geoip-directory, and nothing is downloaded: without it the \
          variable is empty, and what hangs on it is the same for everybody, be it a guard. Put the .mmdb there, and tell \
@@ -33,12 +33,11 @@ pub(super) fn of_ingress(ingress: &Ingress, snapshot: &Snapshot, options: &Optio
     if !may_lack(snapshot, options) {
         return Vec::new();
     }
-    let is_ours = |name: &str| {
-        let rest = name.strip_prefix(options.annotations_prefix.as_str());
-        rest.is_some_and(|rest| rest.starts_with('/'))
-    };
-    let own = ingress.meta.annotations.iter().filter(|(name, _)| is_ours(name));
-    own.filter_map(|(name, text)| said(name.to_string(), text)).collect()
+    let own = ingress.meta.annotations.iter().filter_map(|(key, text)| {
+        let name = key.strip_prefix(options.annotations_prefix.as_str())?.strip_prefix('/')?;
+        said(key.to_string(), name, text)
+    });
+    own.collect()
 }
 
 /// What the ConfigMap has of them, and those whose fields it sends.
@@ -47,13 +46,13 @@ pub(super) fn of_all(snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
         return Vec::new();
     };
     let own = data.iter().filter(|(name, _)| !name.starts_with(OF_LOGS));
-    let own = own.filter_map(|(name, text)| said(named_of_config_map(map, name), text));
+    let own = own.filter_map(|(name, text)| said(named_of_config_map(map, name), name, text));
     let named = OF_FIELDS.iter().filter_map(|name| data.get(*name)?.trim().split_once('/'));
     let named = named.filter_map(|(namespace, name)| {
         snapshot.config_maps.get_key_value(&ObjectKey::new(namespace, name))
     });
     let fields = named.flat_map(|(key, map)| {
-        map.data.iter().filter_map(|(name, text)| said(named_of_config_map(key, name), text))
+        map.data.iter().filter_map(|(name, text)| said(named_of_config_map(key, name), "", text))
     });
     own.chain(fields).collect()
 }

@@ -1,8 +1,7 @@
 //! The variables that snippets declare, for texts of annotations and of the ConfigMap: nginx knows them everywhere.
 
-use super::for_all::KEYS;
-use super::of_ingress::place;
-use super::{ANNOTATIONS, parse};
+use super::names::{ANNOTATIONS, KEYS, place};
+use super::parse;
 use crate::settings::{Risk, Settings, parse as value};
 use model::snippet::{Knowledge, OtherRow};
 use model::{BadTemplate, Part, Template, Variable};

@@ -2,6 +2,7 @@
 //! in force.
 
 use super::databases::without_databases;
+use super::names::{KEYS, context};
 use super::targets::{self, Whose};
 use super::{meaning, parse, said};
 use crate::ingress::Target;
@@ -9,18 +10,9 @@ use crate::problems::ALL_CLOSED;
 use crate::settings::Settings;
 use model::snippet::{GlobalScope, OwnServer, Scope};
 use model::{Message, Origin, Severity, Why};
-use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Snippet};
+use snippet::{Meaning, Mistake, Names, Need, Needed, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The keys, in the order in which they are understood: zones are declared at the top.
-pub(super) const KEYS: [(&str, Context); 5] = [
-    ("main-snippet", Context::Main),
-    ("http-snippet", Context::Http),
-    ("server-snippet", Context::Server),
-    ("location-snippet", Context::Location),
-    ("global-auth-snippet", Context::Auth),
-];
 
 /// What a text that nobody understands may guard, by the words in it.
 const GUARDS: [&str; 10] = [
@@ -94,7 +86,9 @@ impl ForAll {
             settings.note(name, *severity, message.clone());
         }
         for (name, text) in &now.texts {
-            if let Some(message) = without_databases(data.map(|(_, data)| data), text) {
+            let snippet = context(name).and_then(|context| parse(context, text).ok());
+            let data = data.map(|(_, data)| data);
+            if let Some(message) = snippet.and_then(|snippet| without_databases(data, &snippet)) {
                 settings.note(name, Severity::Warning, message);
             }
         }
