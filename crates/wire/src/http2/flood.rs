@@ -238,6 +238,9 @@ impl Scanner {
             let (skipped, rest) = bytes.split_at(self.skip.min(bytes.len()));
             self.skip -= skipped.len();
             bytes = rest;
+            if budget.head_since.get().is_some() {
+                budget.head_came.set(budget.head_came.get() + skipped.len());
+            }
             if let Some(increment) = &mut self.increment {
                 *increment =
                     skipped.iter().fold(*increment, |all, byte| all << 8 | u32::from(*byte));
@@ -275,7 +278,6 @@ impl Scanner {
         if budget.peer == Peer::Client && (kind == HEADERS || kind == CONTINUATION) {
             let since = budget.head_since.get().unwrap_or_else(Instant::now);
             budget.head_since.set(Some(since));
-            budget.head_came.set(budget.head_came.get() + length);
             self.ends_head = flags & END_HEADERS != 0;
         }
         let is_of_session = u32::from_be_bytes(stream) & 0x7fff_ffff == 0;
@@ -435,6 +437,22 @@ mod tests {
             }
             assert_eq!(budget.window(), WINDOW - 100 + 7 + 65_536, "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn a_head_weighs_what_came_of_it_and_not_what_was_announced() {
+        let (budget, mut scanner) = (Budget::new(Peer::Client), Scanner::default());
+        // HEADERS of 256 bytes, and CONTINUATION of 3, which ends the head.
+        scanner.scan(&[0, 1, 0, 1, 0, 0, 0, 0, 1], &budget);
+        assert!(budget.head_since().is_some());
+        assert_eq!(budget.head_came(), 0);
+        scanner.scan(&[0; 100], &budget);
+        assert_eq!(budget.head_came(), 100);
+        scanner.scan(&[0; 156], &budget);
+        scanner.scan(&[0, 0, 3, 9, 4, 0, 0, 0, 1, 0, 0], &budget);
+        assert_eq!(budget.head_came(), 258);
+        scanner.scan(&[0], &budget);
+        assert_eq!((budget.head_since(), budget.head_came()), (None, 0));
     }
 
     #[tokio::test]
