@@ -22,6 +22,7 @@ use wire::http1::{
 };
 use wire::{
     Body, BodyError, Frame, Io, Length, Outbox, Patience, Pipe, Request, Response, Source, Version,
+    Wear,
 };
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
@@ -241,12 +242,12 @@ async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response
 /// Whether the connection may stay after this answer.
 fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
     let (global, connection) = (seat.generation.global(), seat.connection);
+    let most = Wear { requests: global.keep_alive.requests, age: global.keep_alive.age };
     !response.close
         && !client.control.is_closing()
         && seat.worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
-        && u64::from(connection.requests.get()) < global.keep_alive.requests
-        && !wire::is_older(connection.since, global.keep_alive.age)
+        && !most.is_reached(connection.requests.get().into(), connection.since)
         && !client.awaits_continue()
 }
 

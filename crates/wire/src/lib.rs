@@ -43,6 +43,7 @@ pub mod trailers;
 mod turn;
 mod under_tls;
 mod upgraded;
+mod wear;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use address::canonical;
@@ -75,3 +76,4 @@ pub use timer::{Elapsed, Timer};
 pub use trailers::TrailerRule;
 pub use under_tls::UnderTls;
 pub use upgraded::Upgraded;
+pub use wear::Wear;

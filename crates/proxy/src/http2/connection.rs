@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 use wire::http2::{AllIncoming, Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
-use wire::{Io, Request, Timer, Version, lane};
+use wire::{Io, Request, Timer, Version, Wear, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -213,11 +213,9 @@ impl Streams {
     }
 
     /// Whether so many requests, or its age, are enough for the connection.
-    fn is_spent(&self, requests: u32, most: KeepAlive) -> bool {
-        let early = u32::from(self.early);
-        let fewer = (most.http2_requests / 10).saturating_mul(early.into()) / 256;
-        u64::from(requests) >= most.http2_requests - fewer
-            || wire::is_older(self.connection.since, most.age - most.age / 10 * early / 256)
+    fn is_worn(&self, requests: u32, most: KeepAlive) -> bool {
+        let most = Wear { requests: most.http2_requests, age: most.age }.less(self.early);
+        most.is_reached(requests.into(), self.connection.since)
     }
 
     /// How long the connection may be idle.
@@ -270,7 +268,7 @@ impl Streams {
         }
         let under_way =
             self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
-        if under_way.is_none() || self.is_spent(requests, global.keep_alive) {
+        if under_way.is_none() || self.is_worn(requests, global.keep_alive) {
             self.end(session);
         }
         let load = self.load.clone();

@@ -2,6 +2,7 @@
 //! what others need (RFC 9113 sections 5.2.2 and 10.5).
 
 use crate::connect::Key;
+use crate::pool::wear;
 use crate::{Connection, Pool, Target, TryError};
 use bytes::Bytes;
 use h2::RecvStream;
@@ -239,15 +240,14 @@ impl Session {
 
     /// Whether it may go: broken, worn out, or idle for too long.
     pub(crate) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
-        let is_kept = limits.connections > 0 && self.used.get().elapsed() < limits.idle;
+        let is_kept = limits.connections > 0 && !wire::is_older(self.used.get(), limits.idle);
         let idle = !self.is_busy() && !is_kept;
         !self.shared.alive.get() || idle || (self.is_worn(limits) && !self.is_busy())
     }
 
     /// Whether it gets no further requests, and goes once those on it are over.
     fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
-        self.requests.get() >= limits.requests
-            || wire::since(self.since) >= limits.age
+        wear(limits).is_reached(self.requests.get(), self.since)
             || self.shared.resets.get() >= RESETS
     }
 
