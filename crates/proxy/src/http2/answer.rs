@@ -14,14 +14,15 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use wire::http2::{Budget, ClientStream, Held, LIVELY, Lead, Piece, poll_send_data, to_map};
+use wire::http2::{
+    Budget, ClientStream, Held, LIVELY, LONGEST_HEAD, Lead, Piece, poll_send_data, to_map,
+};
 use wire::{Body, Frame, Headers, Interims, Length, Patience, Response, Timer, error_page};
 
 /// The most of a body that goes with its head, if it is there; and of a head that is not waited for.
 const SMALL: usize = 16 << 10;
-/// Bytes of a head at most: longer ones of upstreams that speak HTTP/2 are refused, too, and many clients end the whole
-/// connection for one.
-const LONGEST: usize = 64 << 10;
+/// Bytes of a head at most.
+const LONGEST: usize = LONGEST_HEAD as usize;
 /// Bytes of trailers that are not waited for: those of gRPC with a message. They lie behind the whole body, as no head
 /// does.
 const FEW: usize = 1 << 10;

@@ -18,7 +18,7 @@ use stream::own::Own;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::Loan;
-use wire::http2::{AllIncoming, Budget, Guarded, Incoming};
+use wire::http2::{AllIncoming, Budget, Guarded, Incoming, LONGEST_HEAD};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -42,8 +42,6 @@ const RESETS: u32 = 50;
 
 /// Requests that a session has numbers for: 31 bits, and a client's are odd (RFC 9113 section 5.1.1).
 const IDS: u64 = 1 << 30;
-/// Bytes of the head of an answer, with 32 more for each field (RFC 9113 section 6.5.2).
-const HEAD_OF_ANSWER: u32 = 64 << 10;
 
 /// An HTTP/2 connection to an endpoint.
 #[derive(Debug)]
@@ -331,7 +329,7 @@ async fn open(
         .initial_window_size(WINDOW)
         // All answers together: clients that do not take theirs leave the others of the session what is theirs.
         .initial_connection_window_size(STREAMS * WINDOW)
-        .max_header_list_size(HEAD_OF_ANSWER)
+        .max_header_list_size(LONGEST_HEAD)
         .handshake(guarded);
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =

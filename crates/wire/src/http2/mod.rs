@@ -15,3 +15,7 @@ pub use held::{Held, LIVELY, Lead, Piece};
 pub use incoming::{AllIncoming, Incoming};
 pub use request::{Rules, judge};
 pub use stream::{ClientStream, starts_http2};
+
+/// Bytes of the head of an answer at most: upstreams are told so, and many clients end the whole connection for a longer
+/// one.
+pub const LONGEST_HEAD: u32 = 64 << 10;
