@@ -19,7 +19,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes that are encrypted at once, and so the most that waits for a client that takes nothing.
-const SEALED: usize = 64 << 10;
+pub(crate) const SEALED: usize = 64 << 10;
 /// Bytes read at once: what is asked for and what TLS adds to it, within these bounds.
 const READ: (usize, usize) = (4 << 10, 64 << 10);
 /// Records without data that a client may send at once, and bytes of data that earn it one more. Keys are made new
