@@ -39,6 +39,7 @@ mod spool;
 mod substitute;
 mod tcp;
 mod timer;
+mod tls_record;
 pub mod trailers;
 mod turn;
 mod under_tls;
