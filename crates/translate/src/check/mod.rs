@@ -116,7 +116,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         lost: differences::lost_certificates(&ours, &translation),
         of_tls: config_map::lost_by_tls(&objects),
         otherwise: heard_there::of_all(snapshot, options),
-        databases: databases::of_all(snapshot, options),
+        databases: databases::of_all(snapshot, &translation, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -387,7 +387,7 @@ impl Checker<'_> {
         };
         differences.retain(|remark| heard(&remark.key));
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
-        differences.extend(databases::of_ingress(ingress, self.snapshot, self.options));
+        differences.extend(databases::of_ingress(ingress, self.translation, self.options));
         differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);

@@ -3,7 +3,7 @@
 use super::Area;
 use crate::annotations::Limits;
 use crate::budget::{self, Changes};
-use crate::settings::{Key, Risk, Settings, normalise, parse, quote};
+use crate::settings::{Key, Risk, Scope, Settings, normalise, parse, quote};
 use crate::tenancy::{self, CrossNamespace, Item};
 use model::Severity;
 
@@ -87,6 +87,14 @@ pub(crate) struct Permissions {
     pub(crate) strict_path_type: bool,
     /// `proxy-ssl-location-only`.
     pub(crate) upstream_tls_by_location: bool,
+}
+
+impl Permissions {
+    /// What is looked at besides annotations, with what they may be.
+    pub(crate) fn within<'a>(&self, scope: Scope<'a>) -> Scope<'a> {
+        let allows_snippets = self.limits.allow_snippets();
+        Scope { cross_namespace: self.cross_namespace, allows_snippets, ..scope }
+    }
 }
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {

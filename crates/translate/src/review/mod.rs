@@ -19,7 +19,6 @@ use crate::pattern_budget::not_a_pattern;
 use crate::secret_files::SecretFiles;
 use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
-use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
 use model::{Configuration, Message, Printable, Severity, Why};
 use objects::{Ingress, IngressPath, PathType, Snapshot};
@@ -204,26 +203,11 @@ impl<'a> Reviewer<'a> {
     }
 
     fn permissions(&self) -> Permissions {
-        config_map::permissions(&mut Settings::of_config_map(self.scope(CrossNamespace::default())))
+        config_map::permissions(&mut Settings::of_config_map(self.scope()))
     }
 
-    fn scope(&self, cross_namespace: CrossNamespace) -> Scope<'_> {
-        let key = self.options.config_map.as_ref();
-        let data = key.and_then(|key| self.snapshot.config_maps.get(key));
-        Scope {
-            prefix: &self.options.annotations_prefix,
-            validate: self.options.validate_annotations,
-            config_map: key.zip(data.map(|map| &map.data)),
-            secrets: &self.snapshot.secrets,
-            malformed: &self.snapshot.malformed,
-            config_maps: &self.snapshot.config_maps,
-            files: &self.files,
-            cross_namespace,
-            raw: self.options.raw,
-            snippets: None,
-            outside: &self.options.outside,
-            has_default_backend: self.options.default_backend_service.is_some(),
-        }
+    fn scope(&self) -> Scope<'_> {
+        Scope::new(self.options, self.snapshot, &self.files)
     }
 
     /// Words, snippets, risk, values: in this order, whatever the order of the annotations.
@@ -260,7 +244,7 @@ impl<'a> Reviewer<'a> {
 
     fn rejections(&self, ingress: &Ingress, permissions: &Permissions) -> Vec<Rejection> {
         let origin = origin(&ingress.meta.key);
-        let scope = self.scope(permissions.cross_namespace);
+        let scope = permissions.within(self.scope());
         let mut settings = Settings::of_ingress(scope, origin, &ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);
         settings.verdict.rejections
@@ -275,7 +259,7 @@ impl<'a> Reviewer<'a> {
             secrets: &nothing.secrets,
             malformed: &nothing.malformed,
             config_maps: &nothing.config_maps,
-            ..self.scope(permissions.cross_namespace)
+            ..permissions.within(self.scope())
         };
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
@@ -319,16 +303,12 @@ impl<'a> Reviewer<'a> {
         if self.options.raw || !snippets::ANNOTATIONS.iter().any(has_one) {
             return Vec::new();
         }
-        let plain = self.scope(CrossNamespace::default());
-        let for_all = ForAll::read(
-            &mut Settings::of_config_map(plain),
-            &self.options.ports_of_snippets(),
-            None,
-        );
+        let mut of_all = Settings::of_config_map(self.scope());
+        let for_all = ForAll::read(&mut of_all, &self.options.ports_of_snippets(), None);
         if for_all.is_wrong() {
             return Vec::new();
         }
-        let scope = Scope { snippets: Some(&for_all), ..self.scope(permissions.cross_namespace) };
+        let scope = Scope { snippets: Some(&for_all), ..permissions.within(self.scope()) };
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);

@@ -2,15 +2,7 @@
 
 use super::names::context;
 use super::parse;
-use crate::settings::parse as value;
 use snippet::Snippet;
-use std::collections::BTreeMap;
-
-/// Whether a ConfigMap asks for the databases.
-pub(crate) fn are_on(config_map: Option<&BTreeMap<String, String>>) -> bool {
-    let switch = config_map.and_then(|data| data.get("use-geoip2"));
-    switch.is_some_and(|text| value::boolean(text.trim()) == Ok(true))
-}
 
 /// The first variable of a database in a text that an object has under this name, comments of snippets aside.
 pub(crate) fn variable_in(name: &str, text: &str) -> Option<String> {
@@ -35,11 +27,8 @@ fn variable(text: &str) -> Option<&str> {
 }
 
 /// What is said of a snippet with variables of databases that nobody has switched on.
-pub(super) fn without_databases(
-    config_map: Option<&BTreeMap<String, String>>,
-    snippet: &Snippet,
-) -> Option<String> {
-    let variable = of_snippet(snippet).filter(|_| !are_on(config_map))?;
+pub(super) fn without_databases(snippet: &Snippet) -> Option<String> {
+    let variable = of_snippet(snippet)?;
     Some(format!(
         "${variable} is always empty, since use-geoip2 of the ConfigMap is not true: switch it on, or what hangs on the \
          variable is the same for everybody"

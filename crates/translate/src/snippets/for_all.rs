@@ -85,17 +85,20 @@ impl ForAll {
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());
         }
-        for (name, text) in &now.texts {
-            let snippet = context(name).and_then(|context| parse(context, text).ok());
-            let data = data.map(|(_, data)| data);
-            if let Some(message) = snippet.and_then(|snippet| without_databases(data, &snippet)) {
-                settings.note(name, Severity::Warning, message);
-            }
-        }
         for target in &now.targets {
             settings.lead_to(Some(target.clone()));
         }
         now
+    }
+
+    /// Notes what of it hangs on databases, where nobody has switched those on.
+    pub(crate) fn lacks_databases(&self, settings: &mut Settings<'_>) {
+        for (name, text) in &self.texts {
+            let snippet = context(name).and_then(|context| parse(context, text).ok());
+            if let Some(message) = snippet.as_ref().and_then(without_databases) {
+                settings.note(name, Severity::Warning, message);
+            }
+        }
     }
 
     /// The same, known to be of an object.

@@ -11,7 +11,7 @@ mod renamed;
 mod stream;
 mod targets;
 
-pub(crate) use databases::{are_on as are_databases_on, variable_in as database_variable};
+pub(crate) use databases::variable_in as database_variable;
 pub(crate) use declared::{Declared, Known, makes, template};
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use names::ANNOTATIONS;

@@ -56,8 +56,8 @@ pub(crate) fn read(
         let text = reader.settings.raw(name).filter(|_| counts(reader.settings, name));
         reader.has_server |= name == "server-snippet" && text.is_some();
         if let Some(snippet) = text.and_then(|text| reader.parse(name, &text)) {
-            let data = reader.settings.scope().config_map.map(|(_, data)| data);
-            if let Some(message) = without_databases(data, &snippet) {
+            let lacks = !reader.settings.scope().has_databases;
+            if let Some(message) = without_databases(&snippet).filter(|_| lacks) {
                 reader.settings.note(name, Severity::Warning, message);
             }
             snippet.declare(&mut reader.names);
