@@ -12,21 +12,13 @@ pub(super) const AREA: Area = Area {
     apply,
 };
 
-static OFF: Key<bool> = Key::config_map("disable-access-log", parse::boolean).says(
-    "true or false",
-    "false",
-    "No access log at all.",
-);
-static HTTP_OFF: Key<bool> = Key::config_map("disable-http-access-log", parse::boolean).says(
-    "true or false",
-    "false",
-    "No access log of HTTP.",
-);
-static DEFAULT_BACKEND: Key<bool> = Key::config_map(
-    "enable-access-log-for-default-backend",
-    parse::boolean,
-)
-.says("true or false", "false", "Requests that no Ingress claims are logged, too.");
+static OFF: Key<bool> =
+    Key::config_map("disable-access-log", parse::boolean).switch(false, "No access log at all.");
+static HTTP_OFF: Key<bool> = Key::config_map("disable-http-access-log", parse::boolean)
+    .switch(false, "No access log of HTTP.");
+static DEFAULT_BACKEND: Key<bool> =
+    Key::config_map("enable-access-log-for-default-backend", parse::boolean)
+        .switch(false, "Requests that no Ingress claims are logged, too.");
 static SKIP: Key<Vec<String>> = Key::config_map("skip-access-log-urls", parse::list).says(
     "addresses, comma separated; those that start with ~ are regular expressions",
     "none",
@@ -37,16 +29,10 @@ static FORMAT: Key<Template> = Key::config_map("log-format-upstream", format).sa
     "the format called upstreaminfo",
     "The line written for each request. Variables of snippets have their values; one without a value is `-`, or nothing if they are escaped as in JSON or not at all.",
 );
-static JSON: Key<bool> = Key::config_map("log-format-escape-json", parse::boolean).says(
-    "true or false",
-    "false",
-    "Variables of the line are escaped as in JSON.",
-);
-static RAW: Key<bool> = Key::config_map("log-format-escape-none", parse::boolean).says(
-    "true or false",
-    "false",
-    "Variables of the line are not escaped.",
-);
+static JSON: Key<bool> = Key::config_map("log-format-escape-json", parse::boolean)
+    .switch(false, "Variables of the line are escaped as in JSON.");
+static RAW: Key<bool> = Key::config_map("log-format-escape-none", parse::boolean)
+    .switch(false, "Variables of the line are not escaped.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let off = settings.get_or(&OFF, false);

@@ -27,11 +27,8 @@ static RISK: Key<Risk> = Key::config_map("annotations-risk-level", risk).says(
     "High",
     "Ingresses with riskier annotations are not taken.",
 );
-static SNIPPETS: Key<bool> = Key::config_map("allow-snippet-annotations", parse::boolean).says(
-    "true or false",
-    "false",
-    "Annotations may hold raw configuration text.",
-);
+static SNIPPETS: Key<bool> = Key::config_map("allow-snippet-annotations", parse::boolean)
+    .switch(false, "Annotations may hold raw configuration text.");
 static WORDS: Key<Vec<String>> = Key::config_map("annotation-value-word-blocklist", parse::list)
     .says(
         "words, comma separated",
@@ -39,11 +36,7 @@ static WORDS: Key<Vec<String>> = Key::config_map("annotation-value-word-blocklis
         "Ingresses with one of these words in the value of an annotation are not taken.",
     );
 static RESOURCES: Key<bool> = Key::config_map("allow-cross-namespace-resources", parse::boolean)
-    .says(
-        "true or false",
-        "false",
-        "Annotations may name Secrets and ConfigMaps of other namespaces.",
-    );
+    .switch(false, "Annotations may name Secrets and ConfigMaps of other namespaces.");
 static CROSS_NAMESPACE: Key<CrossNamespace> = Key::config_map(tenancy::KEY, tenancy::parse).says(
     "items, comma separated: aliases, app-root, canary, certificate, ciphers, client-certificate, custom-headers, \
      passthrough, paths, regex, server-snippet, www; or all",
@@ -60,15 +53,13 @@ static BUDGET: Key<Changes> = Key::config_map(budget::KEY, budget::changes).says
     "What the Ingresses, routes and ListenerSets of one namespace may take together. Those for whom the older ones leave too \
      little wait.",
 );
-static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).says(
-    "true or false",
-    "true",
+static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).switch(
+    true,
     "Ingresses are not admitted if an Exact or Prefix path has other characters than letters, digits, . _ - and /; false: \
      that is a warning.",
 );
-static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", parse::boolean).says(
-    "true or false",
-    "false",
+static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", parse::boolean).switch(
+    false,
     "proxy-ssl annotations count for the paths of their Ingress only, not for others of the host.",
 );
 

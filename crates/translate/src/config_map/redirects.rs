@@ -18,11 +18,8 @@ static NEVER: Key<Vec<String>> = Key::config_map("no-tls-redirect-locations", pa
     "Paths of Ingresses that are never redirected to HTTPS; Prefix /p is /p and /p/. An empty value means none. On a host that requires client certificates those of Ingresses \
      without auth-tls-secret stay open on plain HTTP, so that its own certificate can be renewed.",
 );
-static RELATIVE: Key<bool> = Key::config_map("relative-redirects", parse::boolean).says(
-    "true or false",
-    "false",
-    "Redirects made by the proxy name no host.",
-);
+static RELATIVE: Key<bool> = Key::config_map("relative-redirects", parse::boolean)
+    .switch(false, "Redirects made by the proxy name no host.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.redirect_status = settings.get_or(&STATUS, global.redirect_status);

@@ -70,6 +70,17 @@ pub enum OnBad {
     RejectOrDeny,
 }
 
+/// How ingress-nginx reads a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As true or false; what counts when nothing is written.
+    Switch(bool),
+    /// As a whole number, by what it begins with.
+    Number,
+    /// In a way of its own.
+    Other,
+}
+
 /// What there is to know about a key besides its type.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -79,6 +90,8 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// Where it may be written.
     pub source: Source,
+    /// How ingress-nginx reads a value.
+    pub form: Form,
     /// What a value looks like.
     pub kind: &'static str,
     /// What counts when nothing is written.
@@ -115,6 +128,7 @@ impl<T> Key<T> {
             name,
             aliases: &[],
             source,
+            form: Form::Other,
             kind: "string",
             default: "",
             risk: Risk::Low,
@@ -170,6 +184,17 @@ impl<T> Key<T> {
         self
     }
 
+    /// The same of a number: what is counted, the default and one sentence.
+    pub const fn number(
+        mut self,
+        kind: &'static str,
+        default: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        self.about.form = Form::Number;
+        self.says(kind, default, doc)
+    }
+
     /// How much harm a value can do.
     pub const fn risk(mut self, risk: Risk) -> Self {
         self.about.risk = risk;
@@ -205,6 +230,14 @@ impl<T> Key<T> {
     pub const fn on_bad(mut self, on_bad: OnBad) -> Self {
         self.about.on_bad = on_bad;
         self
+    }
+}
+
+impl Key<bool> {
+    /// The default of a switch and one sentence.
+    pub const fn switch(mut self, default: bool, doc: &'static str) -> Self {
+        self.about.form = Form::Switch(default);
+        self.says("true or false", if default { "true" } else { "false" }, doc)
     }
 }
 
