@@ -15,7 +15,7 @@ pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
 pub(crate) use lookup::{Rejection, Rule, Scope, Settings, Written, normalise, quote};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 pub(crate) use nginx_words::{annotation as meant_annotation, config_map_key as meant_key};
-pub(crate) use references::{ABSENT, ENTRIES, no_secret};
+pub(crate) use references::{ABSENT, ENTRIES, host_of, no_secret};
 
 /// Where a key may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

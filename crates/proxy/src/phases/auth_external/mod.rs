@@ -16,6 +16,7 @@ use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
+use crate::trace::Asked;
 use crate::under_way::Heard;
 use crate::variables;
 use bytes::Bytes;
@@ -69,12 +70,9 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
         let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
         let whom = hide_in_url(&format!("{authority}{target}"));
-        let nobody = if authenticator.destination.has_nobody() {
-            "; no endpoint of it is ready: the answer is 500 until one is"
-        } else {
-            ""
-        };
-        trace.asked.borrow_mut().push(format!("{whom} is asked{nobody}"));
+        let destination = &authenticator.destination;
+        let nobody = destination.has_nobody().then(|| Box::new(destination.url.clone()));
+        trace.asked.borrow_mut().push(Asked { whom, nobody });
         if trace.dry {
             return Ok(Verdict::Pass);
         }
