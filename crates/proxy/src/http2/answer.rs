@@ -241,7 +241,7 @@ impl Turn {
                 Some(Frame::Data(data)) => {
                     let (size, last) = (data.len() as u64, !data.is_empty() && body.is_over());
                     let piece = self.held.piece(data).led_by(lead.take());
-                    self.send_piece(sending, (piece, last), &mut patience, &timer).await?;
+                    self.send_piece(sending, piece, last, &mut patience, &timer).await?;
                     exchange.log.sent += size;
                     exchange.log.body_sent += size;
                     if last {
@@ -295,7 +295,8 @@ impl Turn {
     async fn send_piece(
         &self,
         sending: &mut SendStream<Piece>,
-        (piece, last): (Piece, bool),
+        piece: Piece,
+        last: bool,
         patience: &mut Patience,
         timer: &Timer,
     ) -> Result<(), Broken> {

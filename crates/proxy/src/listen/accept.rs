@@ -137,7 +137,7 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
         tally.accepted(admitted.is_some());
     }
     let Some((guest, young)) = admitted else { return };
-    let opening = open(tcp, peer, entrance, worker.clone(), (serial, guest, young));
+    let opening = open(tcp, entrance, worker.clone(), guest, young);
     let opening = Box::pin(async move {
         opening.await.unwrap_or_else(|error| {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
@@ -181,12 +181,13 @@ fn converse(
 /// Finds out what a connection speaks; none if it has ended, or was carried on to its end.
 async fn open(
     mut tcp: TcpStream,
-    peer: SocketAddr,
     entrance: Entrance,
     worker: Rc<Worker>,
-    (serial, guest, young): (u64, Option<Guest>, Expected),
+    guest: Option<Guest>,
+    young: Expected,
 ) -> io::Result<Option<Open>> {
     tcp.set_nodelay(true)?;
+    let Expected { peer, serial, .. } = young;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let announced = announced(&mut tcp, local.port(), &generation, &worker).await?;

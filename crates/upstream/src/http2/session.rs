@@ -284,12 +284,13 @@ pub(crate) struct Lease {
 pub(super) async fn lease(
     pool: &Rc<Pool>,
     target: &Target,
-    (whose, part): (Option<&Arc<str>>, Part),
+    whose: Option<&Arc<str>>,
+    part: Part,
     limit: Duration,
 ) -> Result<(Lease, bool), TryError> {
     match shared(pool, target, part) {
         Some(lease) => Ok((lease, true)),
-        None => Ok((open(pool, target, (whose, part), limit).await?, false)),
+        None => Ok((open(pool, target, whose, part, limit).await?, false)),
     }
 }
 
@@ -319,7 +320,8 @@ fn shared(pool: &Rc<Pool>, target: &Target, part: Part) -> Option<Lease> {
 async fn open(
     pool: &Rc<Pool>,
     target: &Target,
-    (whose, part): (Option<&Arc<str>>, Part),
+    whose: Option<&Arc<str>>,
+    part: Part,
     limit: Duration,
 ) -> Result<Lease, TryError> {
     let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
@@ -392,5 +394,5 @@ pub(crate) async fn open_one(
     alone: bool,
 ) -> Result<Lease, TryError> {
     let part = if alone { Part::Any } else { Part::Bytes(0) };
-    open(pool, target, (whose, part), Duration::from_secs(5)).await
+    open(pool, target, whose, part, Duration::from_secs(5)).await
 }

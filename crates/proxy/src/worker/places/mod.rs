@@ -128,8 +128,8 @@ impl Worker {
 #[derive(Debug)]
 pub(crate) struct Expected {
     worker: Rc<Worker>,
-    peer: SocketAddr,
-    serial: u64,
+    pub(crate) peer: SocketAddr,
+    pub(crate) serial: u64,
 }
 
 impl Expected {
