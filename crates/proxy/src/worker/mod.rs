@@ -3,7 +3,7 @@
 mod places;
 
 use self::places::Holder;
-pub(crate) use self::places::{Entry, Expected};
+pub(crate) use self::places::{Admission, Entry, Expected};
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest, Working};
 use crate::credentials::{Digests, Remembered, Verifier};
