@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub control: Rc<Control>,
     /// The port it came to as the system has it, if it may come from this machine.
     hairpin: Option<u16>,
-    turns: OnceCell<Option<Hops>>,
+    hops: OnceCell<Option<Hops>>,
     /// The lane of the host that its last request was for.
     pub(crate) lane: Cell<Lane>,
     /// What its last request named.
@@ -144,7 +144,7 @@ impl Connection {
             idle: Cell::new(None),
             control,
             hairpin: own::may_be_one_machine(peer, local).then_some(local.port()),
-            turns: OnceCell::new(),
+            hops: OnceCell::new(),
             lane: Cell::default(),
             named: RefCell::default(),
         }
@@ -215,8 +215,8 @@ impl Connection {
         let Some(port) = self.hairpin else { return 0 };
         let mut local = self.local;
         local.set_port(port);
-        let turns = self.turns.get_or_init(|| own::hops_of(self.peer, local));
-        turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
+        let hops = self.hops.get_or_init(|| own::hops_of(self.peer, local));
+        hops.as_ref().map_or(0, |hops| hops.load(Ordering::Relaxed))
     }
 
     /// Its request, as what is sent for it knows it.

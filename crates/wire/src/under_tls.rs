@@ -37,7 +37,7 @@ impl UnderTls {
     }
 
     /// The connection itself.
-    pub fn tcp(&self) -> &TcpStream {
+    pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
     }
 
