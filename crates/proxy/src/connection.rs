@@ -211,7 +211,7 @@ impl Connection {
 
     /// How often its request has come back to this process: zero unless this process sent it. Known once there is a
     /// request.
-    pub(crate) fn returns(&self) -> u8 {
+    pub(crate) fn hops(&self) -> u8 {
         let Some(port) = self.hairpin else { return 0 };
         let mut local = self.local;
         local.set_port(port);
@@ -221,7 +221,7 @@ impl Connection {
 
     /// Its request, as what is sent for it knows it.
     pub(crate) fn cause(&self) -> Cause<'_> {
-        Cause { returns: self.returns(), book: Some(&self.control) }
+        Cause { hops: self.hops(), book: Some(&self.control) }
     }
 
     /// What `read` makes of the authority of the last request that named a host; none: empty.

@@ -77,7 +77,7 @@ pub(super) fn pages<'a>(
 ) -> Option<&'a ErrorPages> {
     let pages = spot.extras().errors.as_deref()?;
     // Each time that a request comes back it could be two.
-    if exchange.connection.returns() > PAGED {
+    if exchange.connection.hops() > PAGED {
         return None;
     }
     if response.source == Source::Own && is_barred(exchange, response.status) {

@@ -51,7 +51,7 @@ pub(super) async fn send(
     let (Lease { mut sender, claim, own }, reused) =
         leased.map_err(|error| fail(error, false, false))?;
     // Requests share it: how often each of them has come back, nobody could tell at the other end.
-    if own && request.cause.returns > 0 {
+    if own && request.cause.hops > 0 {
         claim.over();
         return Err(fail(TryError::Loop, false, false));
     }
