@@ -18,7 +18,7 @@ use stream::own::Own;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::Loan;
-use wire::http2::{AllIncoming, Budget, Guarded, Incoming, LONGEST_HEAD};
+use wire::http2::{AllIncoming, Budget, Guarded, Incoming, LONGEST_HEAD, UpstreamFrames};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -68,20 +68,20 @@ struct Shared {
     kept: Cell<usize>,
     /// Requests that were broken off.
     resets: Cell<u32>,
-    /// What the upstream may send that is of no use, and what it takes yet.
-    budget: Rc<Budget>,
+    /// What the upstream sends.
+    frames: Rc<UpstreamFrames>,
     /// Answers that are coming in. Clients need not take theirs: the h2 crate ends a session with all that is on it
     /// where too many small pieces lie.
     answers: AllIncoming<Incoming>,
 }
 
 impl Shared {
-    fn new(budget: Rc<Budget>) -> Self {
+    fn new(frames: Rc<UpstreamFrames>) -> Self {
         Self {
             alive: Cell::new(true),
             kept: Cell::default(),
             resets: Cell::default(),
-            budget,
+            frames,
             answers: AllIncoming::default(),
         }
     }
@@ -90,9 +90,9 @@ impl Shared {
     async fn drive(&self, connection: &mut (impl Future + Unpin)) {
         poll_fn(|cx| {
             let ended = Pin::new(&mut *connection).poll(cx);
-            if self.budget.is_scattered() {
+            if self.frames.loose.is_scattered() {
                 self.answers.gather();
-                self.budget.gathered();
+                self.frames.loose.gathered();
             }
             ended.map(drop)
         })
@@ -163,7 +163,7 @@ impl Claim {
 
     /// So many bytes of the body went to the session.
     pub(super) fn sent(&self, bytes: usize) {
-        self.shared.budget.gone(bytes);
+        self.shared.frames.seen.gone(bytes);
         self.give_back(bytes);
     }
 
@@ -182,7 +182,7 @@ impl Claim {
 
     /// What the upstream may send that is of no use.
     pub(super) fn budget(&self) -> &Budget {
-        &self.shared.budget
+        &self.shared.frames.budget
     }
 
     /// The upstream has said its last word: nothing is broken off.
@@ -203,7 +203,7 @@ impl Drop for Claim {
         if !self.is_over.get() {
             self.shared.resets.set(self.shared.resets.get().saturating_add(1));
             // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
-            if self.shared.budget.heard() <= self.since && wire::since(self.since) >= SILENCE {
+            if self.shared.frames.seen.heard() <= self.since && wire::since(self.since) >= SILENCE {
                 self.broken();
             }
         }
@@ -255,9 +255,10 @@ impl Session {
     }
 
     fn has_room(&self, part: Part, limits: &UpstreamKeepAlive) -> bool {
-        let Shared { alive, kept, budget, .. } = &*self.shared;
-        let takes =
-            |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= budget.window());
+        let Shared { alive, kept, frames, .. } = &*self.shared;
+        let takes = |bytes| {
+            i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= frames.seen.window())
+        };
         let fits = match part {
             // What requests before it left lying may not have been taken yet.
             Part::Any => !self.is_busy() && takes(PLENTY),
@@ -325,7 +326,7 @@ async fn open(
     limit: Duration,
 ) -> Result<Lease, TryError> {
     let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
-    let (guarded, budget) = Guarded::upstream(io);
+    let (guarded, frames) = Guarded::upstream(io);
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(WINDOW)
@@ -336,7 +337,7 @@ async fn open(
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
         handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
-    let shared = Rc::new(Shared::new(budget));
+    let shared = Rc::new(Shared::new(frames));
     let (of_all, address, at) = (shared.clone(), target.address, Rc::downgrade(pool));
     let load = Rc::new(Load::default());
     let (gone, place) = (load.0.clone(), Rc::new(place));
@@ -350,7 +351,9 @@ async fn open(
         }
         held.give_back();
         of_all.alive.set(false);
-        if of_all.budget.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
+        if of_all.frames.budget.is_spent()
+            && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood())
+        {
             tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");
         }
     });
@@ -380,8 +383,8 @@ async fn open(
 #[cfg(test)]
 impl Claim {
     /// That of the only request of a session.
-    pub(super) fn of_one(budget: Rc<Budget>) -> Rc<Self> {
-        Self::new(Rc::new(Shared::new(budget)), Rc::default(), 0, None)
+    pub(super) fn of_one(frames: Rc<UpstreamFrames>) -> Rc<Self> {
+        Self::new(Rc::new(Shared::new(frames)), Rc::default(), 0, None)
     }
 }
 
