@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     pub peer_text: Bytes,
     /// The address it came to, with the port that clients know.
     pub local: SocketAddr,
-    few: Option<Box<Few>>,
+    rare: Option<Box<Rare>>,
     /// Its peer is believed about where it comes from.
     pub is_believed: bool,
     /// Its TLS session.
@@ -57,7 +57,7 @@ pub(crate) struct Connection {
 
 /// What few connections have: room for it would be in all of them.
 #[derive(Debug, Default)]
-struct Few {
+struct Rare {
     announced: Option<Announced>,
     door: Option<SocketAddr>,
     guest: Option<Guest>,
@@ -134,8 +134,8 @@ impl Connection {
             peer_text: canonical(peer).ip().to_string().into(),
             peer: canonical(peer),
             local: canonical(local),
-            few: announced
-                .map(|announced| Box::new(Few { announced: Some(announced), ..Few::default() })),
+            rare: announced
+                .map(|announced| Box::new(Rare { announced: Some(announced), ..Rare::default() })),
             is_believed: false,
             tls: tls.map(Box::new),
             since: Instant::now(),
@@ -152,7 +152,7 @@ impl Connection {
 
     /// What its PROXY protocol header says.
     pub(crate) fn announced(&self) -> Option<Announced> {
-        self.few.as_ref()?.announced
+        self.rare.as_ref()?.announced
     }
 
     /// Where it comes from: as announced, else the peer.
@@ -162,26 +162,26 @@ impl Connection {
 
     /// The address of a Gateway that it came in at: whatever changes, nobody else has its requests.
     pub(crate) fn door(&self) -> Option<SocketAddr> {
-        self.few.as_ref()?.door
+        self.rare.as_ref()?.door
     }
 
     /// Who it is of those that were let in under full pressure.
     pub(crate) fn guest(&self) -> Option<&Guest> {
-        self.few.as_ref()?.guest.as_ref()
+        self.rare.as_ref()?.guest.as_ref()
     }
 
-    /// It was let in under full pressure.
-    pub(crate) fn is_let_in(&mut self, guest: Guest) {
-        self.few.get_or_insert_default().guest = Some(guest);
+    /// Lets it in under full pressure.
+    pub(crate) fn let_in(&mut self, guest: Guest) {
+        self.rare.get_or_insert_default().guest = Some(guest);
     }
 
     /// A copy came in where this address of a Gateway is.
     pub(crate) fn came_to(&mut self, door: SocketAddr) {
-        self.few.get_or_insert_default().door = Some(door);
+        self.rare.get_or_insert_default().door = Some(door);
     }
 
-    /// How long it may be idle after the answer at hand.
-    pub(crate) fn may_be_idle(&self, idle: Option<Duration>) {
+    /// Keeps it so long while it is idle after the answer at hand.
+    pub(crate) fn keep_idle_for(&self, idle: Option<Duration>) {
         self.idle.set(idle.map(|idle| idle.as_millis().try_into().unwrap_or(u32::MAX)));
     }
 
@@ -283,15 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn how_long_it_may_be_idle_is_taken_once() {
+    fn how_long_it_keep_idle_for_is_taken_once() {
         let connection = connection();
         assert_eq!(connection.take_idle(), None);
         for idle in [0, 1, 75_000] {
-            connection.may_be_idle(Some(Duration::from_millis(idle)));
+            connection.keep_idle_for(Some(Duration::from_millis(idle)));
             assert_eq!(connection.take_idle(), Some(Duration::from_millis(idle)));
             assert_eq!(connection.take_idle(), None);
         }
-        connection.may_be_idle(Some(Duration::MAX));
+        connection.keep_idle_for(Some(Duration::MAX));
         assert!(connection.take_idle() > Some(Duration::from_secs(40 * 24 * 60 * 60)));
     }
 }

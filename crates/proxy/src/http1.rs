@@ -110,12 +110,12 @@ async fn busy(
         drop(generation);
         let idle = patience(connection, worker);
         if connection.requests.get() == 1 || idle <= WARM {
-            connection.may_be_idle(Some(idle));
+            connection.keep_idle_for(Some(idle));
             return Some(client);
         }
         head = next_head(&client, WARM, worker).await;
         if matches!(head, Err(NoHead::Idle)) {
-            connection.may_be_idle(Some(idle - WARM));
+            connection.keep_idle_for(Some(idle - WARM));
             return Some(client);
         }
     }

@@ -199,7 +199,7 @@ async fn open(
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
         if let Admission::Guest(guest) = admission {
-            connection.is_let_in(guest);
+            connection.let_in(guest);
         }
         connection.is_believed = is_believed;
         connection.enter(entrance.gateway());
