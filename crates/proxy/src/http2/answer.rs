@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::phases::{self, program};
-use crate::under_way::Heard;
+use crate::under_way::KeptHeads;
 use crate::variables;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
@@ -284,7 +284,7 @@ impl Turn {
             sending.send_data(before, false).map_err(|_| Broken::Other)?;
         }
         if size > FEW {
-            Heard::keep(&mut exchange.heard, &exchange.connection, size);
+            KeptHeads::keep(&mut exchange.kept_heads, &exchange.connection, size);
             self.wait_for_room(limit, |cx| sending.poll_reset(cx)).await?;
             let before = self.held.piece(Bytes::new()).led_by(Some(self.held.lead(size)));
             sending.send_data(before, false).map_err(|_| Broken::Other)?;

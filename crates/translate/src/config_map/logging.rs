@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 pub(super) const AREA: Area = Area {
     name: "logging",
-    keys: &[&OFF, &HTTP_OFF, &DEFAULT_BACKEND, &SKIP, &FORMAT, &JSON, &RAW],
+    keys: &[&OFF, &HTTP_OFF, &DEFAULT_BACKEND, &SKIP, &FORMAT, &JSON, &UNESCAPED],
     apply,
 };
 
@@ -31,7 +31,7 @@ static FORMAT: Key<Template> = Key::config_map("log-format-upstream", format).sa
 );
 static JSON: Key<bool> = Key::config_map("log-format-escape-json", parse::boolean)
     .switch(false, "Variables of the line are escaped as in JSON.");
-static RAW: Key<bool> = Key::config_map("log-format-escape-none", parse::boolean)
+static UNESCAPED: Key<bool> = Key::config_map("log-format-escape-none", parse::boolean)
     .switch(false, "Variables of the line are not escaped.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
@@ -43,9 +43,9 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     skip(settings, global);
     let line = &mut global.log_format;
     line.json = settings.get_or(&JSON, line.json);
-    line.raw = settings.get_or(&RAW, line.raw);
+    line.unescaped = settings.get_or(&UNESCAPED, line.unescaped);
     if let Some(template) = settings.get(&FORMAT) {
-        line.template = with_known(settings, template, line.json || line.raw);
+        line.template = with_known(settings, template, line.json || line.unescaped);
     }
 }
 

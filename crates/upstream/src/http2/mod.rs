@@ -72,8 +72,8 @@ pub(super) async fn send(
     let (answer, stream) = sender
         .send_request(head, bodyless)
         .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
-    let taken_by = Sent::default();
-    let way_out = WayOut { stream, pending: None, trailers, claim: claim.clone(), taken: taken_by };
+    let (pending, session) = (None, Sent::default());
+    let way_out = WayOut { stream, pending, trailers, claim: claim.clone(), session };
     let body = &mut *request.body;
     let exchange = TwoWay { answer, way_out, body, sent: bodyless, taken: &mut taken };
     let response = exchange.run(&timer, timeouts).await;
@@ -172,7 +172,7 @@ struct WayOut {
     trailers: Option<TrailerRule>,
     claim: Rc<Claim>,
     /// What the session took.
-    taken: Sent,
+    session: Sent,
 }
 
 /// What was taken off a body, as long as it may be wanted back.
@@ -348,7 +348,7 @@ impl WayOut {
         mut taken: Option<&mut Taken>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TryError>> {
-        let Self { stream, pending, trailers, claim, taken: session } = self;
+        let Self { stream, pending, trailers, claim, session } = self;
         loop {
             let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
             let before = pending.as_ref().map_or(0, Bytes::len);
@@ -387,7 +387,7 @@ impl WayOut {
         cx: &mut Context<'_>,
     ) -> Poll<TryError> {
         let waits = self.pending.is_some();
-        self.taken.poll_late(waits, timer, limit, cx)
+        self.session.poll_late(waits, timer, limit, cx)
     }
 }
 

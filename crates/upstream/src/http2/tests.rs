@@ -99,7 +99,7 @@ async fn ask(server: Server, mut body: Body) -> (Result<u16, TryError>, u64) {
     let request = http::Request::post("http://a.test/").body(()).expect("a request");
     let (answer, stream) = sender.send_request(request, false).expect("it goes out");
     let claim = Claim::of_one(frames);
-    let way_out = WayOut { stream, pending: None, trailers: None, claim, taken: Sent::default() };
+    let way_out = WayOut { stream, pending: None, trailers: None, claim, session: Sent::default() };
     let mut taken = Taken::default();
     let exchange = TwoWay { answer, way_out, body: &mut body, sent: false, taken: &mut taken };
     let began = Instant::now();

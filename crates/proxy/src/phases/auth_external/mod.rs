@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
 use crate::trace::Asked;
-use crate::under_way::Heard;
+use crate::under_way::KeptHeads;
 use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -95,7 +95,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         }
     };
     snippet::set_variables(exchange, &said)?;
-    Heard::keep(&mut exchange.heard, &exchange.connection, said.size());
+    KeptHeads::keep(&mut exchange.kept_heads, &exchange.connection, said.size());
     let notes = &mut exchange.visit.authenticated;
     notes.headers.clone_from(&said.headers);
     notes.cookies.clone_from(&said.cookies);
