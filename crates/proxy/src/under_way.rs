@@ -18,10 +18,11 @@ const ENCODERS: u64 = 4;
 const MOST_ENCODERS: u64 = 256 << 20;
 /// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
 const OF_A_CONNECTION: u64 = 8;
-/// Programs of snippets may hold so many parts, beyond so much that each request has in any case, as of heads of
-/// answers; they ask for so much at a time.
+/// Programs of snippets may hold so many parts,
 const PROGRAMS: u64 = 8;
+/// beyond what each request has in any case, as of heads of answers,
 const FREE: usize = 16 << 10;
+/// and ask for so much at a time.
 const PIECE: usize = 32 << 10;
 /// Heads of upstreams that are not whole may hold so many parts.
 const HEADS: u64 = 2;

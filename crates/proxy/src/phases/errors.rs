@@ -90,8 +90,8 @@ pub(super) fn pages<'a>(
     (may_be && pages.errors.statuses.contains(&response.status.as_u16())).then_some(pages)
 }
 
-/// Whether it is the refusal of an address of `block-cidrs`: for that these addresses come to no error page either
-/// (nginx.tmpl: `deny` at the level of http, which counts in named locations, too).
+/// Whether it is the refusal of an address of `block-cidrs`: such an address gets no error page, either (nginx.tmpl:
+/// `deny` at the level of http, which counts in named locations, too).
 fn is_barred(exchange: &Exchange, status: StatusCode) -> bool {
     let barred = &exchange.generation.global().block.addresses;
     status == StatusCode::FORBIDDEN && !barred.is_empty() && barred.contains(exchange.client)
