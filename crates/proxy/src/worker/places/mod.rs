@@ -155,7 +155,7 @@ impl Expected {
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        self.worker.shared.load.witness(self.peer, self.serial);
+        self.worker.shared.load.tell_of_panic(self.peer, self.serial);
         self.worker.young.borrow_mut().remove(self.serial);
     }
 }
@@ -170,7 +170,7 @@ pub(crate) struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let Self { worker, connection } = self;
-        worker.shared.load.witness(connection.peer, connection.serial);
+        worker.shared.load.tell_of_panic(connection.peer, connection.serial);
         worker.connections.borrow_mut().remove(&connection.serial);
     }
 }
