@@ -1,7 +1,7 @@
 //! The access log.
 
 use super::Area;
-use crate::settings::{Key, Settings, parse};
+use crate::settings::{Items, Key, Settings, parse};
 use crate::snippets::{Declared, Known, makes};
 use model::{Global, Part, Pattern, Severity, Template, Variable};
 use std::collections::BTreeSet;
@@ -19,11 +19,12 @@ static HTTP_OFF: Key<bool> = Key::config_map("disable-http-access-log", parse::b
 static DEFAULT_BACKEND: Key<bool> =
     Key::config_map("enable-access-log-for-default-backend", parse::boolean)
         .switch(false, "Requests that no Ingress claims are logged, too.");
-static SKIP: Key<Vec<String>> = Key::config_map("skip-access-log-urls", parse::list).says(
-    "addresses, comma separated; those that start with ~ are regular expressions",
-    "none",
-    "Requests for these are not logged; without effect where http-snippet makes `$loggable`.",
-);
+static SKIP: Key<Vec<String>> =
+    Key::config_map("skip-access-log-urls", parse::list).items(Items::Paths).says(
+        "addresses, comma separated; those that start with ~ are regular expressions",
+        "none",
+        "Requests for these are not logged; without effect where http-snippet makes `$loggable`.",
+    );
 static FORMAT: Key<Template> = Key::config_map("log-format-upstream", format).says(
     "text with variables",
     "the format called upstreaminfo",

@@ -3,7 +3,7 @@
 use super::Area;
 use crate::annotations::Limits;
 use crate::budget::{self, Changes};
-use crate::settings::{Key, Risk, Scope, Settings, normalise, parse, quote};
+use crate::settings::{Items, Key, Risk, Scope, Settings, normalise, parse, quote};
 use crate::tenancy::{self, CrossNamespace, Item};
 use model::Severity;
 
@@ -29,8 +29,8 @@ static RISK: Key<Risk> = Key::config_map("annotations-risk-level", risk).says(
 );
 static SNIPPETS: Key<bool> = Key::config_map("allow-snippet-annotations", parse::boolean)
     .switch(false, "Annotations may hold raw configuration text.");
-static WORDS: Key<Vec<String>> = Key::config_map("annotation-value-word-blocklist", parse::list)
-    .says(
+static WORDS: Key<Vec<String>> =
+    Key::config_map("annotation-value-word-blocklist", parse::list).items(Items::Names).says(
         "words, comma separated",
         "none",
         "Ingresses with one of these words in the value of an annotation are not taken.",

@@ -1,7 +1,7 @@
 //! Redirects of the whole process.
 
 use super::Area;
-use crate::settings::{Key, Settings, parse};
+use crate::settings::{Items, Key, Settings, parse};
 use model::Global;
 
 pub(super) const AREA: Area =
@@ -12,7 +12,7 @@ static STATUS: Key<u16> = Key::config_map("http-redirect-code", status).says(
     "308",
     "Status of redirects to HTTPS.",
 );
-static NEVER: Key<Vec<String>> = Key::config_map("no-tls-redirect-locations", parse::list).says(
+static NEVER: Key<Vec<String>> = Key::config_map("no-tls-redirect-locations", parse::list).items(Items::Paths).says(
     "path prefixes, comma separated",
     "/.well-known/acme-challenge",
     "Paths of Ingresses that are never redirected to HTTPS; Prefix /p is /p and /p/. An empty value means none. On a host that requires client certificates those of Ingresses \

@@ -81,6 +81,17 @@ pub enum Form {
     Other,
 }
 
+/// What items look like of a list that commas alone separate, and that may be nearly any text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// They begin with a slash.
+    Paths,
+    /// Names, without spaces.
+    Names,
+    /// Values of headers, in which spaces and semicolons are usual: only words joined by `;` are conspicuous.
+    Values,
+}
+
 /// What there is to know about a key besides its type.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -92,6 +103,8 @@ pub struct About {
     pub source: Source,
     /// How ingress-nginx reads a value.
     pub form: Form,
+    /// What its items look like, if it is such a list.
+    pub items: Option<Items>,
     /// What a value looks like.
     pub kind: &'static str,
     /// What counts when nothing is written.
@@ -129,6 +142,7 @@ impl<T> Key<T> {
             aliases: &[],
             source,
             form: Form::Other,
+            items: None,
             kind: "string",
             default: "",
             risk: Risk::Low,
@@ -193,6 +207,12 @@ impl<T> Key<T> {
     ) -> Self {
         self.about.form = Form::Number;
         self.says(kind, default, doc)
+    }
+
+    /// What its items look like, which commas alone separate.
+    pub const fn items(mut self, items: Items) -> Self {
+        self.about.items = Some(items);
+        self
     }
 
     /// How much harm a value can do.
