@@ -116,6 +116,11 @@ impl Pipe {
         Some(Self { ends: Some(ends), held: 0 })
     }
 
+    /// How many there are in this process, of all threads.
+    pub fn count() -> usize {
+        ALL.load(Ordering::Relaxed)
+    }
+
     /// Bytes in it.
     pub fn held(&self) -> usize {
         self.held
