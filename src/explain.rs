@@ -9,11 +9,11 @@ use console::{Asked, Explained, Line};
 use controller::Known;
 use model::{Changes, Configuration, Kind, Origin, Printable};
 use objects::Snapshot;
-use proxy::{Decision, Explainer, Question};
+use proxy::{Decision, Explainer, Nobody, Question, Wanted};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use translate::{InForce, Options, Problems, Translation};
+use translate::{InForce, Options, Problems, Translation, fault_at, fault_behind};
 
 /// What stands between the annotation and the Ingress that asks for a decision.
 const OF_INGRESS: &str = " of Ingress ";
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
     let mut decisions = decide(&translation.configuration, question)?;
     name_faults(&mut decisions, &snapshot, &options, &translation.problems);
     let ingresses = InForce { snapshot: &snapshot, options: &options, kept: &translation.kept };
-    name_annotations(&mut decisions, &ingresses, &translation.problems);
+    name_annotations(&mut decisions, &ingresses);
     let class = |outcome| Decision { step: "IngressClass", outcome, by: None, nobody: None };
     decisions.extend(assumed.map(class));
     match format {
@@ -100,7 +100,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
     name_faults(&mut decisions, &known.snapshot, &with.options, &known.problems);
     let ingresses =
         InForce { snapshot: &known.snapshot, options: &with.options, kept: &known.kept };
-    name_annotations(&mut decisions, &ingresses, &known.problems);
+    name_annotations(&mut decisions, &ingresses);
     let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
@@ -110,7 +110,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
     Ok(Explained { notes, decisions: decisions.collect() })
 }
 
-/// Where nobody is behind a Service because of a mistake in it, that is why: it may well have ready endpoints.
+/// Where nobody is somewhere because of a mistake in a Service, that is why: it may well have ready endpoints.
 fn name_faults(
     decisions: &mut [Decision],
     snapshot: &Snapshot,
@@ -118,36 +118,25 @@ fn name_faults(
     problems: &Problems,
 ) {
     for Decision { outcome, nobody, .. } in decisions {
-        let fault = |it| translate::fault_behind(it, snapshot, options, problems);
-        if let Some(fault) = nobody.as_ref().and_then(fault) {
-            outcome.truncate(outcome.find("; ").unwrap_or(outcome.len()));
-            outcome.push_str("; ");
-            outcome.push_str(&fault);
+        let Some(Nobody { wanted, decided }) = nobody else { continue };
+        let fault = match wanted {
+            Wanted::Service(service) => fault_behind(service, snapshot, options, problems),
+            Wanted::Url(url) => fault_at(url, snapshot, options, problems),
+        };
+        if let Some(fault) = fault {
+            *outcome = format!("{decided}; {}", Printable(&fault));
         }
     }
 }
 
-/// Names what only the annotations of an Ingress tell: which of two redirects it has, and why nobody is behind its
-/// authenticator.
-fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>, problems: &Problems) {
-    for Decision { outcome, by, .. } in decisions {
+/// Names what only the annotations of an Ingress tell: which of two redirects it has, and whether a guard is its own.
+fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>) {
+    for Decision { by, .. } in decisions {
         let Some((key, origin)) = by.as_deref().and_then(|by| by.split_once(OF_INGRESS)) else {
             continue;
         };
         let Some((namespace, name)) = origin.split_once('/') else { continue };
         let origin = Origin::new(Kind::Ingress, namespace, name);
-        if key == "auth-url" && outcome.contains("; ") {
-            let mut labels = outcome.split(['.', '/', ':', ' ']);
-            let (service, of) = (labels.next(), labels.next());
-            let begins =
-                format!("Service {}/{} ", of.unwrap_or_default(), service.unwrap_or_default());
-            // What is said of Services that it names has this key, and quotes nothing before their names.
-            let mut all =
-                problems.of(&origin).iter().filter(|it| it.key.as_deref() == Some("spec"));
-            if let Some(why) = all.find(|problem| problem.message.starts_with(&begins)) {
-                *outcome = format!("{outcome}; {}", Printable(&why.message));
-            }
-        }
         match (key, ingresses.ingress(&origin)) {
             (proxy::CONFIGURED_REDIRECTS, Some(ingress)) => {
                 let prefix = &ingresses.options.annotations_prefix;

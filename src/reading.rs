@@ -5,7 +5,7 @@ use crate::say::note;
 use crate::{default_class, passed_over, sources};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use objects::manifests::parts_of_chart;
-use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot};
+use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot, Unread};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
@@ -109,7 +109,13 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     for (path, message) in passed_over {
         let key = ObjectKey::new("", path.display().to_string());
         let id = Arc::clone(&key.name);
-        let malformed = Malformed { kind: None, key, of: None, message: message.to_owned() };
+        let malformed = Malformed {
+            kind: None,
+            key,
+            of: None,
+            why: Unread::Wrong,
+            message: message.to_owned(),
+        };
         snapshot.malformed.insert(id, Arc::new(malformed));
     }
     leave_out_templates(&mut snapshot);

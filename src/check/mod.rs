@@ -68,8 +68,7 @@ fn gap(check: &Check) -> Option<String> {
         (0, 0, others) => Some(format!("none of {others} Ingresses is ours: nothing was checked")),
         (0, _, _) => None,
         (unread, _, _) => {
-            let any = |what| check.unread.iter().any(|remark| remark.message.contains(what));
-            let remedy = if any(" is also in ") && !any("kustomize build") {
+            let remedy = if check.has_overlays {
                 "; overlays: kustomize build DIR | fairway check -"
             } else {
                 ""

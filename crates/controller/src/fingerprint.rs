@@ -11,6 +11,10 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+/// Servers with at most so many locations have all of them hashed anew when one changes: to remember what tens of
+/// thousands of servers have takes more than it saves.
+const FEW: usize = 16;
+
 /// A number that tells Configurations apart. It is a sum over their parts, so that a change costs what it changes, and
 /// it does not depend on the way that led there. Endpoints do not count: they come and go all the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,10 +137,6 @@ fn place(policies: &mut Numbers<Policy>, location: &Location) -> u64 {
     let policy = policies.of(policy, hash);
     hash(&(path, kind, whole, backend, canary, service, origin, policy))
 }
-
-/// So many places of a server are written anew when one of them changes: to remember what tens of thousands of servers
-/// have takes more than it saves.
-const FEW: usize = 16;
 
 /// The numbers of values that are there.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Certificates of hosts, as ingress-nginx tells of them.
 
 use model::{Certificate, CertificateId, Configuration, Server};
-use request_metrics::cut;
+use request_metrics::label_value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use x509_parser::oid_registry::{
@@ -82,9 +82,9 @@ fn read(der: &[u8]) -> Option<Details> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let issuer = certificate.issuer();
     let text = |found: Option<&x509_parser::x509::AttributeTypeAndValue<'_>>| {
-        cut(found.and_then(|found| found.as_str().ok()).unwrap_or_default()).into_owned()
+        label_value(found.and_then(|found| found.as_str().ok()).unwrap_or_default()).into_owned()
     };
-    let serial = cut(&certificate.serial.to_string()).into_owned();
+    let serial = label_value(&certificate.serial.to_string()).into_owned();
     let number = text(issuer.iter_by_oid(&OID_X509_SERIALNUMBER).next());
     let algorithm = &certificate.public_key().algorithm.algorithm;
     Some(Details {

@@ -177,7 +177,7 @@ pub struct LogFormat {
     /// `log-format-escape-json`.
     pub json: bool,
     /// `log-format-escape-none`.
-    pub raw: bool,
+    pub unescaped: bool,
 }
 
 /// TLS versions that Fairway can speak.
@@ -338,7 +338,7 @@ impl Default for LogFormat {
     fn default() -> Self {
         let template =
             Template::parse(LOG_FORMAT).expect("the default format has known variables only");
-        Self { template, json: false, raw: false }
+        Self { template, json: false, unescaped: false }
     }
 }
 

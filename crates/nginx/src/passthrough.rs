@@ -12,7 +12,7 @@ use std::time::Duration;
 use stream::Places;
 use stream::client_hello::{self, Wish};
 use stream::onward::{self, NoWay};
-use stream::own::Own;
+use stream::own::{self, Own};
 use stream::proxy_protocol::{self, Announced};
 use system::sockets::{Acceptor, BACKLOG, Opening};
 use tokio::io::AsyncWriteExt;
@@ -98,8 +98,8 @@ impl Common {
                 drop(place);
                 let lost = held.lost();
                 let passed = async {
-                    let turns = onward::turns(peer, at);
-                    let (mut upstream, _own) = match self.onward(upstream, turns).await {
+                    let hops = own::hops(peer, at);
+                    let (mut upstream, _own) = match self.onward(upstream, hops).await {
                         Ok(upstream) => upstream,
                         Err(NoWay { what, error }) => {
                             self.tell(id, what, error);
@@ -131,14 +131,14 @@ impl Common {
     async fn onward(
         &self,
         upstream: Option<&Arc<Upstream>>,
-        turns: u8,
+        hops: u8,
     ) -> Result<(TcpStream, Option<Own>), NoWay> {
         let endpoints = upstream.map(|one| self.names.endpoints(one)).unwrap_or_default();
         let mut usable = endpoints.usable().iter().copied().cycle();
         // Whose turn it is matters little here: connections live long.
         let skip = fastrand::usize(..endpoints.usable().len().max(1));
         usable.by_ref().take(skip).for_each(drop);
-        onward::onward(|| usable.next(), turns).await
+        onward::onward(|| usable.next(), hops).await
     }
 
     /// The line of the log, once a minute for each upstream and reason.

@@ -28,6 +28,6 @@ pub use kinds::{
 pub use manifests::snapshot_of;
 pub use order::interleaved;
 pub use same::{Asks, differing};
-pub use snapshot::{Malformed, Snapshot};
+pub use snapshot::{Malformed, Snapshot, Unread};
 pub use store::{Object, Store};
 pub use trim::{MANAGED_BY, MANAGER, Trim, made_for, parse_ingress, parse_secret, parse_service};

@@ -54,8 +54,21 @@ pub struct Malformed {
     pub key: ObjectKey,
     /// The object in a file, where it is known which one it is.
     pub of: Option<(Kind, ObjectKey)>,
+    /// Why it counts for nothing.
+    pub why: Unread,
     /// What is wrong.
     pub message: String,
+}
+
+/// Why an object or file counts for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// It cannot be read.
+    Wrong,
+    /// Another one with its name counts.
+    Twice,
+    /// It is a kustomization that asks for more than is done here.
+    Kustomization,
 }
 
 impl Malformed {

@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     pub peer_text: Bytes,
     /// The address it came to, with the port that clients know.
     pub local: SocketAddr,
-    few: Option<Box<Few>>,
+    rare: Option<Box<Rare>>,
     /// Its peer is believed about where it comes from.
     pub is_believed: bool,
     /// Its TLS session.
@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub control: Rc<Control>,
     /// The port it came to as the system has it, if it may come from this machine.
     hairpin: Option<u16>,
-    turns: OnceCell<Option<Hops>>,
+    hops: OnceCell<Option<Hops>>,
     /// The lane of the host that its last request was for.
     pub(crate) lane: Cell<Lane>,
     /// What its last request named.
@@ -57,7 +57,7 @@ pub(crate) struct Connection {
 
 /// What few connections have: room for it would be in all of them.
 #[derive(Debug, Default)]
-struct Few {
+struct Rare {
     announced: Option<Announced>,
     door: Option<SocketAddr>,
     guest: Option<Guest>,
@@ -134,8 +134,8 @@ impl Connection {
             peer_text: canonical(peer).ip().to_string().into(),
             peer: canonical(peer),
             local: canonical(local),
-            few: announced
-                .map(|announced| Box::new(Few { announced: Some(announced), ..Few::default() })),
+            rare: announced
+                .map(|announced| Box::new(Rare { announced: Some(announced), ..Rare::default() })),
             is_believed: false,
             tls: tls.map(Box::new),
             since: Instant::now(),
@@ -144,7 +144,7 @@ impl Connection {
             idle: Cell::new(None),
             control,
             hairpin: own::may_be_one_machine(peer, local).then_some(local.port()),
-            turns: OnceCell::new(),
+            hops: OnceCell::new(),
             lane: Cell::default(),
             named: RefCell::default(),
         }
@@ -152,7 +152,7 @@ impl Connection {
 
     /// What its PROXY protocol header says.
     pub(crate) fn announced(&self) -> Option<Announced> {
-        self.few.as_ref()?.announced
+        self.rare.as_ref()?.announced
     }
 
     /// Where it comes from: as announced, else the peer.
@@ -162,26 +162,26 @@ impl Connection {
 
     /// The address of a Gateway that it came in at: whatever changes, nobody else has its requests.
     pub(crate) fn door(&self) -> Option<SocketAddr> {
-        self.few.as_ref()?.door
+        self.rare.as_ref()?.door
     }
 
     /// Who it is of those that were let in under full pressure.
     pub(crate) fn guest(&self) -> Option<&Guest> {
-        self.few.as_ref()?.guest.as_ref()
+        self.rare.as_ref()?.guest.as_ref()
     }
 
-    /// It was let in under full pressure.
-    pub(crate) fn is_let_in(&mut self, guest: Guest) {
-        self.few.get_or_insert_default().guest = Some(guest);
+    /// Lets it in under full pressure.
+    pub(crate) fn let_in(&mut self, guest: Guest) {
+        self.rare.get_or_insert_default().guest = Some(guest);
     }
 
     /// A copy came in where this address of a Gateway is.
     pub(crate) fn came_to(&mut self, door: SocketAddr) {
-        self.few.get_or_insert_default().door = Some(door);
+        self.rare.get_or_insert_default().door = Some(door);
     }
 
-    /// How long it may be idle after the answer at hand.
-    pub(crate) fn may_be_idle(&self, idle: Option<Duration>) {
+    /// Keeps it so long while it is idle after the answer at hand.
+    pub(crate) fn keep_idle_for(&self, idle: Option<Duration>) {
         self.idle.set(idle.map(|idle| idle.as_millis().try_into().unwrap_or(u32::MAX)));
     }
 
@@ -211,17 +211,17 @@ impl Connection {
 
     /// How often its request has come back to this process: zero unless this process sent it. Known once there is a
     /// request.
-    pub(crate) fn returns(&self) -> u8 {
+    pub(crate) fn hops(&self) -> u8 {
         let Some(port) = self.hairpin else { return 0 };
         let mut local = self.local;
         local.set_port(port);
-        let turns = self.turns.get_or_init(|| own::hops_of(self.peer, local));
-        turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
+        let hops = self.hops.get_or_init(|| own::hops_of(self.peer, local));
+        hops.as_ref().map_or(0, |hops| hops.load(Ordering::Relaxed))
     }
 
     /// Its request, as what is sent for it knows it.
     pub(crate) fn cause(&self) -> Cause<'_> {
-        Cause { returns: self.returns(), book: Some(&self.control) }
+        Cause { hops: self.hops(), book: Some(&self.control) }
     }
 
     /// What `read` makes of the authority of the last request that named a host; none: empty.
@@ -283,15 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn how_long_it_may_be_idle_is_taken_once() {
+    fn how_long_it_keep_idle_for_is_taken_once() {
         let connection = connection();
         assert_eq!(connection.take_idle(), None);
         for idle in [0, 1, 75_000] {
-            connection.may_be_idle(Some(Duration::from_millis(idle)));
+            connection.keep_idle_for(Some(Duration::from_millis(idle)));
             assert_eq!(connection.take_idle(), Some(Duration::from_millis(idle)));
             assert_eq!(connection.take_idle(), None);
         }
-        connection.may_be_idle(Some(Duration::MAX));
+        connection.keep_idle_for(Some(Duration::MAX));
         assert!(connection.take_idle() > Some(Duration::from_secs(40 * 24 * 60 * 60)));
     }
 }

@@ -31,7 +31,7 @@ pub struct Outcome {
     pub sent: bool,
     /// Where it ended.
     pub end: End,
-    /// The server that answers, and the number of its location; a location of a Gateway has the host of its route.
+    /// The server that answers, and the index of its location; a location of a Gateway has the host of its route.
     pub server: Option<(ServerName, usize)>,
     /// The location that answers.
     pub location: Option<Arc<Location>>,
@@ -89,14 +89,14 @@ impl Outcome {
             leads_to: leads_to.map(|value| String::from_utf8_lossy(value).into_owned()),
             dotted: exchange.dotted,
             location: place.map(|place| place.spot().location.clone()),
-            server: place.map(|place| (place.site.server.name.clone(), number(place))),
+            server: place.map(|place| (place.site.server.name.clone(), location_index(place))),
         }
     }
 }
 
-/// The number of a location among those of its server. An `if` block of a snippet is a part of the one that it stands
+/// The index of a location among those of its server. An `if` block of a snippet is a part of the one that it stands
 /// in, with the same path and the same guards.
-fn number(place: &Place) -> usize {
+fn location_index(place: &Place) -> usize {
     let (locations, here) = (&place.site.server.locations, &place.spot().location);
     let is_around = |own: &Arc<Location>| {
         (&own.path, own.kind, &own.origin) == (&here.path, here.kind, &here.origin)

@@ -5,6 +5,7 @@ use http::StatusCode;
 use model::Location;
 use upstream::{CallError, TryError};
 use wire::BodyError;
+use wire::http2::LONGEST_HEAD;
 
 /// Why a request has no answer of its own.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +39,8 @@ pub(crate) enum Error {
     Onward(&'static str),
     /// A head of an answer that is longer than one over HTTP/2 may be.
     #[error(
-        "the head of the answer has {0} bytes, and 64k at most go over HTTP/2: send fewer or shorter fields"
+        "the head of the answer has {0} bytes, and {most}k at most go over HTTP/2: send fewer or shorter fields",
+        most = LONGEST_HEAD >> 10
     )]
     LongHead(usize),
     /// The rewritten path is not one.

@@ -9,7 +9,7 @@ use crate::snippet::Running;
 use crate::telemetry::Span;
 use crate::texts::Texts;
 use crate::trace::{Phase, Trace};
-use crate::under_way::Heard;
+use crate::under_way::KeptHeads;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
@@ -75,7 +75,7 @@ pub(crate) struct Exchange {
     /// What texts of Ingresses with its variables have taken.
     pub texts: Texts,
     /// What it keeps of long heads, if there were any.
-    pub heard: Option<Box<Heard>>,
+    pub kept_heads: Option<Box<KeptHeads>>,
     /// What snippets know of it; none where none counts for its host.
     pub snippet: Option<Box<Running>>,
     /// What is noted for logs and metrics.
@@ -215,7 +215,7 @@ pub(crate) struct Log {
 impl Exchange {
     /// It keeps a head that it got, as long as it is under way.
     pub(crate) fn keeps(&mut self, head: &Headers) {
-        Heard::keep(&mut self.heard, &self.connection, head.held());
+        KeptHeads::keep(&mut self.kept_heads, &self.connection, head.held());
     }
 
     /// A request whose head was just read. Made where it stays: a thousand bytes would be moved otherwise.
@@ -248,7 +248,7 @@ impl Exchange {
             interims: None,
             steps: Steps::default(),
             texts: Texts::default(),
-            heard: None,
+            kept_heads: None,
             snippet: None,
             log: Log::default(),
             request,

@@ -22,7 +22,7 @@ use wire::http1::{
 };
 use wire::{
     Body, BodyError, Frame, Io, Length, Outbox, Patience, Pipe, Request, Response, Source, Version,
-    header_too_large,
+    Wear, header_too_large,
 };
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
@@ -110,12 +110,12 @@ async fn busy(
         drop(generation);
         let idle = patience(connection, worker);
         if connection.requests.get() == 1 || idle <= WARM {
-            connection.may_be_idle(Some(idle));
+            connection.keep_idle_for(Some(idle));
             return Some(client);
         }
         head = next_head(&client, WARM, worker).await;
         if matches!(head, Err(NoHead::Idle)) {
-            connection.may_be_idle(Some(idle - WARM));
+            connection.keep_idle_for(Some(idle - WARM));
             return Some(client);
         }
     }
@@ -246,12 +246,12 @@ async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response
 /// Whether the connection may stay after this answer.
 fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
     let (global, connection) = (seat.generation.global(), seat.connection);
+    let most = Wear { requests: global.keep_alive.requests, age: global.keep_alive.age };
     !response.close
         && !client.control.is_closing()
         && seat.worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
-        && u64::from(connection.requests.get()) < global.keep_alive.requests
-        && !wire::is_older(connection.since, global.keep_alive.age)
+        && !most.is_reached(connection.requests.get().into(), connection.since)
         && !client.awaits_continue()
 }
 

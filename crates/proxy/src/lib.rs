@@ -61,7 +61,7 @@ pub use listen::{BindError, Listen, Listening};
 pub use load::{Pressure, Shed};
 pub use shadow::{Count, Decided, MOST_GROUPS, Said, Shadowed};
 pub use telemetry::{OtlpEnvironment, Spans};
-pub use trace::{CONFIGURED_REDIRECTS, Decision, Sample};
+pub use trace::{CONFIGURED_REDIRECTS, Decision, Nobody, Sample, Wanted};
 
 /// Parsers of what comes from outside, for fuzzing.
 #[cfg(feature = "fuzzing")]

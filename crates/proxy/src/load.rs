@@ -165,7 +165,7 @@ impl Load {
 
     /// Counts and tells a panic of this connection, if there is one right now; it ends nothing else, since each
     /// connection is a task of its own.
-    pub(crate) fn witness(&self, peer: SocketAddr, serial: u64) {
+    pub(crate) fn tell_of_panic(&self, peer: SocketAddr, serial: u64) {
         if std::thread::panicking() {
             self.panics.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%peer, connection = serial, "a connection ended with a panic; only that one ends");
@@ -184,7 +184,7 @@ pub(crate) struct Witness {
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        self.load.witness(self.peer, self.serial);
+        self.load.tell_of_panic(self.peer, self.serial);
     }
 }
 

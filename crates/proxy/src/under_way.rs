@@ -18,10 +18,11 @@ const ENCODERS: u64 = 4;
 const MOST_ENCODERS: u64 = 256 << 20;
 /// Of what encoders may hold, those of one connection have so many parts; one it may have in any case.
 const OF_A_CONNECTION: u64 = 8;
-/// Programs of snippets may hold so many parts, beyond so much that each request has in any case, as of heads of
-/// answers; they ask for so much at a time.
+/// Programs of snippets may hold so many parts,
 const PROGRAMS: u64 = 8;
+/// beyond what each request has in any case, as of heads of answers,
 const FREE: usize = 16 << 10;
+/// and ask for so much at a time.
 const PIECE: usize = 32 << 10;
 /// Heads of upstreams that are not whole may hold so many parts.
 const HEADS: u64 = 2;
@@ -218,23 +219,23 @@ impl Drop for Encoding {
 /// What a request that is under way keeps of long heads: answers of upstreams, authenticators and error backends stay
 /// as long as it does.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct KeptHeads {
     connection: Rc<Connection>,
     size: usize,
 }
 
-impl Heard {
+impl KeptHeads {
     /// A request keeps a head of this size. One that is not long counts as what every request holds.
-    pub(crate) fn keep(heard: &mut Option<Box<Self>>, connection: &Rc<Connection>, size: usize) {
+    pub(crate) fn keep(kept: &mut Option<Box<Self>>, connection: &Rc<Connection>, size: usize) {
         if size > FREE {
             let none = || Box::new(Self { connection: connection.clone(), size: 0 });
-            heard.get_or_insert_with(none).size += size;
+            kept.get_or_insert_with(none).size += size;
             connection.control.under_way.hold(size);
         }
     }
 }
 
-impl Drop for Heard {
+impl Drop for KeptHeads {
     fn drop(&mut self) {
         self.connection.control.under_way.release(self.size);
     }
@@ -289,7 +290,7 @@ impl Drop for Programs {
 #[cfg(test)]
 mod tests {
     use super::{
-        Encoding, FREE, Heard, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest,
+        Encoding, FREE, KeptHeads, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest,
     };
     use crate::connection::Connection;
     use std::cell::Cell;
@@ -397,13 +398,13 @@ mod tests {
     #[test]
     fn long_heads_count_as_long_as_their_request_is_under_way() {
         let one = connection();
-        let mut heard = None;
-        Heard::keep(&mut heard, &one, FREE);
-        assert!(heard.is_none(), "a little is always there");
-        Heard::keep(&mut heard, &one, FREE + 1);
-        Heard::keep(&mut heard, &one, 2 * FREE);
+        let mut kept = None;
+        KeptHeads::keep(&mut kept, &one, FREE);
+        assert!(kept.is_none(), "a little is always there");
+        KeptHeads::keep(&mut kept, &one, FREE + 1);
+        KeptHeads::keep(&mut kept, &one, 2 * FREE);
         assert_eq!(one.control.under_way.held(), 3 * FREE + 1);
-        drop(heard);
+        drop(kept);
         assert_eq!(one.control.under_way.held(), 0);
     }
 

@@ -1,7 +1,8 @@
 //! All series, and the bound on how many there are.
 
 use super::labels::{
-    CountedLocation, Labels, LocationLabels, Name, OVERFLOW, cut, method_text, status_text,
+    CountedLocation, Labels, LocationLabels, Name, OVERFLOW, label_value, method_text, status_text,
+    text,
 };
 use super::layout::{Layout, Part};
 use super::series::{Cells, Series};
@@ -149,10 +150,10 @@ impl Metrics {
             self.swept.fetch_add(1, Ordering::Relaxed);
         }
         if !overflow.is_empty() {
-            let alive: HashSet<_> =
-                places.iter().map(|Known(place)| place.spot.namespace()).collect();
-            overflow
-                .retain(|(namespace, _), _| **namespace == *OVERFLOW || alive.contains(namespace));
+            let namespaces = places.iter().map(|Known(place)| place.spot.namespace());
+            let alive: HashSet<&str> = namespaces.map(text).collect();
+            let is_alive = |namespace: &str| namespace == OVERFLOW || alive.contains(namespace);
+            overflow.retain(|(namespace, _), _| is_alive(namespace));
         }
     }
 
@@ -220,11 +221,11 @@ impl Metrics {
     fn begin(&self, key: Key, parts: &Parts<'_>) -> Series {
         let spot = &parts.place.spot;
         let labels = Labels {
-            namespace: spot.namespace(),
-            ingress: spot.ingress(),
+            namespace: spot.namespace().cloned().unwrap_or_default(),
+            ingress: spot.ingress().cloned().unwrap_or_default(),
             host: parts.host.map(|host| host.text.clone()),
             path: spot.path.clone(),
-            service: spot.service(),
+            service: spot.service().cloned().unwrap_or_default(),
             canary: parts.canary.map(|canary| canary.text.clone()).unwrap_or_default(),
             method: method_text(key.method),
             status: status_text(key.status),
@@ -256,7 +257,7 @@ impl Metrics {
     /// A host that no Ingress names; none if there are too many. They get a quarter of the series, so that whoever
     /// makes hosts up does not take the place of those that are served.
     pub(super) fn undefined(&self, host: &str) -> Option<Arc<Name>> {
-        let host = &*cut(host);
+        let host = &*label_value(host);
         let books = self.read();
         if let Some(known) = books.names.get(host).and_then(Weak::upgrade) {
             return Some(known);
@@ -309,7 +310,8 @@ impl Books {
     /// Whether one more series may begin: a namespace may have as many as are free, so that those that take all they
     /// can leave half of what they found. For hosts that clients make up half of all are there at most.
     fn has_room(&self, most: usize, parts: &Parts<'_>) -> bool {
-        let own = self.by_namespace.get(&parts.place.spot.namespace()).copied().unwrap_or(0);
+        let namespace = text(parts.place.spot.namespace());
+        let own = self.by_namespace.get(namespace).copied().unwrap_or(0);
         let for_all = if parts.is_made_up { most / 2 } else { most };
         own < for_all.saturating_sub(self.series.len())
     }

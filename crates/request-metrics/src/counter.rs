@@ -104,8 +104,8 @@ impl Counter {
     }
 
     fn overflow(&self, request: &Request<'_>, observed: &Observed) {
-        let namespace = &request.place.spot.namespace();
-        let cells = self.metrics.overflow(self.thread, namespace, request.status / 100);
+        let namespace = request.place.spot.namespace().cloned().unwrap_or_default();
+        let cells = self.metrics.overflow(self.thread, &namespace, request.status / 100);
         self.metrics.layout.count(&cells, observed);
     }
 

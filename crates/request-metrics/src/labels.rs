@@ -13,7 +13,7 @@ pub(super) const OVERFLOW: &str = "overflow";
 const LONGEST: usize = 256;
 
 /// A text as the value of a label, cut where it is too long.
-pub fn cut(text: &str) -> Cow<'_, str> {
+pub fn label_value(text: &str) -> Cow<'_, str> {
     const CUT: &str = "…";
     if text.len() <= LONGEST {
         return text.into();
@@ -42,27 +42,31 @@ pub(super) struct LocationLabels {
 impl LocationLabels {
     pub(super) fn of(location: &Location) -> Self {
         let Location { path, service, origin, .. } = location;
-        Self { origin: origin.clone(), service: service.clone(), path: cut(path).into() }
+        Self { origin: origin.clone(), service: service.clone(), path: label_value(path).into() }
     }
 
-    pub(super) fn namespace(&self) -> Arc<str> {
+    pub(super) fn namespace(&self) -> Option<&Arc<str>> {
         let own = self.origin.as_ref().map(|origin| &origin.namespace);
-        let namespace = own.or(self.service.as_ref().map(|service| &service.namespace));
-        namespace.cloned().unwrap_or_default()
+        own.or(self.service.as_ref().map(|service| &service.namespace))
     }
 
-    pub(super) fn ingress(&self) -> Arc<str> {
-        self.origin.as_ref().map(|origin| origin.name.clone()).unwrap_or_default()
+    pub(super) fn ingress(&self) -> Option<&Arc<str>> {
+        self.origin.as_ref().map(|origin| &origin.name)
     }
 
-    pub(super) fn service(&self) -> Arc<str> {
-        self.service.as_ref().map(|service| service.name.clone()).unwrap_or_default()
+    pub(super) fn service(&self) -> Option<&Arc<str>> {
+        self.service.as_ref().map(|service| &service.name)
     }
 
     /// What tells them apart: neither the kind of the origin nor the port of the Service is a label.
-    fn texts(&self) -> [Arc<str>; 4] {
-        [self.namespace(), self.ingress(), self.service(), self.path.clone()]
+    fn texts(&self) -> [&str; 4] {
+        [text(self.namespace()), text(self.ingress()), text(self.service()), &self.path]
     }
+}
+
+/// A text that is empty where there is none.
+pub(super) fn text(found: Option<&Arc<str>>) -> &str {
+    found.map_or("", |text| &**text)
 }
 
 impl PartialEq for LocationLabels {
@@ -202,7 +206,7 @@ pub(super) fn method_text(number: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, cut, method_number, method_text, status_number, status_text};
+    use super::{LONGEST, label_value, method_number, method_text, status_number, status_text};
 
     #[test]
     fn methods_that_nobody_knows_are_one() {
@@ -229,11 +233,11 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        assert_eq!(cut("/short"), "/short");
-        assert_eq!(cut(&"x".repeat(LONGEST)).len(), LONGEST);
+        assert_eq!(label_value("/short"), "/short");
+        assert_eq!(label_value(&"x".repeat(LONGEST)).len(), LONGEST);
         for text in ["x".repeat(LONGEST + 1), "ä".repeat(LONGEST), format!("x{}", "ä".repeat(200))]
         {
-            let cut = cut(&text);
+            let cut = label_value(&text);
             assert!(cut.len() <= LONGEST && cut.ends_with('…'), "{cut}");
             assert!(text.starts_with(cut.trim_end_matches('…')));
         }

@@ -12,7 +12,7 @@ mod tally;
 
 pub use books::Metrics;
 pub use counter::{Counter, Request};
-pub use labels::{Counted, CountedLocation, Labels, Name, cut};
+pub use labels::{Counted, CountedLocation, Labels, Name, label_value};
 pub use layout::{Measure, Observed, Part};
 pub use series::{Reading, Series};
 pub use tally::{Connections, Tallies, Tally};

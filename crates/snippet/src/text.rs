@@ -35,6 +35,13 @@ impl Snippet {
         })
     }
 
+    /// All its words, those between braces among them.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let mut found = Vec::new();
+        all_words(&self.directives, &mut found);
+        found.into_iter()
+    }
+
     /// The words that are, or may be, regular expressions.
     pub fn expressions(&self) -> impl Iterator<Item = &str> {
         let mut found = Vec::new();
@@ -73,6 +80,15 @@ fn said(directives: &[Directive], around: u64, copies: u64, level: u64) -> u64 {
 
 fn words(directives: &[Directive]) -> u64 {
     directives.iter().map(|directive| directive.words.len() as u64).sum()
+}
+
+fn all_words<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
+    for directive in directives {
+        found.extend(directive.words.iter().map(|word| word.text.as_str()));
+        if let Some(Block::Directives(inner)) = &directive.block {
+            all_words(inner, found);
+        }
+    }
 }
 
 fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {

@@ -85,8 +85,8 @@ impl Resolver {
         let whose = whose(namespace, &name.0);
         let counted = self.followed.enter(&whose.namespace);
         // A host that a URL names is of no namespace, and has the share of its zone.
-        let of_service = !namespace.is_empty();
-        Following(tokio::spawn(self.clone().keep_up(name, (whose, of_service), counted, tell)))
+        let service_of = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
+        Following(tokio::spawn(self.clone().keep_up(name, whose, service_of, counted, tell)))
     }
 
     /// The addresses of a host for a request of this namespace, of those to which objects may lead.
@@ -108,11 +108,13 @@ impl Resolver {
     async fn keep_up(
         self: Arc<Self>,
         (host, port): (String, u16),
-        (whose, of_service): (Whose, bool),
+        whose: Whose,
+        service_of: Option<Arc<str>>,
         counted: Name,
         tell: impl Fn(Arc<Endpoints>) + Send + 'static,
     ) {
-        let what = if of_service { "of an ExternalName Service" } else { "in a URL" };
+        let namespace = service_of.as_deref();
+        let what = if namespace.is_some() { "of an ExternalName Service" } else { "in a URL" };
         let (mut has_answer, mut failures, mut is_told) = (false, 0_u32, false);
         loop {
             let pause = match self.ask(&whose, &host, Kinds::One).await {
@@ -121,7 +123,6 @@ impl Resolver {
                     let is_full = addresses.len() == ADDRESSES;
                     if is_full && !std::mem::replace(&mut is_told, true) && counted.line().is_some()
                     {
-                        let namespace = of_service.then_some(&*whose.namespace);
                         tracing::warn!(
                             host,
                             namespace,
@@ -136,7 +137,6 @@ impl Resolver {
                     if failures == 0
                         && let Some(left_out) = counted.line()
                     {
-                        let namespace = of_service.then_some(&*whose.namespace);
                         tracing::warn!(host, namespace, left_out, %error, "the name {what} cannot be resolved");
                     }
                     if !has_answer {

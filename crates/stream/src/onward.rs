@@ -1,10 +1,9 @@
 //! The way of a TLS connection that is passed through to its Service, for both engines.
 
 use crate::connect;
-use crate::own::{self, Own};
+use crate::own::Own;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
@@ -27,19 +26,14 @@ pub struct NoWay {
 /// as the second is kept.
 pub async fn onward(
     pick: impl FnMut() -> Option<SocketAddr>,
-    turns: u8,
+    hops: u8,
 ) -> Result<(TcpStream, Option<Own>), NoWay> {
     let upstream = connect(pick, TRIES, Instant::now() + PATIENCE).await;
     let upstream = upstream
         .map_err(|error| NoWay { what: "nobody takes a TLS connection", error: Some(error) })?;
     let own = Own::of(&upstream);
-    if own.as_ref().is_some_and(|own| !own.carries(turns)) {
+    if own.as_ref().is_some_and(|own| !own.carries(hops)) {
         return Err(NoWay { what: "a TLS connection comes back time and again", error: None });
     }
     Ok((upstream, own))
-}
-
-/// How often what a client has begun to send has come back to this process.
-pub fn turns(peer: SocketAddr, local: SocketAddr) -> u8 {
-    own::hops_of(peer, local).map_or(0, |hops| hops.load(Ordering::Relaxed))
 }

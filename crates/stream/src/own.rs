@@ -47,7 +47,7 @@ impl Own {
     }
 
     /// The same of a socket of UDP, by its own address and the one that it leads to.
-    pub fn of_datagrams(from: SocketAddr, to: SocketAddr) -> Option<Self> {
+    pub(crate) fn of_datagrams(from: SocketAddr, to: SocketAddr) -> Option<Self> {
         may_be_one_machine(from, to).then(|| Self::noted((canonical(from), None), 1))
     }
 
@@ -81,9 +81,18 @@ pub fn hops_of(peer: SocketAddr, local: SocketAddr) -> Option<Hops> {
     known((canonical(peer), Some(canonical(local))))
 }
 
+/// The same now, of what a client has begun to send.
+pub fn hops(peer: SocketAddr, local: SocketAddr) -> u8 {
+    count(hops_of(peer, local))
+}
+
 /// The same of datagrams from a client.
-pub fn hops_of_datagrams(client: SocketAddr) -> Option<Hops> {
-    known((canonical(client), None))
+pub(crate) fn hops_of_datagrams(client: SocketAddr) -> u8 {
+    count(known((canonical(client), None)))
+}
+
+fn count(hops: Option<Hops>) -> u8 {
+    hops.map_or(0, |hops| hops.load(Ordering::Relaxed))
 }
 
 fn known(ends: Ends) -> Option<Hops> {

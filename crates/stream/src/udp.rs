@@ -9,7 +9,6 @@ use crate::turns::{FEW, Turn};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -120,7 +119,6 @@ impl Listener {
         };
         place.heard();
         let hops = own::hops_of_datagrams(client);
-        let hops = hops.map_or(0, |hops| hops.load(Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel(WAITING);
         if sender.try_send(datagram.to_vec()).is_ok() {
             held(&self.sessions).insert(client, sender);

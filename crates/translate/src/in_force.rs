@@ -83,9 +83,9 @@ impl InForce<'_> {
     pub fn at(&self, location: &Location, server: Option<&Server>) -> Vec<Setting> {
         let Some(server) = server else { return of_route(location) };
         let files = SecretFiles::default();
-        let mut scope = Scope::new(self.options, self.snapshot, &files);
+        let scope = Scope::new(self.options, self.snapshot, &files);
         let permissions = config_map::permissions(&mut Settings::of_config_map(scope));
-        scope.cross_namespace = permissions.cross_namespace;
+        let scope = permissions.within(scope);
         let own = self.asker(scope, location.origin.as_deref());
         let neighbours = LazyCell::new(|| self.neighbours(scope, server));
         let usual = by_field(lines(&Policy::default()));

@@ -11,6 +11,7 @@ mod check;
 mod ciphers;
 mod config_map;
 mod endpoint_budget;
+mod faults;
 pub mod gateway;
 mod host;
 mod in_force;
@@ -39,6 +40,7 @@ pub use check::{
     Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, left_out_of_host,
     name_issuers, not_heard_of_host, others, others_of_host,
 };
+pub use faults::{fault_at, fault_behind};
 pub use in_force::{Asked, InForce, Setting, redirecting};
 pub use ingress::references;
 pub use options::{
@@ -52,7 +54,6 @@ pub use settings::{
     config_map_markdown, config_map_rows,
 };
 pub use translator::{Translation, Translator};
-pub use upstream::fault_behind;
 
 /// What a Snapshot means, with nothing known from before: an Ingress that is not taken has no last valid version, so
 /// its own hosts and paths answer 503.

@@ -1,14 +1,13 @@
 //! From a Service and its EndpointSlices to an upstream (compat/behaviour.md section 7).
 
+use crate::Options;
 use crate::aliases::service_named;
-use crate::endpoint_budget::{Weight, too_many};
+use crate::endpoint_budget::Weight;
 use crate::ingress::{Role, Target};
-use crate::{Options, Problems};
-use model::{Endpoints, Outside, ServiceRef};
+use model::{Endpoints, Outside};
 use objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint, Snapshot};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 
 /// The protocol of everything that Ingresses name.
 const TCP: &str = "TCP";
@@ -65,28 +64,6 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, options: &Options) ->
         return Behind { endpoints, ..Behind::default() };
     }
     Behind { endpoints: endpoints(service, port, TCP, snapshot, options), ..Behind::default() }
-}
-
-/// Why nobody is behind a Service port that an Ingress or a route names, where that is somebody's mistake; and the
-/// remedy. The `problems` say which Services have to wait for others of their namespace.
-pub fn fault_behind(
-    service: &ServiceRef,
-    snapshot: &Snapshot,
-    options: &Options,
-    problems: &Problems,
-) -> Option<String> {
-    let ServiceRef { namespace, name, port } = service;
-    let port = match port.parse() {
-        Ok(number) => PortRef::Number(number),
-        Err(_) => PortRef::Name(port.to_string()),
-    };
-    let service = ObjectKey::new(Arc::clone(namespace), Arc::clone(name));
-    let waits = too_many(&service);
-    if problems.iter().any(|problem| problem.message.starts_with(&waits)) {
-        return Some(waits);
-    }
-    behind(&Target::Service { service, port: Some(port), role: Role::Backend }, snapshot, options)
-        .fault
 }
 
 /// What the list of endpoints behind a target would have at most; none where there is no such list.

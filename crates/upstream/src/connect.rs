@@ -82,8 +82,8 @@ impl Connection {
 }
 
 /// Whether a request that has come back so often may go on, over a connection that leads there.
-pub(super) fn goes_on(own: Option<&Own>, turns: u8) -> Result<(), TryError> {
-    if own.is_none_or(|own| own.carries(turns)) { Ok(()) } else { Err(TryError::Loop) }
+pub(super) fn goes_on(own: Option<&Own>, hops: u8) -> Result<(), TryError> {
+    if own.is_none_or(|own| own.carries(hops)) { Ok(()) } else { Err(TryError::Loop) }
 }
 
 async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {

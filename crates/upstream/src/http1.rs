@@ -38,7 +38,7 @@ pub(super) async fn send(
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
-    goes_on(connection.own.as_ref(), request.cause.returns).map_err(|error| Failed {
+    goes_on(connection.own.as_ref(), request.cause.hops).map_err(|error| Failed {
         error,
         sent: false,
         refused: false,

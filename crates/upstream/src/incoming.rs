@@ -218,7 +218,7 @@ mod tests {
             interim: &|_| {},
             policy: &Policy::default(),
             whose: None,
-            cause: Cause { returns: 0, book: Some(&book) },
+            cause: Cause { hops: 0, book: Some(&book) },
         };
         let target = Target { address, tls: None };
         let answer = send(&pool, &target, &mut outgoing, &Rc::new(Try::new(address))).await;

@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::{Loan, Room};
+use wire::{Loan, Room, Wear};
 
 /// The connections of one thread that wait for their next request.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ const TOLD: Duration = Duration::from_secs(60);
 struct Idle {
     connection: Box<Connection>,
     since: Instant,
+}
+
+/// How much of requests and of age a connection takes.
+pub(super) fn wear(limits: &UpstreamKeepAlive) -> Wear {
+    Wear { requests: limits.requests, age: limits.age }
 }
 
 impl Pool {
@@ -111,9 +116,8 @@ impl Pool {
     /// Keeps a connection for later, unless it is worn out or there are enough.
     pub(super) fn put(&self, mut connection: Box<Connection>) {
         let Some(limits) = self.limits.get() else { return };
-        let worn =
-            connection.requests >= limits.requests || wire::is_older(connection.since, limits.age);
-        if worn || !connection.buffer.is_empty() || limits.connections == 0 {
+        let is_worn = wear(&limits).is_reached(connection.requests, connection.since);
+        if is_worn || !connection.buffer.is_empty() || limits.connections == 0 {
             return;
         }
         if self.count.get() >= limits.connections {

@@ -30,7 +30,7 @@ pub struct Outgoing<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cause<'a> {
     /// How often it has come back to this process.
-    pub returns: u8,
+    pub hops: u8,
     /// The book of its connection, in which counts what came of an answer and is not whole; none: nobody's.
     pub book: Option<&'a Rc<Control>>,
 }

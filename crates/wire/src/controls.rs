@@ -1,4 +1,4 @@
-//! Control bytes in values, of which there is hardly ever one: eight bytes are looked at together.
+//! Control bytes in values, of which there is hardly ever one.
 
 /// What would end a line or the text becomes a blank.
 #[inline]

@@ -28,7 +28,7 @@ impl Clock {
         self.refreshed(|cached| cached.value.clone())
     }
 
-    /// Appends now as nginx's `$time_local`.
+    /// Appends now as nginx's `$time_local` (in UTC), `21/Nov/2026:12:00:00 +0000`.
     pub fn put_local(&self, out: &mut Vec<u8>) {
         self.refreshed(|cached| out.extend_from_slice(&cached.local));
     }
@@ -36,11 +36,6 @@ impl Clock {
     /// Appends a Date field that says now.
     pub fn put_date(&self, out: &mut BytesMut) {
         self.refreshed(|cached| out.extend_from_slice(&cached.date));
-    }
-
-    /// Now as nginx's `$time_local` (in UTC), `21/Nov/2026:12:00:00 +0000`.
-    pub fn time_local(&self) -> Bytes {
-        self.refreshed(|cached| cached.local.clone())
     }
 
     fn refreshed<T>(&self, take: impl FnOnce(&Cached) -> T) -> T {

@@ -39,10 +39,12 @@ mod spool;
 mod substitute;
 mod tcp;
 mod timer;
+mod tls_record;
 pub mod trailers;
 mod turn;
 mod under_tls;
 mod upgraded;
+mod wear;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use address::canonical;
@@ -75,3 +77,4 @@ pub use timer::{Elapsed, Timer};
 pub use trailers::TrailerRule;
 pub use under_tls::UnderTls;
 pub use upgraded::Upgraded;
+pub use wear::Wear;

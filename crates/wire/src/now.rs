@@ -10,7 +10,7 @@ use tokio::time::Instant;
 enum Known {
     /// It asks the clock each time.
     Nothing,
-    /// It was something else before.
+    /// It has passed since it was read.
     Old,
     /// As of the last bytes, or of the last wake-up.
     At(Instant),

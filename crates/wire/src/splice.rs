@@ -104,12 +104,21 @@ pub struct Pipe {
 impl Pipe {
     /// One for so many bytes that are to come, if that is worth it and there is one.
     pub fn for_bytes(count: u64) -> Option<Self> {
+        Self::idle_or(count, || made(pipes()))
+    }
+
+    fn idle_or(count: u64, new: impl FnOnce() -> Option<Ends>) -> Option<Self> {
         if count < LONG || USED.get() >= MOST {
             return None;
         }
-        let ends = IDLE.with_borrow_mut(Vec::pop).or_else(|| made(pipes()))?;
+        let ends = IDLE.with_borrow_mut(Vec::pop).or_else(new)?;
         USED.set(USED.get() + 1);
         Some(Self { ends: Some(ends), held: 0 })
+    }
+
+    /// How many there are in this process, of all threads.
+    pub fn count() -> usize {
+        ALL.load(Ordering::Relaxed)
     }
 
     /// Bytes in it.
@@ -205,12 +214,15 @@ impl Drop for Pipe {
 #[cfg(test)]
 mod tests {
     use super::{
-        HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, is_told_by, made, of_size,
+        ALL, Ends, HOLDS, IDLE, KEPT, LONG, MOST, PAUSE, Pipe, REFUSED, WORTH, is_told_by, made,
+        of_size,
     };
     use crate::{Io, now};
     use rustix::io::Errno;
+    use std::fs::File;
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
+    use std::sync::atomic::Ordering;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -252,14 +264,22 @@ mod tests {
         assert!(passed == sent.len() && came == sent, "{passed}");
     }
 
+    /// What takes nothing of what pipes of a user may hold together, whoever else has some.
+    fn no_pipe() -> Option<Ends> {
+        let nowhere = || File::open("/dev/null").expect("it is there").into();
+        ALL.fetch_add(1, Ordering::Relaxed);
+        Some(Ends { out: nowhere(), into: nowhere() })
+    }
+
     #[test]
     fn a_thread_has_so_many_pipes_and_keeps_fewer() {
-        assert!(Pipe::for_bytes(LONG - 1).is_none(), "copies cost no more");
-        let all: Vec<_> = (0..MOST).map_while(|_| Pipe::for_bytes(LONG)).collect();
-        assert_eq!((all.len(), Pipe::for_bytes(LONG).is_none()), (MOST, true));
+        let pipe = |count| Pipe::idle_or(count, no_pipe);
+        assert!(pipe(LONG - 1).is_none(), "copies cost no more");
+        let all: Vec<_> = (0..MOST).map_while(|_| pipe(LONG)).collect();
+        assert_eq!((all.len(), pipe(LONG).is_none()), (MOST, true));
         drop(all);
         assert_eq!(IDLE.with_borrow(Vec::len), KEPT);
-        let mut full = Pipe::for_bytes(LONG).expect("there is one");
+        let mut full = pipe(LONG).expect("there is one");
         full.held = 1;
         drop(full);
         assert_eq!(IDLE.with_borrow(Vec::len), KEPT - 1, "nobody else gets what is in it");

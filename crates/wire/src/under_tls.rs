@@ -2,6 +2,7 @@
 //! work: whoever had much of it done waits for a later turn of the thread.
 
 use crate::tcp;
+use crate::tls_record::Records;
 use crate::turn;
 use std::io;
 use std::pin::Pin;
@@ -15,13 +16,6 @@ const HANDSHAKE: usize = 128 << 10;
 /// read with it. rustls keeps a message of its own that is not whole up to 64 kB, though none has more than some
 /// hundred bytes.
 const ESTABLISHED: usize = 24 << 10;
-/// What a record counts as beside its bytes, in a turn of the thread; and one that is hardly longer than a message of
-/// TLS itself, of which each is worth as much work as a kilobyte (RFC 8446 section 4.6.3: new keys).
-const RECORD: usize = 64;
-const SMALL_RECORD: usize = 512;
-/// Bytes of a record's header, and of the longest small one behind it.
-const HEADER: usize = 5;
-const SMALL: usize = 64;
 /// What is read at once counts in the turn from so much on, and the next read waits for room: heads are less.
 pub(crate) const HEAVY: usize = 4 << 10;
 
@@ -36,37 +30,6 @@ pub struct UnderTls {
     is_heavy: bool,
 }
 
-/// Where in the records of TLS what comes stands. Bytes that are none are for TLS to refuse.
-#[derive(Debug, Default)]
-struct Records {
-    header: [u8; HEADER],
-    have: usize,
-    rest: usize,
-}
-
-impl Records {
-    /// What the bytes that came are worth in a turn of the thread.
-    fn weigh(&mut self, mut bytes: &[u8]) -> usize {
-        let mut weight = bytes.len();
-        while !bytes.is_empty() {
-            let skipped = self.rest.min(bytes.len());
-            (self.rest, bytes) = (self.rest - skipped, &bytes[skipped..]);
-            let taken = (HEADER - self.have).min(bytes.len());
-            if self.rest > 0 || taken == 0 {
-                continue;
-            }
-            self.header[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
-            (self.have, bytes) = (self.have + taken, &bytes[taken..]);
-            if self.have == HEADER {
-                self.have = 0;
-                self.rest = usize::from(u16::from_be_bytes([self.header[3], self.header[4]]));
-                weight += if self.rest <= SMALL { SMALL_RECORD } else { RECORD };
-            }
-        }
-        weight
-    }
-}
-
 impl UnderTls {
     /// A connection whose handshake begins.
     pub fn new(tcp: TcpStream) -> Self {
@@ -74,7 +37,7 @@ impl UnderTls {
     }
 
     /// The connection itself.
-    pub fn tcp(&self) -> &TcpStream {
+    pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
     }
 
@@ -164,7 +127,7 @@ impl AsyncWrite for UnderTls {
 
 #[cfg(test)]
 mod tests {
-    use super::{ESTABLISHED, RECORD, Records, SMALL_RECORD, UnderTls};
+    use super::{ESTABLISHED, UnderTls};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -176,19 +139,6 @@ mod tests {
         let mut here = UnderTls::new(listener.accept().await.expect("is accepted").0);
         here.established();
         (peer, here)
-    }
-
-    #[test]
-    fn a_record_is_work_whatever_its_length_and_small_ones_are_more_of_it() {
-        let long = [&[23, 3, 3, 1, 0][..], &[9; 256]].concat();
-        let keys = [&[23, 3, 3, 0, 22][..], &[9; 22]].concat();
-        let came = [&long[..], &keys, &keys, &[23, 3, 3, 0, 0]].concat();
-        let wanted = came.len() + RECORD + 3 * SMALL_RECORD;
-        for size in 1..=came.len() {
-            let mut records = Records::default();
-            let weight: usize = came.chunks(size).map(|piece| records.weigh(piece)).sum();
-            assert_eq!(weight, wanted, "pieces of {size}");
-        }
     }
 
     #[tokio::test]

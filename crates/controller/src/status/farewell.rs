@@ -21,8 +21,8 @@ pub(super) const TRIES: usize = 3;
 /// How long the API server is left alone that had an error, or said nothing.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether the addresses of these objects are this replica's to take away: no other one stays.
-pub(super) async fn is_last(
+/// Whether this replica takes the addresses of these objects away: no other one stays, and it leads, or does soon.
+pub(super) async fn may_clear(
     what: &str,
     client: &Client,
     pod: &OwnPod,

@@ -330,7 +330,7 @@ impl Keeper {
         let Gateways { client, pod, leadership, controller, .. } = &self.own;
         if !is_one
             || words.is_empty()
-            || !farewell::is_last("Gateways", client, pod, leadership).await
+            || !farewell::may_clear("Gateways", client, pod, leadership).await
         {
             return;
         }

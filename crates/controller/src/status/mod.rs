@@ -176,7 +176,7 @@ impl Keeper {
         }
         while self.writes.join_next().await.is_some() {}
         let StatusOptions { client, pod, clear_at_end, .. } = &self.options;
-        if *clear_at_end && farewell::is_last("Ingresses", client, pod, &self.leadership).await {
+        if *clear_at_end && farewell::may_clear("Ingresses", client, pod, &self.leadership).await {
             self.plan.follow(known.borrow_and_update().clone());
             if self.plan.wanted().is_none() {
                 self.refresh().await;

@@ -4,7 +4,7 @@ use super::tree::{Touched, Tree, Version};
 use crate::Error;
 use inotify::{EventOwned, Watches};
 use objects::manifests::{FileId, Files, parse};
-use objects::{Malformed, ObjectKey, Snapshot};
+use objects::{Malformed, ObjectKey, Snapshot, Unread};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -127,7 +127,10 @@ impl Folders {
         let message = format!("{error}; what it held before still counts");
         let id: Arc<str> = format!("{path} {message}").into();
         let key = ObjectKey::new("", path);
-        self.files.store().report(id.clone(), Malformed { kind: None, key, of: None, message });
+        self.files.store().report(
+            id.clone(),
+            Malformed { kind: None, key, of: None, why: Unread::Wrong, message },
+        );
         self.missing.insert(root, id);
     }
 }

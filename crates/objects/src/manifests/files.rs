@@ -3,9 +3,7 @@
 use super::document::Place;
 use super::kustomization::{Kustomization, plainly};
 use super::parse::{Fault, Parsed};
-use crate::Malformed;
-use crate::ObjectKey;
-use crate::{Kind, Object, Store};
+use crate::{Kind, Malformed, Object, ObjectKey, Store, Unread};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,7 +77,8 @@ impl Files {
             for (file, found) in &self.kustomizations {
                 let losses = found.iter().filter_map(|(place, it)| {
                     let message = it.loss(&file.path, is_read)?;
-                    Some(report_of(&file.path, &Fault { place: *place, object: None, message }))
+                    let fault = Fault { place: *place, object: None, message };
+                    Some(report_of(&file.path, Unread::Kustomization, &fault))
                 });
                 reports.extend(losses);
             }
@@ -103,7 +102,8 @@ impl Files {
             self.store.withdraw(report);
         }
         let mut content = Content::default();
-        let Parsed { objects, issuers, mut faults, passed, kustomizations } = parsed;
+        let Parsed { objects, issuers, faults, passed, kustomizations } = parsed;
+        let mut repeated = Vec::new();
         self.set_kustomizations(file, kustomizations);
         for issuer in issuers {
             self.store.put_issuer(issuer);
@@ -117,12 +117,13 @@ impl Files {
             if let Some((first, before)) = before
                 && !is_same(&before)
             {
-                faults.push(repeated(&identity, first, place));
+                repeated.push(again(&identity, first, place));
             }
         }
         keep_last_good(&before, &faults, &mut content);
-        for fault in faults.iter().chain(&passed) {
-            let (id, malformed) = report_of(&file.path, fault);
+        let wrong = faults.iter().chain(&passed).map(|fault| (Unread::Wrong, fault));
+        for (why, fault) in wrong.chain(repeated.iter().map(|fault| (Unread::Twice, fault))) {
+            let (id, malformed) = report_of(&file.path, why, fault);
             self.store.report(id.clone(), malformed);
             content.reports.push(id);
         }
@@ -224,7 +225,7 @@ impl Files {
                 winner.path.display()
             );
             let fault = Fault { place, object: Some(identity.clone()), message };
-            reports.push(report_of(&loser.path, &fault));
+            reports.push(report_of(&loser.path, Unread::Twice, &fault));
         }
         if let Some((_, object)) = counted {
             self.store.put(object);
@@ -249,7 +250,7 @@ fn keep_last_good(before: &Content, faults: &[Fault], content: &mut Content) {
     }
 }
 
-fn repeated(identity: &Identity, first: Place, second: Place) -> Fault {
+fn again(identity: &Identity, first: Place, second: Place) -> Fault {
     let message = format!(
         "{} is also in line {} of this file, which counts because it comes later; remove one of the two",
         identity.0.label(&identity.1),
@@ -259,7 +260,7 @@ fn repeated(identity: &Identity, first: Place, second: Place) -> Fault {
 }
 
 /// A fault as the Snapshot reports it: under the object, where it is known, and the path, line and column where it is.
-fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
+fn report_of(path: &Path, why: Unread, fault: &Fault) -> (Arc<str>, Malformed) {
     let Place { line, column } = fault.place;
     let place = format!("{}:{line}:{column}", path.display());
     let message = match &fault.object {
@@ -273,5 +274,5 @@ fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
         id.insert_str(0, &format!("{} ", kind.label(key)));
     }
     let (key, of) = (ObjectKey::new("", place), fault.object.clone());
-    (id.into(), Malformed { kind: None, key, of, message })
+    (id.into(), Malformed { kind: None, key, of, why, message })
 }

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::phases::{self, program};
-use crate::under_way::Heard;
+use crate::under_way::KeptHeads;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
@@ -13,14 +13,15 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use wire::http2::{Budget, ClientStream, Held, LIVELY, Lead, Piece, poll_send_data, to_map};
+use wire::http2::{
+    Budget, ClientStream, Held, LIVELY, LONGEST_HEAD, Lead, Piece, poll_send_data, to_map,
+};
 use wire::{Body, Frame, Headers, Interims, Length, Patience, Response, Timer, error_page};
 
 /// The most of a body that goes with its head, if it is there; and of a head that is not waited for.
 const SMALL: usize = 16 << 10;
-/// Bytes of a head at most: longer ones of upstreams that speak HTTP/2 are refused, too, and many clients end the whole
-/// connection for one.
-const LONGEST: usize = 64 << 10;
+/// Bytes of a head at most.
+const LONGEST: usize = LONGEST_HEAD as usize;
 /// Bytes of trailers that are not waited for: those of gRPC with a message. They lie behind the whole body, as no head
 /// does.
 const FEW: usize = 1 << 10;
@@ -239,7 +240,7 @@ impl Turn {
                 Some(Frame::Data(data)) => {
                     let (size, last) = (data.len() as u64, !data.is_empty() && body.is_over());
                     let piece = self.held.piece(data).led_by(lead.take());
-                    self.send_piece(sending, (piece, last), &mut patience, &timer).await?;
+                    self.send_piece(sending, piece, last, &mut patience, &timer).await?;
                     exchange.log.sent += size;
                     exchange.log.body_sent += size;
                     if last {
@@ -282,7 +283,7 @@ impl Turn {
             sending.send_data(before, false).map_err(|_| Broken::Other)?;
         }
         if size > FEW {
-            Heard::keep(&mut exchange.heard, &exchange.connection, size);
+            KeptHeads::keep(&mut exchange.kept_heads, &exchange.connection, size);
             self.wait_for_room(limit, |cx| sending.poll_reset(cx)).await?;
             let before = self.held.piece(Bytes::new()).led_by(Some(self.held.lead(size)));
             sending.send_data(before, false).map_err(|_| Broken::Other)?;
@@ -293,7 +294,8 @@ impl Turn {
     async fn send_piece(
         &self,
         sending: &mut SendStream<Piece>,
-        (piece, last): (Piece, bool),
+        piece: Piece,
+        last: bool,
         patience: &mut Patience,
         timer: &Timer,
     ) -> Result<(), Broken> {

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::http2::{AllIncoming, Budget, ClientStream, Guarded, Held, Piece, Refused, Rules, judge};
-use wire::{Io, Request, Timer, lane};
+use wire::http2::{
+    AllIncoming, ClientFrames, ClientStream, Guarded, Held, Piece, Refused, Rules, judge,
+};
+use wire::{Io, Request, Timer, Wear, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -34,10 +36,10 @@ const LATE: i64 = 10;
 /// Serves a client until the connection ends. How it begins is boxed: it holds room for that no longer.
 pub(crate) async fn serve(io: Io, entry: Entry) {
     let Entry { connection, worker } = &entry;
-    let (guarded, budget) = Guarded::client(io);
+    let (guarded, frames) = Guarded::client(io);
     let Some(session) = Box::pin(begin(guarded, worker.generation())).await else { return };
     let held = Held::new(connection.control.clone());
-    Streams::new(connection.clone(), worker.clone(), budget, held).run(session).await;
+    Streams::new(connection.clone(), worker.clone(), frames, held).run(session).await;
 }
 
 async fn begin(guarded: Guarded, generation: Arc<Generation>) -> Option<Box<Session>> {
@@ -69,7 +71,7 @@ async fn begin(guarded: Guarded, generation: Arc<Generation>) -> Option<Box<Sess
 struct Streams {
     connection: Rc<Connection>,
     worker: Rc<Worker>,
-    budget: Rc<Budget>,
+    frames: Rc<ClientFrames>,
     held: Rc<Held>,
     /// One more than the streams in flight.
     load: Rc<()>,
@@ -109,14 +111,14 @@ impl Streams {
     fn new(
         connection: Rc<Connection>,
         worker: Rc<Worker>,
-        budget: Rc<Budget>,
+        frames: Rc<ClientFrames>,
         held: Rc<Held>,
     ) -> Self {
         let early = u8::try_from(worker.numbers.below(256)).unwrap_or(0);
         Self {
             connection,
             worker,
-            budget,
+            frames,
             held,
             load: Rc::new(()),
             head_timer: Timer::new(Duration::from_secs(60)),
@@ -160,12 +162,12 @@ impl Streams {
             // Its streams know better than itself whose it is.
             lane::take(self.connection.lane.get());
             let accepted = session.poll_accept(cx);
-            if self.budget.is_spent() {
+            if self.frames.budget.is_spent() {
                 return Poll::Ready(Event::Flood);
             }
-            if self.budget.is_scattered() {
+            if self.frames.loose.is_scattered() {
                 self.uploads.gather();
-                self.budget.gathered();
+                self.frames.loose.gathered();
             }
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
@@ -213,11 +215,9 @@ impl Streams {
     }
 
     /// Whether so many requests, or its age, are enough for the connection.
-    fn is_spent(&self, requests: u32, most: KeepAlive) -> bool {
-        let early = u32::from(self.early);
-        let fewer = (most.http2_requests / 10).saturating_mul(early.into()) / 256;
-        u64::from(requests) >= most.http2_requests - fewer
-            || wire::is_older(self.connection.since, most.age - most.age / 10 * early / 256)
+    fn is_worn(&self, requests: u32, most: KeepAlive) -> bool {
+        let most = Wear { requests: most.http2_requests, age: most.age }.less(self.early);
+        most.is_reached(requests.into(), self.connection.since)
     }
 
     /// How long the connection may be idle.
@@ -230,8 +230,9 @@ impl Streams {
 
     /// A head that has begun and is not whole counts as over HTTP/1: where memory is short it has little time.
     fn tell_of_head(&self) {
-        let (control, is_begun) = (&self.connection.control, self.budget.head_since().is_some());
-        control.head.set(self.budget.head_came());
+        let (control, head) = (&self.connection.control, &self.frames.head);
+        let is_begun = head.since().is_some();
+        control.head.set(head.came());
         if is_begun != (control.unfinished.get() > 0) {
             control.unfinished.set(u8::from(is_begun));
         }
@@ -239,7 +240,7 @@ impl Streams {
 
     /// Whether a head that began did not end in time.
     fn head_is_late(&self, cx: &mut Context<'_>) -> bool {
-        let Some(since) = self.budget.head_since() else { return false };
+        let Some(since) = self.frames.head.since() else { return false };
         let limit = self.worker.generation().global().limits.header_timeout;
         let left = limit.saturating_sub(since.elapsed());
         if left.is_zero() {
@@ -264,17 +265,17 @@ impl Streams {
         if let Some(ending) = &mut self.ending {
             ending.late += 1;
             if ending.is_overdue() || ending.late > global.http2_streams.saturating_mul(2) {
-                self.budget.spend(LATE);
+                self.frames.budget.spend(LATE);
                 return stream.refuse();
             }
         }
         let under_way =
             self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
-        if under_way.is_none() || self.is_spent(requests, global.keep_alive) {
+        if under_way.is_none() || self.is_worn(requests, global.keep_alive) {
             self.end(session);
         }
         let load = self.load.clone();
-        let turn = Turn::new(stream, self.held.clone(), self.budget.clone());
+        let turn = Turn::new(stream, self.held.clone(), self.frames.budget.clone());
         let (connection, worker) = (self.connection.clone(), self.worker.clone());
         // Boxed: who makes tasks moves them ten times, and this one is of kilobytes. Made where it stays, at that.
         let room = Box::new_uninit();

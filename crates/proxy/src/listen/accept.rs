@@ -1,9 +1,9 @@
 //! Accepts connections and finds out what they speak.
 
 use super::{Sockets, carried, passthrough};
-use crate::connection::{Connection, Guest};
+use crate::connection::Connection;
 use crate::generation::{Generation, Onward};
-use crate::worker::{Entry, Expected, Worker};
+use crate::worker::{Admission, Entry, Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
 use futures_util::future::{Either, FutureExt, OptionFuture};
@@ -132,12 +132,12 @@ fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worke
     let waits = entrance.is_tls() || worker.generation().may_announce();
     let from = waits.then(|| peer.ip());
     let admitted = worker.admits(&tcp, peer.ip());
-    let admitted = admitted.and_then(|guest| Some((guest, worker.expect(serial, peer, from)?)));
+    let admitted = admitted.and_then(|how| Some((how, worker.expect(serial, peer, from)?)));
     if let Some(tally) = worker.tally(&worker.generation()) {
         tally.accepted(admitted.is_some());
     }
-    let Some((guest, young)) = admitted else { return };
-    let opening = open(tcp, peer, entrance, worker.clone(), (serial, guest, young));
+    let Some((admission, young)) = admitted else { return };
+    let opening = open(tcp, entrance, worker.clone(), admission, young);
     let opening = Box::pin(async move {
         opening.await.unwrap_or_else(|error| {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
@@ -181,12 +181,13 @@ fn converse(
 /// Finds out what a connection speaks; none if it has ended, or was carried on to its end.
 async fn open(
     mut tcp: TcpStream,
-    peer: SocketAddr,
     entrance: Entrance,
     worker: Rc<Worker>,
-    (serial, guest, young): (u64, Option<Guest>, Expected),
+    admission: Admission,
+    young: Expected,
 ) -> io::Result<Option<Open>> {
     tcp.set_nodelay(true)?;
+    let Expected { peer, serial, .. } = young;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let announced = announced(&mut tcp, local.port(), &generation, &worker).await?;
@@ -197,7 +198,9 @@ async fn open(
     }
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
-        guest.into_iter().for_each(|guest| connection.is_let_in(guest));
+        if let Admission::Guest(guest) = admission {
+            connection.let_in(guest);
+        }
         connection.is_believed = is_believed;
         connection.enter(entrance.gateway());
         Rc::new(connection)

@@ -59,7 +59,7 @@ async fn carry(
     (Onward { group, tls, tires, .. }, place): (&Onward, &Held),
 ) -> io::Result<()> {
     let patience = tires.then(|| worker.generation().global().streams.idle);
-    let (mut upstream, _own) = match onward::onward(|| group.pick(), connection.returns()).await {
+    let (mut upstream, _own) = match onward::onward(|| group.pick(), connection.hops()).await {
         Ok(upstream) => upstream,
         Err(NoWay { what, error }) => {
             tell(worker, group, what, error.as_ref());

@@ -82,7 +82,7 @@ impl Format {
     /// What a Configuration says. A capture of a location is nothing in a log.
     pub(crate) fn new(format: &LogFormat) -> Self {
         let escape = match format {
-            LogFormat { raw: true, .. } => Escape::Nothing,
+            LogFormat { unescaped: true, .. } => Escape::Nothing,
             LogFormat { json: true, .. } => Escape::Json,
             LogFormat { .. } => Escape::Usual,
         };
@@ -115,7 +115,7 @@ mod tests {
     fn texts_stand_before_their_values() {
         let text = "$1[$status]$body_bytes_sent $1end of line$request";
         let template = Template::parse(text).expect("variables");
-        let format = LogFormat { template, json: false, raw: false };
+        let format = LogFormat { template, json: false, unescaped: false };
         let Format { pieces, escape, .. } = Format::new(&format);
         let pieces = pieces.into_iter().map(|Piece { text, value }| {
             let mut line = b"before".to_vec();

@@ -195,7 +195,7 @@ pub(super) fn keep_connection(exchange: &Exchange, response: &mut Response) {
     let spent = client.keepalive_requests.is_some_and(|most| connection.requests.get() >= most);
     let old = client.keepalive_time.is_some_and(|most| connection.since.elapsed() >= most);
     response.close |= spent || old || client.keepalive_timeout == Some(Duration::ZERO);
-    connection.may_be_idle(client.keepalive_timeout);
+    connection.keep_idle_for(client.keepalive_timeout);
 }
 
 /// `sub_filter`: texts of the body, before it is compressed.

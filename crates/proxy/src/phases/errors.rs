@@ -87,7 +87,7 @@ pub(super) fn pages<'a>(
 ) -> Option<&'a ErrorPages> {
     let pages = spot.extras().errors.as_deref()?;
     // Each time that a request comes back it could be two.
-    if exchange.connection.returns() > PAGED {
+    if exchange.connection.hops() > PAGED {
         return None;
     }
     if response.source == Source::Own && is_barred(exchange, response.status) {
@@ -100,8 +100,8 @@ pub(super) fn pages<'a>(
     (may_be && pages.errors.statuses.contains(&response.status.as_u16())).then_some(pages)
 }
 
-/// Whether it is the refusal of an address of `block-cidrs`: for that these addresses come to no error page either
-/// (nginx.tmpl: `deny` at the level of http, which counts in named locations, too).
+/// Whether it is the refusal of an address of `block-cidrs`: such an address gets no error page, either (nginx.tmpl:
+/// `deny` at the level of http, which counts in named locations, too).
 fn is_barred(exchange: &Exchange, status: StatusCode) -> bool {
     let barred = &exchange.generation.global().block.addresses;
     status == StatusCode::FORBIDDEN && !barred.is_empty() && barred.contains(exchange.client)

@@ -67,7 +67,7 @@ pub(super) fn copy(exchange: &mut Exchange) {
         return;
     }
     // A copy that comes back is not copied again: it would go round for ever.
-    if exchange.is_dry() || exchange.connection.returns() > 0 || !hops::may_be_copied(exchange) {
+    if exchange.is_dry() || exchange.connection.hops() > 0 || !hops::may_be_copied(exchange) {
         return;
     }
     if let Some(copies) = &spot.extras().mirror {
@@ -259,7 +259,7 @@ impl Copy {
             policy: &self.location.policy,
             whose: &whose,
             // What has come back is not copied.
-            cause: Cause { returns: 0, book: Some(&self.book) },
+            cause: Cause { hops: 0, book: Some(&self.book) },
         };
         let Ok(mut answer) = call(&self.worker.pool, &way, &request, &mut Vec::new()).await else {
             return;

@@ -1,9 +1,12 @@
 //! What lets a request pass, or does not.
 
-use super::{Phase, Story};
+use super::{Phase, Story, Wanted};
 use model::Steps;
 use model::policy::{RequestLimit, Satisfy};
 use wire::Response;
+
+/// What is said of an authenticator that nobody is behind.
+const NOBODY: &str = "no endpoint of it is ready: the answer is 500 until one is";
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     let status = response.status.as_u16();
@@ -82,7 +85,14 @@ fn access(story: &mut Story<'_>, status: u16) {
     if let Some(trace) = &exchange.trace {
         for asked in trace.asked.borrow().iter() {
             let by = if policy.route.is_some() { "ExternalAuth" } else { "auth-url" };
-            story.say_by("access", asked.as_str(), by);
+            let decided = match &asked.nobody {
+                Some(_) => format!("{} is asked; {NOBODY}", asked.whom),
+                None => format!("{} is asked", asked.whom),
+            };
+            story.say_by("access", decided.as_str(), by);
+            if let Some(url) = &asked.nobody {
+                story.lacks(Wanted::Url(url.clone()), decided);
+            }
         }
     }
     if policy.access.satisfy == Satisfy::Any {

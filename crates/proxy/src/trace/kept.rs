@@ -1,6 +1,6 @@
 //! What is kept of a request, so that it can be told afterwards.
 
-use model::ServiceRef;
+use model::{ServiceRef, Url};
 use serde::Serialize;
 use std::cell::RefCell;
 use upstream::Head;
@@ -47,9 +47,36 @@ pub struct Decision {
     /// The annotation, key or field, and the object that asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The Service that nobody is behind, where that is what was decided: whoever has the objects knows why.
+    /// Where that nobody is there is what was decided: whoever has the objects knows why.
     #[serde(skip)]
-    pub nobody: Option<ServiceRef>,
+    pub nobody: Option<Nobody>,
+}
+
+/// That nobody is where a request leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nobody {
+    /// Who should be there.
+    pub wanted: Wanted,
+    /// What was decided, without why.
+    pub decided: String,
+}
+
+/// Who should be somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Endpoints of a Service.
+    Service(ServiceRef),
+    /// Whoever a URL leads to.
+    Url(Box<Url>),
+}
+
+/// An authenticator that was asked, or would be.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// As users write it.
+    pub whom: String,
+    /// Where it leads, if nobody is there.
+    pub nobody: Option<Box<Url>>,
 }
 
 /// What is kept while a request is followed.
@@ -66,7 +93,7 @@ pub(crate) struct Trace {
     /// The head that went, or would go, to the upstream.
     pub head: RefCell<Option<String>>,
     /// The authenticators that were asked, or would be.
-    pub asked: RefCell<Vec<String>>,
+    pub asked: RefCell<Vec<Asked>>,
 }
 
 impl Trace {

@@ -12,8 +12,8 @@ mod sampled;
 mod shown;
 mod towards_upstream;
 
-pub use kept::Decision;
-pub(crate) use kept::{Phase, Trace};
+pub(crate) use kept::{Asked, Phase, Trace};
+pub use kept::{Decision, Nobody, Wanted};
 pub(crate) use live::{begin, end};
 pub use routing::CONFIGURED as CONFIGURED_REDIRECTS;
 pub use sampled::Sample;
@@ -42,6 +42,13 @@ impl Story<'_> {
             None => format!("{annotation} of the ConfigMap"),
         };
         self.decisions.push(Decision { step, outcome: outcome.into(), by: Some(by), nobody: None });
+    }
+
+    /// It was decided last that nobody is there: what was decided, without why.
+    fn lacks(&mut self, wanted: Wanted, decided: String) {
+        if let Some(last) = self.decisions.last_mut() {
+            last.nobody = Some(Nobody { wanted, decided });
+        }
     }
 
     /// Whether a phase was entered.

@@ -1,6 +1,6 @@
 //! Who the client is, which server and location answer, and redirects.
 
-use super::{Phase, Story, near_misses, shown};
+use super::{Phase, Story, Wanted, near_misses, shown};
 use crate::snippet::Running;
 use ::snippet::run::Owner;
 use model::policy::{Policy, Rewrite};
@@ -180,13 +180,12 @@ fn programs(story: &mut Story<'_>) {
 }
 
 /// Whose endpoints there are none of, and what to do about it.
-fn none_is_ready(story: &Story<'_>, response: &Response) -> String {
-    let status = response.status.as_u16();
+fn why_none_is_ready(story: &Story<'_>) -> String {
     let exchange = story.exchange;
     let spot = exchange.spot();
     let is_own = exchange.visit.named.is_none();
     let named = spot.group.as_ref().filter(|_| is_own).and_then(|group| group.followed());
-    let why = match (named, spot.location.service.as_deref().filter(|_| is_own)) {
+    match (named, spot.location.service.as_deref().filter(|_| is_own)) {
         (Some(name), _) => format!("; no address of {name} is known"),
         (None, Some(service)) => format!(
             "; Service {}/{} has no EndpointSlice (label kubernetes.io/service-name) with a ready endpoint: add one, or \
@@ -194,8 +193,7 @@ fn none_is_ready(story: &Story<'_>, response: &Response) -> String {
             service.namespace, service.name
         ),
         (None, None) => String::new(),
-    };
-    format!("none is ready: {status}{why}")
+    }
 }
 
 /// What ended the request in the rewrite phase, and the path that it goes on with.
@@ -252,9 +250,11 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         story.say_by("redirect", to(response), by);
     }
     if story.ended(Phase::Endpoints) {
-        story.say("endpoints", none_is_ready(story, response));
+        let decided = format!("none is ready: {}", response.status.as_u16());
+        story.say("endpoints", format!("{decided}{}", why_none_is_ready(story)));
         let own = story.exchange.visit.named.is_none().then(|| story.exchange.spot());
-        let nobody = own.and_then(|spot| spot.location.service.as_deref().cloned());
-        story.decisions.last_mut().into_iter().for_each(|last| last.nobody.clone_from(&nobody));
+        if let Some(service) = own.and_then(|spot| spot.location.service.as_deref()) {
+            story.lacks(Wanted::Service(service.clone()), decided);
+        }
     }
 }

@@ -448,7 +448,11 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
 
 fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
     match variable {
-        Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
+        Variable::TimeLocal => {
+            let mut now = Vec::new();
+            exchange.worker.clock.put_local(&mut now);
+            text(&now, out);
+        }
         Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
         Variable::Msec => seconds(since_epoch(), out),
         Variable::ConnectionTime => seconds(wire::since(exchange.connection.since), out),

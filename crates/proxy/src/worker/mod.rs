@@ -3,7 +3,7 @@
 mod places;
 
 use self::places::Holder;
-pub(crate) use self::places::{Entry, Expected};
+pub(crate) use self::places::{Admission, Entry, Expected};
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest, Working};
 use crate::credentials::{Digests, Remembered, Verifier};
@@ -279,7 +279,8 @@ impl Worker {
             self.close_idle();
             ticks.tick().await;
         }
-        let last = self.overdue() + FAREWELL;
+        self.overdue();
+        let last = Instant::now() + FAREWELL + LAST_LINES;
         self.all().iter().for_each(|connection| connection.control.end());
         while !self.connections.borrow().is_empty() && Instant::now() < last {
             ticks.tick().await;
@@ -287,10 +288,10 @@ impl Worker {
     }
 
     /// The time for draining is over. Who is left takes leave, and is cut off then: each request has its line in the
-    /// access log like others. Returns the end of that, less [`FAREWELL`]. Apart from what a thread always does, whose
-    /// profile it would change.
+    /// access log like others.
+    // Apart from what a thread always does, whose profile it would change.
     #[inline(never)]
-    fn overdue(&self) -> Instant {
+    fn overdue(&self) {
         let left = self.all();
         if !left.is_empty() {
             tracing::warn!(
@@ -303,7 +304,6 @@ impl Worker {
                 left.iter().for_each(|connection| connection.control.cut());
             });
         }
-        Instant::now() + LAST_LINES
     }
 
     fn is_busy(&self, handshakes: Instant) -> bool {

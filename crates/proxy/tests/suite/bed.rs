@@ -163,6 +163,25 @@ pub(crate) async fn read_exactly(tcp: &mut TcpStream, count: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Bytes of which no two places look the same.
+pub(crate) fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
+}
+
+/// Takes connections, each of which is served beside the others.
+pub(crate) async fn serving<S: Future<Output = ()> + Send + 'static>(
+    serve: impl Fn(TcpStream) -> S + Send + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(serve(tcp));
+        }
+    });
+    address
+}
+
 /// Takes connections one after the other: reads until `is_whole` says so, answers, closes. What was read goes to the
 /// channel.
 pub(crate) async fn upstream(
@@ -207,22 +226,18 @@ pub(crate) async fn named(name: &'static str, status: u16, delay: Duration) -> S
 
 /// Gives `answer` to every request of every connection; what was read goes to the channel.
 pub(crate) async fn answering(answer: &'static [u8]) -> (SocketAddr, Receiver<String>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
     let (seen, seeing) = channel(100);
-    tokio::spawn(async move {
-        while let Ok((mut tcp, _)) = listener.accept().await {
-            let seen = seen.clone();
-            tokio::spawn(async move {
-                let mut buffer = vec![0; 1 << 16];
-                while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
-                    let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).await;
-                    let _ = tcp.write_all(answer).await;
-                }
-            });
+    let serve = move |mut tcp: TcpStream| {
+        let seen = seen.clone();
+        async move {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
+                let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).await;
+                let _ = tcp.write_all(answer).await;
+            }
         }
-    });
-    (address, seeing)
+    };
+    (serving(serve).await, seeing)
 }
 
 /// Whether an HTTP/1 message is whole, with Content-Length where it has a body.

@@ -232,7 +232,7 @@ async fn json_and_raw_lines_are_escaped_as_they_say() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("access.log");
         let mut global = global(file(&path), format);
-        (global.log_format.json, global.log_format.raw) = (json, raw);
+        (global.log_format.json, global.log_format.unescaped) = (json, raw);
         let native = start(&configuration(upstream().await, global)).await;
         get(&native, "/", "X-Own: a\"b\\\té\r\n").await;
         assert_eq!(lines(native, &path).await, [expected], "json {json}, raw {raw}");

@@ -1,39 +1,39 @@
-//! Long answers in clear, which no byte of is looked at.
+//! Long answers in clear, no byte of which is looked at.
 
-use crate::bed::{MAIN, PATIENCE, configuration, connect, read_to_end, read_until, start};
+use crate::bed::{
+    MAIN, PATIENCE, bytes, configuration, connect, read_to_end, read_until, serving, start,
+};
 use model::Global;
 use model::policy::Policy;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::yield_now;
+use wire::Pipe;
 
-/// Bytes of which no two places look the same.
-fn bytes(count: usize) -> Vec<u8> {
-    (0..count).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
+/// Connections that an upstream was asked over, and how many of them have ended.
+#[derive(Debug, Default)]
+struct Connections {
+    all: usize,
+    ended: usize,
 }
 
 /// An upstream whose answers are as long as the path says, of which it sends as much as the query says, in pieces of
-/// odd sizes; and how many connections it was asked over, and how many of them have ended.
-async fn upstream() -> (SocketAddr, Arc<[AtomicUsize; 2]>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    let counts = Arc::<[AtomicUsize; 2]>::default();
-    let counted = counts.clone();
-    tokio::spawn(async move {
-        while let Ok((tcp, _)) = listener.accept().await {
-            counted[0].fetch_add(1, Ordering::Relaxed);
-            let counted = counted.clone();
-            tokio::spawn(async move {
-                answer(tcp).await;
-                counted[1].fetch_add(1, Ordering::Relaxed);
-            });
+/// odd sizes.
+async fn upstream() -> (SocketAddr, watch::Receiver<Connections>) {
+    let (counted, counts) = watch::channel(Connections::default());
+    let serve = move |tcp| {
+        counted.send_modify(|counts| counts.all += 1);
+        let counted = counted.clone();
+        async move {
+            answer(tcp).await;
+            counted.send_modify(|counts| counts.ended += 1);
         }
-    });
-    (address, counts)
+    };
+    (serving(serve).await, counts)
 }
 
 async fn answer(mut tcp: TcpStream) {
@@ -97,7 +97,8 @@ async fn an_answer_is_whole_whatever_its_length_and_its_connection_serves_again(
             tokio::join!(body(&mut quick, length, 1 << 20), body(&mut slow, length, 9_999));
         assert!(quick == bytes(length) && slow == bytes(length), "{length}");
     }
-    assert!(counts[0].load(Ordering::Relaxed) <= 2, "they are used again");
+    assert!(counts.borrow().all <= 2, "they are used again");
+    assert!(Pipe::count() > 0, "long ones go through pipes");
 }
 
 #[tokio::test]
@@ -116,7 +117,7 @@ async fn an_answer_that_breaks_off_does_not_look_whole() {
 
 #[tokio::test]
 async fn who_takes_nothing_of_it_is_not_waited_for() {
-    let (address, counts) = upstream().await;
+    let (address, mut counts) = upstream().await;
     let mut wanted = configuration(&[(MAIN, vec![address])], Policy::default());
     let mut global = Global::clone(&wanted.global);
     global.limits.send_timeout = Duration::from_millis(200);
@@ -129,12 +130,8 @@ async fn who_takes_nothing_of_it_is_not_waited_for() {
     let mut other = connect(&native).await;
     ask(&mut other, "300000").await;
     assert!(body(&mut other, 300_000, 1 << 16).await == bytes(300_000));
-    let ended = async {
-        while counts[1].load(Ordering::Relaxed) == 0 {
-            yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, ended).await.expect("it is ended");
+    let ended = tokio::time::timeout(PATIENCE, counts.wait_for(|counts| counts.ended > 0)).await;
+    assert!(ended.expect("it is ended").is_ok(), "the upstream goes on");
     assert!(read_to_end(&mut silent).await.len() < length);
 }
 

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,19 +21,12 @@ const PIECE: usize = 7;
 
 /// The bytes of a body.
 fn body() -> Vec<u8> {
-    (0..PIECES * PIECE).map(|number| u8::try_from(number % 251).unwrap_or(0)).collect()
+    bed::bytes(PIECES * PIECE)
 }
 
 /// Answers each request with the length of its body and whether it is the one above; of `/guarded`, once it may go on.
 async fn upstream(go: watch::Receiver<bool>) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    tokio::spawn(async move {
-        while let Ok((tcp, _)) = listener.accept().await {
-            tokio::spawn(answer(tcp, go.clone()));
-        }
-    });
-    address
+    bed::serving(move |tcp| answer(tcp, go.clone())).await
 }
 
 async fn answer(mut tcp: TcpStream, mut go: watch::Receiver<bool>) {
@@ -115,30 +108,26 @@ const MESSAGE: usize = 20;
 
 /// The answer that each stream of the session below gets.
 fn messages() -> Vec<u8> {
-    (0..MESSAGES * MESSAGE).map(|number| u8::try_from(number % 251).unwrap_or(0)).collect()
+    bed::bytes(MESSAGES * MESSAGE)
 }
 
 /// Answers over HTTP/2, each message in a frame of its own; counts the sessions.
 async fn streaming(sessions: watch::Sender<usize>) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    tokio::spawn(async move {
-        while let Ok((tcp, _)) = listener.accept().await {
-            sessions.send_modify(|count| *count += 1);
-            tokio::spawn(async move {
-                let Ok(mut session) = h2::server::handshake(tcp).await else { return };
-                while let Some(Ok((_, mut respond))) = session.accept().await {
-                    let head = http::Response::new(());
-                    let Ok(mut sending) = respond.send_response(head, false) else { continue };
-                    for message in messages().chunks(MESSAGE) {
-                        let _ = sending.send_data(Bytes::copy_from_slice(message), false);
-                    }
-                    let _ = sending.send_data(Bytes::new(), true);
+    bed::serving(move |tcp| {
+        sessions.send_modify(|count| *count += 1);
+        async move {
+            let Ok(mut session) = h2::server::handshake(tcp).await else { return };
+            while let Some(Ok((_, mut respond))) = session.accept().await {
+                let head = http::Response::new(());
+                let Ok(mut sending) = respond.send_response(head, false) else { continue };
+                for message in messages().chunks(MESSAGE) {
+                    let _ = sending.send_data(Bytes::copy_from_slice(message), false);
                 }
-            });
+                let _ = sending.send_data(Bytes::new(), true);
+            }
         }
-    });
-    address
+    })
+    .await
 }
 
 #[tokio::test]

@@ -280,7 +280,7 @@ async fn five_megabytes_go_both_ways_at_once() {
     let (address, _) = echo(b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n").await;
     let native = start(&configuration(vec![address], streaming())).await;
     let (mut from, mut to) = connect(&native).await.into_split();
-    let body: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
+    let body = bed::bytes(SIZE);
     let sent = body.clone();
     let sending = tokio::spawn(async move {
         let head = format!("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {SIZE}\r\n\r\n");

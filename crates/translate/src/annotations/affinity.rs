@@ -53,11 +53,11 @@ static SECURE: Key<bool> = Key::annotation("session-cookie-secure", parse::boole
 );
 
 static EXPIRES: Key<i64> = Key::annotation("session-cookie-expires", whole)
-    .says("seconds", "none", "Attribute Expires: so many seconds from now.")
+    .number("seconds", "none", "Attribute Expires: so many seconds from now.")
     .risk(Risk::Medium);
 
 static MAX_AGE: Key<i64> = Key::annotation("session-cookie-max-age", whole)
-    .says("seconds", "none", "Attribute Max-Age.")
+    .number("seconds", "none", "Attribute Max-Age.")
     .risk(Risk::Medium);
 
 static PATH: Key<String> = Key::annotation("session-cookie-path", cookie_path)
@@ -76,16 +76,12 @@ static SAME_SITE: Key<Option<SameSite>> = Key::annotation("session-cookie-samesi
     );
 
 static CONDITIONAL: Key<bool> =
-    Key::annotation("session-cookie-conditional-samesite-none", parse::boolean).says(
-        "true or false",
-        "false",
-        "SameSite=None is left out for browsers that mistake it for Strict.",
-    );
+    Key::annotation("session-cookie-conditional-samesite-none", parse::boolean)
+        .switch(false, "SameSite=None is left out for browsers that mistake it for Strict.");
 
 static CHANGE_ON_FAILURE: Key<bool> =
-    Key::annotation("session-cookie-change-on-failure", parse::boolean).says(
-        "true or false",
-        "false",
+    Key::annotation("session-cookie-change-on-failure", parse::boolean).switch(
+        false,
         "After a failed try the session moves to another endpoint; false: a request that has a session is tried again \
          at the same one.",
     );

@@ -12,3 +12,10 @@ pub(crate) struct Limits {
     /// `annotation-value-word-blocklist`.
     pub(crate) blocked_words: Vec<String>,
 }
+
+impl Limits {
+    /// Whether snippets of Ingresses count at all.
+    pub(crate) fn allow_snippets(&self) -> bool {
+        self.snippets && self.risk >= Risk::Critical
+    }
+}

@@ -43,16 +43,15 @@ static HASH_BY: Key<Template> = Key::annotation("upstream-hash-by", hash_by)
     .on_bad(OnBad::Reject);
 
 static SUBSET: Key<bool> = Key::annotation("upstream-hash-by-subset", parse::boolean)
-    .says("true or false", "false", "The same text, the same few endpoints, any one of them.")
+    .switch(false, "The same text, the same few endpoints, any one of them.")
     .on_bad(OnBad::Reject);
 
 static SUBSET_SIZE: Key<u32> = Key::annotation("upstream-hash-by-subset-size", parse::count)
-    .says("number", "3", "How many endpoints that are; 0 is 3.")
+    .number("number", "3", "How many endpoints that are; 0 is 3.")
     .on_bad(OnBad::Reject);
 
-static SERVICE_UPSTREAM: Key<bool> = Key::both("service-upstream", parse::boolean).says(
-    "true or false",
-    "false",
+static SERVICE_UPSTREAM: Key<bool> = Key::both("service-upstream", parse::boolean).switch(
+    false,
     "Requests go to the address of the Service (clusterIP) instead of its endpoints.",
 );
 

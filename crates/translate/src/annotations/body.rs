@@ -46,7 +46,7 @@ static BUFFER_SIZE: Key<usize> = Key::both("proxy-buffer-size", parse::buffer).s
     "Bytes of the largest header that an upstream may send; more is answered with 502. Over HTTP/2 it is 64k.",
 );
 
-static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).says(
+static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).number(
     "number",
     "4",
     "Accepted without effect: answers are never read ahead.",

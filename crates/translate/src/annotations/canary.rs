@@ -12,9 +12,8 @@ pub(super) const FAMILY: Family = Family {
     apply,
 };
 
-static CANARY: Key<bool> = Key::annotation("canary", parse::boolean).says(
-    "true or false",
-    "false",
+static CANARY: Key<bool> = Key::annotation("canary", parse::boolean).switch(
+    false,
     "The Ingress creates nothing: its backends take a part of the requests of other Ingresses' equal host, path and \
      pathType. Of its annotations only canary-*, affinity-canary-behavior, load-balance, upstream-hash-by* and \
      service-upstream count.",
@@ -54,13 +53,13 @@ static COOKIE: Key<String> = Key::annotation("canary-by-cookie", parse::plain)
     )
     .risk(Risk::Medium);
 
-static WEIGHT: Key<u32> = Key::annotation("canary-weight", number).says(
+static WEIGHT: Key<u32> = Key::annotation("canary-weight", number).number(
     "number",
     "0",
     "So many of canary-weight-total requests that nothing else decided on go to the canary.",
 );
 
-static TOTAL: Key<u32> = Key::annotation("canary-weight-total", number).says(
+static TOTAL: Key<u32> = Key::annotation("canary-weight-total", number).number(
     "number",
     "100",
     "What canary-weight is a part of; it counts only above 100.",

@@ -19,7 +19,7 @@ static SUITES: Key<String> = Key::annotation("ssl-ciphers", list)
     .on_bad(OnBad::Reject);
 
 static PREFER_SERVER: Key<bool> = Key::annotation("ssl-prefer-server-ciphers", parse::boolean)
-    .says("true or false", "true", "Our order of cipher suites counts, not that of the client.");
+    .switch(true, "Our order of cipher suites counts, not that of the client.");
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let text = settings.get(&SUITES);

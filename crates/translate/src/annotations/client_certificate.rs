@@ -33,7 +33,7 @@ static DEMAND: Key<ClientDemand> = Key::annotation("auth-tls-verify-client", dem
     )
     .risk(Risk::Medium);
 
-static DEPTH: Key<u32> = Key::annotation("auth-tls-verify-depth", parse::count).says(
+static DEPTH: Key<u32> = Key::annotation("auth-tls-verify-depth", parse::count).number(
     "number",
     "1",
     "Intermediate certificates between that of the client and a root, at most; 0 means 1.",
@@ -59,9 +59,8 @@ static SUBJECT: Key<Pattern> = Key::annotation("auth-tls-match-cn", subject)
     .on_bad(OnBad::Reject);
 
 static PASS: Key<bool> = Key::annotation("auth-tls-pass-certificate-to-upstream", parse::boolean)
-    .says(
-        "true or false",
-        "false",
+    .switch(
+        false,
         "The upstream gets the certificate of the client in ssl-client-cert: PEM, percent-encoded.",
     )
     .on_bad(OnBad::Reject);

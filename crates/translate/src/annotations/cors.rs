@@ -12,9 +12,8 @@ pub(super) const FAMILY: Family = Family {
     apply,
 };
 
-static ENABLED: Key<bool> = Key::annotation("enable-cors", parse::boolean).says(
-    "true or false",
-    "false",
+static ENABLED: Key<bool> = Key::annotation("enable-cors", parse::boolean).switch(
+    false,
     "Answers to allowed origins carry Access-Control-* headers; their OPTIONS requests are answered with 204 before \
      redirects, limits and access checks.",
 );
@@ -39,11 +38,8 @@ static HEADERS: Key<String> = Key::annotation("cors-allow-headers", headers)
         "Access-Control-Allow-Headers, 3k at most.",
     )
     .risk(Risk::Medium);
-static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse::boolean).says(
-    "true or false",
-    "true",
-    "Answers carry Access-Control-Allow-Credentials: true.",
-);
+static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse::boolean)
+    .switch(true, "Answers carry Access-Control-Allow-Credentials: true.");
 static EXPOSE: Key<String> = Key::annotation("cors-expose-headers", exposed)
     .says(
         "header names, comma separated, or *",
@@ -52,7 +48,7 @@ static EXPOSE: Key<String> = Key::annotation("cors-expose-headers", exposed)
     )
     .risk(Risk::Medium);
 static MAX_AGE: Key<i64> =
-    Key::annotation("cors-max-age", whole).says("seconds", "1728000", "Access-Control-Max-Age.");
+    Key::annotation("cors-max-age", whole).number("seconds", "1728000", "Access-Control-Max-Age.");
 
 const ALLOWED_METHODS: &str = "GET, PUT, POST, DELETE, PATCH, OPTIONS";
 const ALLOWED_HEADERS: &str = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,\

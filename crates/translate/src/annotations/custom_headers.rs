@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::set_headers;
-use crate::settings::{Key, Lines, Risk, Settings, fields, parse};
+use crate::settings::{Items, Key, Lines, Risk, Settings, fields, parse};
 use crate::tenancy::Item;
 use model::SetHeader;
 use model::policy::{CustomHeaders, Policy};
@@ -19,8 +19,8 @@ static HEADERS: Key<String> = Key::annotation("custom-headers", reference)
          global-allowed-response-headers of the ConfigMap.",
     )
     .risk(Risk::Medium);
-static ALLOWED: Key<Vec<String>> = Key::config_map("global-allowed-response-headers", allowed)
-    .says(
+static ALLOWED: Key<Vec<String>> =
+    Key::config_map("global-allowed-response-headers", allowed).items(Items::Names).says(
         "header names, comma separated",
         "none",
         "The headers that custom-headers may set, in this very spelling.",

@@ -26,9 +26,8 @@ static STATUSES: Key<Statuses> = Key::annotation("custom-http-errors", statuses)
     .on_bad(OnBad::Reject);
 
 static NO_INTERCEPTION: Key<bool> =
-    Key::annotation("disable-proxy-intercept-errors", parse::boolean).says(
-        "true or false",
-        "false",
+    Key::annotation("disable-proxy-intercept-errors", parse::boolean).switch(
+        false,
         "With custom-http-errors: answers of the upstream pass, only those of the proxy itself are replaced. It has no \
          effect where the ConfigMap has custom-http-errors, too, and not this key.",
     );
@@ -50,9 +49,8 @@ static STATUSES_OF_ALL: Key<Statuses> = Key::config_map("custom-http-errors", an
 );
 
 static NO_INTERCEPTION_OF_ALL: Key<bool> =
-    Key::config_map("disable-proxy-intercept-errors", parse::boolean).says(
-        "true or false",
-        "false",
+    Key::config_map("disable-proxy-intercept-errors", parse::boolean).switch(
+        false,
         "With custom-http-errors of the ConfigMap: answers of upstreams pass, only those of the proxy itself are replaced.",
     );
 

@@ -95,8 +95,7 @@ fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
 /// Whether a snippet says something that counts.
 pub(super) fn snippet_counts(settings: &Settings<'_>, name: &str, limits: &Limits) -> bool {
     let is_there = settings.raw(name).is_some_and(|text| !text.is_empty());
-    let allowed = limits.snippets && limits.risk >= Risk::Critical;
-    is_there && allowed && idle::why(settings, name).is_none()
+    is_there && limits.allow_snippets() && idle::why(settings, name).is_none()
 }
 
 /// Whether an annotation is called so.

@@ -6,13 +6,13 @@ use model::policy::{LimitRate, Policy};
 
 pub(super) const FAMILY: Family = Family { name: "limit_rate", keys: &[&RATE, &AFTER], apply };
 
-static RATE: Key<i64> = Key::both("limit-rate", parse::integer).says(
+static RATE: Key<i64> = Key::both("limit-rate", parse::integer).number(
     "KiB per second",
     "0",
     "How fast each answer is sent; 0 is as fast as the client takes it.",
 );
 
-static AFTER: Key<i64> = Key::both("limit-rate-after", parse::integer).says(
+static AFTER: Key<i64> = Key::both("limit-rate-after", parse::integer).number(
     "KiB",
     "0",
     "What is sent of an answer before limit-rate counts.",

@@ -22,15 +22,19 @@ pub(super) const FAMILY: Family = Family {
 };
 
 static PER_SECOND: Key<i64> = Key::annotation("limit-rps", parse::integer)
-    .says("number", "0", "Requests each second of one client to the Ingress; 0 is any number.")
+    .number("number", "0", "Requests each second of one client to the Ingress; 0 is any number.")
     .on_bad(OnBad::RejectOrDeny);
 
 static PER_MINUTE: Key<i64> = Key::annotation("limit-rpm", parse::integer)
-    .says("number", "0", "Requests each minute of one client to the Ingress; 0 is any number.")
+    .number("number", "0", "Requests each minute of one client to the Ingress; 0 is any number.")
     .on_bad(OnBad::RejectOrDeny);
 
 static CONNECTIONS: Key<i64> = Key::annotation("limit-connections", parse::integer)
-    .says("number", "0", "Requests of one client to the Ingress at the same time; 0 is any number.")
+    .number(
+        "number",
+        "0",
+        "Requests of one client to the Ingress at the same time; 0 is any number.",
+    )
     .on_bad(OnBad::RejectOrDeny);
 
 static BURST: Key<i64> = Key::annotation("limit-burst-multiplier", parse::integer).says(

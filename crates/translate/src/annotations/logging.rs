@@ -6,16 +6,10 @@ use model::policy::{Logging, Policy};
 
 pub(super) const FAMILY: Family = Family { name: "logging", keys: &[&ACCESS, &REWRITE], apply };
 
-static ACCESS: Key<bool> = Key::annotation("enable-access-log", parse::boolean).says(
-    "true or false",
-    "true",
-    "Requests have a line in the access log.",
-);
-static REWRITE: Key<bool> = Key::annotation("enable-rewrite-log", parse::boolean).says(
-    "true or false",
-    "false",
-    "Rewritten paths have a line in the error log, at level notice.",
-);
+static ACCESS: Key<bool> = Key::annotation("enable-access-log", parse::boolean)
+    .switch(true, "Requests have a line in the access log.");
+static REWRITE: Key<bool> = Key::annotation("enable-rewrite-log", parse::boolean)
+    .switch(false, "Rewritten paths have a line in the error log, at level notice.");
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let logging = &mut policy.logging;

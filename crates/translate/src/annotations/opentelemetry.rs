@@ -10,17 +10,15 @@ pub(super) const FAMILY: Family =
     Family { name: "opentelemetry", keys: &[&ENABLE, &TRUST, &NAME], apply };
 
 static ENABLE: Key<bool> =
-    Key::both("enable-opentelemetry", parse::boolean).aliases(&["enable-opentracing"]).says(
-        "true or false",
-        "false",
+    Key::both("enable-opentelemetry", parse::boolean).aliases(&["enable-opentracing"]).switch(
+        false,
         "Requests are traced (tracing.md): each has a span, and each of its tries at an upstream. The annotation also \
          turns off what the ConfigMap turns on.",
     );
 static TRUST: Key<bool> = Key::both("opentelemetry-trust-incoming-span", parse::boolean)
     .aliases(&["opentracing-trust-incoming-span"])
-    .says(
-        "true or false",
-        "true",
+    .switch(
+        true,
         "A trace that the client began goes on; false: every request begins a trace, whatever its header says.",
     );
 static NAME: Key<Template> = name_key(OnBad::Reject);

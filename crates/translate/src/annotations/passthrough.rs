@@ -7,9 +7,8 @@ pub(super) const FAMILY: Family =
     Family { name: "passthrough", keys: &[&PASSTHROUGH], apply: |_, _| {} };
 
 static PASSTHROUGH: Key<bool> = Key::annotation("ssl-passthrough", parse::boolean)
-    .says(
-        "true or false",
-        "false",
+    .switch(
+        false,
         "TLS connections whose server name is exactly the host go to the Service of its path / as they are; nothing else \
          that is said of the host counts for them. Needs --enable-ssl-passthrough. Plain HTTP is served as ever.",
     )

@@ -22,37 +22,28 @@ pub(super) const FAMILY: Family = Family {
     apply,
 };
 
-static WITH_CERTIFICATE: Key<bool> = Key::both("ssl-redirect", parse::boolean).exact().says(
-    "true or false",
-    "true",
-    "Plain HTTP is redirected to HTTPS if the host has a certificate.",
-);
+static WITH_CERTIFICATE: Key<bool> = Key::both("ssl-redirect", parse::boolean)
+    .exact()
+    .switch(true, "Plain HTTP is redirected to HTTPS if the host has a certificate.");
 
 static ALWAYS: Key<bool> = Key::both("force-ssl-redirect", parse::boolean)
     .exact()
-    .says(
-        "true or false",
-        "false",
-        "Plain HTTP is redirected to HTTPS whether the host has a certificate or not.",
-    )
+    .switch(false, "Plain HTTP is redirected to HTTPS whether the host has a certificate or not.")
     .risk(Risk::Medium);
 
 static TRAILING_SLASH: Key<bool> = Key::both("preserve-trailing-slash", parse::boolean)
     .exact()
-    .says("true or false", "false", "Redirects to HTTPS keep a slash at the end of the address.")
+    .switch(false, "Redirects to HTTPS keep a slash at the end of the address.")
     .risk(Risk::Medium);
 
-static WITH_PORT: Key<bool> = Key::both("use-port-in-redirects", parse::boolean).exact().says(
-    "true or false",
-    "false",
-    "Redirects name the port.",
-);
+static WITH_PORT: Key<bool> = Key::both("use-port-in-redirects", parse::boolean)
+    .exact()
+    .switch(false, "Redirects name the port.");
 
 static RELATIVE: Key<bool> = Key::annotation("relative-redirects", parse::boolean)
     .exact()
-    .says(
-        "true or false",
-        "false",
+    .switch(
+        false,
         "Redirects of the paths name no host where they stay on it. The ConfigMap's relative-redirects does the same for all; \
          false here does not take that back.",
     )

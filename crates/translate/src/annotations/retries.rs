@@ -18,23 +18,20 @@ static CONDITIONS: Key<BTreeSet<Condition>> = Key::both("proxy-next-upstream", c
     )
     .risk(Risk::Medium);
 
-static TRIES: Key<u32> = Key::both("proxy-next-upstream-tries", parse::count).says(
+static TRIES: Key<u32> = Key::both("proxy-next-upstream-tries", parse::count).number(
     "number",
     "3",
     "Tries in all; 0 is one for each endpoint.",
 );
 
-static TIMEOUT: Key<Duration> = Key::both("proxy-next-upstream-timeout", parse::seconds).says(
+static TIMEOUT: Key<Duration> = Key::both("proxy-next-upstream-timeout", parse::seconds).number(
     "seconds",
     "0",
     "No new try after this time; 0 is unlimited.",
 );
 
-static NON_IDEMPOTENT: Key<bool> = Key::config_map("retry-non-idempotent", parse::boolean).says(
-    "true or false",
-    "false",
-    "POST, LOCK and PATCH are tried again, too.",
-);
+static NON_IDEMPOTENT: Key<bool> = Key::config_map("retry-non-idempotent", parse::boolean)
+    .switch(false, "POST, LOCK and PATCH are tried again, too.");
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let retries = &mut policy.retries;

@@ -21,9 +21,8 @@ static TARGET: Key<String> = Key::annotation("rewrite-target", target)
     )
     .risk(Risk::Medium);
 
-static REGEX: Key<bool> = Key::annotation("use-regex", parse::boolean).exact().says(
-    "true or false",
-    "false",
+static REGEX: Key<bool> = Key::annotation("use-regex", parse::boolean).exact().switch(
+    false,
     "The paths of the Ingress are regular expressions, and with them every path of the host.",
 );
 

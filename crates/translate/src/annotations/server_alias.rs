@@ -21,9 +21,8 @@ static ALIASES: Key<BTreeSet<String>> = Key::annotation("server-alias", names)
 
 static WWW: Key<bool> = Key::annotation("from-to-www-redirect", parse::boolean)
     .exact()
-    .says(
-        "true or false",
-        "false",
+    .switch(
+        false,
         "The host with www. (or without, if it begins with it) is redirected to the host of the Ingress, unless that is a host itself.",
     )
     .on_bad(OnBad::Reject);

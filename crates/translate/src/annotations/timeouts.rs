@@ -9,19 +9,19 @@ use std::time::Duration;
 pub(super) const FAMILY: Family =
     Family { name: "timeouts", keys: &[&CONNECT, &SEND, &READ], apply };
 
-static CONNECT: Key<Duration> = Key::both("proxy-connect-timeout", parse::seconds).says(
+static CONNECT: Key<Duration> = Key::both("proxy-connect-timeout", parse::seconds).number(
     "seconds",
     "5",
     "Time until a connection to the upstream stands.",
 );
 
-static SEND: Key<Duration> = Key::both("proxy-send-timeout", parse::seconds).says(
+static SEND: Key<Duration> = Key::both("proxy-send-timeout", parse::seconds).number(
     "seconds",
     "60",
     "Time between two successful writes to the upstream.",
 );
 
-static READ: Key<Duration> = Key::both("proxy-read-timeout", parse::seconds).says(
+static READ: Key<Duration> = Key::both("proxy-read-timeout", parse::seconds).number(
     "seconds",
     "60",
     "Time between two successful reads from the upstream; it bounds idle WebSockets, too.",

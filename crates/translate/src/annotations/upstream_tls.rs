@@ -29,7 +29,7 @@ static VERIFY: Key<bool> = Key::annotation("proxy-ssl-verify", parse::on_off).sa
     "The upstream's certificate is verified against ca.crt of the Secret.",
 );
 
-static DEPTH: Key<u32> = Key::annotation("proxy-ssl-verify-depth", parse::count).says(
+static DEPTH: Key<u32> = Key::annotation("proxy-ssl-verify-depth", parse::count).number(
     "number",
     "1",
     "Certificates at most between the upstream's one and the authority; 0 is the default.",

@@ -5,12 +5,10 @@ use super::config_map::data;
 use super::remark::{Remark, named_of_config_map};
 use crate::Options;
 use crate::config_map::keys;
-use crate::settings::{About, parse};
+use crate::settings::{About, Form, parse};
 use objects::Snapshot;
 use std::collections::BTreeMap;
 
-/// Keys that look like numbers and are texts there, or are read as decimal ones.
-const NO_NUMBERS: [&str; 2] = ["hsts-max-age", "proxy-stream-responses"];
 /// Keys that begin so are looked up by their very letters there.
 const EXACT: &str = "global-auth-";
 
@@ -32,27 +30,22 @@ fn about(name: &str) -> Option<&'static About> {
     keys().map(|(_, key)| key.about()).find(|about| about.in_config_map() == Some(name))
 }
 
-fn is_switch(about: &About) -> bool {
-    about.kind == "true or false"
-}
-
 /// What a value means there, where it is another one here.
 fn otherwise(about: &About, text: &str) -> Option<String> {
-    let name = about.in_config_map()?;
-    if is_switch(about) {
+    match about.form {
         // An empty one is read as false there, and here as if it were absent.
-        let differs = text.is_empty() && about.default.starts_with("true");
-        return differs.then(|| {
+        Form::Switch(true) if text.is_empty() => Some(
             "is empty, which ingress-nginx takes for false; here the default counts, true: write \"false\", or take the \
              key away"
-                .to_owned()
-        });
+                .to_owned(),
+        ),
+        Form::Number => other_number(text.trim()),
+        Form::Switch(_) | Form::Other => None,
     }
-    let is_number = ["number", "seconds", "bytes"].contains(&about.kind);
-    if !is_number || NO_NUMBERS.contains(&name) {
-        return None;
-    }
-    let text = text.trim();
+}
+
+/// What a number is there, where it is another one here.
+fn other_number(text: &str) -> Option<String> {
     let there = by_its_beginning(text)?;
     let here = parse::integer(text).ok();
     match there {
@@ -98,10 +91,8 @@ fn in_another_case(name: &str, text: &str, data: &BTreeMap<String, String>) -> O
     if own.starts_with(EXACT) || data.contains_key(own) {
         return None;
     }
-    let is_default = match parse::boolean(text.trim()) {
-        Ok(value) if is_switch(about) => {
-            about.default.starts_with(if value { "true" } else { "false" })
-        }
+    let is_default = match (about.form, parse::boolean(text.trim())) {
+        (Form::Switch(default), Ok(value)) => value == default,
         _ => text.trim() == about.default,
     };
     (!is_default).then(|| {
@@ -115,6 +106,35 @@ fn in_another_case(name: &str, text: &str, data: &BTreeMap<String, String>) -> O
 #[cfg(test)]
 mod tests {
     use super::by_its_beginning;
+    use crate::config_map::keys;
+    use crate::settings::{AnyKey, Form};
+
+    /// Texts to ingress-nginx, or read as decimal numbers there.
+    const NO_NUMBERS: [&str; 3] =
+        ["otlp-collector-port", "proxy-stream-responses", "worker-processes"];
+
+    #[test]
+    fn the_form_of_a_key_is_that_of_what_it_reads() {
+        let reads = |key: &dyn AnyKey, text: &str| key.reads(text, false);
+        let is_switch = |key| reads(key, "T") && reads(key, "F") && !reads(key, "x");
+        let is_number = |key| reads(key, "7") && !reads(key, "7s") && !reads(key, "7k");
+        let (mut switches, mut numbers, mut wrong) = (0, 0, Vec::new());
+        for (_, key) in keys() {
+            let about = key.about();
+            let is_right = match about.form {
+                Form::Switch(_) => is_switch(key),
+                Form::Number => is_number(key),
+                Form::Other => {
+                    !is_switch(key) && (!is_number(key) || NO_NUMBERS.contains(&about.name))
+                }
+            };
+            switches += usize::from(is_switch(key));
+            numbers += usize::from(is_number(key));
+            wrong.extend(Some(about.name).filter(|_| !is_right));
+        }
+        assert!(wrong.is_empty(), "{wrong:?}");
+        assert!(switches > 30 && numbers > 15, "{switches} switches, {numbers} numbers");
+    }
 
     #[test]
     fn numbers_are_read_by_their_beginning() {

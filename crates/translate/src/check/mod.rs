@@ -30,7 +30,7 @@ pub use gateway::GatewayApi;
 pub use left_out::left_out_of_host;
 use model::policy::{ClientCertificate, ClientDemand};
 use model::{Configuration, Origin, Printable, Problem, Severity, Why};
-use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
+use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot, Unread};
 pub use refusals::RefusedBy;
 pub use remark::Remark;
 use remark::WITH_NGINX;
@@ -64,6 +64,9 @@ pub struct Check {
     pub others: Vec<Other>,
     /// What could not be read, so that nothing was found out about it.
     pub unread: Vec<Remark>,
+    /// Whether objects stand there again as overlays have them, and nothing says how they are put together.
+    #[serde(skip)]
+    pub has_overlays: bool,
     /// Keys of the ConfigMap with a mistake for which they are not heard, or close everything.
     pub refused: Vec<Remark>,
     /// What else concerns no Ingress: the ConfigMap, Secrets that nobody uses.
@@ -77,7 +80,8 @@ impl Check {
     /// come from files.
     fn printable(mut self) -> Self {
         let one_line = |text: &mut String| *text = Printable(text).to_string();
-        let Self { ingresses, others, unread, refused, objects, gateway } = &mut self;
+        let Self { ingresses, others, unread, has_overlays: _, refused, objects, gateway } =
+            &mut self;
         let names = ingresses.iter_mut().map(|finding| &mut finding.ingress);
         let others = others.iter_mut().flat_map(|other| [&mut other.reason, &mut other.ingress]);
         names.chain(others).for_each(one_line);
@@ -116,7 +120,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         lost: differences::lost_certificates(&ours, &translation),
         of_tls: config_map::lost_by_tls(&objects),
         otherwise: heard_there::of_all(snapshot, options),
-        databases: databases::of_all(snapshot, options),
+        databases: databases::of_all(snapshot, &translation, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -136,7 +140,9 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let mut unread = unread(snapshot);
     unread.extend(secrets(snapshot, &ours, options));
     let gateway = gateway::check(snapshot, &translation, options);
-    Check { ingresses, others, unread, refused, objects, gateway }.printable()
+    let is_any = |why| snapshot.malformed.values().any(|malformed| malformed.why == why);
+    let has_overlays = is_any(Unread::Twice) && !is_any(Unread::Kustomization);
+    Check { ingresses, others, unread, has_overlays, refused, objects, gateway }.printable()
 }
 
 /// Ingresses that are not ours, in the order of their reasons.
@@ -387,7 +393,7 @@ impl Checker<'_> {
         };
         differences.retain(|remark| heard(&remark.key));
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
-        differences.extend(databases::of_ingress(ingress, self.snapshot, self.options));
+        differences.extend(databases::of_ingress(ingress, self.translation, self.options));
         differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);

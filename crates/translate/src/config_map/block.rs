@@ -1,7 +1,7 @@
 //! `block-cidrs`, and `block-user-agents` and `block-referers`, whose items are written as the keys of nginx's `map`.
 
 use super::Area;
-use crate::settings::{Key, OnBad, Settings, parse};
+use crate::settings::{Items, Key, OnBad, Settings, parse};
 use model::{BlockList, Global, Networks, Pattern};
 
 pub(super) const AREA: Area =
@@ -16,6 +16,7 @@ static ADDRESSES: Key<Networks> = Key::config_map("block-cidrs", parse::addresse
     .on_bad(OnBad::Deny);
 
 static USER_AGENTS: Key<BlockList> = Key::config_map("block-user-agents", values)
+    .items(Items::Values)
     .says(
         "values, comma separated; ~ and ~* begin regular expressions",
         "none",
@@ -24,6 +25,7 @@ static USER_AGENTS: Key<BlockList> = Key::config_map("block-user-agents", values
     .on_bad(OnBad::Deny);
 
 static REFERERS: Key<BlockList> = Key::config_map("block-referers", values)
+    .items(Items::Values)
     .says(
         "values, comma separated; ~ and ~* begin regular expressions",
         "none",

@@ -24,14 +24,13 @@ pub(super) const AREA: Area = Area {
 /// Content types in lower case; none stands for all.
 type Types = Option<BTreeSet<String>>;
 
-static GZIP: Key<bool> = Key::config_map("use-gzip", parse::boolean).says(
-    "true or false",
-    "false",
+static GZIP: Key<bool> = Key::config_map("use-gzip", parse::boolean).switch(
+    false,
     "Answers 200, 403 and 404 of the types in gzip-types are compressed with gzip for clients that ask for it.",
 );
 static GZIP_LEVEL: Key<u8> =
-    Key::config_map("gzip-level", gzip_level).says("1 to 9", "1", "How hard gzip tries.");
-static GZIP_LENGTH: Key<u32> = Key::config_map("gzip-min-length", parse::count).says(
+    Key::config_map("gzip-level", gzip_level).number("1 to 9", "1", "How hard gzip tries.");
+static GZIP_LENGTH: Key<u32> = Key::config_map("gzip-min-length", parse::count).number(
     "bytes",
     "256",
     "Answers with a smaller Content-Length are not compressed with gzip.",
@@ -48,15 +47,14 @@ static GZIP_DISABLE: Key<Unwanted> = Key::config_map("gzip-disable", unwanted).s
     "none",
     "User agents that get nothing compressed with gzip, whatever the case of letters.",
 );
-static BROTLI: Key<bool> = Key::config_map("enable-brotli", parse::boolean).says(
-    "true or false",
-    "false",
+static BROTLI: Key<bool> = Key::config_map("enable-brotli", parse::boolean).switch(
+    false,
     "Answers 200, 403 and 404 of the types in brotli-types are compressed with brotli for clients that ask for it; \
      brotli goes before gzip.",
 );
 static BROTLI_LEVEL: Key<u8> =
-    Key::config_map("brotli-level", brotli_level).says("0 to 11", "4", "How hard brotli tries.");
-static BROTLI_LENGTH: Key<u32> = Key::config_map("brotli-min-length", parse::count).says(
+    Key::config_map("brotli-level", brotli_level).number("0 to 11", "4", "How hard brotli tries.");
+static BROTLI_LENGTH: Key<u32> = Key::config_map("brotli-min-length", parse::count).number(
     "bytes",
     "20",
     "Answers with a smaller Content-Length are not compressed with brotli.",

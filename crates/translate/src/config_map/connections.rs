@@ -28,30 +28,27 @@ pub(super) const AREA: Area = Area {
     apply,
 };
 
-static HTTP2: Key<bool> = Key::config_map("use-http2", parse::boolean).says(
-    "true or false",
-    "true",
-    "HTTP/2 over TLS, and by prior knowledge on the plain port.",
-);
-static STREAMS: Key<u32> = Key::config_map("http2-max-concurrent-streams", at_least_one).says(
+static HTTP2: Key<bool> = Key::config_map("use-http2", parse::boolean)
+    .switch(true, "HTTP/2 over TLS, and by prior knowledge on the plain port.");
+static STREAMS: Key<u32> = Key::config_map("http2-max-concurrent-streams", at_least_one).number(
     "number",
     "128",
     "Requests at a time on one HTTP/2 connection.",
 );
-static IDLE: Key<Duration> = Key::config_map("keep-alive", parse::seconds).says(
+static IDLE: Key<Duration> = Key::config_map("keep-alive", parse::seconds).number(
     "seconds",
     "75",
     "How long an idle connection of a client stays; 0 closes after each answer.",
 );
-static REQUESTS: Key<u32> = Key::config_map("keep-alive-requests", parse::count).says(
+static REQUESTS: Key<u32> = Key::config_map("keep-alive-requests", parse::count).number(
     "number",
     "1000",
     "Requests on one connection of a client. With the native engine over HTTP/2 10000 where nobody says, and each \
      connection ends up to a tenth earlier, at another number: those that began together do not end together.",
 );
 static HEADER_TIMEOUT: Key<Duration> = Key::config_map("client-header-timeout", parse::seconds)
-    .says("seconds", "60", "Time for the header of a request to arrive.");
-static BODY_TIMEOUT: Key<Duration> = Key::config_map("client-body-timeout", parse::seconds).says(
+    .number("seconds", "60", "Time for the header of a request to arrive.");
+static BODY_TIMEOUT: Key<Duration> = Key::config_map("client-body-timeout", parse::seconds).number(
     "seconds",
     "60",
     "Time between two reads of a request body.",
@@ -72,9 +69,8 @@ static HEADER_BUFFERS: Key<(usize, usize)> =
         "4 8k",
         "The longest header line (the size), and all lines together (number times size).",
     );
-static PROXY_PROTOCOL: Key<bool> = Key::config_map("use-proxy-protocol", parse::boolean).says(
-    "true or false",
-    "false",
+static PROXY_PROTOCOL: Key<bool> = Key::config_map("use-proxy-protocol", parse::boolean).switch(
+    false,
     "Every connection starts with a PROXY protocol header. Peers in proxy-real-ip-cidr are believed what it says, and that \
      is everybody by default: name your balancers there, or any Pod may claim to be any client, and take the places \
      of others.",
@@ -84,19 +80,16 @@ static PROXY_PROTOCOL_TIMEOUT: Key<Duration> = Key::config_map(
     parse::duration,
 )
 .says("time", "5s", "Time for the PROXY protocol header to arrive.");
-static POOL: Key<u32> = Key::config_map("upstream-keepalive-connections", parse::count).says(
+static POOL: Key<u32> = Key::config_map("upstream-keepalive-connections", parse::count).number(
     "number",
     "320",
     "Idle connections to upstreams that each thread keeps; 0 keeps none. Sessions of HTTP/2 are not counted: at most one to an \
      address is kept, and none with 0.",
 );
-static POOL_REQUESTS: Key<u32> = Key::config_map("upstream-keepalive-requests", parse::count).says(
-    "number",
-    "10000",
-    "Requests on one connection to an upstream.",
-);
+static POOL_REQUESTS: Key<u32> = Key::config_map("upstream-keepalive-requests", parse::count)
+    .number("number", "10000", "Requests on one connection to an upstream.");
 static POOL_IDLE: Key<Duration> = Key::config_map("upstream-keepalive-timeout", parse::seconds)
-    .says("seconds", "60", "How long an idle connection to an upstream stays.");
+    .number("seconds", "60", "How long an idle connection to an upstream stays.");
 static POOL_AGE: Key<Duration> = Key::config_map("upstream-keepalive-time", parse::duration).says(
     "time",
     "1h",

@@ -6,9 +6,8 @@ use model::Global;
 
 pub(super) const AREA: Area = Area { name: "geoip2", keys: &[&USE], apply };
 
-static USE: Key<bool> = Key::config_map("use-geoip2", parse::boolean).says(
-    "true or false",
-    "false",
+static USE: Key<bool> = Key::config_map("use-geoip2", parse::boolean).switch(
+    false,
     "The $geoip2_ variables have values, from the databases that --maxmind-edition-ids names in --geoip-directory. A \
      changed file is read within ten seconds; without its database a variable is empty.",
 );

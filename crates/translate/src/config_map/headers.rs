@@ -28,26 +28,17 @@ pub(super) const AREA: Area = Area {
 };
 
 static UNDERSCORES: Key<bool> = Key::config_map("enable-underscores-in-headers", parse::boolean)
-    .says("true or false", "false", "Request headers may have underscores in their names.");
-static IGNORE_INVALID: Key<bool> = Key::config_map("ignore-invalid-headers", parse::boolean).says(
-    "true or false",
-    "true",
-    "Request headers with odd names are dropped rather than passed on.",
-);
-static REQUEST_ID: Key<bool> = Key::config_map("generate-request-id", parse::boolean).says(
-    "true or false",
-    "true",
-    "Requests without X-Request-ID get one.",
-);
+    .switch(false, "Request headers may have underscores in their names.");
+static IGNORE_INVALID: Key<bool> = Key::config_map("ignore-invalid-headers", parse::boolean)
+    .switch(true, "Request headers with odd names are dropped rather than passed on.");
+static REQUEST_ID: Key<bool> = Key::config_map("generate-request-id", parse::boolean)
+    .switch(true, "Requests without X-Request-ID get one.");
 static ORIGINAL_URI: Key<bool> = Key::config_map("proxy-add-original-uri-header", parse::boolean)
-    .says("true or false", "false", "The upstream gets X-Original-URI.");
-static SERVER_TOKENS: Key<bool> = Key::config_map("server-tokens", parse::boolean).says(
-    "true or false",
-    "false",
-    "Answers have a Server header.",
-);
+    .switch(false, "The upstream gets X-Original-URI.");
+static SERVER_TOKENS: Key<bool> =
+    Key::config_map("server-tokens", parse::boolean).switch(false, "Answers have a Server header.");
 static UPSTREAM_SERVER: Key<bool> = Key::config_map("allow-backend-server-header", parse::boolean)
-    .says("true or false", "false", "The upstream's Server header is passed on.");
+    .switch(false, "The upstream's Server header is passed on.");
 static HIDE: Key<Vec<String>> = Key::config_map("hide-headers", parse::headers).says(
     "header names, comma separated",
     "none",
@@ -58,23 +49,17 @@ static DEFAULT_TYPE: Key<String> = Key::config_map("default-type", content_type)
     "text/html",
     "Content-Type of texts that snippets answer with (return), where neither the path's extension nor a default_type of theirs says it.",
 );
-static HSTS: Key<bool> = Key::config_map("hsts", parse::boolean).says(
-    "true or false",
-    "true",
-    "Answers over TLS have Strict-Transport-Security.",
-);
+static HSTS: Key<bool> = Key::config_map("hsts", parse::boolean)
+    .switch(true, "Answers over TLS have Strict-Transport-Security.");
 static HSTS_AGE: Key<String> = Key::config_map("hsts-max-age", parse::text).says(
     "seconds",
     "31536000",
     "max-age of Strict-Transport-Security; whatever is written is sent, as ingress-nginx does.",
 );
 static HSTS_SUBDOMAINS: Key<bool> = Key::config_map("hsts-include-subdomains", parse::boolean)
-    .says("true or false", "true", "Strict-Transport-Security counts for sub-domains, too.");
-static HSTS_PRELOAD: Key<bool> = Key::config_map("hsts-preload", parse::boolean).says(
-    "true or false",
-    "false",
-    "Strict-Transport-Security asks for the lists of browsers.",
-);
+    .switch(true, "Strict-Transport-Security counts for sub-domains, too.");
+static HSTS_PRELOAD: Key<bool> = Key::config_map("hsts-preload", parse::boolean)
+    .switch(false, "Strict-Transport-Security asks for the lists of browsers.");
 
 static ADD: Key<String> = Key::config_map("add-headers", parse::text).says(
     "namespace/name of a ConfigMap",

@@ -15,9 +15,8 @@ static ADDRESSES: Key<Vec<String>> = Key::config_map("bind-address", parse::list
     "Addresses for HTTP and HTTPS; a family (IPv4, IPv6) without one listens on all of its addresses. Counts when the \
      process starts; --bind-address goes before it.",
 );
-static ONLY_IPV4: Key<bool> = Key::config_map("disable-ipv6", parse::boolean).says(
-    "true or false",
-    "false",
+static ONLY_IPV4: Key<bool> = Key::config_map("disable-ipv6", parse::boolean).switch(
+    false,
     "HTTP and HTTPS listen on IPv4 only. Counts when the process starts; --bind-address goes before it.",
 );
 static THREADS: Key<Option<NonZeroU16>> = Key::config_map("worker-processes", threads).says(
@@ -25,7 +24,7 @@ static THREADS: Key<Option<NonZeroU16>> = Key::config_map("worker-processes", th
     "auto: the processors that the cgroup grants",
     "Threads that serve traffic. Counts when the process starts; --worker-threads goes before it.",
 );
-static CONNECTIONS: Key<u32> = Key::config_map("max-worker-connections", parse::count).says(
+static CONNECTIONS: Key<u32> = Key::config_map("max-worker-connections", parse::count).number(
     "number",
     "0: as many as the limit of open files leaves room for",
     "Connections of clients that each thread takes at most.",

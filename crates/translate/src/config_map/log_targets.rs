@@ -33,23 +33,19 @@ static LEVEL: Key<ErrorLevel> = Key::config_map("error-log-level", level).says(
     "notice",
     "Which messages about requests are written; RUST_LOG goes before it.",
 );
-static SYSLOG: Key<bool> = Key::config_map("enable-syslog", parse::boolean).says(
-    "true or false",
-    "false",
+static SYSLOG: Key<bool> = Key::config_map("enable-syslog", parse::boolean).switch(
+    false,
     "Access log and messages about requests go to syslog-host, in datagrams as RFC 3164 has them.",
 );
 static HOST: Key<String> =
     Key::config_map("syslog-host", host).says("address or name", "none", "The syslog server.");
-static PORT: Key<u16> = Key::config_map("syslog-port", parse::port).says(
+static PORT: Key<u16> = Key::config_map("syslog-port", parse::port).number(
     "port",
     "514",
     "The UDP port of the syslog server.",
 );
-static AUTH: Key<bool> = Key::config_map("enable-auth-access-log", parse::boolean).says(
-    "true or false",
-    "false",
-    "Requests to the external authenticator have a line in the access log, too.",
-);
+static AUTH: Key<bool> = Key::config_map("enable-auth-access-log", parse::boolean)
+    .switch(false, "Requests to the external authenticator have a line in the access log, too.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let logs = &mut global.logs;

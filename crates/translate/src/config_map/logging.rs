@@ -1,52 +1,39 @@
 //! The access log.
 
 use super::Area;
-use crate::settings::{Key, Settings, parse};
+use crate::settings::{Items, Key, Settings, parse};
 use crate::snippets::{Declared, Known, makes};
 use model::{Global, Part, Pattern, Severity, Template, Variable};
 use std::collections::BTreeSet;
 
 pub(super) const AREA: Area = Area {
     name: "logging",
-    keys: &[&OFF, &HTTP_OFF, &DEFAULT_BACKEND, &SKIP, &FORMAT, &JSON, &RAW],
+    keys: &[&OFF, &HTTP_OFF, &DEFAULT_BACKEND, &SKIP, &FORMAT, &JSON, &UNESCAPED],
     apply,
 };
 
-static OFF: Key<bool> = Key::config_map("disable-access-log", parse::boolean).says(
-    "true or false",
-    "false",
-    "No access log at all.",
-);
-static HTTP_OFF: Key<bool> = Key::config_map("disable-http-access-log", parse::boolean).says(
-    "true or false",
-    "false",
-    "No access log of HTTP.",
-);
-static DEFAULT_BACKEND: Key<bool> = Key::config_map(
-    "enable-access-log-for-default-backend",
-    parse::boolean,
-)
-.says("true or false", "false", "Requests that no Ingress claims are logged, too.");
-static SKIP: Key<Vec<String>> = Key::config_map("skip-access-log-urls", parse::list).says(
-    "addresses, comma separated; those that start with ~ are regular expressions",
-    "none",
-    "Requests for these are not logged; without effect where http-snippet makes `$loggable`.",
-);
+static OFF: Key<bool> =
+    Key::config_map("disable-access-log", parse::boolean).switch(false, "No access log at all.");
+static HTTP_OFF: Key<bool> = Key::config_map("disable-http-access-log", parse::boolean)
+    .switch(false, "No access log of HTTP.");
+static DEFAULT_BACKEND: Key<bool> =
+    Key::config_map("enable-access-log-for-default-backend", parse::boolean)
+        .switch(false, "Requests that no Ingress claims are logged, too.");
+static SKIP: Key<Vec<String>> =
+    Key::config_map("skip-access-log-urls", parse::list).items(Items::Paths).says(
+        "addresses, comma separated; those that start with ~ are regular expressions",
+        "none",
+        "Requests for these are not logged; without effect where http-snippet makes `$loggable`.",
+    );
 static FORMAT: Key<Template> = Key::config_map("log-format-upstream", format).says(
     "text with variables",
     "the format called upstreaminfo",
     "The line written for each request. Variables of snippets have their values; one without a value is `-`, or nothing if they are escaped as in JSON or not at all.",
 );
-static JSON: Key<bool> = Key::config_map("log-format-escape-json", parse::boolean).says(
-    "true or false",
-    "false",
-    "Variables of the line are escaped as in JSON.",
-);
-static RAW: Key<bool> = Key::config_map("log-format-escape-none", parse::boolean).says(
-    "true or false",
-    "false",
-    "Variables of the line are not escaped.",
-);
+static JSON: Key<bool> = Key::config_map("log-format-escape-json", parse::boolean)
+    .switch(false, "Variables of the line are escaped as in JSON.");
+static UNESCAPED: Key<bool> = Key::config_map("log-format-escape-none", parse::boolean)
+    .switch(false, "Variables of the line are not escaped.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let off = settings.get_or(&OFF, false);
@@ -57,9 +44,9 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     skip(settings, global);
     let line = &mut global.log_format;
     line.json = settings.get_or(&JSON, line.json);
-    line.raw = settings.get_or(&RAW, line.raw);
+    line.unescaped = settings.get_or(&UNESCAPED, line.unescaped);
     if let Some(template) = settings.get(&FORMAT) {
-        line.template = with_known(settings, template, line.json || line.raw);
+        line.template = with_known(settings, template, line.json || line.unescaped);
     }
 }
 

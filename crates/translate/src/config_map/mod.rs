@@ -85,7 +85,7 @@ const SNIPPET: &str = "raw configuration is for the nginx engine only: what it g
 /// Notes every key that has no effect.
 pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
-    separators::check(settings);
+    separators::check(settings, keys().map(|(_, key)| key.about()));
     for name in data.keys() {
         let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
         let is_snippet = name == STREAM || !settings.scope().raw && is_snippet(name);

@@ -73,22 +73,21 @@ static RATIO: Key<Ratio> = Key::config_map("otel-sampler-ratio", ratio).says(
     "0.01",
     "The part that TraceIdRatioBased records.",
 );
-static PARENT: Key<bool> = Key::config_map("otel-sampler-parent-based", parse::boolean).says(
-    "true or false",
-    "true",
+static PARENT: Key<bool> = Key::config_map("otel-sampler-parent-based", parse::boolean).switch(
+    true,
     "Whoever began a trace that goes on decides whether it is recorded, and otel-sampler decides about others.",
 );
-static QUEUE: Key<usize> = Key::config_map("otel-max-queuesize", spans).says(
+static QUEUE: Key<usize> = Key::config_map("otel-max-queuesize", spans).number(
     "number from 1 to 65536",
     "2048",
     "Spans that may wait to be sent; more are dropped, and counted.",
 );
-static BATCH: Key<usize> = Key::config_map("otel-max-export-batch-size", spans).says(
+static BATCH: Key<usize> = Key::config_map("otel-max-export-batch-size", spans).number(
     "number from 1 to otel-max-queuesize",
     "512",
     "Spans sent at once.",
 );
-static DELAY: Key<Duration> = Key::config_map("otel-schedule-delay-millis", delay).says(
+static DELAY: Key<Duration> = Key::config_map("otel-schedule-delay-millis", delay).number(
     "number of milliseconds",
     "5000",
     "How long spans wait for others, unless there are otel-max-export-batch-size of them.",

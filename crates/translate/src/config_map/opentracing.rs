@@ -32,11 +32,8 @@ pub(super) const AREA: Area = Area {
 /// The name of the key that all others hang on.
 pub(super) const ENABLE: &str = "enable-opentracing";
 
-const BOOLEAN: &str = "true or false";
-
-pub(crate) static ON: Key<bool> = Key::config_map(ENABLE, parse::boolean).says(
-    BOOLEAN,
-    "false",
+pub(crate) static ON: Key<bool> = Key::config_map(ENABLE, parse::boolean).switch(
+    false,
     "Removed from ingress-nginx. Counts as enable-opentelemetry where that is absent, and then the keys of OpenTracing \
      count where those of OpenTelemetry are absent.",
 );
@@ -52,11 +49,9 @@ pub(crate) static LOCATION_NAME: Key<Template> =
         "none",
         "Removed from ingress-nginx. Counts as opentelemetry-operation-name, after opentracing-operation-name.",
     );
-pub(crate) static TRUST: Key<bool> = Key::config_map(
-    "opentracing-trust-incoming-span",
-    parse::boolean,
-)
-.says(BOOLEAN, "true", "Removed from ingress-nginx. Counts as opentelemetry-trust-incoming-span.");
+pub(crate) static TRUST: Key<bool> =
+    Key::config_map("opentracing-trust-incoming-span", parse::boolean)
+        .switch(true, "Removed from ingress-nginx. Counts as opentelemetry-trust-incoming-span.");
 
 const SERVICE: &str = "Removed from ingress-nginx. Counts as otel-service-name.";
 const RATE: &str =
@@ -98,9 +93,8 @@ pub(crate) static DATADOG_NAME: Key<Template> =
         "Removed from ingress-nginx. Counts as opentelemetry-operation-name.",
     );
 static DATADOG_PRIORITY: Key<bool> =
-    Key::config_map("datadog-priority-sampling", parse::boolean).says(
-        BOOLEAN,
-        "true",
+    Key::config_map("datadog-priority-sampling", parse::boolean).switch(
+        true,
         "Removed from ingress-nginx. Counts as otel-sampler AlwaysOn; false: datadog-sample-rate counts.",
     );
 static DATADOG_RATE: Key<Ratio> =

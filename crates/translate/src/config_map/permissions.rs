@@ -3,7 +3,7 @@
 use super::Area;
 use crate::annotations::Limits;
 use crate::budget::{self, Changes};
-use crate::settings::{Key, Risk, Settings, normalise, parse, quote};
+use crate::settings::{Items, Key, Risk, Scope, Settings, normalise, parse, quote};
 use crate::tenancy::{self, CrossNamespace, Item};
 use model::Severity;
 
@@ -27,23 +27,16 @@ static RISK: Key<Risk> = Key::config_map("annotations-risk-level", risk).says(
     "High",
     "Ingresses with riskier annotations are not taken.",
 );
-static SNIPPETS: Key<bool> = Key::config_map("allow-snippet-annotations", parse::boolean).says(
-    "true or false",
-    "false",
-    "Annotations may hold raw configuration text.",
-);
-static WORDS: Key<Vec<String>> = Key::config_map("annotation-value-word-blocklist", parse::list)
-    .says(
+static SNIPPETS: Key<bool> = Key::config_map("allow-snippet-annotations", parse::boolean)
+    .switch(false, "Annotations may hold raw configuration text.");
+static WORDS: Key<Vec<String>> =
+    Key::config_map("annotation-value-word-blocklist", parse::list).items(Items::Names).says(
         "words, comma separated",
         "none",
         "Ingresses with one of these words in the value of an annotation are not taken.",
     );
 static RESOURCES: Key<bool> = Key::config_map("allow-cross-namespace-resources", parse::boolean)
-    .says(
-        "true or false",
-        "false",
-        "Annotations may name Secrets and ConfigMaps of other namespaces.",
-    );
+    .switch(false, "Annotations may name Secrets and ConfigMaps of other namespaces.");
 static CROSS_NAMESPACE: Key<CrossNamespace> = Key::config_map(tenancy::KEY, tenancy::parse).says(
     "items, comma separated: aliases, app-root, canary, certificate, ciphers, client-certificate, custom-headers, \
      passthrough, paths, regex, server-snippet, www; or all",
@@ -60,15 +53,13 @@ static BUDGET: Key<Changes> = Key::config_map(budget::KEY, budget::changes).says
     "What the Ingresses, routes and ListenerSets of one namespace may take together. Those for whom the older ones leave too \
      little wait.",
 );
-static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).says(
-    "true or false",
-    "true",
+static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).switch(
+    true,
     "Ingresses are not admitted if an Exact or Prefix path has other characters than letters, digits, . _ - and /; false: \
      that is a warning.",
 );
-static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", parse::boolean).says(
-    "true or false",
-    "false",
+static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", parse::boolean).switch(
+    false,
     "proxy-ssl annotations count for the paths of their Ingress only, not for others of the host.",
 );
 
@@ -87,6 +78,14 @@ pub(crate) struct Permissions {
     pub(crate) strict_path_type: bool,
     /// `proxy-ssl-location-only`.
     pub(crate) upstream_tls_by_location: bool,
+}
+
+impl Permissions {
+    /// What is looked at besides annotations, with what they may be.
+    pub(crate) fn within<'a>(&self, scope: Scope<'a>) -> Scope<'a> {
+        let allows_snippets = self.limits.allow_snippets();
+        Scope { cross_namespace: self.cross_namespace, allows_snippets, ..scope }
+    }
 }
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {

@@ -11,21 +11,12 @@ pub(super) const AREA: Area = Area {
     apply,
 };
 
-static ENABLED: Key<bool> = Key::config_map("enable-real-ip", parse::boolean).says(
-    "true or false",
-    "false",
-    "The client's address is taken from forwarded-for-header.",
-);
-static FORWARDED: Key<bool> = Key::config_map("use-forwarded-headers", parse::boolean).says(
-    "true or false",
-    "false",
-    "X-Forwarded-For, -Proto, -Host and -Port of trusted peers are believed.",
-);
-static FULL: Key<bool> = Key::config_map("compute-full-forwarded-for", parse::boolean).says(
-    "true or false",
-    "false",
-    "The peer's address is appended to X-Forwarded-For rather than replacing it.",
-);
+static ENABLED: Key<bool> = Key::config_map("enable-real-ip", parse::boolean)
+    .switch(false, "The client's address is taken from forwarded-for-header.");
+static FORWARDED: Key<bool> = Key::config_map("use-forwarded-headers", parse::boolean)
+    .switch(false, "X-Forwarded-For, -Proto, -Host and -Port of trusted peers are believed.");
+static FULL: Key<bool> = Key::config_map("compute-full-forwarded-for", parse::boolean)
+    .switch(false, "The peer's address is appended to X-Forwarded-For rather than replacing it.");
 static FOR_HEADER: Key<String> = Key::config_map("forwarded-for-header", parse::header_name).says(
     "header name",
     "X-Forwarded-For",

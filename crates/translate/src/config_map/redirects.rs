@@ -1,7 +1,7 @@
 //! Redirects of the whole process.
 
 use super::Area;
-use crate::settings::{Key, Settings, parse};
+use crate::settings::{Items, Key, Settings, parse};
 use model::Global;
 
 pub(super) const AREA: Area =
@@ -12,17 +12,14 @@ static STATUS: Key<u16> = Key::config_map("http-redirect-code", status).says(
     "308",
     "Status of redirects to HTTPS.",
 );
-static NEVER: Key<Vec<String>> = Key::config_map("no-tls-redirect-locations", parse::list).says(
+static NEVER: Key<Vec<String>> = Key::config_map("no-tls-redirect-locations", parse::list).items(Items::Paths).says(
     "path prefixes, comma separated",
     "/.well-known/acme-challenge",
     "Paths of Ingresses that are never redirected to HTTPS; Prefix /p is /p and /p/. An empty value means none. On a host that requires client certificates those of Ingresses \
      without auth-tls-secret stay open on plain HTTP, so that its own certificate can be renewed.",
 );
-static RELATIVE: Key<bool> = Key::config_map("relative-redirects", parse::boolean).says(
-    "true or false",
-    "false",
-    "Redirects made by the proxy name no host.",
-);
+static RELATIVE: Key<bool> = Key::config_map("relative-redirects", parse::boolean)
+    .switch(false, "Redirects made by the proxy name no host.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.redirect_status = settings.get_or(&STATUS, global.redirect_status);

@@ -16,9 +16,8 @@ static TIMEOUT: Key<Duration> = Key::config_map("proxy-stream-timeout", patience
     "600s",
     "How long nothing may move on a connection (or UDP session) of a TCP or UDP service before it ends.",
 );
-static NEXT: Key<bool> = Key::config_map("proxy-stream-next-upstream", parse::boolean).says(
-    "true or false",
-    "true",
+static NEXT: Key<bool> = Key::config_map("proxy-stream-next-upstream", parse::boolean).switch(
+    true,
     "An endpoint of a TCP service that cannot be connected to is followed by the next one.",
 );
 static NEXT_TIMEOUT: Key<Duration> =
@@ -28,7 +27,7 @@ static NEXT_TIMEOUT: Key<Duration> =
         "Time for all tries to connect to endpoints of a TCP service; 0 is no bound.",
     );
 static NEXT_TRIES: Key<u32> = Key::config_map("proxy-stream-next-upstream-tries", parse::count)
-    .says("number", "3", "Endpoints of a TCP service tried for a connection; 0 is each one.");
+    .number("number", "3", "Endpoints of a TCP service tried for a connection; 0 is each one.");
 static RESPONSES: Key<u32> = Key::config_map("proxy-stream-responses", parse::count).says(
     "number",
     "1",

@@ -61,29 +61,19 @@ static BUFFER: Key<usize> = Key::config_map("ssl-buffer-size", parse::buffer).sa
     "16k",
     "Bytes in one TLS record at most, between 512 and 16k.",
 );
-static OCSP: Key<bool> = Key::config_map("enable-ocsp", parse::boolean).says(
-    "true or false",
-    "false",
+static OCSP: Key<bool> = Key::config_map("enable-ocsp", parse::boolean).switch(
+    false,
     "What the authority says about a certificate (OCSP) is stapled to handshakes; fetched in the background once a \
      certificate is used, kept until it ends, three days at most.",
 );
-static TICKETS: Key<bool> = Key::config_map("ssl-session-tickets", parse::boolean).says(
-    "true or false",
-    "false",
-    "Sessions resume by ticket.",
-);
-static CACHE: Key<bool> = Key::config_map("ssl-session-cache", parse::boolean).says(
-    "true or false",
-    "true",
-    "Sessions resume by a cache of the process.",
-);
+static TICKETS: Key<bool> = Key::config_map("ssl-session-tickets", parse::boolean)
+    .switch(false, "Sessions resume by ticket.");
+static CACHE: Key<bool> = Key::config_map("ssl-session-cache", parse::boolean)
+    .switch(true, "Sessions resume by a cache of the process.");
 static SESSION_TIMEOUT: Key<Duration> = Key::config_map("ssl-session-timeout", parse::duration)
     .says("time", "10m", "How long sessions can be resumed.");
-static REJECT: Key<bool> = Key::config_map("ssl-reject-handshake", parse::boolean).says(
-    "true or false",
-    "false",
-    "Handshakes for names that no server has are refused.",
-);
+static REJECT: Key<bool> = Key::config_map("ssl-reject-handshake", parse::boolean)
+    .switch(false, "Handshakes for names that no server has are refused.");
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let tls = &mut global.tls;

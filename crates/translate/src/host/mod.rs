@@ -295,7 +295,8 @@ impl Host<'_> {
         self.problems.extend(found);
     }
 
-    /// In regex mode a path that is no regular expression is left out; one that is too large is closed, with its like.
+    /// In regex mode a path that is no regular expression is left out; one that is too large is closed, with every path
+    /// that starts like it.
     fn patterns(&mut self) -> Vec<Pattern> {
         if !self.regex {
             return Vec::new();

@@ -38,21 +38,23 @@ impl Host<'_> {
         };
         let remedy = remedy(Item::Passthrough);
         let foreign = |why: String| Why::OtherNamespace.says(why);
-        let why: Message = match &root {
-            _ if !self.ground.passthrough => "start Fairway with --enable-ssl-passthrough".into(),
+        let why: Option<Message> = match &root {
+            _ if !self.ground.passthrough => {
+                Some("start Fairway with --enable-ssl-passthrough".into())
+            }
             _ if name == "_" || name.starts_with('*') => {
-                "it is for hosts without a wildcard, write each host out".into()
+                Some("it is for hosts without a wildcard, write each host out".into())
             }
-            None => "the host needs a path / that names the Service".into(),
-            Some(_) if asker.is_none() => {
-                foreign(format!("another Ingress has its path /: ask for it there, or {remedy}"))
-            }
+            None => Some("the host needs a path / that names the Service".into()),
+            Some(_) if asker.is_none() => Some(foreign(format!(
+                "another Ingress has its path /: ask for it there, or {remedy}"
+            ))),
             Some(_) if !anybody && drafts.values().any(|draft| older(&draft)) => {
-                foreign(format!("another namespace has a part in the host; {remedy}"))
+                Some(foreign(format!("another namespace has a part in the host; {remedy}")))
             }
-            Some(_) => "".into(),
+            Some(_) => None,
         };
-        if !why.is_empty() {
+        if let Some(why) = why {
             let ingress = asker.unwrap_or(first).ingress.meta.key.clone();
             let message = why.within(format!("has no effect for host {name}: {why}"));
             self.problem(&ingress, KEY, Severity::Warning, message);

@@ -19,11 +19,11 @@ use crate::pattern_budget::not_a_pattern;
 use crate::secret_files::SecretFiles;
 use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
-use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
 use model::{Configuration, Message, Printable, Severity, Why};
 use objects::{Ingress, IngressPath, PathType, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Annotations that ingress-nginx once had and warns about.
 const DEPRECATED: [&str; 6] = [
@@ -67,12 +67,17 @@ pub fn in_vain(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec
 
 /// Paths for which an Ingress is refused although it is served: their type does not fit them. One without a slash at
 /// its beginning fits none, and is left out.
-pub(crate) fn misfits(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
+pub(crate) fn misfits<'i>(
+    ingress: &'i Ingress,
+    snapshot: &Snapshot,
+    options: &Options,
+) -> Vec<Misfit<'i>> {
     let mut paths = misfit_paths(ingress);
     if !paths.is_empty() {
         let (served, files) = (&Configuration::default(), SecretFiles::default());
         let reviewer = Reviewer { ingress, snapshot, served, options, files };
-        paths.retain(|said| said.starts_with("path /") && reviewer.permissions().strict_path_type);
+        let is_strict = reviewer.permissions().strict_path_type;
+        paths.retain(|misfit| is_strict && misfit.path.starts_with('/'));
     }
     paths
 }
@@ -91,8 +96,21 @@ pub fn is_concerned(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -
     is_watched(ingress, options) && has_our_class(ingress, &classes, options)
 }
 
-/// Paths that their type does not fit: `path <p> cannot be used with pathType <t>`.
-fn misfit_paths(ingress: &Ingress) -> Vec<String> {
+/// A path that its type does not fit.
+#[derive(Clone, Copy)]
+pub(crate) struct Misfit<'i> {
+    path: &'i str,
+    kind: &'static str,
+}
+
+impl fmt::Display for Misfit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "path {} cannot be used with pathType {}", self.path, self.kind)
+    }
+}
+
+/// Paths that their type does not fit.
+fn misfit_paths(ingress: &Ingress) -> Vec<Misfit<'_>> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let is_plain =
         |path: &str| path.is_empty() || (path.starts_with('/') && path.chars().all(plain));
@@ -103,8 +121,7 @@ fn misfit_paths(ingress: &Ingress) -> Vec<String> {
             PathType::Prefix => "Prefix",
             PathType::ImplementationSpecific => return None,
         };
-        (!is_plain(&path.path))
-            .then(|| format!("path {} cannot be used with pathType {kind}", path.path))
+        (!is_plain(&path.path)).then_some(Misfit { path: &path.path, kind })
     });
     bad.collect()
 }
@@ -116,11 +133,13 @@ impl<'a> Reviewer<'a> {
         let deprecated = deprecated.filter(|name| self.ingress.meta.annotations.contains_key(name));
         let mut warnings: Vec<String> =
             deprecated.map(|name| format!("annotation {name} is deprecated")).collect();
-        warnings.extend(paths.iter().cloned());
+        warnings.extend(paths.iter().map(Misfit::to_string));
         let refusal = self.refusal(&paths);
         if refusal.is_none() && is_concerned(self.ingress, self.snapshot, self.options) {
             let said = self.snippets(&self.permissions()).into_iter();
-            warnings.extend(said.map(|text| format!("annotation {text}; its paths answer 503")));
+            let said =
+                said.map(|(name, why)| format!("annotation {name}: {why}; its paths answer 503"));
+            warnings.extend(said);
         }
         Review { refusal, warnings }
     }
@@ -129,7 +148,7 @@ impl<'a> Reviewer<'a> {
         format!("{}/{name}", self.options.annotations_prefix)
     }
 
-    fn refusal(&self, bad_paths: &[String]) -> Option<String> {
+    fn refusal(&self, misfits: &[Misfit<'_>]) -> Option<String> {
         if let Some(refusal) = self.suspicious() {
             return Some(refusal);
         }
@@ -140,16 +159,16 @@ impl<'a> Reviewer<'a> {
         self.catch_all()
             .or_else(|| self.uid())
             .or_else(|| {
-                let strict = permissions.strict_path_type && !bad_paths.is_empty();
+                let strict = permissions.strict_path_type && !misfits.is_empty();
                 strict.then(|| format!(
                     "ingress contains invalid paths: {}\nwrite letters, digits, . _ - and / only, or use pathType \
                      ImplementationSpecific (strict-validate-path-type of the ConfigMap)",
-                    bad_paths.join("\n")
+                    misfits.iter().map(Misfit::to_string).collect::<Vec<_>>().join("\n")
                 ))
             })
             .or_else(|| self.prefix())
             .or_else(|| self.annotations(&permissions))
-            .or_else(|| broken(self.snippets(&permissions)))
+            .or_else(|| broken(&self.snippets(&permissions)))
             .or_else(|| overlap::refusal(self, &permissions))
     }
 
@@ -204,26 +223,11 @@ impl<'a> Reviewer<'a> {
     }
 
     fn permissions(&self) -> Permissions {
-        config_map::permissions(&mut Settings::of_config_map(self.scope(CrossNamespace::default())))
+        config_map::permissions(&mut Settings::of_config_map(self.scope()))
     }
 
-    fn scope(&self, cross_namespace: CrossNamespace) -> Scope<'_> {
-        let key = self.options.config_map.as_ref();
-        let data = key.and_then(|key| self.snapshot.config_maps.get(key));
-        Scope {
-            prefix: &self.options.annotations_prefix,
-            validate: self.options.validate_annotations,
-            config_map: key.zip(data.map(|map| &map.data)),
-            secrets: &self.snapshot.secrets,
-            malformed: &self.snapshot.malformed,
-            config_maps: &self.snapshot.config_maps,
-            files: &self.files,
-            cross_namespace,
-            raw: self.options.raw,
-            snippets: None,
-            outside: &self.options.outside,
-            has_default_backend: self.options.default_backend_service.is_some(),
-        }
+    fn scope(&self) -> Scope<'_> {
+        Scope::new(self.options, self.snapshot, &self.files)
     }
 
     /// Words, snippets, risk, values: in this order, whatever the order of the annotations.
@@ -260,7 +264,7 @@ impl<'a> Reviewer<'a> {
 
     fn rejections(&self, ingress: &Ingress, permissions: &Permissions) -> Vec<Rejection> {
         let origin = origin(&ingress.meta.key);
-        let scope = self.scope(permissions.cross_namespace);
+        let scope = permissions.within(self.scope());
         let mut settings = Settings::of_ingress(scope, origin, &ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);
         settings.verdict.rejections
@@ -275,7 +279,7 @@ impl<'a> Reviewer<'a> {
             secrets: &nothing.secrets,
             malformed: &nothing.malformed,
             config_maps: &nothing.config_maps,
-            ..self.scope(permissions.cross_namespace)
+            ..permissions.within(self.scope())
         };
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
@@ -313,27 +317,24 @@ impl<'a> Reviewer<'a> {
         wrong.collect()
     }
 
-    /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong, nobody can tell.
-    fn snippets(&self, permissions: &Permissions) -> Vec<Message> {
+    /// The annotations with snippets that have mistakes, and what is wrong, by line and column. Where the ConfigMap's are
+    /// wrong, nobody can tell.
+    fn snippets(&self, permissions: &Permissions) -> Vec<(String, Message)> {
         let has_one = |name: &&str| self.ingress.meta.annotations.contains_key(&self.full(name));
         if self.options.raw || !snippets::ANNOTATIONS.iter().any(has_one) {
             return Vec::new();
         }
-        let plain = self.scope(CrossNamespace::default());
-        let for_all = ForAll::read(
-            &mut Settings::of_config_map(plain),
-            &self.options.ports_of_snippets(),
-            None,
-        );
+        let mut of_all = Settings::of_config_map(self.scope());
+        let for_all = ForAll::read(&mut of_all, &self.options.ports_of_snippets(), None);
         if for_all.is_wrong() {
             return Vec::new();
         }
-        let scope = Scope { snippets: Some(&for_all), ..self.scope(permissions.cross_namespace) };
+        let scope = Scope { snippets: Some(&for_all), ..permissions.within(self.scope()) };
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
         annotations::read(&mut settings, &permissions.limits);
         let mistakes = settings.verdict.snippets.into_iter();
-        mistakes.map(|(name, text)| text.within(format!("{}: {text}", self.full(&name)))).collect()
+        mistakes.map(|(name, why)| (self.full(&name), why)).collect()
     }
 
     /// An annotation of any prefix that ends in `-snippet`, where those are switched off.
@@ -346,13 +347,11 @@ impl<'a> Reviewer<'a> {
 
 /// Why an Ingress is refused whose snippets have mistakes that nginx would not take, either. What only nginx can do is
 /// no mistake of the Ingress.
-fn broken(said: Vec<Message>) -> Option<String> {
-    let wrong = said.iter().filter(|text| text.why() != Some(Why::NeedsNginx));
-    let mut wrong = wrong.map(|text| &**text).peekable();
-    let first = wrong.peek()?;
-    let name = first.split_once(": ").map_or("", |(name, _)| name);
-    let text = format!("annotation {name} contains invalid value\n");
-    Some(text + &wrong.collect::<Vec<_>>().join("\n"))
+fn broken(said: &[(String, Message)]) -> Option<String> {
+    let wrong = said.iter().filter(|(_, why)| why.why() != Some(Why::NeedsNginx));
+    let (first, _) = wrong.clone().next()?;
+    let wrong: Vec<String> = wrong.map(|(name, why)| format!("{name}: {why}")).collect();
+    Some(format!("annotation {first} contains invalid value\n{}", wrong.join("\n")))
 }
 
 /// 8-4-4-4-12 digits, lower case.

@@ -33,6 +33,10 @@ pub(crate) struct Scope<'a> {
     pub(crate) files: &'a SecretFiles,
     /// What may be named of other namespaces.
     pub(crate) cross_namespace: CrossNamespace,
+    /// Whether snippets of Ingresses count.
+    pub(crate) allows_snippets: bool,
+    /// `use-geoip2`: variables of databases have values.
+    pub(crate) has_databases: bool,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
     /// Where what objects name may lead.
@@ -61,6 +65,8 @@ impl<'a> Scope<'a> {
             config_maps: &snapshot.config_maps,
             files,
             cross_namespace: CrossNamespace::default(),
+            allows_snippets: false,
+            has_databases: false,
             raw: options.raw,
             outside: &options.outside,
             snippets: None,

@@ -15,7 +15,7 @@ pub(crate) use lines::{Group, Line, Lines, fields, on_off, size, url, words};
 pub(crate) use lookup::{Rejection, Rule, Scope, Settings, Written, normalise, quote};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 pub(crate) use nginx_words::{annotation as meant_annotation, config_map_key as meant_key};
-pub(crate) use references::{ABSENT, ENTRIES, no_secret};
+pub(crate) use references::{ABSENT, ENTRIES, host_of, no_secret};
 
 /// Where a key may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,28 @@ pub enum OnBad {
     Disbelieve,
 }
 
+/// How ingress-nginx reads a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As true or false; what counts when nothing is written.
+    Switch(bool),
+    /// As a whole number, by what it begins with.
+    Number,
+    /// In a way of its own.
+    Other,
+}
+
+/// What items look like of a list that commas alone separate, and that may be nearly any text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    /// They begin with a slash.
+    Paths,
+    /// Names, without spaces.
+    Names,
+    /// Values of headers, in which spaces and semicolons are usual: only words joined by `;` are conspicuous.
+    Values,
+}
+
 /// What there is to know about a key besides its type.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -81,6 +103,10 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// Where it may be written.
     pub source: Source,
+    /// How ingress-nginx reads a value.
+    pub form: Form,
+    /// What its items look like, if it is such a list.
+    pub items: Option<Items>,
     /// What a value looks like.
     pub kind: &'static str,
     /// What counts when nothing is written.
@@ -117,6 +143,8 @@ impl<T> Key<T> {
             name,
             aliases: &[],
             source,
+            form: Form::Other,
+            items: None,
             kind: "string",
             default: "",
             risk: Risk::Low,
@@ -172,6 +200,23 @@ impl<T> Key<T> {
         self
     }
 
+    /// The same of a number: what is counted, the default and one sentence.
+    pub const fn number(
+        mut self,
+        kind: &'static str,
+        default: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        self.about.form = Form::Number;
+        self.says(kind, default, doc)
+    }
+
+    /// What its items look like, which commas alone separate.
+    pub const fn items(mut self, items: Items) -> Self {
+        self.about.items = Some(items);
+        self
+    }
+
     /// How much harm a value can do.
     pub const fn risk(mut self, risk: Risk) -> Self {
         self.about.risk = risk;
@@ -207,6 +252,14 @@ impl<T> Key<T> {
     pub const fn on_bad(mut self, on_bad: OnBad) -> Self {
         self.about.on_bad = on_bad;
         self
+    }
+}
+
+impl Key<bool> {
+    /// The default of a switch and one sentence.
+    pub const fn switch(mut self, default: bool, doc: &'static str) -> Self {
+        self.about.form = Form::Switch(default);
+        self.says("true or false", if default { "true" } else { "false" }, doc)
     }
 }
 

@@ -153,7 +153,7 @@ fn split(url: &Template) -> (Template, Template) {
 }
 
 /// Who is behind `host` or `host:port`.
-fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, String> {
+pub(crate) fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, String> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => {
             let port = port.parse().ok().filter(|port| *port > 0);

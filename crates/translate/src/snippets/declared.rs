@@ -1,9 +1,8 @@
 //! The variables that snippets declare, for texts of annotations and of the ConfigMap: nginx knows them everywhere.
 
-use super::for_all::KEYS;
-use super::of_ingress::place;
-use super::{ANNOTATIONS, parse};
-use crate::settings::{Risk, Settings, parse as value};
+use super::names::{ANNOTATIONS, KEYS, place};
+use super::parse;
+use crate::settings::Settings;
 use model::snippet::{Knowledge, OtherRow};
 use model::{BadTemplate, Part, Template, Variable};
 use snippet::{Context, Names};
@@ -43,8 +42,7 @@ impl Declared {
         for (name, context) in KEYS {
             data.and_then(|data| data.get(name)).into_iter().for_each(|text| add(context, text));
         }
-        let allowed = |name: &&str| are_allowed(settings) && settings.raw(name).is_some();
-        for name in ANNOTATIONS.iter().copied().filter(allowed) {
+        for name in ANNOTATIONS.into_iter().filter(|_| settings.scope().allows_snippets) {
             settings.raw(name).into_iter().for_each(|text| add(place(name), &text));
         }
         Self(names)
@@ -84,14 +82,6 @@ pub(crate) fn template(settings: &Settings<'_>, text: &str) -> Result<Template, 
             is_declared.then(|| Part::Variable(Variable::OfSnippets(name.into())))
         })
     })
-}
-
-/// Whether snippets of Ingresses count at all.
-fn are_allowed(settings: &Settings<'_>) -> bool {
-    let Some((_, data)) = settings.scope().config_map else { return false };
-    let says = |name: &str| data.get(name).map(|text| text.trim());
-    says("allow-snippet-annotations").is_some_and(|text| value::boolean(text) == Ok(true))
-        && says("annotations-risk-level").and_then(Risk::named) == Some(Risk::Critical)
 }
 
 /// Whether an nginx may lack the variable: it is built without the module, or older.

@@ -2,6 +2,7 @@
 //! in force.
 
 use super::databases::without_databases;
+use super::names::{KEYS, context};
 use super::targets::{self, Whose};
 use super::{meaning, parse, said};
 use crate::ingress::Target;
@@ -9,18 +10,9 @@ use crate::problems::ALL_CLOSED;
 use crate::settings::Settings;
 use model::snippet::{GlobalScope, OwnServer, Scope};
 use model::{Message, Origin, Severity, Why};
-use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Snippet};
+use snippet::{Meaning, Mistake, Names, Need, Needed, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The keys, in the order in which they are understood: zones are declared at the top.
-pub(super) const KEYS: [(&str, Context); 5] = [
-    ("main-snippet", Context::Main),
-    ("http-snippet", Context::Http),
-    ("server-snippet", Context::Server),
-    ("location-snippet", Context::Location),
-    ("global-auth-snippet", Context::Auth),
-];
 
 /// What a text that nobody understands may guard, by the words in it.
 const GUARDS: [&str; 10] = [
@@ -93,15 +85,20 @@ impl ForAll {
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());
         }
-        for (name, text) in &now.texts {
-            if let Some(message) = without_databases(data.map(|(_, data)| data), text) {
-                settings.note(name, Severity::Warning, message);
-            }
-        }
         for target in &now.targets {
             settings.lead_to(Some(target.clone()));
         }
         now
+    }
+
+    /// Notes what of it hangs on databases, where nobody has switched those on.
+    pub(crate) fn lacks_databases(&self, settings: &mut Settings<'_>) {
+        for (name, text) in &self.texts {
+            let snippet = context(name).and_then(|context| parse(context, text).ok());
+            if let Some(message) = snippet.as_ref().and_then(without_databases) {
+                settings.note(name, Severity::Warning, message);
+            }
+        }
     }
 
     /// The same, known to be of an object.

@@ -4,25 +4,23 @@
 mod databases;
 mod declared;
 mod for_all;
+mod names;
 mod of_ingress;
 mod position;
 mod renamed;
 mod stream;
 mod targets;
 
-pub(crate) use databases::{are_on as are_databases_on, variable as database_variable};
+pub(crate) use databases::variable_in as database_variable;
 pub(crate) use declared::{Declared, Known, makes, template};
 pub(crate) use for_all::{ForAll, Ports, is_key};
+pub(crate) use names::ANNOTATIONS;
 pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use renamed::{Renamed, rename};
 pub(crate) use stream::{STREAM, ports};
 
 use model::{Message, Why};
 use snippet::{Context, Kind, Meaning, Mistake, Names, Need, Snippet};
-
-/// Annotations that are understood here.
-pub(crate) const ANNOTATIONS: [&str; 3] =
-    ["configuration-snippet", "server-snippet", "auth-snippet"];
 
 /// What there is to say of a snippet that is right.
 pub(crate) const NATIVE: &str = "is understood: it needs no nginx";

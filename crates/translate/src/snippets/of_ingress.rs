@@ -2,10 +2,11 @@
 
 use super::databases::without_databases;
 use super::for_all::ForAll;
+use super::names::{ANNOTATIONS, place};
 use super::position::Lines;
 use super::renamed::{Renamed, rename};
 use super::targets::{self, Named, Whose};
-use super::{ANNOTATIONS, meaning, parse, said};
+use super::{meaning, parse, said};
 use crate::Options;
 use crate::ingress::annotation_of;
 use crate::pattern_budget::{PatternBudget, Refused};
@@ -15,7 +16,7 @@ use model::policy::Policy;
 use model::snippet::{LocationKind, Position, Scope};
 use model::{Pattern, Severity, UpstreamId, Why};
 use objects::Ingress;
-use snippet::{Context, Meaning, Mistake, Names, Need, Needed, Note, Snippet};
+use snippet::{Meaning, Mistake, Names, Need, Needed, Note, Snippet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,12 +54,12 @@ pub(crate) fn read(
     let mut parsed = BTreeMap::new();
     for name in ANNOTATIONS {
         let text = reader.settings.raw(name).filter(|_| counts(reader.settings, name));
-        let data = reader.settings.scope().config_map.map(|(_, data)| data);
-        if let Some(message) = text.as_deref().and_then(|text| without_databases(data, text)) {
-            reader.settings.note(name, Severity::Warning, message);
-        }
         reader.has_server |= name == "server-snippet" && text.is_some();
         if let Some(snippet) = text.and_then(|text| reader.parse(name, &text)) {
+            let lacks = !reader.settings.scope().has_databases;
+            if let Some(message) = without_databases(&snippet).filter(|_| lacks) {
+                reader.settings.note(name, Severity::Warning, message);
+            }
             snippet.declare(&mut reader.names);
             parsed.insert(name, snippet);
         }
@@ -134,14 +135,6 @@ struct Reader<'s, 'a> {
     budget: PatternBudget,
     has_server: bool,
     within: Vec<Need>,
-}
-
-pub(super) fn place(name: &str) -> Context {
-    match name {
-        "configuration-snippet" => Context::Location,
-        "server-snippet" => Context::Server,
-        _ => Context::Auth,
-    }
 }
 
 impl Reader<'_, '_> {

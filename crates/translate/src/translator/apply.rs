@@ -127,10 +127,11 @@ impl Translator {
         let Some(current) = self.snapshot.ingresses.get(key).filter(ours) else {
             return (None, None);
         };
+        let scope = Scope::new(&self.options, &self.snapshot, &self.files);
         let scope = Scope {
-            cross_namespace: ground.permissions.cross_namespace,
+            has_databases: ground.global.geoip2,
             snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
-            ..Scope::new(&self.options, &self.snapshot, &self.files)
+            ..ground.permissions.within(scope)
         };
         let context = Context { deep_inspect: self.options.deep_inspect, scope, ground };
         let draft = Draft::read(current, context);

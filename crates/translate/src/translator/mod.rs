@@ -254,6 +254,9 @@ impl Translator {
         let before = self.ground.as_ref().map(|ground| &*ground.snippets);
         let snippets =
             Arc::new(ForAll::read(&mut settings, &self.options.ports_of_snippets(), before));
+        if !global.geoip2 {
+            snippets.lacks_databases(&mut settings);
+        }
         global.http_snippet.clone_from(&snippets.http);
         let policy = annotations::policy(&mut settings);
         let policy = Arc::new(Policy { snippet: snippets.location.clone(), ..policy });

@@ -93,6 +93,7 @@ impl Change {
                     kind: None,
                     key: key("", "x.yaml:1:1"),
                     of: Some((objects::Kind::Secret, key("x", "one"))),
+                    why: objects::Unread::Wrong,
                     message,
                 };
                 match there {

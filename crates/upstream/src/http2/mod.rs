@@ -47,11 +47,11 @@ pub(super) async fn send(
     let (head, trailers) = *head;
     let part = part_of(&head, request.body).await;
     let part = part.map_err(|error| fail(TryError::RequestBody(error), false, false))?;
-    let leased = lease(pool, target, (request.whose, part), timeouts.connect).await;
+    let leased = lease(pool, target, request.whose, part, timeouts.connect).await;
     let (Lease { mut sender, claim, own }, reused) =
         leased.map_err(|error| fail(error, false, false))?;
     // Requests share it: how often each of them has come back, nobody could tell at the other end.
-    if own && request.cause.returns > 0 {
+    if own && request.cause.hops > 0 {
         claim.over();
         return Err(fail(TryError::Loop, false, false));
     }
@@ -67,17 +67,13 @@ pub(super) async fn send(
     };
     journal.connected(reused);
     let timer = Timer::new(timeouts.connect);
-    let ready = timer.within(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
-    ready
-        .map_err(|_| fail(failed(TryError::Timeout("waiting for a stream")), false, reused))?
-        .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
     let bodyless = request.body.is_empty();
     claim.budget().asked();
     let (answer, stream) = sender
         .send_request(head, bodyless)
         .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
-    let taken_by = Sent::default();
-    let way_out = WayOut { stream, pending: None, trailers, claim: claim.clone(), taken: taken_by };
+    let (pending, session) = (None, Sent::default());
+    let way_out = WayOut { stream, pending, trailers, claim: claim.clone(), session };
     let body = &mut *request.body;
     let exchange = TwoWay { answer, way_out, body, sent: bodyless, taken: &mut taken };
     let response = exchange.run(&timer, timeouts).await;
@@ -176,7 +172,7 @@ struct WayOut {
     trailers: Option<TrailerRule>,
     claim: Rc<Claim>,
     /// What the session took.
-    taken: Sent,
+    session: Sent,
 }
 
 /// What was taken off a body, as long as it may be wanted back.
@@ -267,7 +263,8 @@ struct AnswerStream {
 
 impl Drop for AnswerStream {
     fn drop(&mut self) {
-        if self.stream.is_end() {
+        // What came whole is not broken off by a client that does not take it.
+        if self.stream.has_ended() {
             self.in_flight.over();
         }
     }
@@ -351,7 +348,7 @@ impl WayOut {
         mut taken: Option<&mut Taken>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), TryError>> {
-        let Self { stream, pending, trailers, claim, taken: session } = self;
+        let Self { stream, pending, trailers, claim, session } = self;
         loop {
             let last = pending.as_ref().is_some_and(|data| !data.is_empty()) && body.is_over();
             let before = pending.as_ref().map_or(0, Bytes::len);
@@ -390,7 +387,7 @@ impl WayOut {
         cx: &mut Context<'_>,
     ) -> Poll<TryError> {
         let waits = self.pending.is_some();
-        self.taken.poll_late(waits, timer, limit, cx)
+        self.session.poll_late(waits, timer, limit, cx)
     }
 }
 

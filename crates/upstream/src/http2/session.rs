@@ -2,6 +2,7 @@
 //! what others need (RFC 9113 sections 5.2.2 and 10.5).
 
 use crate::connect::Key;
+use crate::pool::wear;
 use crate::{Connection, Pool, Target, TryError};
 use bytes::Bytes;
 use h2::RecvStream;
@@ -17,7 +18,7 @@ use stream::own::Own;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::Loan;
-use wire::http2::{AllIncoming, Budget, Guarded, Incoming};
+use wire::http2::{AllIncoming, Budget, Guarded, Incoming, LONGEST_HEAD, UpstreamFrames};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -41,8 +42,6 @@ const RESETS: u32 = 50;
 
 /// Requests that a session has numbers for: 31 bits, and a client's are odd (RFC 9113 section 5.1.1).
 const IDS: u64 = 1 << 30;
-/// Bytes of the head of an answer, with 32 more for each field (RFC 9113 section 6.5.2).
-const HEAD_OF_ANSWER: u32 = 64 << 10;
 
 /// An HTTP/2 connection to an endpoint.
 #[derive(Debug)]
@@ -69,20 +68,20 @@ struct Shared {
     kept: Cell<usize>,
     /// Requests that were broken off.
     resets: Cell<u32>,
-    /// What the upstream may send that is of no use, and what it takes yet.
-    budget: Rc<Budget>,
+    /// What the upstream sends.
+    frames: Rc<UpstreamFrames>,
     /// Answers that are coming in. Clients need not take theirs: the h2 crate ends a session with all that is on it
     /// where too many small pieces lie.
     answers: AllIncoming<Incoming>,
 }
 
 impl Shared {
-    fn new(budget: Rc<Budget>) -> Self {
+    fn new(frames: Rc<UpstreamFrames>) -> Self {
         Self {
             alive: Cell::new(true),
             kept: Cell::default(),
             resets: Cell::default(),
-            budget,
+            frames,
             answers: AllIncoming::default(),
         }
     }
@@ -91,9 +90,9 @@ impl Shared {
     async fn drive(&self, connection: &mut (impl Future + Unpin)) {
         poll_fn(|cx| {
             let ended = Pin::new(&mut *connection).poll(cx);
-            if self.budget.is_scattered() {
+            if self.frames.loose.is_scattered() {
                 self.answers.gather();
-                self.budget.gathered();
+                self.frames.loose.gathered();
             }
             ended.map(drop)
         })
@@ -164,7 +163,7 @@ impl Claim {
 
     /// So many bytes of the body went to the session.
     pub(super) fn sent(&self, bytes: usize) {
-        self.shared.budget.gone(bytes);
+        self.shared.frames.seen.gone(bytes);
         self.give_back(bytes);
     }
 
@@ -183,7 +182,7 @@ impl Claim {
 
     /// What the upstream may send that is of no use.
     pub(super) fn budget(&self) -> &Budget {
-        &self.shared.budget
+        &self.shared.frames.budget
     }
 
     /// The upstream has said its last word: nothing is broken off.
@@ -200,10 +199,11 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.give_back(usize::MAX);
+        // Of a request that waited for a stream the h2 crate sends the head all the same, and breaks it off then.
         if !self.is_over.get() {
             self.shared.resets.set(self.shared.resets.get().saturating_add(1));
             // Whoever's patience it was that ended: a session of which nothing at all is heard may be dead.
-            if self.shared.budget.heard() <= self.since && wire::since(self.since) >= SILENCE {
+            if self.shared.frames.seen.heard() <= self.since && wire::since(self.since) >= SILENCE {
                 self.broken();
             }
         }
@@ -238,15 +238,14 @@ impl Session {
 
     /// Whether it may go: broken, worn out, or idle for too long.
     pub(crate) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
-        let is_kept = limits.connections > 0 && self.used.get().elapsed() < limits.idle;
+        let is_kept = limits.connections > 0 && !wire::is_older(self.used.get(), limits.idle);
         let idle = !self.is_busy() && !is_kept;
         !self.shared.alive.get() || idle || (self.is_worn(limits) && !self.is_busy())
     }
 
     /// Whether it gets no further requests, and goes once those on it are over.
     fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
-        self.requests.get() >= limits.requests
-            || wire::since(self.since) >= limits.age
+        wear(limits).is_reached(self.requests.get(), self.since)
             || self.shared.resets.get() >= RESETS
     }
 
@@ -256,9 +255,10 @@ impl Session {
     }
 
     fn has_room(&self, part: Part, limits: &UpstreamKeepAlive) -> bool {
-        let Shared { alive, kept, budget, .. } = &*self.shared;
-        let takes =
-            |bytes| i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= budget.window());
+        let Shared { alive, kept, frames, .. } = &*self.shared;
+        let takes = |bytes| {
+            i64::try_from(kept.get() + bytes).is_ok_and(|wanted| wanted <= frames.seen.window())
+        };
         let fits = match part {
             // What requests before it left lying may not have been taken yet.
             Part::Any => !self.is_busy() && takes(PLENTY),
@@ -285,12 +285,13 @@ pub(crate) struct Lease {
 pub(super) async fn lease(
     pool: &Rc<Pool>,
     target: &Target,
-    (whose, part): (Option<&Arc<str>>, Part),
+    whose: Option<&Arc<str>>,
+    part: Part,
     limit: Duration,
 ) -> Result<(Lease, bool), TryError> {
     match shared(pool, target, part) {
         Some(lease) => Ok((lease, true)),
-        None => Ok((open(pool, target, (whose, part), limit).await?, false)),
+        None => Ok((open(pool, target, whose, part, limit).await?, false)),
     }
 }
 
@@ -320,22 +321,23 @@ fn shared(pool: &Rc<Pool>, target: &Target, part: Part) -> Option<Lease> {
 async fn open(
     pool: &Rc<Pool>,
     target: &Target,
-    (whose, part): (Option<&Arc<str>>, Part),
+    whose: Option<&Arc<str>>,
+    part: Part,
     limit: Duration,
 ) -> Result<Lease, TryError> {
     let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
-    let (guarded, budget) = Guarded::upstream(io);
+    let (guarded, frames) = Guarded::upstream(io);
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(WINDOW)
         // All answers together: clients that do not take theirs leave the others of the session what is theirs.
         .initial_connection_window_size(STREAMS * WINDOW)
-        .max_header_list_size(HEAD_OF_ANSWER)
+        .max_header_list_size(LONGEST_HEAD)
         .handshake(guarded);
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
         handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
-    let shared = Rc::new(Shared::new(budget));
+    let shared = Rc::new(Shared::new(frames));
     let (of_all, address, at) = (shared.clone(), target.address, Rc::downgrade(pool));
     let load = Rc::new(Load::default());
     let (gone, place) = (load.0.clone(), Rc::new(place));
@@ -349,7 +351,9 @@ async fn open(
         }
         held.give_back();
         of_all.alive.set(false);
-        if of_all.budget.is_spent() && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood()) {
+        if of_all.frames.budget.is_spent()
+            && at.upgrade().is_some_and(|pool| pool.may_tell_of_flood())
+        {
             tracing::warn!(%address, "an upstream sends frames of HTTP/2 that are of no use, and its session is ended: look at what runs at this address (told once a minute by each thread)");
         }
     });
@@ -379,8 +383,8 @@ async fn open(
 #[cfg(test)]
 impl Claim {
     /// That of the only request of a session.
-    pub(super) fn of_one(budget: Rc<Budget>) -> Rc<Self> {
-        Self::new(Rc::new(Shared::new(budget)), Rc::default(), 0, None)
+    pub(super) fn of_one(frames: Rc<UpstreamFrames>) -> Rc<Self> {
+        Self::new(Rc::new(Shared::new(frames)), Rc::default(), 0, None)
     }
 }
 
@@ -393,5 +397,5 @@ pub(crate) async fn open_one(
     alone: bool,
 ) -> Result<Lease, TryError> {
     let part = if alone { Part::Any } else { Part::Bytes(0) };
-    open(pool, target, (whose, part), Duration::from_secs(5)).await
+    open(pool, target, whose, part, Duration::from_secs(5)).await
 }

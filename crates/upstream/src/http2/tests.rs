@@ -91,15 +91,15 @@ async fn ask(server: Server, mut body: Body) -> (Result<u16, TryError>, u64) {
     // What waits to be sent until something is acknowledged would wait for another clock.
     tcp.set_nodelay(true).expect("it is connected");
     spawn_local(serve(listener, server));
-    let (io, budget) = Guarded::upstream(Io::Plain(tcp));
+    let (io, frames) = Guarded::upstream(Io::Plain(tcp));
     let (sender, connection) =
         h2::client::Builder::new().handshake::<_, Bytes>(io).await.expect("HTTP/2");
     spawn_local(async move { drop(connection.await) });
     let mut sender = sender.ready().await.expect("there is room");
     let request = http::Request::post("http://a.test/").body(()).expect("a request");
     let (answer, stream) = sender.send_request(request, false).expect("it goes out");
-    let claim = Claim::of_one(budget);
-    let way_out = WayOut { stream, pending: None, trailers: None, claim, taken: Sent::default() };
+    let claim = Claim::of_one(frames);
+    let way_out = WayOut { stream, pending: None, trailers: None, claim, session: Sent::default() };
     let mut taken = Taken::default();
     let exchange = TwoWay { answer, way_out, body: &mut body, sent: false, taken: &mut taken };
     let began = Instant::now();

@@ -6,6 +6,7 @@ use super::lines::{has_bare_newline, head_end};
 use super::write;
 use crate::io::Io;
 use crate::owed::Debt;
+use crate::server_tls::SEALED;
 use crate::{
     Body, BodyError, BodySource, Control, Frame, Interims, Length, Patience, Pipe, Timer,
     is_token_byte,
@@ -23,9 +24,6 @@ use tokio::time::Instant;
 const EMPTY_LINES: u8 = 4;
 /// Bytes read ahead of a request that is still being answered.
 const READ_AHEAD: usize = 64 << 10;
-/// Bytes that TLS may hold for a client that takes nothing.
-const TLS_HOLDS: usize = 64 << 10;
-
 /// Bytes that the system holds at least when it takes no more, however little is left over here.
 const SYSTEM_HOLDS: usize = 16 << 10;
 
@@ -363,7 +361,7 @@ impl Client {
                 return flushed;
             }
             if held == 0 {
-                held = TLS_HOLDS;
+                held = SEALED;
                 backlog.hold(held);
             }
             if self.control.poll_cut(cx) {

@@ -28,6 +28,15 @@ impl Incoming {
         self.gathered.borrow().is_empty() && self.body.borrow().is_end_stream()
     }
 
+    /// Whether its sender has said all of it, for whoever wants nothing more: what lies there is thrown away.
+    pub fn has_ended(&self) -> bool {
+        let mut body = self.body.borrow_mut();
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(Ok(_))) = body.poll_data(&mut cx) {}
+        let _ = body.poll_trailers(&mut cx);
+        body.is_end_stream()
+    }
+
     /// Puts what lies in many pieces into one. It stays in its sender's window until somebody takes it.
     pub fn gather(&self) {
         let (mut body, mut gathered) = (self.body.borrow_mut(), self.gathered.borrow_mut());
@@ -95,5 +104,45 @@ impl<T: AsRef<Incoming>> AllIncoming<T> {
 impl AsRef<Self> for Incoming {
     fn as_ref(&self) -> &Self {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Incoming;
+    use bytes::Bytes;
+    use http::{HeaderMap, Request, Response};
+    use std::time::Duration;
+    use tokio::io::{DuplexStream, duplex};
+
+    async fn answer(io: DuplexStream) {
+        let mut session = h2::server::handshake(io).await.expect("HTTP/2");
+        while let Some(Ok((_, mut respond))) = session.accept().await {
+            let mut body = respond.send_response(Response::new(()), false).expect("it waits");
+            body.send_data(Bytes::from_static(b"body"), false).expect("it is open");
+            body.send_trailers(HeaderMap::new()).expect("it is open");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_has_ended_with_the_last_word_of_its_sender_though_nobody_took_it() {
+        let (own, peer) = duplex(64 << 10);
+        tokio::spawn(answer(peer));
+        let (mut sender, connection) = h2::client::handshake(own).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        let request = Request::get("http://a.test/").body(()).expect("a request");
+        let (answer, _) = sender.send_request(request, true).expect("it goes out");
+        let incoming = Incoming::new(answer.await.expect("an answer").into_body());
+        let ended = async {
+            while incoming.gathered.borrow().is_empty() {
+                tokio::task::yield_now().await;
+                incoming.gather();
+            }
+            while !incoming.has_ended() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), ended).await.expect("it was sent");
+        assert!(!incoming.is_end(), "what was gathered is still there");
     }
 }

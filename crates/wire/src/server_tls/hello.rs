@@ -1,6 +1,7 @@
 //! How TLS begins: a ClientHello that chooses how it goes on, and the handshake.
 
-use super::{ServerTls, broken, record};
+use super::{ServerTls, broken};
+use crate::tls_record;
 use crate::under_tls::UnderTls;
 use rustls::ServerConfig;
 use rustls::server::{Accepted, Acceptor, ClientHello, UnbufferedServerConnection};
@@ -136,7 +137,7 @@ impl ServerTls {
         let mut incoming = std::mem::take(&mut self.incoming);
         let (mut used, mut end) = (0, std::mem::take(&mut self.seen));
         while self.connection.is_handshaking()
-            && let Some(length) = record::whole(&incoming[end..])
+            && let Some(length) = tls_record::whole(&incoming[end..])
         {
             end += length;
             used += self.open_record(&mut incoming[used..end], &mut ReadBuf::new(&mut []))?;

@@ -2,12 +2,12 @@
 //! a thread share, and only what is not whole, or not sent yet, is kept.
 
 mod hello;
-mod record;
 #[cfg(test)]
 mod tests;
 
 pub use hello::Hello;
 
+use crate::tls_record;
 use crate::under_tls::UnderTls;
 use bytes::{Buf, BytesMut};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
@@ -19,7 +19,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes that are encrypted at once, and so the most that waits for a client that takes nothing.
-const SEALED: usize = 64 << 10;
+pub(crate) const SEALED: usize = 64 << 10;
 /// Bytes read at once: what is asked for and what TLS adds to it, within these bounds.
 const READ: (usize, usize) = (4 << 10, 64 << 10);
 /// Records without data that a client may send at once, and bytes of data that earn it one more. Keys are made new
@@ -103,7 +103,7 @@ impl ServerTls {
 
     /// Whether there are whole records that rustls has not seen.
     fn is_ahead(&self) -> bool {
-        record::whole(&self.incoming[self.seen..]).is_some()
+        tls_record::whole(&self.incoming[self.seen..]).is_some()
     }
 
     fn poll_opened(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -152,7 +152,7 @@ impl ServerTls {
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message)));
                 }
                 filled = kept + count;
-                if record::lacks_more_than(count, &self.incoming[self.seen..]) {
+                if tls_record::lacks_more_than(count, &self.incoming[self.seen..]) {
                     self.incoming.extend_from_slice(&shared[kept..filled]);
                     continue;
                 }
@@ -188,9 +188,9 @@ impl ServerTls {
     fn open(&mut self, input: &mut [u8], out: &mut ReadBuf<'_>) -> usize {
         let (mut used, mut end) = (0, self.seen);
         let before = out.filled().len();
-        while let Some(length) = record::whole(&input[end..]) {
+        while let Some(length) = tls_record::whole(&input[end..]) {
             let is_first = out.filled().len() == before;
-            if !is_first && !record::may_fit(length, out.remaining()) {
+            if !is_first && !tls_record::may_fit(length, out.remaining()) {
                 break;
             }
             end += length;

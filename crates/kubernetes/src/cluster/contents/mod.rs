@@ -5,6 +5,7 @@ use crate::watch::Change;
 use imbl::OrdSet;
 use objects::{
     Kind, Malformed, Meta, Object, ObjectKey, Reference, ReverseIndex, Secret, Snapshot, Store,
+    Unread,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -109,7 +110,10 @@ impl Contents {
             Change::Malformed(kind, key, message) => {
                 let id = kind.label(&key).into();
                 let message = format!("{message}; its last good version, if any, still counts");
-                self.shown.report(id, Malformed { kind: Some(kind), key, of: None, message });
+                self.shown.report(
+                    id,
+                    Malformed { kind: Some(kind), key, of: None, why: Unread::Wrong, message },
+                );
             }
         }
     }

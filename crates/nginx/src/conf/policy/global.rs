@@ -266,8 +266,8 @@ fn of_snippets(template: &Template, http: &mut Block) {
 }
 
 fn logs(global: &Global, http: &mut Block) {
-    let LogFormat { template, json, raw } = &global.log_format;
-    let escape = match (json, raw) {
+    let LogFormat { template, json, unescaped } = &global.log_format;
+    let escape = match (json, unescaped) {
         (_, true) => "escape=none",
         (true, false) => "escape=json",
         (false, false) => "escape=default",

@@ -16,7 +16,8 @@ use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
-use crate::under_way::Heard;
+use crate::trace::Asked;
+use crate::under_way::KeptHeads;
 use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -69,12 +70,9 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
         let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
         let whom = hide_in_url(&format!("{authority}{target}"));
-        let nobody = if authenticator.destination.has_nobody() {
-            "; no endpoint of it is ready: the answer is 500 until one is"
-        } else {
-            ""
-        };
-        trace.asked.borrow_mut().push(format!("{whom} is asked{nobody}"));
+        let destination = &authenticator.destination;
+        let nobody = destination.has_nobody().then(|| Box::new(destination.url.clone()));
+        trace.asked.borrow_mut().push(Asked { whom, nobody });
         if trace.dry {
             return Ok(Verdict::Pass);
         }
@@ -97,7 +95,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         }
     };
     snippet::set_variables(exchange, &said)?;
-    Heard::keep(&mut exchange.heard, &exchange.connection, said.size());
+    KeptHeads::keep(&mut exchange.kept_heads, &exchange.connection, said.size());
     let notes = &mut exchange.visit.authenticated;
     notes.headers.clone_from(&said.headers);
     notes.cookies.clone_from(&said.cookies);

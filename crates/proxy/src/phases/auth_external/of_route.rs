@@ -8,6 +8,7 @@ use super::{drain, ext_authz};
 use crate::authenticator::Guard;
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::trace::Asked;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, Request, StatusCode, Uri, Version};
 use model::policy::GuardAsked;
@@ -25,7 +26,7 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
     auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
         let whom = &guard.policy.upstream;
-        trace.asked.borrow_mut().push(format!("{whom} is asked"));
+        trace.asked.borrow_mut().push(Asked { whom: whom.to_string(), nobody: None });
         if trace.dry {
             return Ok(Verdict::Pass);
         }

@@ -14,11 +14,20 @@ use tokio::time::Instant;
 
 pub(super) use self::holders::Holder;
 
+/// How a connection is let in.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    /// There is room.
+    Regular,
+    /// Under full pressure, for one request.
+    Guest(Guest),
+}
+
 impl Worker {
-    /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
+    /// How a connection is let in, if there is room for it. Where there is none, those that wait for nothing go, and so does the
     /// newcomer, unless it comes from elsewhere than most of the others. Under full pressure a few are let in for one
     /// request each, and as many as were ended: whoever holds the memory must not keep others out.
-    pub(crate) fn admits(&self, socket: &impl AsRawFd, from: IpAddr) -> Option<Option<Guest>> {
+    pub(crate) fn admits(&self, socket: &impl AsRawFd, from: IpAddr) -> Option<Admission> {
         let refusal = if self.is_full() && !self.gives_way(from) {
             Refusal::Connections
         } else if !wire::descriptors::client_fits(socket) {
@@ -26,10 +35,10 @@ impl Worker {
             self.gives_way(from);
             Refusal::Descriptors
         } else if !self.is_overloaded() {
-            return Some(None);
+            return Some(Admission::Regular);
         } else if Rc::strong_count(&self.guests) <= FEW || self.freed.get() > 0 {
             self.freed.set(self.freed.get().saturating_sub(1));
-            return Some(Some(Guest::new(&self.guests)));
+            return Some(Admission::Guest(Guest::new(&self.guests)));
         } else {
             Refusal::Pressure
         };
@@ -128,8 +137,8 @@ impl Worker {
 #[derive(Debug)]
 pub(crate) struct Expected {
     worker: Rc<Worker>,
-    peer: SocketAddr,
-    serial: u64,
+    pub(crate) peer: SocketAddr,
+    pub(crate) serial: u64,
 }
 
 impl Expected {
@@ -146,7 +155,7 @@ impl Expected {
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        self.worker.shared.load.witness(self.peer, self.serial);
+        self.worker.shared.load.tell_of_panic(self.peer, self.serial);
         self.worker.young.borrow_mut().remove(self.serial);
     }
 }
@@ -161,7 +170,7 @@ pub(crate) struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         let Self { worker, connection } = self;
-        worker.shared.load.witness(connection.peer, connection.serial);
+        worker.shared.load.tell_of_panic(connection.peer, connection.serial);
         worker.connections.borrow_mut().remove(&connection.serial);
     }
 }

@@ -114,9 +114,8 @@ pub(super) static REQUEST_REDIRECT: Key<Template> =
 
 pub(super) static ALWAYS_COOKIE: Key<bool> =
     Key::annotation("auth-always-set-cookie", parse::boolean)
-        .says(
-            "true or false",
-            "false",
+        .switch(
+            false,
             "Cookies of the authenticator reach the client with every answer, not only with 200, 201, 204, 206, 301-304, \
              307 and 308.",
         )
@@ -144,11 +143,7 @@ pub(super) static CACHE_DURATION: Key<Vec<CacheDuration>> = Key::annotation(
 .on_bad(OnBad::Deny);
 
 pub(super) static GLOBAL_ENABLED: Key<bool> = Key::annotation("enable-global-auth", parse::boolean)
-    .says(
-        "true or false",
-        "true",
-        "Whether the authenticator of the ConfigMap (global-auth-url) is asked.",
-    );
+    .switch(true, "Whether the authenticator of the ConfigMap (global-auth-url) is asked.");
 
 pub(super) static GLOBAL_URL: Key<String> = Key::config_map("global-auth-url", parse::text).says(
     "URL, perhaps with variables",
@@ -187,11 +182,9 @@ pub(super) static GLOBAL_REQUEST_REDIRECT: Key<Template> = Key::config_map(
 )
 .says("text with variables", "path and query of the request", "auth-request-redirect for it.");
 
-pub(super) static GLOBAL_ALWAYS_COOKIE: Key<bool> = Key::config_map(
-    "global-auth-always-set-cookie",
-    parse::boolean,
-)
-.says("true or false", "false", "auth-always-set-cookie for it.");
+pub(super) static GLOBAL_ALWAYS_COOKIE: Key<bool> =
+    Key::config_map("global-auth-always-set-cookie", parse::boolean)
+        .switch(false, "auth-always-set-cookie for it.");
 
 pub(super) static GLOBAL_CACHE_KEY: Key<Template> = Key::config_map(
     "global-auth-cache-key",
