@@ -121,7 +121,7 @@ families! {
     PRESSURE = Gauge false "fairway_pressure" []
         "How hard the process is pressed for memory and file descriptors: 0 not at all, 1 high, 2 full.";
     REFUSED = Counter false "fairway_connections_refused_total" ["reason"]
-        "Connections of clients that were closed at once: too many (bound), no file descriptors (descriptors), full pressure (pressure).";
+        "Connections of clients that were closed at once: too many (bound), no file descriptors (descriptors), full pressure (pressure), no header of the PROXY protocol that can be read (proxy_header).";
     REFUSED_REQUESTS = Counter false "fairway_requests_refused_total" []
         "Requests that were answered 503 under full pressure.";
     UNREAD = Counter false "fairway_connections_ended_unread_total" []

@@ -163,7 +163,7 @@ pub struct Within {
     /// 0: normal; 1: high; 2: full.
     pub pressure: u8,
     /// Connections that were refused, by reason.
-    pub refused: [(&'static str, u64); 3],
+    pub refused: [(&'static str, u64); 4],
     /// Requests that were answered 503 under pressure.
     pub refused_requests: u64,
     /// Connections ended under pressure, since they held much and took little.

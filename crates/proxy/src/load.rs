@@ -1,6 +1,6 @@
 //! How hard the process is pressed, and what was turned away because of it (docs/overload.md).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
@@ -26,11 +26,13 @@ pub(crate) enum Refusal {
     Descriptors,
     /// [`Pressure::Full`].
     Pressure,
+    /// There is no header of the PROXY protocol, or none that can be read.
+    Announcement,
 }
 
 impl Refusal {
-    /// Says so, where a thread has so many places.
-    pub(crate) fn tell(self, places: usize) {
+    /// Says so of this peer, where a thread has so many places.
+    pub(crate) fn tell(self, peer: IpAddr, places: usize) {
         match self {
             Self::Connections => tracing::warn!(
                 places,
@@ -45,6 +47,12 @@ impl Refusal {
             Self::Pressure => tracing::warn!(
                 "connections are refused: memory or file descriptors are used up, see docs/overload.md (told once a \
                  minute; fairway_connections_refused_total counts)"
+            ),
+            Self::Announcement => tracing::warn!(
+                %peer,
+                "connections are refused: they begin with no header of the PROXY protocol that can be read, which \
+                 use-proxy-protocol of the ConfigMap asks for; switch it on at the load balancer, or off here (told \
+                 once a minute; fairway_connections_refused_total counts)"
             ),
         }
     }
@@ -61,6 +69,8 @@ pub struct Shed {
     pub over_descriptors: u64,
     /// Connections dropped under [`Pressure::Full`].
     pub over_pressure: u64,
+    /// Connections dropped for their header of the PROXY protocol.
+    pub unannounced: u64,
     /// Requests answered 503 under [`Pressure::Full`].
     pub requests: u64,
     /// Connections ended under pressure, since they held much and took little.
@@ -81,9 +91,9 @@ pub(crate) struct Load {
     pressure: AtomicU8,
     /// Whether it is memory that is scarce.
     of_memory: AtomicBool,
-    refusals: [AtomicU64; 3],
+    refusals: [AtomicU64; 4],
     /// When refusals of each kind were told last, in seconds since the start and one; zero: never.
-    told: [AtomicU64; 3],
+    told: [AtomicU64; 4],
     requests: AtomicU64,
     unread: AtomicU64,
     accept_failures: AtomicU64,
@@ -150,12 +160,13 @@ impl Load {
 
     pub(crate) fn shed(&self) -> Shed {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let [connections, descriptors, pressure] = &self.refusals;
+        let [connections, descriptors, pressure, announcement] = &self.refusals;
         Shed {
             pressure: self.pressure(),
             over_bound: count(connections),
             over_descriptors: count(descriptors),
             over_pressure: count(pressure),
+            unannounced: count(announcement),
             requests: count(&self.requests),
             unread: count(&self.unread),
             accept_failures: count(&self.accept_failures),

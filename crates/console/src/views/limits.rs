@@ -106,6 +106,9 @@ fn shed(now: &Now, sample: &Sample) -> Vec<Shed> {
             let why = match reason {
                 "bound" => "too many at a time: more replicas, or max-worker-connections",
                 "descriptors" => "no file descriptors: raise the limit of open files",
+                "proxy_header" => {
+                    "no PROXY header: the load balancer's setting, or use-proxy-protocol"
+                }
                 _ => "no memory: raise the memory limit, or add replicas",
             };
             add("connections refused", why, count);

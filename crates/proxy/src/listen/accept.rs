@@ -3,6 +3,7 @@
 use super::{Sockets, carried, passthrough};
 use crate::connection::Connection;
 use crate::generation::{Generation, Onward};
+use crate::load::Refusal;
 use crate::worker::{Admission, Entry, Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
@@ -278,7 +279,14 @@ async fn announced(
         return Ok(None);
     }
     let limit = generation.global().limits.proxy_protocol_timeout;
-    tokio::time::timeout(limit, proxy_protocol::take(tcp)).await?
+    let taken = tokio::time::timeout(limit, proxy_protocol::take(tcp)).await?;
+    // Whoever says nothing asks whether somebody listens, as load balancers do.
+    if taken.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidData)
+        && let Ok(peer) = tcp.peer_addr()
+    {
+        worker.refused(Refusal::Announcement, peer.ip());
+    }
+    taken
 }
 
 /// The handshake of the process's own listeners, or of a Gateway's; none if nobody has the name, or the listener is

@@ -140,9 +140,7 @@ async fn a_slow_hash_keeps_no_other_request_waiting() {
 #[tokio::test]
 async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
     let (address, mut seen) = answering(PLAIN).await;
-    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let nobody = gone.local_addr().expect("bound");
-    drop(gone);
+    let (nobody, _kept) = bed::nobody();
     let (nonsense, _asked) = answering(b"SSH-2.0-OpenSSH\r\n\r\n").await;
     let mut configuration = Configuration::default();
     let id = put_upstream(&mut configuration, "echo", vec![address]);

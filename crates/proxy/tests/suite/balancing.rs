@@ -13,18 +13,10 @@ use model::{
 };
 use proxy::Native;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 
 const CANARY: &str = "demo-new-80";
-
-/// An address where nobody listens.
-async fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    listener.local_addr().expect("bound")
-}
 
 fn by(algorithm: Algorithm, affinity: Option<Affinity>) -> Policy {
     Policy {
@@ -91,7 +83,7 @@ async fn slow_endpoints_get_fewer_requests() {
 
 #[tokio::test]
 async fn a_new_session_has_one_cookie_and_it_names_the_endpoint_that_answered() {
-    let gone = nobody().await;
+    let (gone, _kept) = bed::nobody();
     let there = upstream("there", 200, Duration::ZERO).await;
     let policy = by(Algorithm::RoundRobin, Some(affinity(AffinityMode::Persistent)));
     let native = bed::start(&bed::configuration(&[(bed::MAIN, vec![gone, there])], policy)).await;

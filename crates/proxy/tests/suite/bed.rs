@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// How long anything may take.
@@ -222,6 +222,13 @@ pub(crate) async fn named(name: &'static str, status: u16, delay: Duration) -> S
         }
     });
     address
+}
+
+/// An address where nobody listens, as long as the socket is kept: a port that was given back is another test's soon.
+pub(crate) fn nobody() -> (SocketAddr, TcpSocket) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+    (socket.local_addr().expect("bound"), socket)
 }
 
 /// Gives `answer` to every request of every connection; what was read goes to the channel.

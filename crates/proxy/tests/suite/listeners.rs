@@ -259,3 +259,21 @@ async fn whoever_is_not_believed_takes_its_own_places_whatever_it_announces() {
         assert!(to_end(&mut tcp).await.starts_with("HTTP/1.1 400 "));
     }
 }
+
+#[tokio::test]
+async fn who_begins_with_no_proxy_header_is_counted_and_who_only_asks_whether_somebody_listens_is_not()
+ {
+    let native = idle(Vec::new());
+    let mut wanted = configuration(Vec::new(), 1, 20);
+    let mut global = Global::clone(&wanted.global);
+    global.proxy_protocol = true;
+    wanted.global = Arc::new(global);
+    apply(&native, &Configuration::default(), &wanted).await;
+    drop(to_tls(&native, ONE).await);
+    for said in ["GET / HTTP/1.1\r\n", "PROXY TCP4 nonsense\r\n"] {
+        let mut tcp = to_tls(&native, ONE).await;
+        tcp.write_all(said.as_bytes()).await.expect("written");
+        assert_eq!(to_end(&mut tcp).await, "");
+    }
+    assert_eq!(native.shed().unannounced, 2);
+}

@@ -125,9 +125,7 @@ async fn a_client_of_http_1_0_gets_no_interim_answers() {
 
 #[tokio::test]
 async fn an_endpoint_that_refuses_is_passed_over() {
-    let refusing = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let gone = refusing.local_addr().expect("bound");
-    drop(refusing);
+    let (gone, _kept) = bed::nobody();
     let (address, _seen) = answering(OK).await;
     let native = start(&configuration(vec![gone, address], Policy::default())).await;
     let answer = talk(&native, GET).await;

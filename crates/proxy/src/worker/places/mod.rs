@@ -42,7 +42,7 @@ impl Worker {
         } else {
             Refusal::Pressure
         };
-        self.refused(refusal);
+        self.refused(refusal, from);
         self.relieve();
         None
     }
@@ -58,9 +58,9 @@ impl Worker {
     }
 
     /// Counts a connection that is turned away, and tells of it now and then.
-    fn refused(&self, refusal: Refusal) {
+    pub(crate) fn refused(&self, refusal: Refusal, peer: IpAddr) {
         if self.shared.load.refused(refusal) {
-            refusal.tell(self.places());
+            refusal.tell(peer, self.places());
         }
     }
 
@@ -116,7 +116,7 @@ impl Worker {
     ) -> Option<Expected> {
         let admitted = self.young.borrow_mut().admit(serial, from, self.places());
         if !admitted {
-            self.refused(Refusal::Connections);
+            self.refused(Refusal::Connections, peer.ip());
         }
         admitted.then(|| Expected { worker: self.clone(), peer, serial })
     }
@@ -147,7 +147,7 @@ impl Expected {
         let places = self.worker.places();
         let stays = self.worker.young.borrow_mut().comes_from(self.serial, address, places);
         if !stays {
-            self.worker.refused(Refusal::Connections);
+            self.worker.refused(Refusal::Connections, self.peer.ip());
         }
         stays
     }
