@@ -35,7 +35,13 @@ impl Request for Exchange {
     fn looked_through(&self, piece: &Piece) -> usize {
         match piece {
             // Names are compared, not values.
-            Piece::Known(Variable::RequestHeader(_)) => 16 * self.request.headers.len(),
+            Piece::Known(
+                Variable::RequestHeader(_)
+                | Variable::ContentType
+                | Variable::ProxyAddXForwardedFor,
+            ) => 16 * self.request.headers.len(),
+            Piece::Known(Variable::UpstreamHeader(_)) => 16 * self.answer.upstream.len(),
+            Piece::Known(Variable::ResponseHeader(_)) => 16 * self.answer.sent.len(),
             Piece::Known(Variable::Cookie(_)) => {
                 self.request.headers.all("cookie").map(<[u8]>::len).sum()
             }

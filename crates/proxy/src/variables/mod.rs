@@ -1,12 +1,14 @@
 //! The values of nginx's variables for a request.
 
 mod client_certificate;
+mod cost;
 pub(crate) mod fastcgi;
 pub(crate) mod logged;
 mod of_snippets;
 mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
+pub(crate) use cost::looked_through;
 pub(crate) use of_snippets::{
     by_table, connection_ends, counts, forwarded_for, is_loggable, watch,
 };
@@ -47,6 +49,7 @@ macro_rules! of_certificate {
             | Variable::SslClientRemain
     };
 }
+use of_certificate;
 
 /// A template with the values of a request; capture groups are empty.
 pub(crate) fn text_of(template: &Template, exchange: &Exchange) -> String {
@@ -140,14 +143,6 @@ fn user(exchange: &Exchange, out: &mut String) {
     }
 }
 
-/// What a certificate counts that is read for a value.
-const CERTIFICATE: usize = 8 << 10;
-/// What finding any value counts at least, also of one that turns out to be empty.
-const ANY: usize = 64;
-/// How much dearer it is to part bytes, or to decode them, than to look at them; and to make a path of them.
-const PARTED: usize = 4;
-const PATH: usize = 8;
-
 /// Fails where texts were longer than they may be: they are not what was asked for, and the request ends.
 pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
     match &exchange.place {
@@ -182,24 +177,6 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
         }
     }
     if texts.may_have(out.len()) { out } else { String::new() }
-}
-
-/// About how many bytes are looked through for the value of a variable.
-pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize {
-    use Variable as V;
-    let request = &exchange.request;
-    let looked = match variable {
-        V::RequestHeader(_) => request.head_size,
-        V::Cookie(_) | V::Argument(_) => PARTED * request.head_size,
-        V::RemoteUser => PARTED * request.headers.get("authorization").map_or(0, <[u8]>::len),
-        V::FastcgiScriptName | V::FastcgiPathInfo => {
-            PATH * exchange.visit.rewritten.as_ref().unwrap_or(&exchange.path).len()
-        }
-        V::OfSnippets(_) => of_snippets::looked_through(exchange),
-        of_certificate!() => CERTIFICATE,
-        _ => 0,
-    };
-    looked.max(ANY)
 }
 
 fn text(bytes: &[u8], out: &mut String) {

@@ -5,6 +5,7 @@ mod balancing;
 mod bed;
 mod collector;
 mod compression;
+mod dear;
 mod effects;
 mod error_pages;
 mod fastcgi;

@@ -259,7 +259,14 @@ async fn a_text_that_variables_make_too_long_ends_its_request_and_nothing_else()
 async fn a_value_that_is_dear_to_find_and_empty_is_not_looked_for_without_end() {
     let mut configuration = Configuration::default();
     let echo = put_upstream(&mut configuration, "echo", vec![upstream().await]);
-    let dear = ["$remote_user", "$fastcgi_path_info", "$cookie_none", "$arg_none"];
+    let dear = [
+        "$remote_user",
+        "$fastcgi_path_info",
+        "$cookie_none",
+        "$arg_none",
+        "$content_type",
+        "$proxy_add_x_forwarded_for",
+    ];
     for (number, variable) in dear.iter().enumerate() {
         let host = template(&format!("x{}", variable.repeat(256)));
         let policy = Policy { upstream_host: Some(host), ..Policy::default() };

@@ -1,0 +1,42 @@
+//! What is dear to do for one request, and is done only so often.
+
+use crate::bed;
+use model::policy::{AnswerRewrites, Policy, RedirectRewrite, Replaced, Replacement};
+use model::{Configuration, Template};
+
+fn template(text: &str) -> Template {
+    Template::parse(text).expect("known variables")
+}
+
+/// What takes the place of a text at the beginning.
+fn replacement(from: &str, to: &str) -> Replacement {
+    Replacement { from: Replaced::Text(template(from)), to: template(to).into() }
+}
+
+/// A host whose upstream gives this answer, with heads of up to a megabyte.
+async fn host(answer: Vec<u8>, rewrites: AnswerRewrites) -> Configuration {
+    let (address, _seen) = bed::answering(answer.leak()).await;
+    let mut policy = Policy { answer_rewrites: rewrites, ..Policy::default() };
+    policy.body.response_header = 1 << 20;
+    bed::configuration(&[(bed::MAIN, vec![address])], policy)
+}
+
+/// The status of the answer to a plain request.
+async fn status(configuration: &Configuration) -> String {
+    let native = bed::start(configuration).await;
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let got = bed::talk(&native, get).await;
+    got.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_head_of_an_upstream_is_not_looked_through_without_end_for_what_is_not_there() {
+    for (bytes, expected) in [(100, "302"), (30_000, "500")] {
+        let fields = format!("Location: from/a\r\nX-Long: {}\r\n", "a".repeat(bytes));
+        let replace = replacement("from", &"$upstream_http_none".repeat(256));
+        let redirect = RedirectRewrite::Replace(replace);
+        let rewrites = AnswerRewrites { redirect, ..AnswerRewrites::default() };
+        let all = host(bed::answer("302 Found", &fields, ""), rewrites).await;
+        assert_eq!(status(&all).await, expected, "{bytes}");
+    }
+}
