@@ -41,9 +41,6 @@ macro_rules! known_at_once {
             | Variable::RequestUri
             | Variable::Uri
             | Variable::DocumentUri
-            | Variable::Args
-            | Variable::QueryString
-            | Variable::IsArgs
             | Variable::RequestLength
             | Variable::RequestId
             | Variable::ReqId
@@ -107,7 +104,9 @@ pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize 
         V::ResponseHeader(_) => exchange.answer.sent.held(),
         V::UpstreamHeader(_) => exchange.answer.upstream.held(),
         V::Cookie(_) => PARTED * head(exchange),
-        V::Argument(_) => PARTED * request.head_size,
+        // What the query is may have been said by an upstream, or by a snippet.
+        V::Argument(_) => PARTED * request.head_size.max(query(exchange)),
+        V::Args | V::QueryString | V::IsArgs => query(exchange),
         V::RemoteUser => {
             let credentials = request.headers.get("authorization").map_or(0, <[u8]>::len);
             head(exchange) + PARTED * credentials
@@ -129,4 +128,12 @@ pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize 
 /// The client's header section, with what programs have added to it.
 fn head(exchange: &Exchange) -> usize {
     exchange.request.head_size.max(exchange.request.headers.held())
+}
+
+/// Where the query is looked for.
+fn query(exchange: &Exchange) -> usize {
+    match &exchange.snippet {
+        None => exchange.request.target.len(),
+        Some(running) => running.state.query.len(),
+    }
 }

@@ -28,7 +28,8 @@ pub(super) fn push(name: &Arc<str>, exchange: &Exchange, out: &mut String) {
 /// About how many bytes are looked through for a value: all that programs know of the request, at worst.
 pub(super) fn looked_through(exchange: &Exchange) -> usize {
     let state = exchange.snippet.as_deref().map(|running| running.state.size());
-    state.unwrap_or(exchange.request.head_size)
+    // Without a program a copy of path and query is made, which may be an upstream's.
+    state.unwrap_or(exchange.request.head_size.max(exchange.request.target.len()))
 }
 
 /// What a program or an authenticator has set: everybody's, or that of the namespace whose location it is.

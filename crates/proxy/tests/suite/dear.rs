@@ -3,6 +3,7 @@
 use crate::bed;
 use model::policy::{AnswerRewrites, Policy, RedirectRewrite, Replaced, Replacement};
 use model::{Configuration, Template};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn template(text: &str) -> Template {
     Template::parse(text).expect("known variables")
@@ -38,5 +39,33 @@ async fn a_head_of_an_upstream_is_not_looked_through_without_end_for_what_is_not
         let rewrites = AnswerRewrites { redirect, ..AnswerRewrites::default() };
         let all = host(bed::answer("302 Found", &fields, ""), rewrites).await;
         assert_eq!(status(&all).await, expected, "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_an_upstream_made_counts_for_what_is_looked_for_in_it() {
+    for (arguments, expected) in [(10, "200"), (15_000, "500")] {
+        let onward = format!("X-Accel-Redirect: /to?{}\r\n", "a&".repeat(arguments));
+        let onward = bed::answer("200 OK", &onward, "");
+        let address = bed::serving(move |mut tcp| {
+            let onward = onward.clone();
+            async move {
+                let mut buffer = vec![0; 1 << 17];
+                while let Ok(1..) = tcp.read(&mut buffer).await {
+                    let is_first = buffer.starts_with(b"GET / ");
+                    let last = bed::answer("200 OK", "Connection: close\r\n", "");
+                    let _ = tcp.write_all(if is_first { &onward } else { &last }).await;
+                    if !is_first {
+                        break;
+                    }
+                }
+            }
+        })
+        .await;
+        let host = template(&format!("x{}", "$arg_none".repeat(256)));
+        let mut policy = Policy { upstream_host: Some(host), ..Policy::default() };
+        policy.body.response_header = 1 << 20;
+        let all = bed::configuration(&[(bed::MAIN, vec![address])], policy);
+        assert_eq!(status(&all).await, expected, "{arguments}");
     }
 }
