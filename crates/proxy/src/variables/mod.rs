@@ -159,10 +159,14 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
     let mut out = String::new();
     let texts = &exchange.texts;
     for part in template.parts() {
+        if texts.are_overlong() {
+            return String::new();
+        }
         match part {
+            Part::Text(literal) if literal.len() > TEXT => texts.fail(),
             Part::Text(literal) => out.push_str(literal),
             Part::Variable(variable) => {
-                if texts.are_overlong() || !texts.may_look(looked_through(variable, exchange)) {
+                if !texts.may_look(looked_through(variable, exchange)) {
                     return String::new();
                 }
                 push(variable, exchange, &mut out);
@@ -176,7 +180,7 @@ pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<
             break;
         }
     }
-    if texts.may_have(out.len()) { out } else { String::new() }
+    if !texts.are_overlong() && texts.may_have(out.len()) { out } else { String::new() }
 }
 
 fn text(bytes: &[u8], out: &mut String) {

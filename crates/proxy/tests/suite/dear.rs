@@ -43,6 +43,33 @@ async fn a_head_of_an_upstream_is_not_looked_through_without_end_for_what_is_not
 }
 
 #[tokio::test]
+async fn what_an_attribute_is_compared_with_is_filled_in_once_for_an_answer() {
+    // 600k of texts, if it were for each.
+    let domains = "; domain=x".repeat(30_000);
+    let fields = format!("Set-Cookie: a=b{domains}\r\n");
+    let cookie_domain = Some(replacement(&"a".repeat(20), "b"));
+    let rewrites = AnswerRewrites { cookie_domain, ..AnswerRewrites::default() };
+    let all = host(bed::answer("200 OK", &fields, ""), rewrites).await;
+    assert_eq!(status(&all).await, "200");
+}
+
+#[tokio::test]
+async fn what_takes_the_place_of_many_attributes_counts_each_time() {
+    for (count, expected) in [(10, "200"), (100, "500")] {
+        for path in ["path", "domain"] {
+            let fields = format!("Set-Cookie: a=b{}\r\n", format!("; {path}=x").repeat(count));
+            let long = Some(replacement("x", &"y".repeat(6000)));
+            let rewrites = match path {
+                "path" => AnswerRewrites { cookie_path: long, ..AnswerRewrites::default() },
+                _ => AnswerRewrites { cookie_domain: long, ..AnswerRewrites::default() },
+            };
+            let all = host(bed::answer("200 OK", &fields, ""), rewrites).await;
+            assert_eq!(status(&all).await, expected, "{count} {path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_query_that_an_upstream_made_counts_for_what_is_looked_for_in_it() {
     for (arguments, expected) in [(10, "200"), (15_000, "500")] {
         let onward = format!("X-Accel-Redirect: /to?{}\r\n", "a&".repeat(arguments));
