@@ -1,7 +1,7 @@
 //! The client's header section without what is bound to its connection: what every request towards a server begins
 //! with.
 
-use super::request_headers::is_said;
+use super::request_headers::said;
 use crate::exchange::Exchange;
 use model::is_of_connection;
 pub(super) use model::{is_alike, is_proof};
@@ -24,8 +24,9 @@ pub(super) fn end_to_end(headers: &Headers) -> impl Iterator<Item = Field<'_>> {
 /// copies.
 pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = Field<'_>> {
     let policy = exchange.place.as_ref().map(|place| &place.spot().location.policy);
+    let said = policy.and_then(|policy| said(policy));
     end_to_end(&exchange.request.headers)
-        .filter(move |field| !policy.is_some_and(|policy| is_said(policy, field)))
+        .filter(move |field| !said.as_ref().is_some_and(|said| said.have(field.name)))
 }
 
 #[cfg(test)]

@@ -71,11 +71,12 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     if !request.authority.is_empty() {
         params.push(b"HTTP_HOST", &request.authority);
     }
+    let policy = &exchange.spot().location.policy;
+    let names = request_headers::said(policy);
     for (field, values) in by_name(&request.headers) {
-        let policy = &exchange.spot().location.policy;
         // Who asks for a password keeps it from the application.
         let password = policy.auth_basic.is_some() && field.is("authorization");
-        let said = request_headers::is_said(policy, &field);
+        let said = names.as_ref().is_some_and(|names| names.have(field.name));
         // It would become the variable that names a proxy (httpoxy).
         let proxy = field.is("proxy");
         let traced = exchange.span.as_ref().is_some_and(|span| span.replaces(field.name));

@@ -2,6 +2,7 @@
 
 mod access;
 pub(crate) mod access_log;
+mod alike;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;

@@ -1,6 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
+use super::alike::Names;
 use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::exchange::{Authenticated, Exchange, Forwarded};
 use crate::snippet::Told;
@@ -46,6 +47,7 @@ fn travelling<'a>(
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
+    let (said, decided) = (said(policy), decided(&exchange.visit.authenticated));
     let span = exchange.span.as_deref();
     let told = exchange.told();
     let edits = route_filters::of_request(exchange);
@@ -57,8 +59,8 @@ fn travelling<'a>(
             || (original_uri && field.is("x-original-uri"))
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
-            || is_said(policy, field)
-            || is_decided(&exchange.visit.authenticated, field)
+            || said.as_ref().is_some_and(|said| said.have(field.name))
+            || decided.as_ref().is_some_and(|decided| decided.have(field.name))
             || span.is_some_and(|span| span.replaces(field.name))
             || (exchange.visit.stands_in && errors::is_about(field))
             || hops::is_replaced(hops, field)
@@ -84,23 +86,30 @@ fn all_travel(exchange: &Exchange) -> bool {
     nobody_else && exchange.request.headers.iter().all(|field| !is_own(field.name))
 }
 
-/// Whether the authenticator says it about the client, who cannot say it itself.
-pub(super) fn is_said(policy: &Policy, field: &Field<'_>) -> bool {
-    let is_it = |name: &String| client_fields::is_alike(field.name, name.as_bytes());
-    let asked = policy.auth_external.as_ref();
-    let guard = policy.route.as_ref().and_then(|filters| filters.guard.as_ref());
-    let of_route = guard.is_some_and(|guard| match &guard.asked {
-        GuardAsked::Http { said, .. } => said.iter().any(is_it),
-        GuardAsked::Grpc => false,
-    });
-    of_route || asked.is_some_and(|asked| asked.response_headers.iter().any(is_it))
+/// What the authenticator says about the client, who cannot say it itself.
+pub(super) fn said(policy: &Policy) -> Option<Names<'_>> {
+    let is_asked = policy.auth_external.is_some() || policy.route.is_some();
+    if is_asked { Names::of(names_said(policy)) } else { None }
 }
 
-/// Whether a guard of a route said of this request what becomes of a field.
-fn is_decided(notes: &Authenticated, field: &Field<'_>) -> bool {
-    let is_it = |name: &[u8]| client_fields::is_alike(field.name, name);
-    notes.headers.iter().any(|(name, _)| is_it(name))
-        || notes.removed.iter().any(|name| is_it(name.as_bytes()))
+fn names_said(policy: &Policy) -> impl Iterator<Item = &[u8]> {
+    let asked = policy.auth_external.as_ref();
+    let guard = policy.route.as_ref().and_then(|filters| filters.guard.as_ref());
+    let of_route = guard.and_then(|guard| match &guard.asked {
+        GuardAsked::Http { said, .. } => Some(said),
+        GuardAsked::Grpc => None,
+    });
+    let names = asked.map(|asked| &asked.response_headers).into_iter().chain(of_route).flatten();
+    names.map(String::as_bytes)
+}
+
+/// The fields of which a guard of a route said what becomes of them in this request.
+fn decided(notes: &Authenticated) -> Option<Names<'_>> {
+    if notes.headers.is_empty() && notes.removed.is_empty() {
+        return None;
+    }
+    let headers = notes.headers.iter().map(|(name, _)| &name[..]);
+    Names::of(headers.chain(notes.removed.iter().map(String::as_bytes)))
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1), in
@@ -523,7 +532,8 @@ fn trailers(exchange: &Exchange) -> TrailerRule {
         !(is_own(field.name)
             || told.has(field.name)
             || field.is_one_of(&HEAD_ONLY)
-            || is_said(&location.policy, field)
+            // One by one: trailers come once.
+            || names_said(&location.policy).any(|name| client_fields::is_alike(field.name, name))
             || errors::is_about(field)
             || location
                 .policy
