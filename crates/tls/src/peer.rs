@@ -1,5 +1,6 @@
 //! The certificate that a client has shown, and what each verifier thinks of it.
 
+use super::verifier::Judge;
 use super::{Verdict, Verifier, distinguished_name};
 use bytes::Bytes;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -8,11 +9,21 @@ use std::sync::Arc;
 use wire::percent::{encoded, is_unreserved};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+/// Verdicts that are remembered of a client: its host may ask otherwise than its location, and each of some locations.
+const REMEMBERED: usize = 4;
+
+#[cfg(test)]
+thread_local! {
+    /// How often a chain was judged.
+    pub(super) static JUDGED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// The certificate that a client has shown in its handshake, or in the one of the session that it resumed.
 #[derive(Clone, Debug)]
 pub struct Peer {
     chain: Vec<CertificateDer<'static>>,
-    judged: RefCell<Option<(Arc<Verifier>, Verdict)>>,
+    /// By whom, the last one at the end.
+    judged: RefCell<Vec<(Judge, Verdict)>>,
     names: OnceCell<(String, String)>,
     escaped: OnceCell<Bytes>,
 }
@@ -33,22 +44,29 @@ impl Peer {
         self.chain.iter().map(|one| one.len()).sum()
     }
 
-    /// What `verifier` thinks of it. It is asked again when a change of the configuration replaces it.
+    /// What `verifier` thinks of it. It is asked again when a change of the configuration replaces it, and when many
+    /// others were asked since.
     pub fn verdict(&self, verifier: &Arc<Verifier>) -> Verdict {
         let mut judged = self.judged.borrow_mut();
-        match &*judged {
-            Some((known, verdict)) if Arc::ptr_eq(known, verifier) => *verdict,
-            _ => {
-                let verdict = verifier.verdict(&self.chain, UnixTime::now());
-                *judged = Some((verifier.clone(), verdict));
-                verdict
+        let known = match judged.iter().position(|(judge, _)| judge.is(verifier)) {
+            Some(at) => judged.remove(at),
+            None => {
+                if judged.len() == REMEMBERED {
+                    judged.remove(0);
+                }
+                #[cfg(test)]
+                JUDGED.set(JUDGED.get() + 1);
+                (verifier.judge(), verifier.verdict(&self.chain, UnixTime::now()))
             }
-        }
+        };
+        let verdict = known.1;
+        judged.push(known);
+        verdict
     }
 
     /// What the last one that was asked thought of it.
     pub fn last_verdict(&self) -> Option<Verdict> {
-        self.judged.borrow().as_ref().map(|(_, verdict)| *verdict)
+        self.judged.borrow().last().map(|(_, verdict)| *verdict)
     }
 
     /// Its subject as RFC 2253 writes it.

@@ -12,7 +12,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use shares::WeakMap;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
@@ -50,6 +50,22 @@ struct Trusted {
     revocations: Vec<RevocationList>,
     /// The names of the authorities, which handshakes tell; none where they are so long that each would be a burden.
     subjects: Vec<DistinguishedName>,
+}
+
+/// What verdicts hang on, for who remembers one; keeps nothing of it alive.
+#[derive(Clone, Debug)]
+pub(super) struct Judge {
+    trusted: Weak<Trusted>,
+    depth: u32,
+}
+
+impl Judge {
+    /// Whether it is this one.
+    pub(super) fn is(&self, verifier: &Verifier) -> bool {
+        // An address is nobody else's as long as it is known here.
+        std::ptr::eq(self.trusted.as_ptr(), &*verifier.trusted)
+            && self.depth == verifier.settings.depth
+    }
 }
 
 impl Trusted {
@@ -92,6 +108,11 @@ impl Verifier {
     /// The subjects of the authorities; none where they are so long that every handshake would be a burden.
     pub fn subjects(&self) -> &[DistinguishedName] {
         &self.trusted.subjects
+    }
+
+    /// Who judges: verifiers that differ only in what else they ask think the same of a chain.
+    pub(super) fn judge(&self) -> Judge {
+        Judge { trusted: Arc::downgrade(&self.trusted), depth: self.settings.depth }
     }
 
     /// What a chain is worth at this time; its first certificate is the client's.

@@ -226,3 +226,26 @@ fn hosts_share_what_is_made_of_one_secret_and_the_same_verifier_where_all_is_the
     }
     assert!(verifiers.0.lock().expect("not poisoned").verifiers.entries() < 200);
 }
+
+#[test]
+fn a_client_whom_a_few_ask_by_turns_is_judged_once_for_each() {
+    let ours: Vec<Party> = (0..4).map(|number| root(&format!("root {number}"))).collect();
+    let client = below(&ours[2], params("client", false));
+    let chain = [client.der.clone()];
+    let peer = crate::Peer::new(&chain).expect("it has a certificate");
+    let verifiers: Vec<_> =
+        ours.iter().map(|root| Arc::new(verifier(&[root], Vec::new(), 1))).collect();
+    let judged = || crate::peer::JUDGED.get();
+    let before = judged();
+    for _ in 0..10 {
+        for (number, verifier) in verifiers.iter().enumerate() {
+            assert_eq!(peer.verdict(verifier) == Verdict::Good, number == 2);
+            assert_eq!(peer.last_verdict() == Some(Verdict::Good), number == 2);
+        }
+    }
+    assert_eq!(judged() - before, 4);
+    // Another depth is another question.
+    let deep = Arc::new(verifier(&[&ours[2]], Vec::new(), 2));
+    assert_eq!(peer.verdict(&deep), Verdict::Good);
+    assert_eq!(judged() - before, 5);
+}
