@@ -15,6 +15,7 @@ use rustls::{
     SignatureScheme, version,
 };
 use std::collections::HashMap;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
@@ -184,6 +185,12 @@ pub(super) use checks_signatures;
 
 /// nginx's `proxy_ssl_verify_depth`.
 const DEPTH: usize = 1;
+
+/// Whether a handshake failed since the upstream's certificate is not believed.
+pub fn is_not_believed(error: &io::Error) -> bool {
+    let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+    matches!(of_tls, Some(Error::InvalidCertificate(_)))
+}
 
 /// Decides which certificates of upstreams are believed.
 #[derive(Debug)]

@@ -28,7 +28,7 @@ mod verifier;
 
 pub use certificates::{Certificates, never_shown, self_signed};
 pub use ciphers::openssl_name;
-pub use client::{Profile, ProfileId, Profiles};
+pub use client::{Profile, ProfileId, Profiles, is_not_believed};
 pub use clients::Clients;
 pub use config::Own;
 pub use front::{Hosts, ListenersTls, TlsFront};

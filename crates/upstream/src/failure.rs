@@ -13,6 +13,11 @@ pub enum TryError {
     /// No connection.
     #[error("connecting: {0}")]
     Connect(std::io::Error),
+    /// No connection, and no further endpoint is asked: so many have shown certificates that are not believed.
+    #[error(
+        "connecting: {0}; no further endpoint is asked, so many have shown certificates that are not believed (docs/limits.md)"
+    )]
+    Certificates(std::io::Error),
     /// There are as many connections to upstreams as may be.
     #[error(
         "no more connections to upstreams: all have 45 % of the open files, and a namespace three times what is left of that; raise the limit of open files (ulimit -n; docs/limits.md)"
@@ -88,7 +93,24 @@ impl TryError {
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
-            Self::RequestBody(_) | Self::Loop | Self::Places | Self::Heads => false,
+            Self::RequestBody(_)
+            | Self::Loop
+            | Self::Places
+            | Self::Heads
+            | Self::Certificates(_) => false,
+        }
+    }
+
+    /// Whether the endpoint's certificate is not believed.
+    pub fn is_of_certificate(&self) -> bool {
+        matches!(self, Self::Connect(error) if tls::is_not_believed(error))
+    }
+
+    /// It is the last one of its request, where the endpoint's certificate is not believed.
+    pub fn ends_tries(&mut self) {
+        if let Self::Connect(error) = self {
+            let error = std::mem::replace(error, std::io::ErrorKind::Other.into());
+            *self = Self::Certificates(error);
         }
     }
 

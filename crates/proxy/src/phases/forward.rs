@@ -19,6 +19,8 @@ use wire::{Body, Response, Source};
 
 /// Tries that cost an upstream nothing and that every route has, with or without `retry`.
 const FREE: usize = 3;
+/// Endpoints of a request whose certificates are not believed: judging a chain may take 32 signatures.
+const NOT_BELIEVED: u8 = 4;
 
 /// A location whose upstream has no endpoints answers 503, unless somebody stands in.
 pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -124,7 +126,7 @@ async fn tries(
                 return Err(Error::Upstream(TryError::Timeout("trying again")).into());
             }
             Ok(response) => return Ok(response),
-            Err(failed) => {
+            Err(mut failed) => {
                 journal.failed(failed.error.status());
                 let method = &exchange.request.method;
                 let repeatable = failed.is_repeatable(is_idempotent(method, &policy.retries));
@@ -133,7 +135,7 @@ async fn tries(
                     exchange.log.tries.pop();
                     continue;
                 }
-                note_failure(exchange, &journal, &failed.error);
+                note_failure(exchange, &journal, &mut failed.error);
                 let again = more && repeatable && failed.error.retry(&policy.retries);
                 let is_free = !failed.sent && made < FREE;
                 if !(again && (is_free || may_ask(exchange))) {
@@ -168,13 +170,19 @@ fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
 
 /// Notes why a try failed, where its endpoint is to blame; one that asked nobody was none.
 #[cold]
-fn note_failure(exchange: &mut Exchange, journal: &Try, error: &TryError) {
+fn note_failure(exchange: &mut Exchange, journal: &Try, error: &mut TryError) {
     match error {
         TryError::RequestBody(_) | TryError::Loop => {}
         TryError::Places => drop(exchange.log.tries.pop()),
         _ => {
             let shared = &exchange.worker.shared;
             shared.watched.failed(journal.address, error, &shared.addresses);
+            if error.is_of_certificate() {
+                exchange.log.not_believed += 1;
+                if exchange.log.not_believed >= NOT_BELIEVED {
+                    error.ends_tries();
+                }
+            }
         }
     }
 }

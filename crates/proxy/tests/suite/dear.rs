@@ -1,9 +1,14 @@
 //! What is dear to do for one request, and is done only so often.
 
 use crate::bed;
-use model::policy::{AnswerRewrites, Policy, RedirectRewrite, Replaced, Replacement};
+use model::policy::{AnswerRewrites, Policy, Protocol, RedirectRewrite, Replaced, Replacement};
 use model::{Configuration, Template};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 fn template(text: &str) -> Template {
     Template::parse(text).expect("known variables")
@@ -95,4 +100,35 @@ async fn a_query_that_an_upstream_made_counts_for_what_is_looked_for_in_it() {
         let all = bed::configuration(&[(bed::MAIN, vec![address])], policy);
         assert_eq!(status(&all).await, expected, "{arguments}");
     }
+}
+
+#[tokio::test]
+async fn few_endpoints_whose_certificates_are_not_believed_are_asked_for_one_request() {
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .expect("a certificate");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counts = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            counts.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(acceptor.accept(tcp));
+        }
+    });
+    let endpoints = (1..=30).map(|last| (Ipv4Addr::new(127, 0, 1, last), port).into()).collect();
+    let mut policy = Policy { protocol: Protocol::Https, ..Policy::default() };
+    policy.upstream_tls.verify = true;
+    policy.retries.tries = 101;
+    let all = bed::configuration(&[(bed::MAIN, endpoints)], policy);
+    assert_eq!(status(&all).await, "502");
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
