@@ -1,21 +1,28 @@
 //! New connections to endpoints, in clear or under TLS.
 
-use super::{Pool, TryError};
+use super::unfinished::Unfinished;
+use super::{Pool, TryError, Whom};
 use bytes::BytesMut;
 use rustix::io::Errno;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use stream::own::Own;
 use tls::{Profile, ProfileId};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use wire::{Io, Loan, Timer, UnderTls, descriptors};
 
 /// What connections have in common that are exchanged for one another.
 pub(super) type Key = (SocketAddr, Option<ProfileId>);
+
+/// How long a handshake of TLS may take at most, however long connecting may.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Where to connect, and how.
 #[derive(Clone, Debug)]
@@ -54,20 +61,29 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects for somebody of this namespace within `limit`, which covers the TLS handshake, too. Boxed once, since
-    /// it changes hands a few times for each request.
+    /// Connects for somebody within `limit`, which covers the TLS handshake, too. Boxed once, since it changes hands a
+    /// few times for each request.
     pub(super) async fn open(
         pool: &Pool,
         target: &Target,
-        whose: Option<&Arc<str>>,
+        whom: Whom<'_>,
         limit: Duration,
     ) -> Result<Box<Self>, TryError> {
-        let place = pool.place(&whose.cloned().unwrap_or_default()).ok_or(TryError::Places)?;
-        let timer = Timer::new(limit);
-        let connecting = connect(target);
-        let io =
-            timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
-        let (io, own) = io.map_err(TryError::Connect)?;
+        let whose = whom.namespace.cloned().unwrap_or_default();
+        let place = pool.place(&whose).ok_or(TryError::Places)?;
+        let (timer, begun) = (Timer::new(limit), Instant::now());
+        let tcp = timer.within(limit, connect(target.address)).await;
+        let tcp = tcp.map_err(|_| TryError::Timeout("connecting"))?.map_err(TryError::Connect)?;
+        let own = Own::of(&tcp);
+        let io = match &target.tls {
+            None => Io::Plain(tcp),
+            Some(profile) => {
+                let left = limit.saturating_sub(begun.elapsed()).min(HANDSHAKE);
+                let shaking = secured(tcp, profile, target, Unfinished::new(pool, whom));
+                let io = timer.within(left, shaking).await;
+                io.map_err(|_| TryError::Timeout("shaking hands for TLS"))??
+            }
+        };
         Ok(Box::new(Self {
             io,
             own,
@@ -86,19 +102,71 @@ pub(super) fn goes_on(own: Option<&Own>, hops: u8) -> Result<(), TryError> {
     if own.is_none_or(|own| own.carries(hops)) { Ok(()) } else { Err(TryError::Loop) }
 }
 
-async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {
-    let socket = match target.address {
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
     if !descriptors::upstream_fits(&socket) {
         return Err(Errno::MFILE.into());
     }
-    let tcp = socket.connect(target.address).await?;
+    let tcp = socket.connect(address).await?;
     tcp.set_nodelay(true)?;
-    let own = Own::of(&tcp);
-    let Some(profile) = &target.tls else { return Ok((Io::Plain(tcp), own)) };
+    Ok(tcp)
+}
+
+/// The same under TLS. What came of a handshake that is not over counts like a head that is not whole.
+async fn secured(
+    tcp: TcpStream,
+    profile: &Profile,
+    target: &Target,
+    mut unfinished: Unfinished<'_>,
+) -> Result<Io, TryError> {
     let name = profile.name_for(target.address.ip());
-    let tls = TlsConnector::from(profile.config.clone()).connect(name, UnderTls::new(tcp)).await?;
-    Ok((Io::secure(tls), own))
+    let connector = TlsConnector::from(profile.config.clone());
+    let mut shaking = pin!(connector.connect(name, UnderTls::new(tcp)));
+    poll_fn(|cx| match shaking.as_mut().poll(cx) {
+        Poll::Ready(tls) => Poll::Ready(tls.map(Io::secure).map_err(TryError::Connect)),
+        Poll::Pending => {
+            let held = shaking.get_ref().map_or(0, UnderTls::held);
+            unfinished.holds(held).map_or_else(|error| Poll::Ready(Err(error)), |()| Poll::Pending)
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, HANDSHAKE, Target};
+    use crate::{Pool, TryError, Whom};
+    use model::policy::UpstreamTls;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tls::Profiles;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+    use tokio::time::{Instant, pause};
+    use wire::Room;
+
+    #[tokio::test]
+    async fn a_handshake_has_a_time_of_its_own_however_long_connecting_may_take() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let server = tokio::spawn(async move {
+            let (mut tcp, _) = listener.accept().await.expect("a connection");
+            let _ = tcp.read(&mut [0; 4096]).await.expect("its first message");
+            pause();
+            (tcp, Instant::now())
+        });
+        let pool = Pool::new(Arc::new(Room::new(9)));
+        let tls = Profiles::default().profile(&UpstreamTls::default(), false).expect("a profile");
+        let target = Target { address, tls: Some(tls) };
+        let opened =
+            Connection::open(&pool, &target, Whom::default(), Duration::from_secs(600)).await;
+        let (_tcp, since) = server.await.expect("no panic");
+        assert!(matches!(opened, Err(TryError::Timeout(_))), "{opened:?}");
+        let took = since.elapsed();
+        assert!(took < 2 * HANDSHAKE && took > HANDSHAKE / 2, "{took:?}");
+    }
 }

@@ -34,7 +34,7 @@ pub(super) async fn send(
     let mut connection = match kept {
         Some(connection) => connection,
         // Boxed: what a handshake needs is not for those who find a connection.
-        None => Box::pin(Connection::open(pool, target, request.whose, timeouts.connect))
+        None => Box::pin(Connection::open(pool, target, request.whom(), timeouts.connect))
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
@@ -62,7 +62,7 @@ pub(super) async fn send(
         pass_on: request.interim,
         limit: request.policy.body.response_header,
         scanned: 0,
-        unfinished: Unfinished::new(pool, request),
+        unfinished: Unfinished::new(pool, request.whom()),
     };
     let body = coding.map(|coding| (&mut *request.body, coding));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);

@@ -30,6 +30,7 @@ pub use group::{Group, Reuse};
 pub use journal::Try;
 pub use names::Names;
 pub use pool::Pool;
+use request::Whom;
 pub use request::{Cause, Head, Outgoing};
 pub use retry::{is_idempotent, tries_left};
 pub use rule::{Alternative, Rule, Session};

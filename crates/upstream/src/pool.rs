@@ -231,7 +231,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::{Connection, Pool, Room, Target};
-    use crate::TryError;
+    use crate::{TryError, Whom};
     use model::{Global, UpstreamKeepAlive};
     use std::sync::Arc;
     use std::time::Duration;
@@ -255,7 +255,8 @@ mod tests {
 
         async fn open(&self, whose: &str) -> Result<Box<Connection>, TryError> {
             let whose: Arc<str> = whose.into();
-            Connection::open(&self.pool, &self.target, Some(&whose), Duration::from_secs(5)).await
+            let whom = Whom::of(&whose);
+            Connection::open(&self.pool, &self.target, whom, Duration::from_secs(5)).await
         }
     }
 
@@ -300,7 +301,7 @@ mod tests {
         let test = async {
             let Fixture { pool, target, _listener } = Fixture::new().await;
             let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
-            let open = || crate::http2::open_one(&pool, &target, Some(&whose), false);
+            let open = || crate::http2::open_one(&pool, &target, Whom::of(&whose), false);
             let first = open().await.expect("half of four are two");
             let second = open().await.expect("half of four are two");
             assert!(matches!(open().await, Err(TryError::Places)), "both have a request");
@@ -325,7 +326,7 @@ mod tests {
                 let keep_alive = Global::default().upstream_keep_alive;
                 pool.follow(UpstreamKeepAlive { connections, ..keep_alive });
                 let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
-                let lease = crate::http2::open_one(&pool, &target, Some(&whose), true).await;
+                let lease = crate::http2::open_one(&pool, &target, Whom::of(&whose), true).await;
                 let all = || pool.sessions().borrow().values().map(Vec::len).sum::<usize>();
                 assert_eq!(all(), 0, "nobody else gets it meanwhile");
                 drop(lease.expect("there is room"));

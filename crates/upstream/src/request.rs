@@ -26,6 +26,30 @@ pub struct Outgoing<'a> {
     pub cause: Cause<'a>,
 }
 
+/// Whom a connection to an upstream is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Whom<'a> {
+    /// The namespace; none: the controller's own.
+    pub(super) namespace: Option<&'a Arc<str>>,
+    /// The book of the connection whose request it serves first; none: nobody's.
+    pub(super) book: Option<&'a Rc<Control>>,
+}
+
+impl<'a> Whom<'a> {
+    /// Somebody of this namespace, and nobody's request.
+    #[cfg(test)]
+    pub(super) fn of(namespace: &'a Arc<str>) -> Self {
+        Self { namespace: Some(namespace), book: None }
+    }
+}
+
+impl<'a> Outgoing<'a> {
+    /// Whom it is sent for.
+    pub(super) fn whom(&self) -> Whom<'a> {
+        Whom { namespace: self.whose, book: self.cause.book }
+    }
+}
+
 /// The request of a client that something is sent for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cause<'a> {

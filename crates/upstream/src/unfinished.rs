@@ -1,34 +1,30 @@
-//! What came of a head and is not whole: beyond a little it counts for the connection of its request, and has a bound
-//! for all of them and for those of a namespace.
+//! What came of a head, or of a handshake, and is not whole: beyond a little it counts for the connection of its
+//! request, and has a bound for all of them and for those of a namespace.
 
-use super::{Outgoing, Pool, TryError};
-use std::rc::Rc;
-use std::sync::Arc;
-use wire::{Control, Counted, Loan};
+use super::{Pool, TryError, Whom};
+use wire::{Counted, Loan};
 
-/// The head of one answer.
+/// The head of one answer, or the handshake before it.
 pub(super) struct Unfinished<'a> {
     pool: &'a Pool,
-    whose: Option<&'a Arc<str>>,
-    pub(super) book: Option<&'a Rc<Control>>,
+    pub(super) whom: Whom<'a>,
     counted: Option<Counted>,
     loan: Option<Loan>,
 }
 
 impl<'a> Unfinished<'a> {
     /// Nothing has come of it yet.
-    pub(super) fn new(pool: &'a Pool, request: &Outgoing<'a>) -> Self {
-        let (whose, book) = (request.whose, request.cause.book);
-        Self { pool, whose, book, counted: None, loan: None }
+    pub(super) fn new(pool: &'a Pool, whom: Whom<'a>) -> Self {
+        Self { pool, whom, counted: None, loan: None }
     }
 
     /// So many bytes are held for it now.
     pub(super) fn holds(&mut self, size: usize) -> Result<(), TryError> {
-        Counted::keep(&mut self.counted, self.book, size);
+        Counted::keep(&mut self.counted, self.whom.book, size);
         if self.counted.is_none() {
             return Ok(());
         }
-        let lend = || self.pool.heads().lend(&self.whose.cloned().unwrap_or_default());
+        let lend = || self.pool.heads().lend(&self.whom.namespace.cloned().unwrap_or_default());
         let loan = self.loan.get_or_insert_with(lend);
         let more = (size as u64).saturating_sub(loan.size());
         if more == 0 || loan.grow(more).is_some() { Ok(()) } else { Err(TryError::Heads) }

@@ -60,7 +60,7 @@ impl UnderTls {
     }
 
     /// Bytes that TLS has taken and not given on.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.taken
     }
 }

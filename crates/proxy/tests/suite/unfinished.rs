@@ -19,9 +19,39 @@ const GUARD: &str = "guard";
 const LINE: usize = 7_000;
 const LINES: usize = 100;
 
-/// Sends what an answer begins with, in records of FastCGI or as it is, and no end of it: little to who asks first and
-/// much to others. Each that was answered so is told of.
-async fn begins(in_records: bool) -> (SocketAddr, Receiver<()>) {
+/// What is not whole.
+#[derive(Clone, Copy)]
+enum What {
+    Head,
+    /// A head in records of FastCGI.
+    Records,
+    /// A handshake of TLS.
+    Handshake,
+}
+
+impl What {
+    /// What it begins with: so many lines, of a handshake as many as it may have.
+    fn begin(self, lines: usize) -> Vec<u8> {
+        let line = format!("X: {}\r\n", "a".repeat(LINE)).into_bytes();
+        let record = |head: &[u8], rest: &[u8], text: &[u8]| {
+            let length = u16::try_from(text.len()).expect("short").to_be_bytes();
+            [head, &length, rest, text].concat()
+        };
+        match self {
+            Self::Head => [&b"HTTP/1.1 200 OK\r\n"[..], &line.repeat(lines)].concat(),
+            Self::Records => record(&[1, 6, 0, 1], &[0, 0], &line).repeat(lines),
+            // A ServerHello of 65,535 bytes.
+            Self::Handshake => {
+                let text = [&[2, 0, 0xff, 0xff], &line[..]].concat();
+                record(&[22, 3, 3], &[], &text).repeat(lines.min(8))
+            }
+        }
+    }
+}
+
+/// Sends what something begins with, and no end of it: little to who asks first and much to others. Each that was
+/// answered so is told of.
+async fn begins(what: What) -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let (told, asked) = channel(9);
@@ -30,16 +60,8 @@ async fn begins(in_records: bool) -> (SocketAddr, Receiver<()>) {
         while let Ok((mut tcp, _)) = listener.accept().await {
             let (told, count) = (told.clone(), std::mem::replace(&mut lines, LINES));
             tokio::spawn(async move {
-                let line = format!("X: {}\r\n", "a".repeat(LINE)).into_bytes();
-                let [high, low] = u16::try_from(line.len()).expect("short").to_be_bytes();
-                let record = [&[1, 6, 0, 1, high, low, 0, 0][..], &line].concat();
                 let _ = tcp.read(&mut [0; 4096]).await;
-                let begin = if in_records {
-                    record.repeat(count)
-                } else {
-                    [&b"HTTP/1.1 200 OK\r\n"[..], &line.repeat(count)].concat()
-                };
-                let _ = tcp.write_all(&begin).await;
+                let _ = tcp.write_all(&what.begin(count)).await;
                 let _ = told.send(()).await;
                 // Until the other side has enough of it.
                 while matches!(tcp.read(&mut [0; 4096]).await, Ok(1..)) {}
@@ -49,14 +71,15 @@ async fn begins(in_records: bool) -> (SocketAddr, Receiver<()>) {
     (address, asked)
 }
 
-/// Of two that wait for an answer the one that holds much ends where memory is short, and the other one waits on.
-async fn who_holds_most_ends(in_records: bool, policy: Policy) {
-    let (upstream, mut asked) = begins(in_records).await;
+/// Of two that wait for an answer the one that holds much ends where of so much memory nothing is left, and the other
+/// one waits on.
+async fn who_holds_most_ends(what: What, policy: Policy, memory: u64) {
+    let (upstream, mut asked) = begins(what).await;
     let bound = Body { response_header: 1 << 20, ..Body::default() };
     let policy = Policy { body: bound, ..policy };
     let all = configuration(&[(MAIN, vec![upstream]), (GUARD, vec![upstream])], policy);
     let native = start(&all).await;
-    native.bound_memory(8 << 20);
+    native.bound_memory(memory);
     let mut clients = Vec::new();
     for _ in 0..2 {
         let mut tcp = bed::connect(&native).await;
@@ -72,16 +95,23 @@ async fn who_holds_most_ends(in_records: bool, policy: Policy) {
 
 #[tokio::test]
 async fn heads_that_are_not_whole_count_for_their_connection() {
-    who_holds_most_ends(false, Policy::default()).await;
-    who_holds_most_ends(true, Policy { protocol: Protocol::Fcgi, ..Policy::default() }).await;
+    who_holds_most_ends(What::Head, Policy::default(), 8 << 20).await;
+    let policy = Policy { protocol: Protocol::Fcgi, ..Policy::default() };
+    who_holds_most_ends(What::Records, policy, 8 << 20).await;
 }
 
 #[tokio::test]
 async fn so_do_those_of_authenticators() {
     let target = Template::parse("/auth").expect("no variables");
     let guard = bed::authenticator("a.test", target, UpstreamId::new(GUARD));
-    who_holds_most_ends(false, Policy { auth_external: Some(guard.into()), ..Policy::default() })
-        .await;
+    let policy = Policy { auth_external: Some(guard.into()), ..Policy::default() };
+    who_holds_most_ends(What::Head, policy, 8 << 20).await;
+}
+
+#[tokio::test]
+async fn so_do_handshakes_of_tls() {
+    let policy = Policy { protocol: Protocol::Https, ..Policy::default() };
+    who_holds_most_ends(What::Handshake, policy, 512 << 10).await;
 }
 
 #[tokio::test]
@@ -114,12 +144,23 @@ async fn texts_of_sub_filter_have_a_bound_as_long_as_the_body_lasts() {
 
 #[tokio::test]
 async fn heads_that_are_not_whole_have_a_bound_for_a_namespace() {
-    let (upstream, mut asked) = begins(false).await;
+    has_a_bound(What::Head, Policy::default(), 1 << 20).await;
+}
+
+#[tokio::test]
+async fn handshakes_of_tls_that_are_not_whole_have_a_bound_for_a_namespace() {
+    let policy = Policy { protocol: Protocol::Https, ..Policy::default() };
+    has_a_bound(What::Handshake, policy, 128 << 10).await;
+}
+
+/// Where there is so much memory, much is refused and who waits for little waits on.
+async fn has_a_bound(what: What, policy: Policy, memory: u64) {
+    let (upstream, mut asked) = begins(what).await;
     let body = Body { response_header: 1 << 20, ..Body::default() };
-    let policy = Policy { body, ..Policy::default() };
+    let policy = Policy { body, ..policy };
     let native = start(&configuration(&[(MAIN, vec![upstream])], policy)).await;
     // Half of it for all, half of that for a namespace.
-    native.bound_memory(1 << 20);
+    native.bound_memory(memory);
     let mut first = bed::connect(&native).await;
     first.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
     asked.recv().await.expect("it is asked");

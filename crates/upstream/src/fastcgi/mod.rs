@@ -35,7 +35,7 @@ pub(super) async fn send(
     let Head::FastCgi(head) = request.head.take() else {
         return Err(fail(TryError::InvalidHeader, false));
     };
-    let connection = Connection::open(pool, target, request.whose, timeouts.connect).await;
+    let connection = Connection::open(pool, target, request.whom(), timeouts.connect).await;
     let connection = connection.map_err(|error| fail(error, false))?;
     journal.connected(false);
     let heads = Heads {
@@ -44,7 +44,7 @@ pub(super) async fn send(
         head: BytesMut::new(),
         end: HeadEnd::default(),
         journal: journal.clone(),
-        unfinished: Unfinished::new(pool, request),
+        unfinished: Unfinished::new(pool, request.whom()),
     };
     let body = Some((&mut *request.body, Coding::Stdin));
     let mut talk = Talk::new(connection, head, body, timeouts, heads);
@@ -130,7 +130,13 @@ fn answered(
         return response;
     }
     let body = FastCgiBody {
-        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone(), unfinished.book)),
+        incoming: Some(Incoming::new(
+            connection,
+            rest,
+            timeouts,
+            journal.clone(),
+            unfinished.whom.book,
+        )),
         records,
         next: (!first.is_empty()).then_some(Ok(Said::Stdout(first))),
         remaining: head.length,

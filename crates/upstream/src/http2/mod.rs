@@ -47,7 +47,7 @@ pub(super) async fn send(
     let (head, trailers) = *head;
     let part = part_of(&head, request.body).await;
     let part = part.map_err(|error| fail(TryError::RequestBody(error), false, false))?;
-    let leased = lease(pool, target, request.whose, part, timeouts.connect).await;
+    let leased = lease(pool, target, request.whom(), part, timeouts.connect).await;
     let (Lease { mut sender, claim, own }, reused) =
         leased.map_err(|error| fail(error, false, false))?;
     // Requests share it: how often each of them has come back, nobody could tell at the other end.

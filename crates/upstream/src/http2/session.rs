@@ -3,7 +3,7 @@
 
 use crate::connect::Key;
 use crate::pool::wear;
-use crate::{Connection, Pool, Target, TryError};
+use crate::{Connection, Pool, Target, TryError, Whom};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::SendRequest;
@@ -12,7 +12,6 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 use std::time::Duration;
 use stream::own::Own;
 use tokio::sync::Notify;
@@ -285,13 +284,13 @@ pub(crate) struct Lease {
 pub(super) async fn lease(
     pool: &Rc<Pool>,
     target: &Target,
-    whose: Option<&Arc<str>>,
+    whom: Whom<'_>,
     part: Part,
     limit: Duration,
 ) -> Result<(Lease, bool), TryError> {
     match shared(pool, target, part) {
         Some(lease) => Ok((lease, true)),
-        None => Ok((open(pool, target, whose, part, limit).await?, false)),
+        None => Ok((open(pool, target, whom, part, limit).await?, false)),
     }
 }
 
@@ -321,11 +320,11 @@ fn shared(pool: &Rc<Pool>, target: &Target, part: Part) -> Option<Lease> {
 async fn open(
     pool: &Rc<Pool>,
     target: &Target,
-    whose: Option<&Arc<str>>,
+    whom: Whom<'_>,
     part: Part,
     limit: Duration,
 ) -> Result<Lease, TryError> {
-    let Connection { io, own, place, .. } = *Connection::open(pool, target, whose, limit).await?;
+    let Connection { io, own, place, .. } = *Connection::open(pool, target, whom, limit).await?;
     let (guarded, frames) = Guarded::upstream(io);
     let handshake = h2::client::Builder::new()
         .enable_push(false)
@@ -393,9 +392,9 @@ impl Claim {
 pub(crate) async fn open_one(
     pool: &Rc<Pool>,
     target: &Target,
-    whose: Option<&Arc<str>>,
+    whom: Whom<'_>,
     alone: bool,
 ) -> Result<Lease, TryError> {
     let part = if alone { Part::Any } else { Part::Bytes(0) };
-    open(pool, target, whose, part, Duration::from_secs(5)).await
+    open(pool, target, whom, part, Duration::from_secs(5)).await
 }
