@@ -22,6 +22,7 @@ mod tcp;
 mod traffic;
 mod turns;
 mod udp;
+mod waiting;
 
 pub use door::{addresses, open};
 pub use names::{Following, Resolver};

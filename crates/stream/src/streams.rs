@@ -6,6 +6,7 @@ use crate::reach::Reach;
 use crate::room::Room;
 use crate::traffic::{Counts, Traffic};
 use crate::turns::{Turn, Turns};
+use crate::waiting::Waiting;
 use crate::{ports, tcp, udp};
 use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub struct Streams {
     sessions: Arc<Room>,
     /// For what is done for datagrams: ports take turns.
     turns: Arc<Turns>,
+    /// Datagrams that wait for their sessions.
+    waiting: Arc<Waiting>,
     resolver: Arc<Resolver>,
     state: Mutex<State>,
 }
@@ -106,6 +109,7 @@ pub(crate) struct Port {
     pub(crate) next: AtomicU64,
     pub(crate) room: Arc<Room>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) waiting: Arc<Waiting>,
     /// What may be said of it.
     pub(crate) lines: Lines,
 }
@@ -175,8 +179,16 @@ impl Streams {
         let sessions = most.div_ceil(SESSIONS);
         let connections = Room::new(most.saturating_sub(sessions).max(1));
         let sessions = Room::new(sessions);
-        let (turns, resolver, state) = (Turns::new(threads), Arc::default(), Mutex::default());
-        Self { addresses, threads, connections, sessions, turns, resolver, state }
+        Self {
+            addresses,
+            threads,
+            connections,
+            sessions,
+            turns: Turns::new(threads),
+            waiting: Arc::default(),
+            resolver: Arc::default(),
+            state: Mutex::default(),
+        }
     }
 
     /// The same, but names are looked up by `resolver`.
@@ -324,6 +336,7 @@ impl Streams {
             next: AtomicU64::new(0),
             room,
             turns: self.turns.clone(),
+            waiting: self.waiting.clone(),
             lines: Lines::default(),
         });
         let mut loops = JoinSet::new();

@@ -6,6 +6,7 @@ use crate::room::Place;
 use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::turns::{FEW, Turn};
+use crate::waiting::{Datagram, Queue};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// Datagrams that wait for one session at most; more are dropped, as on the way.
+/// Datagrams that wait for one session at most, within the bounds of their bytes; more are dropped, as on the way.
 const WAITING: usize = 64;
 /// Bytes of the longest datagram.
 const LONGEST: usize = 65_535;
@@ -31,7 +32,10 @@ const BEGUN: usize = 4;
 const RECEIVING: i64 = FEW / 4;
 
 /// The sessions of one socket, and the way to each.
-type Sessions = Mutex<HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>>;
+type Sessions = Mutex<HashMap<SocketAddr, Way>>;
+
+/// The way to a session.
+type Way = (mpsc::Sender<Datagram>, Arc<Queue>);
 
 /// What is received on.
 struct Listener {
@@ -95,14 +99,18 @@ impl Listener {
 
     /// Hands a datagram to the session of its client; false if there is none.
     fn is_known(&self, client: SocketAddr, datagram: &[u8]) -> bool {
-        match held(&self.sessions).get(&client).map(mpsc::Sender::try_reserve) {
-            Some(Ok(room)) => {
-                room.send(datagram.to_vec());
+        let sessions = held(&self.sessions);
+        let Some((sender, queue)) = sessions.get(&client) else { return false };
+        match sender.try_reserve() {
+            Ok(room) => {
+                if let Some(datagram) = queue.take(datagram) {
+                    room.send(datagram);
+                }
                 true
             }
-            Some(Err(mpsc::error::TrySendError::Full(()))) => true,
+            Err(mpsc::error::TrySendError::Full(())) => true,
             // It has ended meanwhile: a new one begins.
-            Some(Err(mpsc::error::TrySendError::Closed(()))) | None => false,
+            Err(mpsc::error::TrySendError::Closed(())) => false,
         }
     }
 
@@ -113,6 +121,8 @@ impl Listener {
             return port.tell_forged(client);
         }
         let namespace = port.plan.borrow().stream.namespace.clone();
+        let queue = port.waiting.queue(&namespace);
+        let Some(first) = queue.take(datagram) else { return };
         let Some(place) = port.room.now(&Holder::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
             return;
@@ -120,8 +130,8 @@ impl Listener {
         place.heard();
         let hops = own::hops_of_datagrams(client);
         let (sender, receiver) = mpsc::channel(WAITING);
-        if sender.try_send(datagram.to_vec()).is_ok() {
-            held(&self.sessions).insert(client, sender);
+        if sender.try_send(first).is_ok() {
+            held(&self.sessions).insert(client, (sender, queue));
         }
         let (socket, listed) = (self.socket.clone(), Arc::downgrade(&self.sessions));
         tokio::spawn(async move {
@@ -139,7 +149,7 @@ impl Listener {
             if let Some(sessions) = listed.upgrade() {
                 let mut sessions = held(&sessions);
                 // Otherwise the client has another one by now.
-                if sessions.get(&client).is_some_and(mpsc::Sender::is_closed) {
+                if sessions.get(&client).is_some_and(|(sender, _)| sender.is_closed()) {
                     sessions.remove(&client);
                 }
             }
@@ -148,7 +158,7 @@ impl Listener {
     }
 }
 
-fn held(sessions: &Sessions) -> MutexGuard<'_, HashMap<SocketAddr, mpsc::Sender<Vec<u8>>>> {
+fn held(sessions: &Sessions) -> MutexGuard<'_, HashMap<SocketAddr, Way>> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -156,7 +166,7 @@ fn held(sessions: &Sessions) -> MutexGuard<'_, HashMap<SocketAddr, mpsc::Sender<
 async fn session(
     listener: &UdpSocket,
     (client, hops): (SocketAddr, u8),
-    mut datagrams: mpsc::Receiver<Vec<u8>>,
+    mut datagrams: mpsc::Receiver<Datagram>,
     port: &Port,
     place: &Place,
     turn: Arc<Turn>,
@@ -249,7 +259,7 @@ async fn connected(endpoint: SocketAddr) -> io::Result<(UdpSocket, Option<Own>)>
 
 enum Moved {
     /// From the client; none once the session shall end.
-    In(Option<Vec<u8>>),
+    In(Option<Datagram>),
     /// From the endpoint.
     Out,
 }
@@ -263,7 +273,7 @@ fn any_port(endpoint: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGUN, is_forged, receive_on};
+    use super::{BEGUN, Listener, RECEIVING, WAITING, held, is_forged, receive_on};
     use crate::own::Listened;
     use crate::reach::Reach;
     use crate::room::Room;
@@ -322,6 +332,7 @@ mod tests {
             next: AtomicU64::new(0),
             room: room.clone(),
             turns: turns.clone(),
+            waiting: Arc::default(),
             lines: Lines::default(),
         };
         (keeps, Arc::new(port))
@@ -339,6 +350,22 @@ mod tests {
         assert!(is_forged(here));
         drop(last);
         assert!(!is_forged(here));
+    }
+
+    #[tokio::test]
+    async fn long_datagrams_that_wait_for_a_session_are_fewer_than_short_ones() {
+        let (all, turns) = (Room::new(9), Turns::new(1));
+        let ((socket, _), (_endpoint, to), (_client, from)) =
+            (any().await, any().await, any().await);
+        let (_keeps, port) = port("a", to, (&all, &turns));
+        let (socket, sessions) = (Arc::new(socket), Arc::default());
+        let listener = Listener { socket, sessions, port, _listened: None };
+        let turn = Arc::new(listener.port.turn(RECEIVING).await);
+        listener.begin(from, &[0; 4096], turn);
+        // The session itself has not had its turn yet.
+        (1..WAITING).for_each(|_| assert!(listener.is_known(from, &[0; 4096])));
+        let room = || held(&listener.sessions)[&from].0.capacity();
+        assert_eq!(room(), WAITING - 24, "96k wait");
     }
 
     #[tokio::test]
