@@ -220,6 +220,14 @@ impl Exchange {
         KeptHeads::keep(&mut self.kept_heads, &self.connection, head.held());
     }
 
+    /// It keeps what a guard or an upstream of the location leaves for what comes after it; whether there is room.
+    #[cold]
+    pub(crate) fn keeps_left(&mut self, size: usize) -> bool {
+        let namespace = self.spot().location.namespace();
+        let all = self.worker.under_way();
+        KeptHeads::lend(&mut self.kept_heads, all, &self.connection, &namespace, size)
+    }
+
     /// A request whose head was just read. Made where it stays: a thousand bytes would be moved otherwise.
     #[inline]
     pub(crate) fn new(

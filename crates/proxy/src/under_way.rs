@@ -24,7 +24,9 @@ const PROGRAMS: u64 = 8;
 const FREE: usize = 16 << 10;
 /// and ask for so much at a time.
 const PIECE: usize = 32 << 10;
-/// Heads of upstreams that are not whole may hold so many parts.
+/// What guards and upstreams leave for what comes after them counts beyond this.
+const LEFT: usize = 1 << 10;
+/// Heads of upstreams that are not whole may hold so many parts, with what guards and upstreams leave.
 const HEADS: u64 = 2;
 /// What a stream holds besides its head: its tasks, its upstream's connection with what is read from it.
 const STREAM: usize = 40 << 10;
@@ -50,7 +52,7 @@ pub(crate) struct UnderWay {
     pub(crate) encoders: Room,
     /// Of what programs of snippets make.
     pub(crate) programs: Room,
-    /// Of heads of upstreams that are not whole.
+    /// Of heads of upstreams that are not whole, and of what guards and upstreams leave for what comes after them.
     pub(crate) heads: Arc<Room>,
 }
 
@@ -217,21 +219,54 @@ impl Drop for Encoding {
 }
 
 /// What a request that is under way keeps of long heads: answers of upstreams, authenticators and error backends stay
-/// as long as it does.
+/// as long as it does, and so does what guards and upstreams leave for what comes after them.
 #[derive(Debug)]
 pub(crate) struct KeptHeads {
     connection: Rc<Connection>,
     size: usize,
+    /// Of what has a bound of a namespace.
+    loans: Vec<Loan>,
 }
 
 impl KeptHeads {
     /// A request keeps a head of this size. One that is not long counts as what every request holds.
     pub(crate) fn keep(kept: &mut Option<Box<Self>>, connection: &Rc<Connection>, size: usize) {
         if size > FREE {
-            let none = || Box::new(Self { connection: connection.clone(), size: 0 });
-            kept.get_or_insert_with(none).size += size;
-            connection.control.under_way.hold(size);
+            Self::hold(kept, connection, size);
         }
+    }
+
+    /// The same of what somebody else leaves for it, which has a bound for all and for this namespace; whether there is
+    /// room.
+    pub(crate) fn lend(
+        kept: &mut Option<Box<Self>>,
+        all: &UnderWay,
+        connection: &Rc<Connection>,
+        namespace: &Arc<str>,
+        size: usize,
+    ) -> bool {
+        if size <= LEFT {
+            return true;
+        }
+        let loan = all.heads.lend(namespace);
+        if loan.grow(size as u64).is_none() {
+            return false;
+        }
+        Self::hold(kept, connection, size).loans.push(loan);
+        true
+    }
+
+    #[cold]
+    fn hold<'k>(
+        kept: &'k mut Option<Box<Self>>,
+        connection: &Rc<Connection>,
+        size: usize,
+    ) -> &'k mut Self {
+        let none = || Self { connection: connection.clone(), size: 0, loans: Vec::new() };
+        let kept = kept.get_or_insert_with(|| Box::new(none()));
+        kept.size += size;
+        connection.control.under_way.hold(size);
+        kept
     }
 }
 
@@ -290,7 +325,7 @@ impl Drop for Programs {
 #[cfg(test)]
 mod tests {
     use super::{
-        Encoding, FREE, KeptHeads, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest,
+        Encoding, FREE, KeptHeads, LEFT, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest,
     };
     use crate::connection::Connection;
     use std::cell::Cell;
@@ -406,6 +441,23 @@ mod tests {
         assert_eq!(one.control.under_way.held(), 3 * FREE + 1);
         drop(kept);
         assert_eq!(one.control.under_way.held(), 0);
+    }
+
+    #[test]
+    fn what_is_left_for_a_request_has_a_bound_for_all_and_for_a_namespace() {
+        let all = UnderWay::default();
+        // Half of it for all, half of that for a namespace.
+        all.bound(16 * LEFT as u64);
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let (one, mut kept) = (connection(), None);
+        let lend = |kept: &mut _, whose, size| KeptHeads::lend(kept, &all, &one, whose, size);
+        assert!(lend(&mut kept, &a, LEFT) && kept.is_none(), "a little is always there");
+        assert!(lend(&mut kept, &a, 2 * LEFT) && lend(&mut kept, &a, 2 * LEFT));
+        assert!(!lend(&mut kept, &a, 2 * LEFT), "a namespace has half of it");
+        assert!(lend(&mut kept, &b, 2 * LEFT), "and something is there for others");
+        assert_eq!((one.control.under_way.held(), all.heads.now().0), (6 * LEFT, 6 * LEFT as u64));
+        drop(kept);
+        assert_eq!((one.control.under_way.held(), all.heads.now().0), (0, 0));
     }
 
     #[test]

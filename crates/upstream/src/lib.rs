@@ -35,3 +35,4 @@ pub use request::{Cause, Head, Outgoing};
 pub use retry::{is_idempotent, tries_left};
 pub use rule::{Alternative, Rule, Session};
 pub use send::send;
+pub use unfinished::Unfinished;

@@ -1,11 +1,12 @@
 //! What came of a head, or of a handshake, and is not whole: beyond a little it counts for the connection of its
 //! request, and has a bound for all of them and for those of a namespace.
 
-use super::{Pool, TryError, Whom};
+use super::{Cause, Pool, TryError, Whom};
+use std::sync::Arc;
 use wire::{Counted, Loan};
 
-/// The head of one answer, or the handshake before it.
-pub(super) struct Unfinished<'a> {
+/// The head of one answer, or the handshake before it, or a message that is asked for.
+pub struct Unfinished<'a> {
     pool: &'a Pool,
     pub(super) whom: Whom<'a>,
     counted: Option<Counted>,
@@ -18,8 +19,16 @@ impl<'a> Unfinished<'a> {
         Self { pool, whom, counted: None, loan: None }
     }
 
+    /// The same of what somebody else reads, for a request and this namespace.
+    pub fn of(pool: &'a Pool, whose: &'a Arc<str>, cause: Cause<'a>) -> Self {
+        Self::new(pool, Whom { namespace: Some(whose), book: cause.book })
+    }
+
     /// So many bytes are held for it now.
-    pub(super) fn holds(&mut self, size: usize) -> Result<(), TryError> {
+    ///
+    /// # Errors
+    /// There is no more room.
+    pub fn holds(&mut self, size: usize) -> Result<(), TryError> {
         Counted::keep(&mut self.counted, self.whom.book, size);
         if self.counted.is_none() {
             return Ok(());

@@ -4,7 +4,7 @@
 use super::super::Stop;
 use super::super::access::Verdict;
 use super::super::request_headers::is_own;
-use super::of_route::{ask, each, of_client, over_http2, refusal, target};
+use super::of_route::{ask, each, keep, of_client, over_http2, refusal, size, target};
 use crate::authenticator::Guard;
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -14,6 +14,7 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::timeout;
+use upstream::Unfinished;
 use wire::{Body, Frame, Length, Response, Spool, since_epoch};
 
 const METHOD: &[u8] = b"/envoy.service.auth.v3.Authorization/Check";
@@ -29,16 +30,12 @@ const PREFIX: usize = 5;
 /// Asks.
 pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verdict, Stop> {
     let body = whole(exchange.request.body.as_spool().filter(|_| guard.policy.body)).await?;
-    let message = CheckRequest { attributes: Some(attributes(exchange, guard, body)) };
-    let mut framed = BytesMut::with_capacity(PREFIX + message.encoded_len());
-    framed.put_u8(0);
-    framed.put_u32(u32::try_from(message.encoded_len()).unwrap_or(u32::MAX));
-    message.encode(&mut framed).map_err(|error| failed(error.to_string()))?;
+    let framed = framed(&CheckRequest { attributes: Some(attributes(exchange, guard, body)) })?;
     let length = framed.len();
     let mut spool = Spool::default();
     let worker = &exchange.worker;
     let whose = exchange.spot().location.namespace();
-    let pushed = spool.push(framed.freeze(), length, worker.scratch(), &whose).await;
+    let pushed = spool.push(framed, length, worker.scratch(), &whose).await;
     pushed.map_err(|error| failed(error.to_string()))?;
     spool.end(None);
     let fields = [
@@ -48,9 +45,18 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
     ];
     let head = over_http2(&Method::POST, METHOD, &fields, guard.way.tls.is_some());
     let answer = ask(exchange, guard, &Method::POST, (head, Some(&spool))).await?;
-    let heard = timeout(PATIENCE, heard(answer)).await;
+    let heard = timeout(PATIENCE, heard(exchange, answer)).await;
     let answer = heard.map_err(|_| failed("its answer does not end".to_owned()))??;
     decide(exchange, answer)
+}
+
+/// A message as it is sent.
+fn framed(message: &CheckRequest) -> Result<Bytes, Error> {
+    let mut framed = BytesMut::with_capacity(PREFIX + message.encoded_len());
+    framed.put_u8(0);
+    framed.put_u32(u32::try_from(message.encoded_len()).unwrap_or(u32::MAX));
+    message.encode(&mut framed).map_err(|error| failed(error.to_string()))?;
+    Ok(framed.freeze())
 }
 
 fn failed(why: String) -> Error {
@@ -112,12 +118,14 @@ fn attributes(exchange: &Exchange, guard: &Guard, body: Bytes) -> Attributes {
     }
 }
 
-/// The message of an answer that was a success of gRPC.
-async fn heard(mut answer: Response) -> Result<CheckResponse, Error> {
+/// The message of an answer that was a success of gRPC. While it comes it counts as a head does that is not whole.
+async fn heard(exchange: &Exchange, mut answer: Response) -> Result<CheckResponse, Error> {
     if answer.status != StatusCode::OK {
         return Err(failed(format!("it answered {}", answer.status.as_u16())));
     }
     let mut status = answer.headers.get("grpc-status").map(<[u8]>::to_vec);
+    let (whose, cause) = (exchange.spot().location.namespace(), exchange.connection.cause());
+    let mut unfinished = Unfinished::of(&exchange.worker.pool, &whose, cause);
     let mut read = BytesMut::new();
     loop {
         match answer.body.frame().await {
@@ -131,6 +139,7 @@ async fn heard(mut answer: Response) -> Result<CheckResponse, Error> {
         if read.len() > ANSWER {
             return Err(failed(format!("its answer is longer than {ANSWER} bytes")));
         }
+        unfinished.holds(read.capacity()).map_err(|error| failed(error.to_string()))?;
     }
     match status.as_deref() {
         Some(b"0") => message(read.freeze()),
@@ -191,17 +200,20 @@ fn decide(exchange: &mut Exchange, answer: CheckResponse) -> Result<Verdict, Sto
     }
     let removed = allowed.removed.iter().map(|name| HeaderName::from_bytes(name.as_bytes()));
     let removed = removed.map(|name| Ok(name.map_err(|_| no_field())?.as_str().to_owned()));
-    let removed = removed.collect::<Result<_, Error>>()?;
+    let removed = removed.collect::<Result<Vec<_>, Error>>()?;
     let answer = allowed.of_answer.iter().map(|option| told(option).ok_or_else(no_field));
     let answer = answer.collect::<Result<Vec<_>, _>>()?;
     let answer = answer.into_iter();
     let answer = answer.filter(|(name, ..)| !model::is_of_connection(name.as_str().as_bytes()));
-    let notes = &mut exchange.visit.authenticated;
-    notes.headers = headers;
-    notes.removed = removed;
-    notes.answer = answer
+    let answer: Vec<_> = answer
         .map(|(name, value, _)| (Bytes::copy_from_slice(name.as_str().as_bytes()), value))
         .collect();
+    keep(
+        exchange,
+        size(&headers) + removed.iter().map(String::len).sum::<usize>() + size(&answer),
+    )?;
+    let notes = &mut exchange.visit.authenticated;
+    (notes.headers, notes.removed, notes.answer) = (headers, removed, answer);
     Ok(Verdict::Pass)
 }
 

@@ -50,7 +50,9 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
     let answer = ask(exchange, guard, &method, (head, body)).await?;
     match answer.status.as_u16() {
         200 => {
-            exchange.visit.authenticated.headers = understood(&answer, said);
+            let headers = understood(&answer, said);
+            keep(exchange, size(&headers))?;
+            exchange.visit.authenticated.headers = headers;
             drain(exchange, answer);
             Ok(Verdict::Pass)
         }
@@ -59,7 +61,10 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
             drain(exchange, answer);
             Ok(Verdict::forbidden())
         }
-        300..=499 => Ok(Verdict::Refuse(Box::new(answer))),
+        300..=499 => {
+            exchange.keeps(&answer.headers);
+            Ok(Verdict::Refuse(Box::new(answer)))
+        }
         status => Err(Error::Authenticator(format!("it answered {status}")).into()),
     }
 }
@@ -183,6 +188,20 @@ fn understood(answer: &Response, said: &[String]) -> Vec<Field> {
     let named = said.iter().filter(|name| !request_headers::is_own(name.as_bytes()));
     let found = |name: &String| Some((name.clone().into(), answer.headers.joined(name)?));
     named.filter_map(found).collect()
+}
+
+/// Bytes of fields.
+pub(super) fn size(fields: &[Field]) -> usize {
+    fields.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
+/// Counts so many bytes of what was said: they stay as long as the request is under way.
+pub(super) fn keep(exchange: &mut Exchange, size: usize) -> Result<(), Error> {
+    if exchange.keeps_left(size) {
+        return Ok(());
+    }
+    let why = "what authenticators have said of requests under way holds as much memory as it may";
+    Err(Error::Authenticator(format!("{why} (docs/limits.md)")))
 }
 
 /// The values of a field that the client sent, in one line.

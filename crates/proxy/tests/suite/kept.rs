@@ -1,0 +1,190 @@
+//! What guards and upstreams leave for what comes after them: it counts as long as the request is under way, and has a
+//! bound for a namespace.
+
+use crate::bed::{self, MAIN, PATIENCE, start};
+use http::{HeaderMap, HeaderValue, Response};
+use model::policy::{GuardAsked, Policy, RouteFilters, RouteGuard};
+use model::{
+    Backend, Configuration, PathKind, RouteHost, RouteKey, Rule, RuleMatch, Scheme, ServerName,
+    Share, UpstreamId,
+};
+use proxy::{Native, Pressure};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use testkit::eventually;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+const GUARD: &str = "guard";
+/// Fields that a guard says, and bytes of each.
+const FIELDS: usize = 60;
+const FIELD: usize = 960;
+/// What is little: a sixteenth of it is left alone, half of it is for all, half of that for a namespace.
+const LITTLE: u64 = 512 << 10;
+
+/// A field of a message that is bytes.
+fn part(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let (mut length, mut left) = (Vec::new(), bytes.len());
+    while left > 0x7f {
+        length.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    length.push(left as u8);
+    [&[number << 3 | 2], &length[..], bytes].concat()
+}
+
+/// A call of `ext_authz` that lets somebody in, with so many fields for the application.
+fn lets_in(fields: usize) -> Vec<u8> {
+    let value = "v".repeat(FIELD);
+    let fields = (0..fields).map(|number| {
+        let name = format!("x-{number}");
+        part(2, &part(1, &[part(1, name.as_bytes()), part(2, value.as_bytes())].concat()))
+    });
+    let message = part(3, &fields.collect::<Vec<_>>().concat());
+    let length = u32::try_from(message.len()).expect("it is short").to_be_bytes();
+    [&[0][..], &length, &message].concat()
+}
+
+/// Lets everybody in and says little of who comes first and much of others, without the last byte unless it `ends`;
+/// how often it was asked.
+async fn guard(ends: bool) -> (SocketAddr, Arc<AtomicUsize>) {
+    let asked = Arc::<AtomicUsize>::default();
+    let count = asked.clone();
+    let serve = move |tcp| {
+        let asked = asked.clone();
+        async move {
+            let _ = judge(tcp, &asked, ends).await;
+        }
+    };
+    (bed::serving(serve).await, count)
+}
+
+async fn judge(tcp: TcpStream, asked: &AtomicUsize, ends: bool) -> Option<()> {
+    let mut connection = h2::server::handshake(tcp).await.ok()?;
+    let mut open = Vec::new();
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        let number = asked.fetch_add(1, Ordering::Relaxed);
+        let said = lets_in(if number == 0 { 1 } else { FIELDS });
+        let mut stream = respond.send_response(Response::new(()), false).ok()?;
+        let end = said.len() - usize::from(!ends);
+        stream.send_data(said[..end].to_vec().into(), false).ok()?;
+        if ends {
+            let status = [("grpc-status".parse().ok()?, HeaderValue::from_static("0"))];
+            stream.send_trailers(HeaderMap::from_iter(status)).ok()?;
+        }
+        open.push((stream, respond));
+    }
+    Some(())
+}
+
+/// Where a guard judges who comes to this upstream.
+async fn guarded(upstream: SocketAddr, guard: SocketAddr) -> Arc<Native> {
+    let asked = RouteGuard {
+        upstream: UpstreamId::new(GUARD),
+        tls: None,
+        asked: GuardAsked::Grpc,
+        headers: Vec::new(),
+        body: false,
+    };
+    let filters = RouteFilters { guard: Some(Arc::new(asked)), ..RouteFilters::default() };
+    let policy = Arc::new(Policy { route: Some(filters.into()), ..Policy::default() });
+    let mut all = Configuration::default();
+    let to = bed::put_upstream(&mut all, MAIN, vec![upstream]);
+    bed::put_upstream(&mut all, GUARD, vec![guard]);
+    let matches = RuleMatch {
+        scheme: Scheme::Http,
+        kind: PathKind::Prefix,
+        path: "/".to_owned(),
+        pattern: None,
+        grpc: None,
+        method: None,
+        headers: Vec::new(),
+        query: Vec::new(),
+    };
+    let shares = vec![Share { weight: 1, location: 0 }];
+    let host = RouteHost {
+        name: ServerName::new("a.test"),
+        certificate: None,
+        named: false,
+        not_shown_to: None,
+        rules: vec![Rule { matches: Arc::new(matches), others: None, shares }],
+        tiers: Vec::new(),
+        locations: vec![Arc::new(bed::location("/", Backend::Upstream(to), policy))],
+    };
+    let key = RouteKey { listener: None, host: host.name.clone() };
+    all.routes.insert(key, Arc::new(host));
+    start(&all).await
+}
+
+async fn silent() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    (listener, address)
+}
+
+/// The next who comes to an upstream.
+async fn comes(upstream: &TcpListener) -> TcpStream {
+    let came = tokio::time::timeout(PATIENCE, upstream.accept()).await;
+    came.expect("in time").expect("a connection").0
+}
+
+/// Asks for this path.
+async fn ask(native: &Native, path: &str, fields: &str) -> TcpStream {
+    let mut tcp = bed::connect(native).await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n");
+    tcp.write_all(request.as_bytes()).await.expect("written");
+    tcp
+}
+
+/// Of two that wait the second one, which holds much, ends where memory is short, and the first one waits on.
+async fn the_second_ends(native: &Native, mut clients: [TcpStream; 2]) {
+    native.press(Pressure::Full);
+    assert_eq!(bed::read_to_end(&mut clients[1]).await, "", "there is no answer");
+    let read = clients[0].try_read(&mut [0; 1]);
+    assert_eq!(read.err().map(|error| error.kind()), Some(ErrorKind::WouldBlock));
+}
+
+#[tokio::test]
+async fn what_a_guard_of_a_route_says_counts_for_the_connection() {
+    let (upstream, to) = silent().await;
+    let native = guarded(to, guard(true).await.0).await;
+    native.bound_memory(LITTLE);
+    let (first, _to) = (ask(&native, "/", "").await, comes(&upstream).await);
+    let (second, _to) = (ask(&native, "/", "").await, comes(&upstream).await);
+    the_second_ends(&native, [first, second]).await;
+}
+
+#[tokio::test]
+async fn what_is_not_whole_of_it_counts_too() {
+    let (guard, asked) = guard(false).await;
+    let native = guarded(silent().await.1, guard).await;
+    native.bound_memory(LITTLE);
+    let mut clients = Vec::new();
+    for number in 1..=2 {
+        clients.push(ask(&native, "/", "").await);
+        let is_asked = || async { (asked.load(Ordering::Relaxed) == number).then_some(()) };
+        eventually(PATIENCE, is_asked).await.expect("it is asked");
+    }
+    the_second_ends(&native, clients.try_into().expect("two")).await;
+}
+
+#[tokio::test]
+async fn what_guards_of_routes_say_has_a_bound_for_a_namespace() {
+    let (upstream, to) = silent().await;
+    let native = guarded(to, guard(true).await.0).await;
+    native.bound_memory(2 * LITTLE);
+    // Four times what is said, and twice that while it comes.
+    let mut held = Vec::new();
+    let refused = loop {
+        let mut client = ask(&native, "/", "").await;
+        tokio::select! {
+            came = comes(&upstream) => held.push((client, came)),
+            status = bed::read_exactly(&mut client, 12) => break status,
+        }
+        assert!(held.len() < 6, "all are let in");
+    };
+    assert_eq!(refused, "HTTP/1.1 500");
+    assert!(held.len() > 2, "{} are let in", held.len());
+}
