@@ -37,6 +37,11 @@ pub(crate) enum Error {
     /// An upstream sends the request on to where it cannot go.
     #[error("the X-Accel-Redirect of the upstream {0}")]
     Onward(&'static str),
+    /// What upstreams that send requests on leave has no room for more.
+    #[error(
+        "what upstreams leave that send requests on with X-Accel-Redirect holds as much memory as it may (docs/limits.md)"
+    )]
+    OnwardHolds,
     /// A head of an answer that is longer than one over HTTP/2 may be.
     #[error(
         "the head of the answer has {0} bytes, and {most}k at most go over HTTP/2: send fewer or shorter fields",
@@ -143,6 +148,7 @@ impl Error {
             Self::Upstream(_)
             | Self::NoPeerLeft(_)
             | Self::NoUpstreamOfOwn(_)
+            | Self::OnwardHolds
             | Self::LongHead(_) => StatusCode::BAD_GATEWAY,
             Self::BadRewrite(_)
             | Self::TooHard(_)
@@ -180,6 +186,7 @@ impl Error {
             | Self::NoPeerLeft(_)
             | Self::Authenticator(_)
             | Self::Onward(_)
+            | Self::OnwardHolds
             | Self::LongHead(_)
             | Self::Upstream(_) => Blame::Upstream,
         }

@@ -45,14 +45,28 @@ pub(super) fn follow(
     let asked = exchange.onward.asked.take();
     let asked = asked.filter(|_| !super::route_filters::is_of_gateway(exchange));
     let Some(address) = asked else { return Ok(None) };
+    go_on(exchange, response, &address)
+}
+
+/// Leads it to this address.
+#[cold]
+fn go_on(
+    exchange: &mut Exchange,
+    response: &mut Response,
+    address: &[u8],
+) -> Result<Option<Begin>, Stop> {
+    // It would hold more than it does.
+    if exchange.worker.refuses_to_go_on(&exchange.connection) {
+        return Err(Response::page(StatusCode::SERVICE_UNAVAILABLE).into());
+    }
     if exchange.onward.tries.len() >= MOST {
         return Err(Error::Onward("is one too many for this request").into());
     }
     if address.len() > LONGEST {
         return Err(Error::Onward("names a path of more than 32k").into());
     }
-    let name = address.starts_with(b"@").then(|| String::from_utf8_lossy(&address).into_owned());
-    let target = target(&address).filter(|_| name.is_none());
+    let name = address.starts_with(b"@").then(|| String::from_utf8_lossy(address).into_owned());
+    let target = target(address).filter(|_| name.is_none());
     if name.is_none() && target.is_none() {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     }
@@ -63,12 +77,18 @@ pub(super) fn follow(
     }
     headers::keep_upstreams(exchange, response);
     answer_rewrites::apply(exchange, &mut response.headers)?;
+    let before = exchange.onward.carried.held();
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {
         exchange.onward.carried.push(field.name, field.value);
     }
     if exchange.onward.carried.size() > MOST_CARRIED {
         return Err(Error::Onward("leaves more than 64k of fields for other answers").into());
+    }
+    let carried = exchange.onward.carried.held() - before;
+    let kept = response.headers.held() + carried + target.as_ref().map_or(0, Bytes::len);
+    if !exchange.keeps_left(kept) {
+        return Err(Error::OnwardHolds.into());
     }
     exchange.onward.tries.push(exchange.log.tries.len());
     if let Some(name) = name {

@@ -494,6 +494,17 @@ impl Worker {
         refuses
     }
 
+    /// Whether a request of this connection that an upstream sends on is turned away; then one more was. Who was let in
+    /// under full pressure may go on.
+    #[cold]
+    pub(crate) fn refuses_to_go_on(&self, connection: &Connection) -> bool {
+        let refuses = self.is_overloaded() && connection.guest().is_none();
+        if refuses {
+            self.refused_request(connection);
+        }
+        refuses
+    }
+
     /// Room for a stream of HTTP/2 with this request; none if it is turned away, and then one more was.
     pub(crate) fn takes_up(
         &self,

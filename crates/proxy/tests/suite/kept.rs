@@ -1,9 +1,9 @@
 //! What guards and upstreams leave for what comes after them: it counts as long as the request is under way, and has a
 //! bound for a namespace.
 
-use crate::bed::{self, MAIN, PATIENCE, start};
+use crate::bed::{self, MAIN, PATIENCE, configuration, start};
 use http::{HeaderMap, HeaderValue, Response};
-use model::policy::{GuardAsked, Policy, RouteFilters, RouteGuard};
+use model::policy::{Body, GuardAsked, Policy, RouteFilters, RouteGuard};
 use model::{
     Backend, Configuration, PathKind, RouteHost, RouteKey, Rule, RuleMatch, Scheme, ServerName,
     Share, UpstreamId,
@@ -14,8 +14,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use testkit::eventually;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, channel};
 
 const GUARD: &str = "guard";
 /// Fields that a guard says, and bytes of each.
@@ -187,4 +189,77 @@ async fn what_guards_of_routes_say_has_a_bound_for_a_namespace() {
     };
     assert_eq!(refused, "HTTP/1.1 500");
     assert!(held.len() > 2, "{} are let in", held.len());
+}
+
+/// Sends who asks for `/on` on to another path, once it may, and tells nobody else anything; each that asks is told of.
+async fn sends_on(may: Arc<Notify>) -> (SocketAddr, Receiver<String>) {
+    let (told, asked) = channel(99);
+    let serve = move |mut tcp: TcpStream| {
+        let (told, may) = (told.clone(), may.clone());
+        async move {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
+                let line = String::from_utf8_lossy(&buffer[..8]).into_owned();
+                let is_on = line.starts_with("GET /on ") && count < 1 << 10;
+                let _ = told.send(line).await;
+                if is_on {
+                    may.notified().await;
+                    // Neither is long by itself.
+                    let (path, cookie) = ("a".repeat(13_000), "c".repeat(2_000));
+                    let answer = format!(
+                        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /to?{path}\r\nSet-Cookie: {cookie}\r\nContent-Length: 0\r\n\r\n"
+                    );
+                    let _ = tcp.write_all(answer.as_bytes()).await;
+                }
+            }
+        }
+    };
+    (bed::serving(serve).await, asked)
+}
+
+/// An engine whose only host leads there, with so much memory.
+async fn leading(to: SocketAddr, policy: Policy, memory: u64) -> Arc<Native> {
+    let body = Body { response_header: 1 << 20, ..Body::default() };
+    let native = start(&configuration(&[(MAIN, vec![to])], Policy { body, ..policy })).await;
+    native.bound_memory(memory);
+    native
+}
+
+#[tokio::test]
+async fn what_x_accel_redirect_leaves_counts_for_the_connection_and_has_a_bound_for_a_namespace() {
+    let may = Arc::new(Notify::new());
+    let (upstream, mut asked) = sends_on(may.clone()).await;
+    let native = leading(upstream, Policy::default(), LITTLE / 2).await;
+    let mut clients = vec![ask(&native, "/", "").await];
+    asked.recv().await.expect("it is asked");
+    for number in 0..3 {
+        let mut client = ask(&native, "/on", "").await;
+        assert_eq!(asked.recv().await.expect("it is asked"), "GET /on ");
+        may.notify_one();
+        if number == 2 {
+            assert_eq!(bed::read_exactly(&mut client, 12).await, "HTTP/1.1 502");
+            break;
+        }
+        assert_eq!(asked.recv().await.expect("it is asked"), "GET /to?");
+        clients.push(client);
+    }
+    clients.truncate(2);
+    the_second_ends(&native, clients.try_into().expect("two")).await;
+}
+
+#[tokio::test]
+async fn where_nothing_new_is_taken_nobody_is_sent_on() {
+    let may = Arc::new(Notify::new());
+    let (upstream, mut asked) = sends_on(may.clone()).await;
+    let native = leading(upstream, Policy::default(), 16 * LITTLE).await;
+    // Who has fewer connections takes something new under any pressure.
+    let mut clients = Vec::new();
+    for path in ["/"; 9].into_iter().chain(["/on"]) {
+        clients.push(ask(&native, path, "").await);
+        asked.recv().await.expect("it is asked");
+    }
+    native.press(Pressure::Full);
+    may.notify_one();
+    let mut last = clients.pop().expect("it is there");
+    assert_eq!(bed::read_exactly(&mut last, 12).await, "HTTP/1.1 503");
 }
