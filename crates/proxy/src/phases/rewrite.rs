@@ -4,6 +4,7 @@ use super::{Stop, program};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::texts;
+use crate::under_way::KeptHeads;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -34,6 +35,7 @@ pub(super) fn to_target(exchange: &mut Exchange) -> Result<bool, Stop> {
     exchange.visit.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
     exchange.visit.forwarded_prefix =
         rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
+    count(exchange);
     if exchange.level().is_some() {
         let regex = Regex { pattern: rewrite.pattern.clone(), names: Vec::new() };
         program::match_path(exchange, &regex)?;
@@ -56,7 +58,17 @@ pub(super) fn as_it_is(exchange: &mut Exchange) {
         // One meaning of a path: dot segments were resolved for matching, so they are for the upstream, too.
         let encoded = route::path::encode(&exchange.path).into_owned();
         exchange.visit.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
+        count(exchange);
     }
+}
+
+/// Counts what was made of the path, where that is long: it stays as long as the request is under way.
+#[inline(never)]
+fn count(exchange: &mut Exchange) {
+    let visit = &exchange.visit;
+    let made = [&visit.rewritten, &visit.forwarded_prefix];
+    let size = made.iter().map(|text| text.as_ref().map_or(0, Bytes::len)).sum();
+    KeptHeads::keep(&mut exchange.kept_heads, &exchange.connection, size);
 }
 
 /// Where a target that is an address leads. The groups of a path were decoded with it.

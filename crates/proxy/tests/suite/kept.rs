@@ -3,10 +3,10 @@
 
 use crate::bed::{self, MAIN, PATIENCE, configuration, start};
 use http::{HeaderMap, HeaderValue, Response};
-use model::policy::{Body, GuardAsked, Policy, RouteFilters, RouteGuard};
+use model::policy::{Body, GuardAsked, Policy, Rewrite, RouteFilters, RouteGuard};
 use model::{
-    Backend, Configuration, PathKind, RouteHost, RouteKey, Rule, RuleMatch, Scheme, ServerName,
-    Share, UpstreamId,
+    Backend, Configuration, PathKind, Pattern, RouteHost, RouteKey, Rule, RuleMatch, Scheme,
+    ServerName, Share, Template, UpstreamId,
 };
 use proxy::{Native, Pressure};
 use std::io::ErrorKind;
@@ -262,4 +262,20 @@ async fn where_nothing_new_is_taken_nobody_is_sent_on() {
     may.notify_one();
     let mut last = clients.pop().expect("it is there");
     assert_eq!(bed::read_exactly(&mut last, 12).await, "HTTP/1.1 503");
+}
+
+#[tokio::test]
+async fn a_path_that_is_made_counts_for_the_connection() {
+    let rewrite = Rewrite {
+        pattern: Pattern::new("/", true).expect("a pattern"),
+        target: Template::parse("/$http_x$http_x$http_x").expect("known variables"),
+        prefix: None,
+    };
+    let (upstream, to) = silent().await;
+    let policy = Policy { rewrite: Some(rewrite), ..Policy::default() };
+    let native = leading(to, policy, LITTLE / 2).await;
+    let (first, _to) = (ask(&native, "/", "").await, comes(&upstream).await);
+    let field = format!("X: {}\r\n", "x".repeat(7_500));
+    let (second, _to) = (ask(&native, "/", &field).await, comes(&upstream).await);
+    the_second_ends(&native, [first, second]).await;
 }
