@@ -96,9 +96,14 @@ impl Guest {
 
     /// Leaves its place to others once it has had its turn; what it asked for goes on.
     pub(crate) fn make_way(&self) {
-        if self.since.elapsed() >= TURN {
+        if !self.has_turn() {
             self.place.take();
         }
+    }
+
+    /// Whether it still has its turn.
+    pub(crate) fn has_turn(&self) -> bool {
+        self.since.elapsed() < TURN
     }
 
     /// Whether it may ask: once.

@@ -1,12 +1,14 @@
 //! What requests under way hold of memory: streams of HTTP/2, encoders and programs of snippets count as they come,
 //! within bounds of all, and where there is no more, whoever holds most and moves least goes first (docs/overload.md).
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Guest};
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use wire::lane::Owner;
 use wire::{Bound, Control, Loan, Request, Room};
 
 /// The memory that the process is taken to have where nobody says.
@@ -40,6 +42,12 @@ const WORTH: usize = 16 << 10;
 /// Of the memory, what requests hold is left alone below so many parts, and so many are given back at a look.
 const LEFT_ALONE: u64 = 16;
 const GIVEN_BACK: u64 = 32;
+
+/// Where that is not enough: what a connection with a request is taken to hold that holds less than is worth an end by
+/// itself,
+const EACH: usize = 8 << 10;
+/// and the part of the memory up to which all of a namespace are left alone.
+const CROWD: u64 = 8;
 
 /// What all requests under way hold.
 #[derive(Debug)]
@@ -102,17 +110,30 @@ impl UnderWay {
         self.memory.load(Ordering::Relaxed) / parts / threads
     }
 
-    /// Those of a thread's connections that end now: the heaviest, whatever they wait for.
+    /// Those of a thread's connections that end now: the heaviest, whatever they wait for; where memory is short and
+    /// these are not enough, the youngest of the namespace whose connections hold most together.
     pub(crate) fn heaviest(
         &self,
         all: impl Iterator<Item = Rc<Connection>>,
         is_short: bool,
         refused: &Cell<u64>,
     ) -> Vec<Rc<Connection>> {
-        match self.excess(is_short, refused) {
-            0 => Vec::new(),
-            excess => heaviest(all, |one| &one.control, excess, self.part(LEFT_ALONE)),
+        let excess = self.excess(is_short, refused);
+        if excess == 0 {
+            return Vec::new();
         }
+        let all: Vec<_> = all.collect();
+        let of_all = all.iter().cloned();
+        let mut ends = heaviest(of_all, |one| &one.control, excess, self.part(LEFT_ALONE));
+        if is_short {
+            let given_back = ends.iter().map(|one| weight(&one.control) as u64).sum();
+            let excess = self.part(GIVEN_BACK).saturating_sub(given_back);
+            let may_end = |one: &Rc<Connection>| !one.guest().is_some_and(Guest::has_turn);
+            let little = |one: &Rc<Connection>| (one.lane.get().owner(), weight(&one.control));
+            let all = all.into_iter().filter(may_end);
+            ends.extend(crowd(all, little, |one| one.serial, excess, self.part(CROWD)));
+        }
+        ends
     }
 }
 
@@ -141,6 +162,31 @@ fn heaviest<T>(
         goes
     });
     goes.map(|(_, one)| one).collect()
+}
+
+/// Of those of `all` that hold something and little, by whose they are: the youngest of whoever holds most together,
+/// until they make up `excess`, or hold no more than is left alone.
+#[cold]
+fn crowd<T>(
+    all: impl Iterator<Item = T>,
+    little: impl Fn(&T) -> (Owner, usize),
+    number: impl Fn(&T) -> u64,
+    excess: u64,
+    left_alone: u64,
+) -> Vec<T> {
+    let mut owners: BTreeMap<Owner, Vec<T>> = BTreeMap::new();
+    for one in all {
+        let (owner, held) = little(&one);
+        if (1..WORTH).contains(&held) {
+            owners.entry(owner).or_default().push(one);
+        }
+    }
+    let Some(mut most) = owners.into_values().max_by_key(Vec::len) else { return Vec::new() };
+    let sum = (most.len() * EACH) as u64;
+    let count = excess.min(sum.saturating_sub(left_alone)).div_ceil(EACH as u64);
+    most.sort_by_key(|one| Reverse(number(one)));
+    most.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+    most
 }
 
 /// What a stream holds, until it ends.
@@ -325,7 +371,8 @@ impl Drop for Programs {
 #[cfg(test)]
 mod tests {
     use super::{
-        Encoding, FREE, KeptHeads, LEFT, PIECE, Programs, STREAM, Stream, UnderWay, WORTH, heaviest,
+        EACH, Encoding, FREE, KeptHeads, LEFT, PIECE, Programs, STREAM, Stream, UnderWay, WORTH,
+        crowd, heaviest,
     };
     use crate::connection::Connection;
     use std::cell::Cell;
@@ -333,6 +380,7 @@ mod tests {
     use std::rc::Rc;
     use std::sync::Arc;
     use wire::Control;
+    use wire::lane::Owner;
 
     fn connection() -> Rc<Connection> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
@@ -373,6 +421,25 @@ mod tests {
         let all = [holding(3 * WORTH, 0, 0), holding(2 * WORTH, 0, 0)];
         assert_eq!(gone(&all, usize::MAX, 5 * WORTH), [0; 0]);
         assert_eq!(gone(&all, usize::MAX, 3 * WORTH), [3 * WORTH]);
+    }
+
+    #[test]
+    fn where_nobody_holds_much_the_youngest_of_whoever_has_most_go() {
+        let (mine, other) = (Owner::named("a"), Owner::named("b"));
+        let of = |owner, held, numbers: std::ops::Range<u64>| {
+            numbers.map(move |number| (owner, held, number))
+        };
+        let gone = |excess: usize, left_alone: usize| -> Vec<u64> {
+            let all = of(other, 1, 0..3).chain(of(mine, 1, 3..7));
+            let all = all.chain(of(other, 0, 7..20)).chain(of(other, WORTH, 20..30));
+            let what = |one: &(Owner, usize, u64)| (one.0, one.1);
+            let gone = crowd(all, what, |one| one.2, excess as u64, left_alone as u64);
+            gone.into_iter().map(|one| one.2).collect()
+        };
+        assert_eq!(gone(2 * EACH, 0), [6, 5]);
+        assert_eq!(gone(9 * EACH, 0), [6, 5, 4, 3], "others have fewer, hold nothing, or much");
+        assert_eq!(gone(9 * EACH, 3 * EACH), [6]);
+        assert_eq!(gone(9 * EACH, 4 * EACH), [0; 0]);
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl Lane {
         Self { owner, host: host as u64 }
     }
 
+    /// Whose host it is.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
     /// That of a client who has not said yet what it wants. Clients of one network take its turns: who may choose an
     /// address of IPv6 may mostly choose all of a /64.
     pub fn of_newcomer(address: IpAddr) -> Self {
