@@ -64,8 +64,8 @@ impl ServerName {
 }
 
 impl UpstreamId {
-    /// What ingress-nginx calls it. A Service port that means two things (its endpoints, and the address of the Service)
-    /// has one name there; here each of both has its own, and one of them has a slash.
+    /// What ingress-nginx calls it. A Service port that means two things (its endpoints, and the address of the
+    /// Service) has one name there; here each of both has its own, and one of them has a slash.
     pub fn usual(&self) -> Cow<'_, str> {
         let text = self.as_str();
         let Some((owner, rest)) = text.split_once('/') else { return text.into() };

@@ -317,8 +317,8 @@ impl<'a> Reviewer<'a> {
         wrong.collect()
     }
 
-    /// The annotations with snippets that have mistakes, and what is wrong, by line and column. Where the ConfigMap's are
-    /// wrong, nobody can tell.
+    /// The annotations with snippets that have mistakes, and what is wrong, by line and column. Where the ConfigMap's
+    /// are wrong, nobody can tell.
     fn snippets(&self, permissions: &Permissions) -> Vec<(String, Message)> {
         let has_one = |name: &&str| self.ingress.meta.annotations.contains_key(&self.full(name));
         if self.options.raw || !snippets::ANNOTATIONS.iter().any(has_one) {

@@ -24,9 +24,9 @@ pub(crate) enum Admission {
 }
 
 impl Worker {
-    /// How a connection is let in, if there is room for it. Where there is none, those that wait for nothing go, and so does the
-    /// newcomer, unless it comes from elsewhere than most of the others. Under full pressure a few are let in for one
-    /// request each, and as many as were ended: whoever holds the memory must not keep others out.
+    /// How a connection is let in, if there is room for it. Where there is none, those that wait for nothing go, and so
+    /// does the newcomer, unless it comes from elsewhere than most of the others. Under full pressure a few are let in
+    /// for one request each, and as many as were ended: whoever holds the memory must not keep others out.
     pub(crate) fn admits(&self, socket: &impl AsRawFd, from: IpAddr) -> Option<Admission> {
         let refusal = if self.is_full() && !self.gives_way(from) {
             Refusal::Connections
