@@ -14,8 +14,8 @@ local upstreams = require("fairway.upstreams")
 local request = {}
 
 -- nginx's page for what is not there.
-local NOTHING = "<html>\r\n<head><title>404 Not Found</title></head>\r\n<body>\r\n<center><h1>404 Not Found</h1></center>\r\n"
-  .. "<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
+local NOTHING = "<html>\r\n<head><title>404 Not Found</title></head>\r\n<body>\r\n"
+  .. "<center><h1>404 Not Found</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
 
 local function draw(below)
   return math.random(below) - 1
@@ -125,7 +125,8 @@ function request.enter(wanted, closed)
   end
 end
 
--- What the default backend answers of itself, as an answer: nginx itself fails nowhere here, so no error_page is for it.
+-- What the default backend answers of itself, as an answer: nginx itself fails nowhere here, so no error_page is for
+-- it.
 function request.nothing()
   ngx.status = 404
   ngx.header["Content-Type"] = "text/html"
