@@ -42,6 +42,7 @@ const OTHERWISE: &[(&str, &[usize], &str)] = &[
         "spec.rules.host",
     ),
     ("mirror/what-is-refused-is-not-mirrored", &[6], "mirror-target"),
+    ("mirror/what-no-rule-has-is-mirrored-too", &[1], "mirror-target"),
     ("redirect/ssl-redirect-when-tls-is-set", &[4], "ssl-redirect"),
     ("redirect/temporal-redirect", &[2], "temporal-redirect"),
     ("rewrite/a-target-that-is-an-address-redirects", &[6], "rewrite-target"),

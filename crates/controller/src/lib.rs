@@ -123,6 +123,7 @@ impl<E: Engine> Controller<E> {
         known.problems = known.problems.with(&self.left_out);
         self.reporter.report(&known);
         self.reporter.report_unserved(&known);
+        self.reporter.report_gone(&before.snapshot, &known);
         self.known.send_replace(Arc::new(known));
     }
 

@@ -90,6 +90,20 @@ impl Reporter {
         Some((level, line))
     }
 
+    /// Warns of the controller's ConfigMap where it was there and is gone: ingress-nginx keeps what it said, and a
+    /// guard that nobody asks for any more is open.
+    pub(crate) fn report_gone(&self, before: &Snapshot, now: &Known) {
+        let gone = |key: &&ObjectKey| {
+            before.config_maps.contains_key(*key) && !now.snapshot.config_maps.contains_key(*key)
+        };
+        if let Some(ObjectKey { namespace, name }) = now.options.config_map.as_ref().filter(gone) {
+            tracing::warn!(
+                "ConfigMap {namespace}/{name}, which --configmap names, is gone: defaults count, and what it guarded is \
+                 open; create it again"
+            );
+        }
+    }
+
     /// Warns of upstreams that had endpoints and have none now: their requests are answered 503.
     pub(crate) fn report_lost(
         &mut self,

@@ -268,7 +268,7 @@ fn more(room: &mut Room<'_, '_>, policy: &Policy, of: &ObjectKey) -> Vec<Value> 
     {
         Some(Ok(filter)) => {
             own.push(filter);
-            let reason = "copies have host and X-Forwarded fields of the request";
+            let reason = "copies have host and X-Forwarded fields of the request, and what no rule has is not copied";
             room.ledger.add(Some(of), "mirror-target", Weight::Note, reason, NO_ACTION);
         }
         Some(Err(why)) => lost(room, of, "mirror-target", Weight::Lost, &why),

@@ -9,8 +9,8 @@ use crate::config_map;
 use crate::problems::Ledger;
 use crate::secret_files::SecretFiles;
 use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
-use model::{Kind, Message, Origin, Problem, Severity, hide_in_sentence};
-use objects::{ConfigMap, ObjectKey, Snapshot};
+use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
+use objects::{ConfigMap, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,13 +23,12 @@ const CLOSED: &str = "answers 503";
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     seen: Option<Arc<ConfigMap>>,
-    in_force: Option<Arc<ConfigMap>>,
+    instead: Option<Arc<ConfigMap>>,
     good: BTreeMap<&'static str, String>,
 }
 
 impl Guards {
-    /// The Snapshot with the last good text of each guard. A ConfigMap that is gone stays in force, as in
-    /// ingress-nginx: whoever replaces it deletes it first, and its guards are not to be open meanwhile.
+    /// The Snapshot with the last good text of each guard.
     pub(super) fn follow(
         &mut self,
         mut snapshot: Snapshot,
@@ -40,24 +39,25 @@ impl Guards {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
         if now != self.seen {
+            self.instead = None;
             let mut problems = Vec::new();
             match &now {
-                None => problems.extend(self.in_force.as_deref().map(gone)),
+                None => self.good.clear(),
                 Some(now) => {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
                     snapshot.config_maps.insert(key.clone(), Arc::new(used.clone()));
                     let scope = Scope::new(options, &snapshot, files);
                     problems.extend(self.global_auth(scope, &mut used));
-                    let is_good = problems.is_empty();
-                    self.in_force = Some(if is_good { Arc::clone(now) } else { Arc::new(used) });
+                    self.instead = (!problems.is_empty()).then(|| Arc::new(used));
+                    snapshot.config_maps.insert(key.clone(), Arc::clone(now));
                 }
             }
             ledger.set(Finder::Guards, problems);
             self.seen = now;
         }
-        if let Some(in_force) = &self.in_force {
-            snapshot.config_maps.insert(key.clone(), Arc::clone(in_force));
+        if let Some(instead) = &self.instead {
+            snapshot.config_maps.insert(key.clone(), Arc::clone(instead));
         }
         snapshot
     }
@@ -123,30 +123,13 @@ fn guards() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
     guards.filter_map(|(_, key)| Some((key.about().in_config_map()?, key)))
 }
 
-/// The ConfigMap is gone.
-fn gone(config_map: &ConfigMap) -> Problem {
-    let message = "it is gone: what it said stays in force until there is one again, be it an empty one; a Pod that \
-                   starts meanwhile knows nothing of it, and defaults count there";
-    problem(config_map, None, Severity::Warning, message)
-}
-
 /// A guard that cannot be read; `starts` says what a Pod does that starts meanwhile.
 fn kept(config_map: &ConfigMap, name: &str, wrong: &str, starts: &str) -> Problem {
-    let message = format!("{}; {STAYS} {starts}", hide_in_sentence(wrong));
-    problem(config_map, Some(name), Severity::Error, message)
-}
-
-fn problem(
-    config_map: &ConfigMap,
-    key: Option<&str>,
-    severity: Severity,
-    message: impl Into<Message>,
-) -> Problem {
-    let ObjectKey { namespace, name } = &config_map.meta.key;
+    let key = &config_map.meta.key;
     Problem {
-        origin: Origin::new(Kind::ConfigMap, Arc::clone(namespace), Arc::clone(name)),
-        key: key.map(str::to_owned),
-        severity,
-        message: message.into(),
+        origin: Origin::new(Kind::ConfigMap, Arc::clone(&key.namespace), Arc::clone(&key.name)),
+        key: Some(name.to_owned()),
+        severity: Severity::Error,
+        message: format!("{}; {STAYS} {starts}", hide_in_sentence(wrong)).into(),
     }
 }

@@ -64,12 +64,9 @@ fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
         let options = Options { gateway_addresses: pool(&case), ..options(&text) };
         let whole = translate(&read(None), &options);
         for (place, document) in documents.iter().enumerate() {
-            // A Gateway may keep the address that it had, files are remembered by their places, and the controller's
-            // ConfigMap stays in force.
+            // A Gateway may keep the address that it had, and files are remembered by their places.
             let is_of = |kind: &&str| document.contains(&format!("kind: {kind}\n"));
-            let stays = |key: &ObjectKey| document.contains(&*key.name);
-            let is_settings = is_of(&"ConfigMap") && options.config_map.as_ref().is_some_and(stays);
-            if ["Gateway", "GatewayClass"].iter().any(is_of) || is_settings {
+            if ["Gateway", "GatewayClass"].iter().any(is_of) {
                 continue;
             }
             let mut translator = Translator::new(options.clone());

@@ -71,25 +71,10 @@ fn a_guard_of_which_nothing_is_known_closes_everything() {
     let anew = with(&mut translator, &mut snapshot, &[BAD]);
     assert_eq!(allowed(&anew, "shop.test"), None, "it was taken away in the meantime");
     assert!(anew.closed.is_some_and(|why| why.starts_with("whitelist-source-range")));
-}
-
-#[test]
-fn a_config_map_that_is_gone_stays_in_force_until_there_is_another_one() {
-    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
-    let ten = allowed(&with(&mut translator, &mut snapshot, &[GOOD]), "shop.test");
+    with(&mut translator, &mut snapshot, &[GOOD]);
     snapshot.config_maps.remove(&key("demo", "settings"));
-    let gone = translator.update(&snapshot);
-    assert_eq!(allowed(&gone, "shop.test"), ten);
-    let said = "Warning: ConfigMap demo/settings: it is gone: what it said stays in force until there is one again, be it \
-                an empty one; a Pod that starts meanwhile knows nothing of it, and defaults count there\n";
-    assert_eq!(gone.problems.to_string(), said);
-    put_ingress(&mut snapshot, simple("demo", "late", "late.test", "/", "s"));
-    assert_eq!(allowed(&translator.update(&snapshot), "late.test"), ten, "what comes later, too");
-    let worse = with(&mut translator, &mut snapshot, &[BAD]);
-    assert_eq!(allowed(&worse, "shop.test"), ten, "its texts are still known");
-    let other = with(&mut translator, &mut snapshot, &[]);
-    assert_ne!(allowed(&other, "shop.test"), ten);
-    assert!(other.problems.is_empty(), "{}", other.problems);
+    translator.update(&snapshot);
+    assert_eq!(allowed(&with(&mut translator, &mut snapshot, &[BAD]), "shop.test"), None);
 }
 
 #[test]
