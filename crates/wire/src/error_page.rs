@@ -21,11 +21,20 @@ pub fn error_page(status: StatusCode) -> Bytes {
     if status.as_u16() == HEADER_TOO_LARGE {
         return Bytes::from_static(TOO_LARGE);
     }
-    let title = title(status);
-    Bytes::from(format!(
-        "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n\
-         <hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
-    ))
+    // As one copy: formatting took a tenth of what a 404 costs.
+    let (code, reason) = (status.as_str(), title(status));
+    let page = [
+        "<html>\r\n<head><title>",
+        code,
+        " ",
+        reason,
+        "</title></head>\r\n<body>\r\n<center><h1>",
+        code,
+        " ",
+        reason,
+        "</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n",
+    ];
+    Bytes::from(page.concat())
 }
 
 /// nginx's page for HTTP in clear on a port for TLS (its status 497).
@@ -45,9 +54,9 @@ const TOO_LARGE: &[u8] =
       <center>Request Header Or Cookie Too Large</center>\r\n\
       <hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";
 
-/// Code and reason as nginx words them.
-fn title(status: StatusCode) -> String {
-    let reason = match status.as_u16() {
+/// What nginx's pages say beside the code.
+fn title(status: StatusCode) -> &'static str {
+    match status.as_u16() {
         302 => "Found",
         401 => "Authorization Required",
         405 => "Not Allowed",
@@ -58,8 +67,7 @@ fn title(status: StatusCode) -> String {
         503 => "Service Temporarily Unavailable",
         504 => "Gateway Time-out",
         _ => status.canonical_reason().unwrap_or_default(),
-    };
-    format!("{} {reason}", status.as_u16())
+    }
 }
 
 /// The reason phrase nginx writes into status lines.
