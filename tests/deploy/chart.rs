@@ -40,6 +40,7 @@ fn a_value_of_the_wrong_kind_fails_with_its_place() {
         ("controller.hostNetwork=\"yes\"", "at '/controller/hostNetwork'"),
         ("controller.kind=\"StatefulSet\"", "at '/controller/kind'"),
         ("controller.replicaCount=\"three\"", "at '/controller/replicaCount'"),
+        ("controller.replicaCount=\"50%\"", "at '/controller/replicaCount'"),
         ("controller.service.type=\"LoadBalncer\"", "at '/controller/service/type'"),
         (
             "controller.service.externalTrafficPolicy=\"Lokal\"",
@@ -124,6 +125,20 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
     ] {
         let said = refusal(setting);
         assert!(said.contains(key) && said.contains(remedy), "{setting}: {said}");
+    }
+}
+
+#[test]
+fn a_port_that_the_service_or_the_controller_has_is_refused_for_tcp() {
+    for (setting, taken) in [
+        (r#"tcp={"80": "web/shop:80"}"#, "tcp.80 is also controller.service.ports.http"),
+        (
+            r#"controller={"containerPort": {"http": 8080}},tcp={"8080": "web/shop:80"}"#,
+            "tcp.8080 is also controller.containerPort.http",
+        ),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(taken) && said.contains("take another one"), "{setting}: {said}");
     }
 }
 

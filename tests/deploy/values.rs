@@ -38,10 +38,18 @@ fn kind(key: &Key) -> Value {
         Value::String(_) => {
             json!({"type": ["string", "number", "object", "null"], "maxProperties": 0})
         }
-        // A share such as 50% counts as one where Kubernetes takes it; it says so where it does not.
         Value::Number(_) => json!({
-            "type": ["string", "number", "object", "null"], "maxProperties": 0, "pattern": "^[0-9]*%?$",
+            "type": ["string", "number", "object", "null"], "maxProperties": 0, "pattern": pattern(key),
         }),
+    }
+}
+
+/// A share such as 50% counts as a number where Kubernetes takes it. A number of Pods is never one: the API server
+/// would refuse it when half of an upgrade is done.
+fn pattern(key: &Key) -> &'static str {
+    match key.path.last().map(String::as_str) {
+        Some("replicaCount") => "^[0-9]*$",
+        _ => "^[0-9]*%?$",
     }
 }
 

@@ -45,6 +45,20 @@
 {{- if and $controller.autoscaling.enabled $controller.keda.enabled -}}
 {{- fail "controller.autoscaling.enabled and controller.keda.enabled are both true, and would fight over the number of Pods: switch one of them off" -}}
 {{- end -}}
+{{- /* The Service would have two ports of one number, which the API server refuses in the middle of an upgrade. */ -}}
+{{- $service := $controller.service -}}
+{{- range $port, $_ := .Values.tcp -}}
+{{- range $name, $number := $service.ports -}}
+{{- if and (eq ($number | toString) ($port | toString)) (index $service (printf "enable%s" (title $name))) -}}
+{{- fail (printf "tcp.%v is also controller.service.ports.%s, and a Service has a port once: take another one, or move that port" $port $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $number := $controller.containerPort -}}
+{{- if eq ($number | toString) ($port | toString) -}}
+{{- fail (printf "tcp.%v is also controller.containerPort.%s, where the controller listens itself: take another one, or move that port" $port $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $metrics := int $controller.metrics.port -}}
 {{- $admin := include "fairway.admin.port" . | int -}}
 {{- /* What is there by default says nothing against the flag. */ -}}
