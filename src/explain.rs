@@ -11,6 +11,7 @@ use model::{Changes, Configuration, Kind, Origin, Printable};
 use objects::Snapshot;
 use proxy::{Decision, Explainer, Nobody, Question, Wanted};
 use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use translate::{InForce, Options, Problems, Translation, fault_at, fault_behind};
@@ -19,8 +20,9 @@ use translate::{InForce, Options, Problems, Translation, fault_at, fault_behind}
 const OF_INGRESS: &str = " of Ingress ";
 
 /// Prints the decisions.
-pub(crate) fn run(flags: Flags) -> Result<()> {
+pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let Flags { url, method, headers, client, sni, http2, format, source, classes } = flags;
+    let is_of_files = !source.manifests.is_empty();
     let url = Url::parse(&url)?;
     ensure!(
         sni.is_none() || url.secure,
@@ -54,7 +56,13 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         Output::Json => say::json(&serde_json::to_string_pretty(&decisions)?)?,
         Output::Text => decisions.iter().try_for_each(print)?,
     }
-    Ok(())
+    // In a cluster there is always something of somebody that cannot be read.
+    let unread = snapshot.malformed.len();
+    if is_of_files && unread > 0 {
+        note!("{unread} could not be read: with what they say, the request may go elsewhere");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Explains what somebody asks the page, of what is in force.

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(*flags),
         Command::Convert(flags) => convert::run(*flags),
         Command::Compare(flags) => compare::run(*flags),
-        Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::Explain(flags) => explain::run(*flags),
         Command::Top(flags) => top::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Dbg(flags) => dbg::run(&flags).map(|()| ExitCode::SUCCESS),

@@ -435,6 +435,13 @@ fn a_wrong_port_and_a_missing_service_are_not_said_to_lack_endpoints() {
     let story = told(shop.replace("service: {name: shop", "service: {name: stop"));
     says(&story, "endpoints", "none is ready: 503; Service demo/stop does not exist: create it");
     assert!(!story.contains("EndpointSlice"), "{story}");
+    fs::write(folder.path().join("cut.yaml"), "apiVersion: v1\nkind: [").expect("a file");
+    let half = fairway(&["explain", "http://plain.test/foo", "--manifests", path]);
+    let said = text(&half.stderr);
+    assert!(said.contains("1 could not be read: with what they say,"), "{said}");
+    assert_eq!(half.status.code(), Some(1), "{said}");
+    assert!(text(&half.stdout).starts_with("listener"), "what is known is told");
+    fs::remove_file(folder.path().join("cut.yaml")).expect("a file");
     let story = told(
         shop.replace("addresses: [10.1.1.", "conditions: {ready: false}, addresses: [10.1.1."),
     );
