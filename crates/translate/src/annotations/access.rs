@@ -9,7 +9,7 @@ pub(super) const FAMILY: Family =
     Family { name: "access", keys: &[&ALLOW, &DENY, &SATISFY], apply };
 
 static ALLOW: Key<Networks> =
-    Key::both_as("allowlist-source-range", "whitelist-source-range", parse::addresses)
+    Key::both_as("allowlist-source-range", "whitelist-source-range", parse::addresses_without_gaps)
         .aliases(&["whitelist-source-range"])
         .says(
             "networks, comma separated",
@@ -19,7 +19,7 @@ static ALLOW: Key<Networks> =
         .risk(Risk::Medium)
         .on_bad(OnBad::Deny);
 
-static DENY: Key<Networks> = Key::both("denylist-source-range", parse::addresses)
+static DENY: Key<Networks> = Key::both("denylist-source-range", parse::addresses_without_gaps)
     .says(
         "networks, comma separated",
         "none",
@@ -39,8 +39,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     access.allow = settings.get(&ALLOW);
     access.deny = settings.get(&DENY).unwrap_or_default();
     access.satisfy = settings.get_or(&SATISFY, access.satisfy);
-    refuse_gaps(settings, &ALLOW);
-    refuse_gaps(settings, &DENY);
+    refuse_blank(settings, &ALLOW);
+    refuse_blank(settings, &DENY);
 }
 
 /// What is in force, in the words of an Ingress.
@@ -55,20 +55,13 @@ pub(super) fn show(access: &Access, lines: &mut Lines) {
     lines.add("access.satisfy", satisfy).by(&[&SATISFY]);
 }
 
-/// An annotation that names nobody, or has an item that does: what it was meant to say is unknown, so nobody gets in
-/// (compat/behaviour.md section 1).
-fn refuse_gaps(settings: &mut Settings<'_>, key: &Key<Networks>) {
+/// An annotation that is blank: what it was meant to say is unknown, so nobody gets in (compat/behaviour.md section 1).
+fn refuse_blank(settings: &mut Settings<'_>, key: &Key<Networks>) {
     let names = std::iter::once(&key.about.name).chain(key.about.aliases);
-    let mut texts = names.filter_map(|name| Some((*name, settings.raw(name)?)));
-    let Some(first) = texts.next() else { return };
-    let (name, text) = if first.1.is_empty() {
-        texts.find(|(_, text)| !text.is_empty()).unwrap_or(first)
-    } else {
-        first
-    };
-    if text.split(',').any(|item| item.trim().is_empty()) {
-        settings
-            .deny(name, "has an empty item: write networks such as 10.0.0.0/8, comma separated");
+    let texts: Vec<_> = names.filter_map(|name| Some((*name, settings.raw(name)?))).collect();
+    if let Some((name, _)) = texts.first().filter(|_| texts.iter().all(|(_, text)| text.is_empty()))
+    {
+        settings.deny(name, parse::EMPTY_ITEM);
     }
 }
 

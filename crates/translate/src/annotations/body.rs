@@ -72,19 +72,31 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     });
     body.request_buffering = settings.get_or(&REQUEST_BUFFERING, body.request_buffering);
     body.response_buffering = settings.get_or(&BUFFERING, body.response_buffering);
-    body.response_header = settings.get_or(&BUFFER_SIZE, body.response_header);
-    if body.response_header > Body::LARGEST_HEADER {
-        body.response_header = Body::LARGEST_HEADER;
-        // The ConfigMap's own value is none of what this Ingress can mend.
-        let by = settings.written_at(&BUFFER_SIZE).map(|written| written.by);
-        if by.as_ref() == Some(settings.own_origin()) {
-            let message = "is more than a header may have: 1m counts; write 1m or less";
-            settings.note(BUFFER_SIZE.about.name, Severity::Warning, message.to_owned());
-        }
-    }
+    response_header(settings, body);
     let buffers = settings.get_or(&BUFFERS, 4).max(1);
     let buffers = usize::try_from(buffers).unwrap_or(MOST);
     body.response_buffer = buffers.saturating_mul(body.response_header).min(MOST);
+}
+
+fn response_header(settings: &mut Settings<'_>, body: &mut Body) {
+    /// Most answers of programs that people write have a head that is longer, by `Date`, `Server` and a cookie.
+    const FEW: usize = 512;
+    body.response_header = settings.get_or(&BUFFER_SIZE, body.response_header);
+    let message = match body.response_header {
+        size if size > Body::LARGEST_HEADER => {
+            body.response_header = Body::LARGEST_HEADER;
+            "is more than a header may have: 1m counts; write 1m or less".to_owned()
+        }
+        size if size < FEW => format!(
+            "is {size} bytes, and an answer whose head is longer is a 502, as nearly all are; write a unit, such as 8k"
+        ),
+        _ => return,
+    };
+    // The ConfigMap's own value is none of what this Ingress can mend.
+    let by = settings.written_at(&BUFFER_SIZE).map(|written| written.by);
+    if by.as_ref() == Some(settings.own_origin()) {
+        settings.note(BUFFER_SIZE.about.name, Severity::Warning, message);
+    }
 }
 
 /// What is in force, in the words of an Ingress.

@@ -43,7 +43,7 @@ static BURST: Key<i64> = Key::annotation("limit-burst-multiplier", parse::intege
     "How many times limit-rps or limit-rpm may come at once before requests are refused.",
 );
 
-static EXEMPT: Key<Networks> = Key::annotation("limit-allowlist", exempt)
+static EXEMPT: Key<Networks> = Key::annotation("limit-allowlist", parse::addresses_without_gaps)
     .aliases(&["limit-whitelist"])
     .says("networks, comma separated", "none", "Client addresses without limits.")
     .on_bad(OnBad::RejectOrDeny);
@@ -139,16 +139,6 @@ pub(super) fn show(limits: &Limits, lines: &mut Lines) {
     lines.add("limits.connection_status", connection_status).by(&[&CONNECTION_STATUS]);
 }
 
-/// An item that names nobody makes the whole list one that nobody can read (compat/annotations.csv).
-fn exempt(text: &str) -> Result<Networks, String> {
-    if text.split(',').any(|item| item.trim().is_empty()) {
-        return Err(
-            "has an empty item: write networks such as 10.0.0.0/8, comma separated".to_owned()
-        );
-    }
-    parse::addresses(text)
-}
-
 /// Text with variables, of which some may be those of snippets.
 fn key(text: &str) -> Result<LimitKey, String> {
     if matches!(text, "$binary_remote_addr" | "${binary_remote_addr}") {
@@ -203,7 +193,8 @@ fn status(text: &str) -> Result<u16, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{exempt, key, status};
+    use super::{key, status};
+    use crate::settings::parse::addresses_without_gaps as exempt;
     use model::policy::LimitKey;
 
     #[test]

@@ -170,6 +170,8 @@ fn ticket_key(settings: &mut Settings<'_>) -> Option<TicketKey> {
     }
 }
 
+/// Words with spaces between them, or commas: whoever wrote `TLSv1.3,` wants no version besides.
 fn words(text: &str) -> Result<Vec<String>, String> {
-    Ok(text.split_ascii_whitespace().map(str::to_owned).collect())
+    let parts = text.split(|letter: char| letter == ',' || letter.is_ascii_whitespace());
+    Ok(parts.filter(|word| !word.is_empty()).map(str::to_owned).collect())
 }

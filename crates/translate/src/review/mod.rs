@@ -9,7 +9,7 @@ mod routes;
 
 pub use routes::useless_route;
 
-use crate::annotations::Rewriting;
+use crate::annotations::{Rewriting, is_passed_through};
 use crate::config_map::{self, Permissions};
 use crate::ingress::{
     Classes, Place, find_suspicious, has_our_class, is_watched, origin, path_kind,
@@ -284,6 +284,10 @@ impl<'a> Reviewer<'a> {
         let origin = origin(&self.ingress.meta.key);
         let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
         let asked = annotations::read(&mut settings, &permissions.limits);
+        if !self.options.passthrough && is_passed_through(&mut settings) {
+            let message = "has no effect: Fairway runs without --enable-ssl-passthrough";
+            settings.note("ssl-passthrough", Severity::Warning, message);
+        }
         let (problems, ..) = settings.finish();
         let is_snippet =
             |key: &str| snippets::ANNOTATIONS.iter().any(|name| key == self.full(name));

@@ -380,18 +380,20 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// A key of the ConfigMap closes everything.
+    pub(crate) fn close(&mut self, name: &str, reason: &str) {
+        let message = format!("{reason}; {ALL_CLOSED} until it is mended");
+        self.note(name, Severity::Error, Why::AllClosed.says(message));
+        self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));
+    }
+
     fn bad_config_map(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
         if self.annotations.is_some() {
             return;
         }
         let reason = Message::from(format!("{} {wrong}", quote(text)));
         match about.on_bad {
-            OnBad::Deny => {
-                let message = format!("{reason}; {ALL_CLOSED} until it is mended");
-                self.note(name, Severity::Error, Why::AllClosed.says(message));
-                let reason = format!("{name} of the ConfigMap: {reason}");
-                self.verdict.denied.get_or_insert(reason);
-            }
+            OnBad::Deny => self.close(name, &reason),
             OnBad::Disbelieve => {
                 let message = format!("{reason}; nobody is believed until it is mended");
                 self.note(name, Severity::Error, message);

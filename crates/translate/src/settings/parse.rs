@@ -163,6 +163,18 @@ pub(crate) fn addresses(text: &str) -> Result<Networks, String> {
     Ok(networks(text)?.into_iter().collect())
 }
 
+/// The same where an item that names nobody leaves unknown whom the list was meant to name: nginx takes no such list.
+pub(crate) fn addresses_without_gaps(text: &str) -> Result<Networks, String> {
+    if text.split(',').any(|item| item.trim().is_empty()) {
+        return Err(EMPTY_ITEM.to_owned());
+    }
+    addresses(text)
+}
+
+/// What is wrong with a list of networks in which nothing stands before, between or behind commas.
+pub(crate) const EMPTY_ITEM: &str =
+    "has an empty item: write networks such as 10.0.0.0/8, comma separated";
+
 /// A whole number as Go's `strconv.Atoi` reads it.
 pub(crate) fn integer(text: &str) -> Result<i64, String> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -1,6 +1,6 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
 //! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything,
-//! or nobody is believed.
+//! or nobody is believed, and everything is closed if somebody is to be.
 
 use super::Finder;
 use crate::Options;
@@ -18,6 +18,8 @@ const STAYS: &str = "the text before stays in force until it is mended; a Pod th
                      and";
 /// What a Pod that starts does with a guard that cannot be read.
 const CLOSED: &str = "answers 503";
+/// The same where it says who is believed.
+const DISBELIEVES: &str = "answers 503 if it is to believe anybody";
 
 /// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
 #[derive(Debug, Default)]
@@ -76,7 +78,7 @@ impl Guards {
                 (None, _) => drop(self.good.insert(name, text)),
                 (Some(wrong), Some(before)) => {
                     let wrong = format!("{} {wrong}", quote(&text));
-                    let starts = if closes { CLOSED } else { "believes nobody" };
+                    let starts = if closes { CLOSED } else { DISBELIEVES };
                     problems.push(kept(used, name, &wrong, starts));
                     used.data.insert(name.to_owned(), before.clone());
                 }

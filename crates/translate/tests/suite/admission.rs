@@ -166,4 +166,10 @@ fn a_path_that_is_no_regular_expression_is_warned_of_where_it_has_to_be_one() {
         assert_eq!(said(&annotation, "/x(.*)"), "", "{annotation}");
     }
     assert_eq!(said(&format!("{prefix}/use-regex: 'false'"), "/x("), "");
+    let wanted = "ssl-passthrough: has no effect: Fairway runs without --enable-ssl-passthrough";
+    assert_eq!(
+        said(&format!("{prefix}/ssl-passthrough: 'true'"), "/"),
+        format!("{prefix}/{wanted}")
+    );
+    assert_eq!(said(&format!("{prefix}/ssl-passthrough: 'false'"), "/"), "");
 }

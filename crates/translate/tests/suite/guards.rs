@@ -89,19 +89,30 @@ fn where_it_cannot_be_read_who_is_believed_it_stays_as_it_was_or_is_nobody() {
     assert!(start.closed.is_none());
     let said = start.problems.to_string();
     assert!(said.starts_with("Error: ") && said.contains("nobody is believed"), "{said}");
+    for asks in ["use-forwarded-headers", "enable-real-ip", "use-proxy-protocol"] {
+        let closed = with(&mut translator, &mut snapshot, &[bad, (asks, "true")]);
+        let why = closed.closed.as_deref().unwrap_or_default();
+        assert!(why.starts_with("proxy-real-ip-cidr"), "{asks}: {why}");
+        assert_eq!(allowed(&closed, "shop.test"), None, "{asks}");
+    }
     let ten = trusted(&with(&mut translator, &mut snapshot, &[good]));
     assert!(!ten.is_empty());
     let kept = with(&mut translator, &mut snapshot, &[bad]);
     assert_eq!(trusted(&kept), ten);
     let said = kept.problems.to_string();
-    assert!(said.contains("stays in force") && said.ends_with("and believes nobody\n"), "{said}");
+    assert!(
+        said.contains("stays in force") && said.ends_with("if it is to believe anybody\n"),
+        "{said}"
+    );
 }
 
 #[test]
 fn whoever_knows_the_same_of_before_keeps_the_same() {
     for (good, bad) in [
         (GOOD, BAD),
+        (GOOD, ("whitelist-source-range", "10.0.0.0/8,")),
         (("denylist-source-range", "10.0.0.0/8"), ("denylist-source-range", "oops")),
+        (("denylist-source-range", "10.0.0.0/8"), ("denylist-source-range", ",")),
         (("block-cidrs", "10.0.0.0/8"), ("block-cidrs", "oops")),
         (("block-user-agents", "~*bot"), ("block-user-agents", "~*(bot")),
         (("block-referers", "~*spam"), ("block-referers", "~*(spam")),
