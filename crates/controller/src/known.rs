@@ -44,7 +44,7 @@ impl Known {
         !self.serving.servers.is_empty()
     }
 
-    /// Whether the ConfigMap that counts has a mistake, so that not all of it is in force.
+    /// Whether something of the ConfigMap that counts cannot be read and is not left out: a guard or a snippet.
     pub fn has_bad_config_map(&self) -> bool {
         let of = |key: &ObjectKey| {
             let (namespace, name) = (Arc::clone(&key.namespace), Arc::clone(&key.name));

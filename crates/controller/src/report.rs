@@ -282,6 +282,7 @@ impl Reporter {
                 tracing::$level!(
                     generation,
                     changed_hosts = changes.servers.len() + changes.routes.len(),
+                    such_as = such_as(changes),
                     changed_upstreams = changes.upstreams.len(),
                     changed_certificates = changes.certificates.len(),
                     changed_settings = changes.global,
@@ -304,6 +305,15 @@ impl Reporter {
             Some(untold) => tell!(info, (untold > 0).then_some(untold)),
         }
     }
+}
+
+/// The first of the hosts that changed: a name is what somebody looks for who wonders what happened.
+fn such_as(changes: &Changes) -> Option<String> {
+    const NAMED: usize = 3;
+    let hosts = changes.servers.iter().map(ToString::to_string);
+    let hosts = hosts.chain(changes.routes.iter().map(ToString::to_string));
+    let named: Vec<String> = hosts.take(NAMED).collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// Lines about changes that are being served.

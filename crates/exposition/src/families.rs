@@ -31,7 +31,7 @@ families! {
     CONFIG_HASH = Gauge true "nginx_ingress_controller_config_hash" []
         "Number that tells configurations apart, the same in every replica that serves the same; 0 after one was refused.";
     CONFIG_SUCCESSFUL = Gauge true "nginx_ingress_controller_config_last_reload_successful" []
-        "Whether the last change of the configuration is being served, and the ConfigMap has no mistake.";
+        "Whether the last change of the configuration is being served, and no guard or snippet of the ConfigMap is beyond reading.";
     CONFIG_TIME = Gauge true "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds" []
         "When the last change of the configuration began to be served, in seconds since 1970.";
     SUCCESS = Counter true "nginx_ingress_controller_success" []

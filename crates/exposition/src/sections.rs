@@ -60,7 +60,8 @@ fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
         .get()
         .map(|controller| controller.loops.progress())
         .unwrap_or_default();
-    // As in ingress-nginx, which takes nothing of a ConfigMap with a mistake.
+    // As in ingress-nginx, which takes nothing of a ConfigMap with a mistake. A value that is none is left out here,
+    // and told by itself.
     let known = scrape.metrics.known();
     let bad = known.is_some_and(|known| known.has_bad_config_map());
     let successful = progress.last_applied == Some(true) && !bad;
