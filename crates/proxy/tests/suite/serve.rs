@@ -167,6 +167,20 @@ async fn an_answer_is_read_whose_lines_end_with_lf_alone_or_that_says_its_status
 }
 
 #[tokio::test]
+async fn what_looks_like_the_end_of_a_head_in_the_body_behind_it_is_none() {
+    for body in [format!("{}\r\n\r\nend", "b".repeat(8000)), " folded: no\r\n\r\nend".to_owned()] {
+        let said = format!("HTTP/1.1 200 OK\nContent-Length: {}\n\n{body}", body.len());
+        for said in [said.replacen('\n', "\r\n", 1), said] {
+            let (address, _seen) = answering(said.clone().leak().as_bytes()).await;
+            let native = start(&configuration(vec![address], Policy::default())).await;
+            let answer = talk(&native, GET).await;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{said:?}: {answer}");
+            assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{said:?}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_endpoints_are_503_and_unknown_hosts_404() {
     let native = start(&configuration(Vec::new(), Policy::default())).await;
     let answer = talk(&native, GET).await;

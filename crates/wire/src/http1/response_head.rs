@@ -114,12 +114,14 @@ fn status_line(line: &[u8]) -> Result<(Version, StatusCode, &[u8]), BadResponse>
 
 /// Folded lines joined by spaces (RFC 9112 section 5.2); nearly every head has none.
 fn unfolded(section: Bytes) -> Bytes {
-    let folded = |at: usize| matches!(section.get(at + 1), Some(b' ' | b'\t'));
+    // Behind an LF alone an empty line may stand, and a body behind that.
+    let is_line = |at: usize| at > 0 && section[at - 1] == b'\r';
+    let folded = |at: usize| matches!(section.get(at + 1), Some(b' ' | b'\t')) && is_line(at);
     if !memchr::memchr_iter(b'\n', &section).any(folded) {
         return section;
     }
     let mut joined = section.to_vec();
-    for at in memchr::memchr_iter(b'\n', &section).filter(|&at| at > 0 && folded(at)) {
+    for at in memchr::memchr_iter(b'\n', &section).filter(|&at| folded(at)) {
         joined[at - 1..=at].fill(b' ');
     }
     joined.into()
@@ -199,6 +201,7 @@ mod tests {
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
             "garbage\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX: a\n\n b\r\n\r\n",
         ] {
             assert_eq!(framing(head), Err(BadResponse), "{head:?}");
         }
