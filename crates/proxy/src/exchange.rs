@@ -208,8 +208,8 @@ pub(crate) struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: SmallVec<[Rc<Try>; 1]>,
-    /// How many of them ended with a certificate that is not believed.
-    pub not_believed: u8,
+    /// What judging certificates of their endpoints has cost.
+    pub judged: u8,
     /// What compression did.
     pub squeezed: Option<Rc<Squeezed>>,
 }

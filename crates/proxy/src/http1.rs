@@ -59,9 +59,14 @@ pub(crate) fn serve(mut client: Rc<Client>, entry: Entry) -> impl Future<Output 
             };
             let head = head.await;
             // Boxed: a connection that is idle holds nothing of what a request needs.
-            let Some(kept) = Box::pin(busy(client, head, &entry)).await else { return };
-            kept.rest();
-            client = kept;
+            client = match Box::pin(busy(client, head, &entry)).await {
+                Some(Left::Stays(client)) => client,
+                Some(Left::Unread(client)) if Box::pin(discard_rest(&client)).await => client,
+                Some(Left::Unread(client)) => return Box::pin(client.linger()).await,
+                Some(Left::Lingers(client)) => return Box::pin(client.linger()).await,
+                None => return,
+            };
+            client.rest();
         }
     }
 }
@@ -69,18 +74,28 @@ pub(crate) fn serve(mut client: Rc<Client>, entry: Entry) -> impl Future<Output 
 /// How long a connection that has had several requests keeps the room for the next one.
 const WARM: Duration = Duration::from_secs(1);
 
-/// Answers a request, and those that follow it closely; gives the connection back if it stays.
+/// A connection after a request, if it does not end there; of the request nothing is held any more.
+enum Left {
+    /// It waits for the next one.
+    Stays(Rc<Client>),
+    /// The same, once what is left of the last one's body is read past.
+    Unread(Rc<Client>),
+    /// It ends as soon as the client has read what was written.
+    Lingers(Rc<Client>),
+}
+
+/// Answers a request, and those that follow it closely.
 async fn busy(
     mut client: Rc<Client>,
     mut head: Result<Bytes, NoHead>,
     Entry { connection, worker }: &Entry,
-) -> Option<Rc<Client>> {
+) -> Option<Left> {
     loop {
         connection.requests.set(connection.requests.get().saturating_add(1));
         // That of its arrival: the connection may have been idle while another one came into force.
         let generation = worker.generation();
         let seat = Seat { connection, generation: &generation, worker };
-        client = match begin(&client, head, seat) {
+        let left = match begin(&client, head, seat) {
             // Here, and no function of its own: all that a request needs would be moved into that.
             Ok(Begun { request, wants_to_stay }) => {
                 let has_interims = request.version == Version::Http11;
@@ -104,19 +119,22 @@ async fn busy(
             }
             // Boxed, as what else few requests need: room for it would be moved with every one of them.
             Err(Refused { status, head }) => {
-                Box::pin(refuse(&client, Response::page(status?), &head, seat)).await
+                Box::pin(refuse(&client, Response::page(status?), &head, seat)).await;
+                Some(Left::Lingers(client))
             }
         }?;
+        let Left::Stays(stays) = left else { return Some(left) };
+        client = stays;
         drop(generation);
         let idle = patience(connection, worker);
         if connection.requests.get() == 1 || idle <= WARM {
             connection.keep_idle_for(Some(idle));
-            return Some(client);
+            return Some(Left::Stays(client));
         }
         head = next_head(&client, WARM, worker).await;
         if matches!(head, Err(NoHead::Idle)) {
             connection.keep_idle_for(Some(idle - WARM));
-            return Some(client);
+            return Some(Left::Stays(client));
         }
     }
 }
@@ -160,6 +178,8 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: &Rc
     if let Some(page) = page {
         let seat = Seat { connection: &connection, generation: &generation, worker };
         refuse(&client, page, &head, seat).await;
+        drop(head);
+        client.linger().await;
     }
 }
 
@@ -262,7 +282,7 @@ async fn deliver(
     response: Response,
     keep: bool,
     global: &Global,
-) -> Option<Rc<Client>> {
+) -> Option<Left> {
     if program::closes(&response) {
         exchange.log.status = response.status.as_u16();
         phases::finish(exchange, client.body_received());
@@ -280,7 +300,8 @@ async fn deliver(
     let head_size = head.len() as u64;
     if response.status == StatusCode::SWITCHING_PROTOCOLS {
         let written = writer.write(head.freeze()).await;
-        return Box::pin(upgrade(client, exchange, body, written.is_ok(), head_size)).await;
+        Box::pin(upgrade(client, exchange, body, written.is_ok(), head_size)).await;
+        return None;
     }
     let written = writer.message(head, framing, &mut body).await;
     exchange.log.sent = writer.sent;
@@ -291,12 +312,11 @@ async fn deliver(
         // An answer that broke off must not look complete: the connection just ends.
         return None;
     }
-    let is_clean = || async { client.body_is_done() || Box::pin(discard_rest(&client)).await };
-    if closing.keep_alive && is_clean().await {
-        return Some(client);
-    }
-    Box::pin(client.linger()).await;
-    None
+    Some(match closing.keep_alive {
+        true if client.body_is_done() => Left::Stays(client),
+        true => Left::Unread(client),
+        false => Left::Lingers(client),
+    })
 }
 
 /// Hands the connection over to both sides' bytes.
@@ -306,25 +326,20 @@ async fn upgrade(
     body: Body,
     written: bool,
     head_size: u64,
-) -> Option<Rc<Client>> {
+) {
     exchange.release_body();
     let (Ok(upgraded), true) = (body.into_upgraded(), written) else {
-        phases::finish(exchange, 0);
-        return None;
+        return phases::finish(exchange, 0);
     };
     let control = client.control.clone();
     let websocket = exchange.request.headers.text("upgrade");
     let websocket = websocket.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
-    let Some(client) = Rc::into_inner(client) else {
-        phases::finish(exchange, 0);
-        return None;
-    };
+    let Some(client) = Rc::into_inner(client) else { return phases::finish(exchange, 0) };
     let Tunnel { sent, .. } = tunnel(client, upgraded, &control, websocket).await;
     exchange.log.sent = head_size + sent;
     exchange.log.body_sent = sent;
     // What came behind the request is none of it (nginx: $request_length).
     phases::finish(exchange, 0);
-    None
 }
 
 /// Whether what is left of the request's body will be read past: it is short, as far as is known. An answer that says
@@ -362,13 +377,13 @@ async fn read_past(client: &Client, rest: &mut Body) -> bool {
     false
 }
 
-/// Answers what is not a request, and ends the connection.
+/// Answers what is not a request; the connection ends then.
 async fn refuse(
     client: &Rc<Client>,
     mut response: Response,
     head: &Bytes,
     Seat { connection, generation, worker }: Seat<'_>,
-) -> Option<Rc<Client>> {
+) {
     let request = read_refused(head, limits_of(generation));
     let mut exchange =
         Exchange::refused(request, connection.clone(), worker.clone(), generation.clone());
@@ -384,8 +399,6 @@ async fn refuse(
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
         (response.status.as_u16(), writer.sent, writer.body);
     phases::finish(&mut exchange, 0);
-    client.linger().await;
-    None
 }
 
 /// Writes one message.

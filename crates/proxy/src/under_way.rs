@@ -151,17 +151,11 @@ fn heaviest<T>(
     excess: u64,
     left_alone: u64,
 ) -> Vec<T> {
-    let weighed = all.map(|one| (weight(control(&one)), one));
-    let mut heavy: Vec<(usize, T)> = weighed.filter(|(weight, _)| *weight >= WORTH).collect();
+    let weighed = all.map(|one| (weight(control(&one)) as u64, one));
+    let mut heavy: Vec<(u64, T)> = weighed.filter(|(weight, _)| *weight >= WORTH as u64).collect();
     heavy.sort_by_key(|(weight, _)| Reverse(*weight));
-    let sum: u64 = heavy.iter().map(|(weight, _)| *weight as u64).sum();
-    let mut left = excess.min(sum.saturating_sub(left_alone));
-    let goes = heavy.into_iter().take_while(|(weight, _)| {
-        let goes = left > 0;
-        left = left.saturating_sub(*weight as u64);
-        goes
-    });
-    goes.map(|(_, one)| one).collect()
+    let sum: u64 = heavy.iter().map(|(weight, _)| weight).sum();
+    until_enough(heavy, excess.min(sum.saturating_sub(left_alone)))
 }
 
 /// Of those of `all` that hold something and little, by whose they are: the youngest of whoever holds most together,
@@ -174,19 +168,30 @@ fn crowd<T>(
     excess: u64,
     left_alone: u64,
 ) -> Vec<T> {
-    let mut owners: BTreeMap<Owner, Vec<T>> = BTreeMap::new();
+    let mut owners: BTreeMap<Owner, (u64, Vec<(u64, T)>)> = BTreeMap::new();
     for one in all {
         let (owner, held) = little(&one);
         if (1..WORTH).contains(&held) {
-            owners.entry(owner).or_default().push(one);
+            let held = held.max(EACH) as u64;
+            let (sum, ones) = owners.entry(owner).or_default();
+            *sum += held;
+            ones.push((held, one));
         }
     }
-    let Some(mut most) = owners.into_values().max_by_key(Vec::len) else { return Vec::new() };
-    let sum = (most.len() * EACH) as u64;
-    let count = excess.min(sum.saturating_sub(left_alone)).div_ceil(EACH as u64);
-    most.sort_by_key(|one| Reverse(number(one)));
-    most.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-    most
+    let most = owners.into_values().max_by_key(|(sum, _)| *sum);
+    let Some((sum, mut most)) = most else { return Vec::new() };
+    most.sort_by_key(|(_, one)| Reverse(number(one)));
+    until_enough(most, excess.min(sum.saturating_sub(left_alone)))
+}
+
+/// The first of these, by what each holds, until they make up `wanted`.
+fn until_enough<T>(all: Vec<(u64, T)>, mut wanted: u64) -> Vec<T> {
+    let goes = all.into_iter().take_while(|(held, _)| {
+        let goes = wanted > 0;
+        wanted = wanted.saturating_sub(*held);
+        goes
+    });
+    goes.map(|(_, one)| one).collect()
 }
 
 /// What a stream holds, until it ends.
@@ -440,6 +445,11 @@ mod tests {
         assert_eq!(gone(9 * EACH, 0), [6, 5, 4, 3], "others have fewer, hold nothing, or much");
         assert_eq!(gone(9 * EACH, 3 * EACH), [6]);
         assert_eq!(gone(9 * EACH, 4 * EACH), [0; 0]);
+        // Who holds most is not who has most.
+        let all = of(other, 1, 0..5).chain(of(mine, WORTH - 1, 5..8));
+        let what = |one: &(Owner, usize, u64)| (one.0, one.1);
+        let gone = crowd(all, what, |one| one.2, 2 * EACH as u64 + 1, 0);
+        assert_eq!(gone.into_iter().map(|one| one.2).collect::<Vec<_>>(), [7, 6]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Listener {
         }
         let namespace = port.plan.borrow().stream.namespace.clone();
         let queue = port.waiting.queue(&namespace);
-        let Some(first) = queue.take(datagram) else { return };
+        let Some(first) = queue.take(datagram) else { return port.tell_full(&namespace) };
         let Some(place) = port.room.now(&Holder::new(&namespace, port.port, client.ip())) else {
             port.tell_full(&namespace);
             return;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use wire::percent::{encoded, is_unreserved};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Verdicts that are remembered of a client: its host may ask otherwise than its location, and each of some locations.
-const REMEMBERED: usize = 4;
+/// Verdicts that are remembered of a client: its host may ask otherwise than its location, and each of many locations.
+/// They are small, and a chain may take 32 signatures.
+const REMEMBERED: usize = 64;
 
 #[cfg(test)]
 thread_local! {

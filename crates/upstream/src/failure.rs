@@ -35,9 +35,10 @@ pub enum TryError {
     /// The head is larger than allowed (`proxy-buffer-size`).
     #[error("the upstream's answer is refused: its head is larger than proxy-buffer-size ({})", Size(*.0))]
     HeadTooLarge(usize),
-    /// Heads and handshakes that are not whole hold as much memory as they may.
+    /// Heads and handshakes that are not whole hold as much memory as they may, with what guards and upstreams leave.
     #[error(
-        "heads of answers and handshakes of TLS that are not whole hold as much memory as they may (docs/limits.md)"
+        "heads of answers and handshakes of TLS that are not whole, and what X-Accel-Redirect and authenticators have left, \
+         hold as much memory as they may (docs/limits.md)"
     )]
     Heads,
     /// HTTP/2 went wrong.

@@ -269,8 +269,8 @@ impl Streams {
                 return stream.refuse();
             }
         }
-        let under_way =
-            self.worker.takes_up(&self.connection, request.as_ref().ok().map(AsRef::as_ref));
+        let head = request.as_deref().unwrap_or_else(|refused| &refused.request);
+        let under_way = self.worker.takes_up(&self.connection, head);
         if under_way.is_none() || self.is_worn(requests, global.keep_alive) {
             self.end(session);
         }

@@ -19,7 +19,9 @@ use wire::{Body, Response, Source};
 
 /// Tries that cost an upstream nothing and that every route has, with or without `retry`.
 const FREE: usize = 3;
-/// Endpoints of a request whose certificates are not believed: judging a chain may take 32 signatures.
+/// What judging certificates of endpoints may cost a request: a chain may take 32 signatures. One that is not believed
+/// costs so much, any other one a part of that.
+const JUDGED: u8 = 16;
 const NOT_BELIEVED: u8 = 4;
 
 /// A location whose upstream has no endpoints answers 503, unless somebody stands in.
@@ -109,15 +111,16 @@ async fn tries(
             Some(at) => Box::pin(body.attempt_until(attempt, at)).await,
         };
         let made = exchange.tries().len() + stale as usize;
-        let more = may_repeat && tries_left(made, &policy.retries, started);
+        let more = |exchange: &Exchange| may_repeat && has_more(exchange, policy, made, started);
         match outcome {
             Ok(response)
-                if more
+                if more(exchange)
                     && asks_for_another(exchange, &response, &policy.retries)
                     && may_ask(exchange) =>
             {
-                journal.end();
                 drop(response);
+                journal.end();
+                note_judged(exchange, policy, &journal);
             }
             Ok(response)
                 if asks_for_another(exchange, &response, &policy.retries)
@@ -135,8 +138,8 @@ async fn tries(
                     exchange.log.tries.pop();
                     continue;
                 }
-                note_failure(exchange, &journal, &mut failed.error);
-                let again = more && repeatable && failed.error.retry(&policy.retries);
+                note_failure(exchange, policy, &journal, &mut failed.error);
+                let again = more(exchange) && repeatable && failed.error.retry(&policy.retries);
                 let is_free = !failed.sent && made < FREE;
                 if !(again && (is_free || may_ask(exchange))) {
                     return Err(Error::Upstream(failed.error).into());
@@ -148,6 +151,11 @@ async fn tries(
         }
         opentelemetry::another_try(exchange);
     }
+}
+
+/// Whether there may be another try after so many.
+fn has_more(exchange: &Exchange, policy: &Policy, made: usize, started: Instant) -> bool {
+    exchange.log.judged < JUDGED && tries_left(made, &policy.retries, started)
 }
 
 /// The head once more: its texts are made anew, and have all that those before them had.
@@ -170,20 +178,29 @@ fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
 
 /// Notes why a try failed, where its endpoint is to blame; one that asked nobody was none.
 #[cold]
-fn note_failure(exchange: &mut Exchange, journal: &Try, error: &mut TryError) {
+fn note_failure(exchange: &mut Exchange, policy: &Policy, journal: &Try, error: &mut TryError) {
     match error {
         TryError::RequestBody(_) | TryError::Loop => {}
         TryError::Places => drop(exchange.log.tries.pop()),
         _ => {
             let shared = &exchange.worker.shared;
             shared.watched.failed(journal.address, error, &shared.addresses);
+            note_judged(exchange, policy, journal);
             if error.is_of_certificate() {
-                exchange.log.not_believed += 1;
-                if exchange.log.not_believed >= NOT_BELIEVED {
+                exchange.log.judged += NOT_BELIEVED - 1;
+                if exchange.log.judged >= JUDGED {
                     error.ends_tries();
                 }
             }
         }
+    }
+}
+
+/// Notes a try that was in vain, if it had to judge a certificate.
+#[cold]
+fn note_judged(exchange: &mut Exchange, policy: &Policy, journal: &Try) {
+    if policy.upstream_tls.verify && !journal.reused.get() {
+        exchange.log.judged += 1;
     }
 }
 

@@ -53,11 +53,19 @@ pub(super) async fn before_default_backend(exchange: &mut Exchange, answer: Stop
     if !is_copied || exchange.level().is_some_and(|level| level.own) {
         return answer;
     }
-    if let Err(stop) = read_body::whole(exchange).await {
+    if may_be_copied(exchange)
+        && wants_body(exchange)
+        && let Err(stop) = read_body::whole(exchange).await
+    {
         return stop;
     }
     copy(exchange);
     answer
+}
+
+/// A copy that comes back is not copied again: it would go round for ever.
+fn may_be_copied(exchange: &Exchange) -> bool {
+    !exchange.is_dry() && exchange.connection.hops() == 0 && hops::may_be_copied(exchange)
 }
 
 /// Sends copies on their way.
@@ -66,8 +74,7 @@ pub(super) fn copy(exchange: &mut Exchange) {
     if spot.extras().mirror.is_none() && exchange.visit.mirrored == 0 {
         return;
     }
-    // A copy that comes back is not copied again: it would go round for ever.
-    if exchange.is_dry() || exchange.connection.hops() > 0 || !hops::may_be_copied(exchange) {
+    if !may_be_copied(exchange) {
         return;
     }
     if let Some(copies) = &spot.extras().mirror {

@@ -509,12 +509,12 @@ impl Worker {
     pub(crate) fn takes_up(
         &self,
         connection: &Rc<Connection>,
-        request: Option<&Request>,
+        request: &Request,
     ) -> Option<Stream> {
         if self.refuses_request(connection) {
             return None;
         }
-        let stream = Stream::begin(&self.shared.under_way, connection, request);
+        let stream = Stream::begin(&self.shared.under_way, connection, Some(request));
         if stream.is_none() {
             self.refused_request(connection);
         }

@@ -3,9 +3,12 @@
 use crate::bed;
 use model::policy::{AnswerRewrites, Policy, Protocol, RedirectRewrite, Replaced, Replacement};
 use model::{Configuration, Template};
-use std::net::Ipv4Addr;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use testkit::certificates::{Certificates, Identity};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -102,16 +105,18 @@ async fn a_query_that_an_upstream_made_counts_for_what_is_looked_for_in_it() {
     }
 }
 
-#[tokio::test]
-async fn few_endpoints_whose_certificates_are_not_believed_are_asked_for_one_request() {
-    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+/// Thirty endpoints that show this certificate and go away after the handshake; how often they are asked.
+async fn leaving(certificate: &str) -> (Vec<SocketAddr>, Arc<AtomicUsize>) {
+    let shown = Certificates::shared();
+    let Identity { certificate, key } = shown.get(certificate).expect("it is made");
+    let chain = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())
+        .with_single_cert(vec![chain], key)
         .expect("a certificate");
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.expect("a port");
@@ -125,10 +130,25 @@ async fn few_endpoints_whose_certificates_are_not_believed_are_asked_for_one_req
         }
     });
     let endpoints = (1..=30).map(|last| (Ipv4Addr::new(127, 0, 1, last), port).into()).collect();
-    let mut policy = Policy { protocol: Protocol::Https, ..Policy::default() };
-    policy.upstream_tls.verify = true;
-    policy.retries.tries = 101;
-    let all = bed::configuration(&[(bed::MAIN, endpoints)], policy);
-    assert_eq!(status(&all).await, "502");
-    assert_eq!(asked.load(Ordering::Relaxed), 4);
+    (endpoints, asked)
+}
+
+#[tokio::test]
+async fn few_endpoints_whose_certificates_are_judged_are_asked_for_one_request() {
+    let shown = Certificates::shared();
+    let authority = &shown.get("ca").expect("it is made").certificate;
+    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
+    for (certificate, verify, expected) in
+        [("tls-other", true, 4), ("tls-demo", true, 16), ("tls-demo", false, 40)]
+    {
+        let (endpoints, asked) = leaving(certificate).await;
+        let mut policy = Policy { protocol: Protocol::Https, ..Policy::default() };
+        policy.upstream_tls.verify = verify;
+        policy.upstream_tls.authorities = Arc::new([Arc::from(&authority[..])]);
+        policy.upstream_tls.name = Some("demo.test".to_owned());
+        policy.retries.tries = 40;
+        let all = bed::configuration(&[(bed::MAIN, endpoints)], policy);
+        assert_eq!(status(&all).await, "502", "{certificate}");
+        assert_eq!(asked.load(Ordering::Relaxed), expected, "{certificate} {verify}");
+    }
 }

@@ -191,8 +191,9 @@ async fn what_guards_of_routes_say_has_a_bound_for_a_namespace() {
     assert!(held.len() > 2, "{} are let in", held.len());
 }
 
-/// Sends who asks for `/on` on to another path, once it may, and tells nobody else anything; each that asks is told of.
-async fn sends_on(may: Arc<Notify>) -> (SocketAddr, Receiver<String>) {
+/// Sends who asks for `/on` on to another path, once it may, and tells nobody else anything, unless it `answers`; each
+/// that asks is told of.
+async fn sends_on(may: Arc<Notify>, answers: bool) -> (SocketAddr, Receiver<String>) {
     let (told, asked) = channel(99);
     let serve = move |mut tcp: TcpStream| {
         let (told, may) = (told.clone(), may.clone());
@@ -210,6 +211,8 @@ async fn sends_on(may: Arc<Notify>) -> (SocketAddr, Receiver<String>) {
                         "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /to?{path}\r\nSet-Cookie: {cookie}\r\nContent-Length: 0\r\n\r\n"
                     );
                     let _ = tcp.write_all(answer.as_bytes()).await;
+                } else if answers && buffer[..count].ends_with(b"\r\n\r\n") {
+                    let _ = tcp.write_all(&bed::answer("200 OK", "", "")).await;
                 }
             }
         }
@@ -228,7 +231,7 @@ async fn leading(to: SocketAddr, policy: Policy, memory: u64) -> Arc<Native> {
 #[tokio::test]
 async fn what_x_accel_redirect_leaves_counts_for_the_connection_and_has_a_bound_for_a_namespace() {
     let may = Arc::new(Notify::new());
-    let (upstream, mut asked) = sends_on(may.clone()).await;
+    let (upstream, mut asked) = sends_on(may.clone(), false).await;
     let native = leading(upstream, Policy::default(), LITTLE / 2).await;
     let mut clients = vec![ask(&native, "/", "").await];
     asked.recv().await.expect("it is asked");
@@ -248,9 +251,25 @@ async fn what_x_accel_redirect_leaves_counts_for_the_connection_and_has_a_bound_
 }
 
 #[tokio::test]
+async fn what_was_left_for_a_request_is_given_back_though_its_connection_lingers() {
+    let may = Arc::new(Notify::new());
+    let (upstream, _asked) = sends_on(may.clone(), true).await;
+    let native = leading(upstream, Policy::default(), LITTLE / 2).await;
+    // Twice what fits into the bound of the namespace.
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        may.notify_one();
+        let mut client = ask(&native, "/on", "Connection: close\r\n").await;
+        let got = bed::read_to_end(&mut client).await;
+        assert!(got.starts_with("HTTP/1.1 200 "), "{got}");
+        clients.push(client);
+    }
+}
+
+#[tokio::test]
 async fn where_nothing_new_is_taken_nobody_is_sent_on() {
     let may = Arc::new(Notify::new());
-    let (upstream, mut asked) = sends_on(may.clone()).await;
+    let (upstream, mut asked) = sends_on(may.clone(), false).await;
     let native = leading(upstream, Policy::default(), 16 * LITTLE).await;
     // Who has fewer connections takes something new under any pressure.
     let mut clients = Vec::new();

@@ -377,15 +377,23 @@ impl Client {
     }
 
     /// Ends the connection so that the client can still read what was written: closes the way out, then reads and
-    /// drops for a little while (nginx: lingering_close).
+    /// drops for a little while (nginx: lingering_close), unless the process ends it. Of its last request nothing is
+    /// kept.
     pub async fn linger(&self) {
+        self.rest();
+        self.control.head.set(0);
         let limits = (Duration::from_secs(5), Duration::from_secs(30));
         let _ =
             self.timer.within(limits.0, poll_fn(|cx| self.io.borrow_mut().poll_close(cx))).await;
         let until = Instant::now() + limits.1;
         let mut waste = BytesMut::new();
         while Instant::now() < until {
-            let read = poll_fn(|cx| self.io.borrow_mut().poll_read_head(cx, &mut waste));
+            let read = poll_fn(|cx| {
+                if self.control.poll_cut(cx) {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
+                self.io.borrow_mut().poll_read_head(cx, &mut waste)
+            });
             match self.timer.within(limits.0, read).await {
                 Ok(Ok(1..)) => waste.clear(),
                 _ => break,

@@ -186,7 +186,7 @@ fn understood(answer: &Response, said: &[String]) -> Vec<Field> {
             .collect();
     }
     let named = said.iter().filter(|name| !request_headers::is_own(name.as_bytes()));
-    let found = |name: &String| Some((name.clone().into(), answer.headers.joined(name)?));
+    let found = |name: &String| Some((name.clone().into(), answer.headers.copied(name)?));
     named.filter_map(found).collect()
 }
 
