@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::task::yield_now;
 use wire::http1::write::{self, Closing, response_framing, response_head};
 use wire::http1::{
     BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, read_refused,
@@ -131,7 +132,20 @@ async fn busy(
             connection.keep_idle_for(Some(idle));
             return Some(Left::Stays(client));
         }
-        head = next_head(&client, WARM, worker).await;
+        head = {
+            let (mut waits, mut next) = (false, pin!(next_head(&client, WARM, worker)));
+            let head = poll_fn(|cx| {
+                let head = next.as_mut().poll(cx);
+                waits |= head.is_pending();
+                head
+            });
+            let head = head.await;
+            if !waits {
+                // Who sends many at once has them answered in turns with others.
+                yield_now().await;
+            }
+            head
+        };
         if matches!(head, Err(NoHead::Idle)) {
             connection.keep_idle_for(Some(idle - WARM));
             return Some(Left::Stays(client));

@@ -449,6 +449,22 @@ async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
 }
 
 #[tokio::test]
+async fn who_sends_many_requests_at_once_has_them_answered_in_turns_with_others() {
+    const MANY: usize = 16;
+    let hard = "if ($http_x_hard ~ \"([a-z]{1,150})+!\") { return 200 \"open\"; } return 403;";
+    let native = Host::of("", hard).serve().await;
+    let long = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX-Hard: {}b\r\n\r\n", "a".repeat(7000));
+    let mut many = bed::connect(&native).await;
+    many.write_all(long.repeat(MANY).as_bytes()).await.expect("written");
+    assert_eq!(bed::read_exactly(&mut many, 12).await, "HTTP/1.1 403");
+    assert_eq!(told(&native, "/").await, "403 page");
+    let mut heard = vec![0; 1 << 16];
+    let count = many.try_read(&mut heard).expect("the rest of the first answer");
+    let heard = 1 + String::from_utf8_lossy(&heard[..count]).matches("HTTP/1.1 403").count();
+    assert!((1..MANY).contains(&heard), "{heard} before the other one");
+}
+
+#[tokio::test]
 async fn what_programs_hold_of_requests_under_way_has_a_bound_and_is_given_back() {
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = silent.local_addr().expect("bound");
