@@ -3,12 +3,13 @@
 
 use crate::host::{heard, not_heard, owner, unheard};
 use crate::ingress::{Age, Draft, Drafts, Standing, origin};
-use crate::reach::Reach;
+use crate::reach::{Reach, Reaches};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::{Alias, Message, Problem, Server, ServerName, Severity, Template, Why};
 use objects::ObjectKey;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Who asks for a name.
@@ -82,16 +83,16 @@ fn counterpart(host: &ServerName) -> Option<ServerName> {
 }
 
 /// Who has a name that a host wants.
-#[derive(Debug)]
-enum Holder<'a> {
+#[derive(Clone, Debug)]
+enum Holder {
     /// A host of that name.
     Host,
     /// The host that it is redirected to.
-    Redirect(&'a ServerName),
+    Redirect(ServerName),
     /// The host that it is an alias of.
-    Alias(&'a ServerName),
+    Alias(ServerName),
     /// A host with a wildcard, or the catch-all, of another namespace.
-    Below(&'a ServerName),
+    Below(ServerName),
 }
 
 /// All hosts with the names they want: a small index, so that a change touches those only that want the same.
@@ -103,6 +104,12 @@ pub(crate) struct Registry {
     redirects: BTreeMap<ServerName, BTreeSet<ServerName>>,
     /// Hosts that want names which are more than one host's: what they get hangs on each other and on wildcards.
     wild: BTreeSet<ServerName>,
+    /// Names that another host may have now, and whether that holds for those of more than one host.
+    moved: BTreeSet<String>,
+    moved_wild: bool,
+    /// What is found once for all who ask, until something changes: what wild aliases meet, and who has a name.
+    reaches: OnceCell<Reaches<(Age, ServerName)>>,
+    holders: RefCell<HashMap<String, Option<Holder>>>,
 }
 
 fn is_wildcard(host: &ServerName) -> bool {
@@ -110,25 +117,19 @@ fn is_wildcard(host: &ServerName) -> bool {
 }
 
 impl Registry {
-    /// Takes what a host wants now, or that it is gone; returns the hosts that may have other names now.
-    pub(crate) fn follow(
-        &mut self,
-        host: &ServerName,
-        now: Option<Wishes>,
-    ) -> BTreeSet<ServerName> {
+    /// Takes what a host wants now, or that it is gone.
+    pub(crate) fn follow(&mut self, host: &ServerName, now: Option<Wishes>) {
         let before = self.wishes.get(host).cloned();
-        let mut touched = BTreeSet::new();
         if before == now {
-            return touched;
+            return;
         }
         if before.is_some() != now.is_some() {
-            self.rivals(host.as_str(), &mut touched);
+            self.moved.insert(host.to_string());
         }
         let (before, wishes) = (before.unwrap_or_default(), now.clone().unwrap_or_default());
         let others = before.owner != wishes.owner && is_wildcard(host);
-        if others || (before.aliases != wishes.aliases && (before.is_wild() || wishes.is_wild())) {
-            touched.extend(self.wild.iter().cloned());
-        }
+        self.moved_wild |=
+            others || (before.aliases != wishes.aliases && (before.is_wild() || wishes.is_wild()));
         if wishes.is_wild() {
             self.wild.insert(host.clone());
         } else {
@@ -136,39 +137,57 @@ impl Registry {
         }
         for alias in before.aliases() {
             let text = alias.to_string();
-            self.rivals(&text, &mut touched);
             remove(&mut self.aliases, &text, host);
+            self.moved.insert(text);
         }
         for alias in wishes.aliases() {
             let text = alias.to_string();
-            self.rivals(&text, &mut touched);
-            self.aliases.entry(text).or_default().insert(host.clone());
+            self.aliases.entry(text.clone()).or_default().insert(host.clone());
+            self.moved.insert(text);
         }
         if let Some((_, name)) = before.www.as_deref() {
-            self.rivals(name.as_str(), &mut touched);
             remove(&mut self.redirects, name, host);
+            self.moved.insert(name.to_string());
         }
         if let Some((_, name)) = wishes.www.as_deref() {
-            self.rivals(name.as_str(), &mut touched);
             self.redirects.entry(name.clone()).or_default().insert(host.clone());
+            self.moved.insert(name.to_string());
         }
         match now {
             Some(now) => self.wishes.insert(host.clone(), now),
             None => self.wishes.remove(host),
         };
-        touched
     }
 
-    /// Everybody who wants a name.
-    fn rivals(&self, name: &str, found: &mut BTreeSet<ServerName>) {
-        found.extend(self.aliases.get(name).into_iter().flatten().cloned());
-        found.extend(self.redirects.get(&ServerName::new(name)).into_iter().flatten().cloned());
+    /// The hosts that may have other names since this was asked last: those that want what a host followed since wants
+    /// or wanted.
+    pub(crate) fn touched(&mut self) -> BTreeSet<ServerName> {
+        let mut touched = BTreeSet::new();
+        for name in std::mem::take(&mut self.moved) {
+            touched.extend(self.aliases.get(&name).into_iter().flatten().cloned());
+            touched.extend(self.redirects.get(&*name).into_iter().flatten().cloned());
+        }
+        if std::mem::take(&mut self.moved_wild) {
+            touched.extend(self.wild.iter().cloned());
+            self.reaches.take();
+        }
+        self.holders.take();
+        touched
     }
 
     /// Who has a name: the host itself, else those of the namespace whose Ingress is oldest: the first of those it is
     /// to be redirected to, else the first of those it is to be an alias of. nginx reads redirects first, then servers
     /// by name, and the first one keeps a name.
-    fn holder(&self, name: &str, allowed: CrossNamespace) -> Option<Holder<'_>> {
+    fn holder(&self, name: &str, allowed: CrossNamespace) -> Option<Holder> {
+        if let Some(known) = self.holders.borrow().get(name) {
+            return known.clone();
+        }
+        let found = self.find_holder(name, allowed);
+        self.holders.borrow_mut().insert(name.to_owned(), found.clone());
+        found
+    }
+
+    fn find_holder(&self, name: &str, allowed: CrossNamespace) -> Option<Holder> {
         let host = ServerName::new(name);
         if host == ServerName::catch_all() || self.wishes.contains_key(&host) {
             return Some(Holder::Host);
@@ -198,39 +217,41 @@ impl Registry {
                 asker.is_some_and(|asker| asker.ingress.namespace == oldest.ingress.namespace)
             })
         };
-        let redirect = redirects().find(is_heard).map(|(to, _)| Holder::Redirect(to));
-        redirect.or_else(|| aliases().find(is_heard).map(|(of, _)| Holder::Alias(of)))
+        let redirect = redirects().find(is_heard).map(|(to, _)| Holder::Redirect(to.clone()));
+        redirect.or_else(|| aliases().find(is_heard).map(|(of, _)| Holder::Alias(of.clone())))
     }
 
     /// Who of another namespace has names that a wildcard or pattern would take.
-    fn stranger(
-        &self,
-        asker: &Asker,
-        alias: &Alias,
-        allowed: CrossNamespace,
-    ) -> Option<Holder<'_>> {
+    fn stranger(&self, asker: &Asker, alias: &Alias, allowed: CrossNamespace) -> Option<Holder> {
         if allowed.allows(Item::Aliases) || matches!(alias, Alias::Name(_)) {
             return None;
         }
-        let reach = Reach::of(alias);
-        let namespace = &asker.ingress.namespace;
-        let below = self.wishes.range(ServerName::new("*.")..ServerName::new("*/"));
-        let mut below = below.chain(self.wishes.get_key_value(&ServerName::catch_all()));
-        let host = below.find(|(host, wishes)| {
-            let is_strange = wishes.owner.as_ref().is_some_and(|owner| owner != namespace);
-            is_strange && reach.takes_from(host)
-        });
-        if let Some((host, _)) = host {
-            return Some(Holder::Below(host));
+        let (reach, namespace) = (Reach::of(alias), &asker.ingress.namespace);
+        let met = self.reaches.get_or_init(|| self.find_reaches()).met(&reach)?;
+        if let Some(host) = met.hosts.besides(namespace) {
+            return Some(Holder::Below(host.clone()));
         }
-        let mut wild = self.wild.iter().filter_map(|host| {
-            let (other, aliases) = self.wishes.get(host)?.aliases.as_deref()?;
-            (other.ingress.namespace != *namespace && other.age < asker.age)
-                .then_some((host, aliases))
+        let all = ServerName::catch_all();
+        let owner = self.wishes.get(&all).and_then(|wishes| wishes.owner.as_ref());
+        if reach.is_all && owner.is_some_and(|owner| owner != namespace) {
+            return Some(Holder::Below(all));
+        }
+        let (age, host) = met.aliases.besides(namespace)?;
+        (*age < asker.age).then(|| Holder::Alias(host.clone()))
+    }
+
+    fn find_reaches(&self) -> Reaches<(Age, ServerName)> {
+        let wild = self.wild.iter().filter_map(|host| {
+            let (asker, aliases) = self.wishes.get(host)?.aliases.as_deref()?;
+            let wild = aliases.iter().filter(|alias| !matches!(alias, Alias::Name(_)));
+            let of_host = move |alias| {
+                (&asker.ingress.namespace, Reach::of(alias), (asker.age.clone(), host.clone()))
+            };
+            Some(wild.map(of_host))
         });
-        let overlaps =
-            |other: &Alias| !matches!(other, Alias::Name(_)) && reach.overlaps(&Reach::of(other));
-        wild.find(|(_, aliases)| aliases.iter().any(overlaps)).map(|(host, _)| Holder::Alias(host))
+        let below = self.wishes.range(ServerName::new("*.")..ServerName::new("*/"));
+        let below = below.filter_map(|(host, wishes)| Some((wishes.owner.as_ref()?, host)));
+        Reaches::of(wild.flatten(), below)
     }
 
     /// Gives a server the names that it may have; what it wants in vain is a problem.
@@ -252,7 +273,7 @@ impl Registry {
                     continue;
                 }
                 match self.holder(&alias.to_string(), allowed) {
-                    Some(Holder::Alias(host)) if *host == server.name => {
+                    Some(Holder::Alias(host)) if host == server.name => {
                         server.aliases.push(alias.clone());
                     }
                     holder => problems.extend(self.refused(ingress, alias, holder)),
@@ -262,7 +283,7 @@ impl Registry {
         }
         if let Some((ingress, name)) = wishes.www.as_deref() {
             match self.holder(name.as_str(), allowed) {
-                Some(Holder::Redirect(host)) if *host == server.name => {
+                Some(Holder::Redirect(host)) if host == server.name => {
                     server.www = Some(name.clone());
                 }
                 _ => {
@@ -278,14 +299,14 @@ impl Registry {
         problems
     }
 
-    fn refused(&self, asker: &Asker, alias: &Alias, holder: Option<Holder<'_>>) -> Option<Problem> {
+    fn refused(&self, asker: &Asker, alias: &Alias, holder: Option<Holder>) -> Option<Problem> {
         let foreign = |who: String| Why::OtherNamespace.says(who);
         let who: Message = match holder? {
             Holder::Host => "a host itself, which has it".into(),
             Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)").into(),
             Holder::Alias(host) => {
                 // One Ingress with several hosts: its first host has the names, which is no mistake.
-                let same = self.wishes.get(host).and_then(|wishes| wishes.aliases.as_deref());
+                let same = self.wishes.get(&host).and_then(|wishes| wishes.aliases.as_deref());
                 match same {
                     Some((other, _)) if other == asker => return None,
                     Some((other, _)) if other.ingress.namespace != asker.ingress.namespace => {

@@ -286,15 +286,14 @@ impl Translator {
 
     /// A name that one host wants may be another one's: those that want the same are touched, too.
     fn take_names(&mut self, ground: &Ground, work: &mut Work) {
-        let mut touched = BTreeSet::new();
         for host in interleaved(&work.hosts) {
             let wishes = self
                 .hosts
                 .get(host)
                 .map(|drafts| Wishes::of(host, drafts, ground.permissions.cross_namespace));
-            touched.extend(self.names_of_hosts.follow(host, wishes));
+            self.names_of_hosts.follow(host, wishes);
         }
-        work.hosts.extend(touched);
+        work.hosts.extend(self.names_of_hosts.touched());
     }
 
     fn use_default_backend(&mut self, work: &mut Work) {
