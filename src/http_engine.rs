@@ -77,6 +77,13 @@ impl HttpEngine {
 }
 
 impl Engine for HttpEngine {
+    fn takes_portions(&self) -> bool {
+        match self {
+            Self::Native(native) => native.takes_portions(),
+            Self::Nginx(nginx) => nginx.takes_portions(),
+        }
+    }
+
     async fn apply(&self, next: &Configuration, changes: &Changes) -> Result<Applied, Rejected> {
         match self {
             Self::Native(native) => native.apply(next, changes).await,

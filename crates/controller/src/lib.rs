@@ -11,6 +11,7 @@ pub mod lease;
 mod lines;
 mod metrics;
 mod pod;
+mod portions;
 mod report;
 mod stable;
 pub mod status;
@@ -83,10 +84,16 @@ impl<E: Engine> Controller<E> {
         self.metrics.clone()
     }
 
-    /// Takes the latest Snapshot. When it returns, everything in it is served that the engine takes.
-    pub async fn follow(&mut self, feed: &mut Feed) {
+    /// Takes the latest Snapshot. When it returns, everything in it is served that the engine takes; unless a namespace
+    /// changes so much that some of it has to wait for another round, which it says. At first it takes everything.
+    pub async fn follow(&mut self, feed: &mut Feed) -> bool {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
+        let (snapshot, more) = if self.engine.takes_portions() && self.known.borrow().is_serving() {
+            portions::portion(&self.known.borrow().snapshot, snapshot)
+        } else {
+            (snapshot, false)
+        };
         let translation = self.translator.update(&snapshot);
         let Translation { configuration, problems, served, without_class, kept, .. } = translation;
         between_pieces();
@@ -125,6 +132,7 @@ impl<E: Engine> Controller<E> {
         self.reporter.report_unserved(&known);
         self.reporter.report_gone(&before.snapshot, &known);
         self.known.send_replace(Arc::new(known));
+        more
     }
 
     /// Hands `known.configuration` to the engine and notes what became of it.
@@ -184,7 +192,8 @@ impl<E: Engine> Controller<E> {
                 Ok(Err(_)) => return FeedEnded,
                 Err(_) => pause = (2 * pause).min(LONGEST_PAUSE),
             }
-            self.follow(feed).await;
+            // What comes meanwhile is taken with the next round.
+            while self.follow(feed).await {}
         }
     }
 }

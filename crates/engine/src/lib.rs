@@ -15,6 +15,11 @@ pub trait Engine: Send + Sync + 'static {
         changes: &Changes,
     ) -> impl Future<Output = Result<Applied, Rejected>> + Send;
 
+    /// Whether what changes at once may come in several rounds, since each costs little: nginx may reload for each.
+    fn takes_portions(&self) -> bool {
+        false
+    }
+
     /// Stops accepting, lets requests finish for at most `deadline`, returns.
     fn drain(self: Arc<Self>, deadline: Duration) -> impl Future<Output = ()> + Send;
 }

@@ -444,6 +444,10 @@ impl Native {
 }
 
 impl Engine for Native {
+    fn takes_portions(&self) -> bool {
+        true
+    }
+
     async fn apply(&self, next: &Configuration, changes: &Changes) -> Result<Applied, Rejected> {
         let before = self.shared.current.load_full();
         let number = before.number + 1;
