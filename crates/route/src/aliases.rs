@@ -3,7 +3,7 @@
 
 use crate::routes::Names;
 use imbl::OrdMap;
-use model::{Alias, Pattern, ServerName, Spent, Steps};
+use model::{Alias, Pattern, ServerName, Spent, Steps, fixed_end};
 use std::sync::Arc;
 
 /// Longer names than DNS has (RFC 1035 section 2.3.4) are looked for by their exact text only.
@@ -16,9 +16,13 @@ pub(crate) struct Aliases<T> {
     below: Names<T>,
     /// By what precedes `.*`.
     beginning: Names<T>,
-    /// By server and place among its aliases, which is the order in which nginx tries them.
-    patterns: OrdMap<(ServerName, usize), (Pattern, Arc<T>)>,
+    /// By what every name ends with in which they match: a name meets those only that it may be one of, so that those
+    /// of others cost it nothing.
+    patterns: OrdMap<Box<str>, OfEnd<T>>,
 }
+
+/// Patterns by server and place among its aliases, which is the order in which nginx tries them.
+type OfEnd<T> = OrdMap<(ServerName, usize), (Pattern, Arc<T>)>;
 
 impl<T> Aliases<T> {
     /// The aliases of `owner` lead to `server`, or nowhere.
@@ -29,13 +33,8 @@ impl<T> Aliases<T> {
                 Alias::Below(parent) => (&mut self.below, &**parent),
                 Alias::Beginning(start) => (&mut self.beginning, &**start),
                 Alias::Pattern(pattern) => {
-                    let key = (owner.clone(), place);
-                    match server {
-                        Some(server) => {
-                            self.patterns.insert(key, (pattern.clone(), Arc::clone(server)))
-                        }
-                        None => self.patterns.remove(&key),
-                    };
+                    let of_server = server.map(|server| (pattern.clone(), Arc::clone(server)));
+                    self.set_pattern((owner.clone(), place), pattern.source(), of_server);
                     continue;
                 }
             };
@@ -43,6 +42,25 @@ impl<T> Aliases<T> {
                 Some(server) => names.insert(Arc::from(key), Arc::clone(server)),
                 None => names.remove(key),
             };
+        }
+    }
+
+    fn set_pattern(
+        &mut self,
+        key: (ServerName, usize),
+        source: &str,
+        now: Option<(Pattern, Arc<T>)>,
+    ) {
+        let end = fixed_end(source).into_boxed_str();
+        let mut of_end = self.patterns.get(&end).cloned().unwrap_or_default();
+        match now {
+            Some(now) => of_end.insert(key, now),
+            None => of_end.remove(&key),
+        };
+        if of_end.is_empty() {
+            self.patterns.remove(&end);
+        } else {
+            self.patterns.insert(end, of_end);
         }
     }
 
@@ -72,9 +90,24 @@ impl<T> Aliases<T> {
         if self.patterns.is_empty() || host.is_empty() || host.len() > LONGEST {
             return Ok(None);
         }
-        let before = |owner: &ServerName| limit.is_none_or(|limit| owner.as_str() < limit);
-        let patterns = self.patterns.iter().take_while(|((owner, _), _)| before(owner));
-        for (_, (pattern, server)) in patterns {
+        let is_before = |owner: &ServerName| limit.is_none_or(|limit| owner.as_str() < limit);
+        let ends = (0..=host.len()).filter_map(|at| self.patterns.get(host.get(at..)?));
+        let begun = ends.filter_map(|of_end| {
+            let mut rest = of_end.iter();
+            Some((rest.next()?, rest))
+        });
+        let mut ends: Vec<_> = begun.collect();
+        // Of all ends the next one in the order of servers.
+        while let Some(at) = (0..ends.len()).min_by_key(|at| ends[*at].0.0) {
+            let (next, rest) = &mut ends[at];
+            let ((owner, _), (pattern, server)) = *next;
+            match rest.next() {
+                Some(after) => *next = after,
+                None => drop(ends.swap_remove(at)),
+            }
+            if !is_before(owner) {
+                break;
+            }
             if pattern.try_match(host.as_bytes(), steps)? {
                 return Ok(Some(server));
             }
@@ -108,5 +141,46 @@ impl<T> Default for Aliases<T> {
             beginning: Names::default(),
             patterns: OrdMap::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Aliases;
+    use model::{Alias, ServerName, Steps};
+    use std::sync::Arc;
+
+    #[test]
+    fn patterns_that_cannot_match_a_name_take_no_steps_of_it_and_others_come_in_their_order() {
+        let mut all = Aliases::default();
+        let mut set = |owner: &str, text: &str, is_there: bool| {
+            let alias = Alias::parse(text).expect("an alias");
+            let server = Arc::new(owner.to_owned());
+            all.set(&ServerName::new(owner), &alias, is_there.then_some(&server));
+        };
+        set("a.test", r"~^.*a.*b\.e\.test$", true);
+        set("b.test", r"~shop.*\.test$", true);
+        set("c.test", "~shop", true);
+        let found = |all: &Aliases<String>, host: &str, limit| {
+            all.pattern(host, limit, &Steps::default()).ok().flatten().map(|one| one.to_string())
+        };
+        assert!(all.pattern("x.example", None, &Steps::new(0)).is_err(), "c may match");
+        assert_eq!(found(&all, "shop.victim.test", None).as_deref(), Some("b.test"));
+        assert_eq!(found(&all, "shop.a.b.e.test", None).as_deref(), Some("a.test"));
+        assert_eq!(found(&all, "shop.example", None).as_deref(), Some("c.test"));
+        assert_eq!(found(&all, "shop.example", Some("c.test")), None, "those before it only");
+        let mut gone = |owner: &str, text: &str| {
+            all.set(&ServerName::new(owner), &Alias::parse(text).expect("an alias"), None);
+        };
+        gone("c.test", "~shop");
+        gone("b.test", r"~shop.*\.test$");
+        assert_eq!(all.pattern("shop.victim.test", None, &Steps::new(0)).ok(), Some(None));
+        assert!(all.has_patterns());
+        all.set(
+            &ServerName::new("a.test"),
+            &Alias::parse(r"~^.*a.*b\.e\.test$").expect("one"),
+            None,
+        );
+        assert!(!all.has_patterns());
     }
 }

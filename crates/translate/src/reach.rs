@@ -2,7 +2,7 @@
 //! alike reach alike, and what each end meets is found at once for all of them, whoever asks: a namespace may have tens
 //! of thousands.
 
-use model::{Alias, ServerName};
+use model::{Alias, ServerName, fixed_end};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Reach {
             Alias::Name(name) => name.to_string(),
             Alias::Below(parent) => format!(".{parent}"),
             Alias::Beginning(_) => return Self { end: String::new(), is_all: false },
-            Alias::Pattern(pattern) => literal_end(pattern.source()),
+            Alias::Pattern(pattern) => fixed_end(pattern.source()),
         };
         Self { is_all: end.is_empty(), end }
     }
@@ -140,31 +140,6 @@ impl<A: Ord + Clone> Reaches<A> {
 /// All that a text ends with: itself first, nothing at last.
 fn ends_of(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().map(|(at, _)| &text[at..]).chain([""])
-}
-
-/// What every name ends with in which a pattern matches.
-fn literal_end(pattern: &str) -> String {
-    let Some(body) = pattern.strip_suffix('$').filter(|body| !body.ends_with('\\')) else {
-        return String::new();
-    };
-    if ["|", "(?", "\\Q"].iter().any(|part| body.contains(part)) {
-        return String::new();
-    }
-    let mut end = Vec::new();
-    let mut rest = body.chars().rev().peekable();
-    while let Some(character) = rest.next() {
-        let is_escaped = rest.peek() == Some(&'\\');
-        match character {
-            '.' | '-' if is_escaped => drop(rest.next()),
-            // `\\d` and the like stand for others, `\\x41` for something that looks like this.
-            _ if is_escaped => return String::new(),
-            '-' => {}
-            _ if character.is_ascii_alphanumeric() => {}
-            _ => break,
-        }
-        end.push(character.to_ascii_lowercase());
-    }
-    end.iter().rev().collect()
 }
 
 #[cfg(test)]

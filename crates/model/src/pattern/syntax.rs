@@ -259,6 +259,32 @@ pub fn fixed_start(pattern: &str) -> &str {
     characters.as_str()
 }
 
+/// What every text without a newline ends with in which a pattern matches, whatever the case of letters; nothing where
+/// that is not known. It is in lower case.
+pub fn fixed_end(pattern: &str) -> String {
+    let Some(body) = pattern.strip_suffix('$').filter(|body| !body.ends_with('\\')) else {
+        return String::new();
+    };
+    if ["|", "(?", "\\Q"].iter().any(|part| body.contains(part)) {
+        return String::new();
+    }
+    let mut end = Vec::new();
+    let mut rest = body.chars().rev().peekable();
+    while let Some(character) = rest.next() {
+        let is_escaped = rest.peek() == Some(&'\\');
+        match character {
+            '.' | '-' if is_escaped => drop(rest.next()),
+            // `\\d` and the like stand for others, `\\x41` for something that looks like this.
+            _ if is_escaped => return String::new(),
+            '-' => {}
+            _ if character.is_ascii_alphanumeric() => {}
+            _ => break,
+        }
+        end.push(character.to_ascii_lowercase());
+    }
+    end.iter().rev().collect()
+}
+
 /// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
 pub fn may_have_alternatives(pattern: &str) -> bool {
     let hides = ["[", "(?", "\\Q"].iter().any(|part| pattern.contains(part));
