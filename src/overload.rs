@@ -3,6 +3,10 @@
 use proxy::{Native, Pressure};
 use runtime::overload::{Level, Scarce, Watched};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often clients of limits are forgotten that were away for long.
+const FORGETS: Duration = Duration::from_secs(10);
 
 /// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`. The bound of memory in
 /// bytes, if there is one.
@@ -17,6 +21,14 @@ pub(crate) fn follow(
     if let Some(bytes) = bound {
         engine.bound_memory(bytes);
     }
+    let remembering = engine.clone();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(FORGETS);
+        loop {
+            ticks.tick().await;
+            remembering.forget_clients();
+        }
+    });
     tokio::spawn(watched.watch(move |level, scarce| {
         let pressure = match level {
             Level::Normal => Pressure::Normal,

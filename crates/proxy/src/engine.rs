@@ -250,6 +250,12 @@ impl Native {
     /// The process may use so much memory: requests under way have their parts of it.
     pub fn bound_memory(&self, bytes: u64) {
         self.shared.under_way.bound(bytes);
+        self.compiler.zones().bound(bytes);
+    }
+
+    /// Forgets clients of limits that were away for long; asked for now and then.
+    pub fn forget_clients(&self) {
+        self.compiler.zones().sweep();
     }
 
     /// What requests under way hold, over HTTP/2, of encoders and of programs of snippets: bytes in use, bytes at most,

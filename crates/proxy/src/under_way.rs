@@ -12,7 +12,7 @@ use wire::lane::Owner;
 use wire::{Bound, Control, Loan, Request, Room};
 
 /// The memory that the process is taken to have where nobody says.
-const UNSAID: u64 = 8 << 30;
+pub(crate) const UNSAID: u64 = 8 << 30;
 /// Of it, streams may hold so many parts,
 const STREAMS: u64 = 3;
 /// and encoders so many, but no more than that.

@@ -191,6 +191,15 @@ impl Loan {
         self.share.now().0
     }
 
+    /// Gives so many of its bytes back.
+    pub fn shrink(&self, count: u64) {
+        let taken = |size: u64| Some(size - count.min(size));
+        let before = self.size.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+        let count = before.map_or(0, |size| count.min(size));
+        self.total.give_back(count);
+        self.share.give_back(count);
+    }
+
     /// Gives everything back that it has, before it is dropped.
     pub fn give_back(&self) {
         let size = self.size.swap(0, Ordering::Relaxed);

@@ -73,6 +73,11 @@ impl Compiler {
         Self { resolver, metrics, tracing, ..Self::default() }
     }
 
+    /// What limits remember of clients outlives generations.
+    pub(crate) fn zones(&self) -> &Zones {
+        &self.zones
+    }
+
     /// How full the fullest zone is that an `http-snippet` declares.
     pub(crate) fn fullest_zone(&self) -> Crowd {
         self.zones.crowd()

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use wire::Loan;
 
 /// Clients that a zone remembers; nginx's zones of 5 MB have room for about 40,000.
 pub(super) const CLIENTS: usize = 64 << 10;
@@ -15,17 +16,33 @@ pub(super) const CLIENTS: usize = 64 << 10;
 const ONE: u64 = 1000;
 /// A bucket that leaked empty is forgotten after this time without requests.
 const IDLE: u64 = 60_000;
+/// Bytes that a client takes, and clients for which room is asked for at a time.
+const EACH: u64 = 96;
+const PIECE: usize = 64;
+/// Clients that a shard remembers in any case.
+const FREE: usize = 2;
 
 /// The buckets of an Ingress, or of a zone that a snippet declares.
 #[derive(Debug)]
 pub struct Buckets {
-    shards: [Mutex<LruCache<Client, Bucket>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
     /// Clients that a shard remembers.
     room: usize,
+    /// What they take of what all of these may, and those of a namespace; none for zones that the operator declares.
+    loan: Option<Loan>,
     hasher: RandomState,
     epoch: Instant,
     /// Clients that were forgotten for others.
     full: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    clients: LruCache<Client, Bucket>,
+    /// Clients for which there is room besides those that there is in any case.
+    lent: usize,
+    /// How fast buckets leaked when one was looked at last, in thousandths of a request in a second.
+    rate: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +73,11 @@ impl Default for Buckets {
 impl Buckets {
     /// Buckets for so many clients, one in each shard at least.
     pub fn of(clients: usize) -> Self {
+        let shard = || Shard { clients: LruCache::unbounded(), lent: 0, rate: 0 };
         Self {
-            shards: std::array::from_fn(|_| Mutex::new(LruCache::unbounded())),
+            shards: std::array::from_fn(|_| Mutex::new(shard())),
             room: (clients / SHARDS).max(1),
+            loan: None,
             hasher: RandomState::new(),
             epoch: Instant::now(),
             full: Arc::default(),
@@ -68,6 +87,49 @@ impl Buckets {
     /// The same, where those that are forgotten for others are counted there.
     pub(super) fn counted(self, full: Arc<AtomicU64>) -> Self {
         Self { full, ..self }
+    }
+
+    /// The same for clients of a namespace, which take room that others have a part in.
+    pub(super) fn lent(self, loan: Loan) -> Self {
+        Self { loan: Some(loan), ..self }
+    }
+
+    /// Forgets whose buckets leaked empty long ago, and gives the room back that they took.
+    pub(super) fn sweep(&self) {
+        let now = milliseconds(self.epoch.elapsed());
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            while shard.forget_idle(now) {}
+            self.give_back(&mut shard);
+        }
+    }
+
+    /// Gives room back where a quarter of it would do; a table never shrinks by itself.
+    fn give_back(&self, shard: &mut Shard) {
+        let Some(loan) = &self.loan else { return };
+        let needed = shard.clients.len().saturating_sub(FREE).next_multiple_of(PIECE);
+        if shard.lent == 0 || needed * 4 > shard.lent {
+            return;
+        }
+        loan.shrink((shard.lent - needed) as u64 * EACH);
+        shard.lent = needed;
+        let mut fewer = LruCache::unbounded();
+        // From the one that was away longest.
+        for (client, bucket) in shard.clients.iter().rev() {
+            fewer.put(*client, *bucket);
+        }
+        shard.clients = fewer;
+    }
+
+    /// Whether one more client fits in, for which room may have to be lent.
+    fn fits(&self, shard: &mut Shard) -> bool {
+        let Some(loan) = &self.loan else { return true };
+        if shard.clients.len() < FREE + shard.lent {
+            return true;
+        }
+        let fits = loan.grow(PIECE as u64 * EACH).is_some();
+        shard.lent += if fits { PIECE } else { 0 };
+        fits
     }
 
     /// How many clients are remembered, and how many may be.
@@ -97,7 +159,7 @@ impl Buckets {
 
     /// How many clients are remembered.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).len()).sum()
+        self.shards.iter().map(|shard| lock(shard).clients.len()).sum()
     }
 
     /// Whether no client is remembered.
@@ -108,7 +170,8 @@ impl Buckets {
     fn visit(&self, client: Client, limit: RequestLimit, wish: Wish) -> Option<u64> {
         let now = milliseconds(self.epoch.elapsed());
         let mut shard = lock(&self.shards[shard(&self.hasher, client)]);
-        if let Some(bucket) = shard.get_mut(&client) {
+        shard.rate = limit.rate;
+        if let Some(bucket) = shard.clients.get_mut(&client) {
             let passed = now.saturating_sub(bucket.last);
             let leaked = limit.rate.saturating_mul(passed) / 1000;
             let excess = bucket.excess.saturating_add(ONE).saturating_sub(leaked);
@@ -121,42 +184,34 @@ impl Buckets {
             return Some(excess);
         }
         if wish != Wish::Look {
-            if make_room(&mut shard, self.room, limit, now) {
+            // Two at a time, as nginx does (ngx_http_limit_req_expire).
+            let _ = shard.forget_idle(now) && shard.forget_idle(now);
+            if shard.clients.len() >= self.room || !self.fits(&mut shard) {
+                // The one that was away longest.
+                shard.clients.pop_lru();
                 self.full.fetch_add(1, Ordering::Relaxed);
             }
-            shard.put(client, Bucket { last: now, excess: 0 });
+            shard.clients.put(client, Bucket { last: now, excess: 0 });
         }
         Some(0)
     }
 }
 
-/// Forgets up to two clients that leaked empty long ago, and the one that was away longest where there is no room
-/// (ngx_http_limit_req_expire); says whether there was none.
-fn make_room(
-    shard: &mut LruCache<Client, Bucket>,
-    room: usize,
-    limit: RequestLimit,
-    now: u64,
-) -> bool {
-    let is_full = shard.len() >= room;
-    if is_full {
-        shard.pop_lru();
-    }
-    for _ in 0..2 {
-        let Some((_, bucket)) = shard.peek_lru() else { break };
+impl Shard {
+    /// Forgets the client that was away longest, if its bucket leaked empty long ago; whether it did.
+    fn forget_idle(&mut self, now: u64) -> bool {
+        let Some((_, bucket)) = self.clients.peek_lru() else { return false };
         let passed = now.saturating_sub(bucket.last);
-        let leaked = limit.rate.saturating_mul(passed) / 1000;
-        if passed < IDLE || bucket.excess > leaked {
-            break;
+        let leaked = self.rate.saturating_mul(passed) / 1000;
+        let is_idle = passed >= IDLE && bucket.excess <= leaked;
+        if is_idle {
+            self.clients.pop_lru();
         }
-        shard.pop_lru();
+        is_idle
     }
-    is_full
 }
 
-fn lock(
-    shard: &Mutex<LruCache<Client, Bucket>>,
-) -> std::sync::MutexGuard<'_, LruCache<Client, Bucket>> {
+fn lock(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Buckets, Names, Slots};
 use crate::crowds::Crowd;
+use crate::under_way::UNSAID;
 use model::policy::{LimitKey, Limits};
 use model::snippet::{GlobalScope, Template};
 use model::{Location, Origin};
@@ -10,10 +11,13 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use wire::Room;
 
 /// All zones of the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Zones {
+    /// What clients of Ingresses take that limits remember.
+    room: Room,
     buckets: Registry<(Origin, Per, String), Buckets>,
     slots: Registry<(Origin, String), Slots>,
     declared_buckets: Registry<Declared, Buckets>,
@@ -25,6 +29,9 @@ pub(crate) struct Zones {
 
 /// A zone that an `http-snippet` declares: its name, its key, its size. Another key or size is another zone.
 type Declared = (String, String, u64);
+
+/// Clients that limits of Ingresses remember may take so many parts of the memory, half of it for one namespace.
+const PART: u64 = 16;
 
 /// Bytes of a zone's declared size for each client (nginx: one state of a zone).
 const STATE: u64 = 128;
@@ -81,7 +88,31 @@ pub struct Gate {
     pub names: Names,
 }
 
+impl Default for Zones {
+    fn default() -> Self {
+        Self {
+            room: Room::new(UNSAID / PART),
+            buckets: Registry::default(),
+            slots: Registry::default(),
+            declared_buckets: Registry::default(),
+            declared_slots: Registry::default(),
+            full: Arc::default(),
+            names: Names::default(),
+        }
+    }
+}
+
 impl Zones {
+    /// The process may use so much memory: clients that are remembered have their part of it.
+    pub(crate) fn bound(&self, memory: u64) {
+        self.room.set(memory / PART);
+    }
+
+    /// Forgets clients that were away for long.
+    pub(crate) fn sweep(&self) {
+        self.buckets.held().iter().for_each(|zone| zone.sweep());
+    }
+
     /// What the limits of a location count with; none if it has none. A zone is that of the Ingress, and another one
     /// when something else tells clients apart; other numbers change nothing about it.
     pub(crate) fn gate(&self, location: &Location) -> Option<Arc<Gate>> {
@@ -92,7 +123,8 @@ impl Zones {
             LimitKey::Address => String::new(),
             LimitKey::Text(template) => template.to_string(),
         };
-        let buckets = |per| self.buckets.of((origin.clone(), per, key.clone()), Buckets::default);
+        let make = || Buckets::default().lent(self.room.lend(&origin.namespace));
+        let buckets = |per| self.buckets.of((origin.clone(), per, key.clone()), make);
         Some(Arc::new(Gate {
             per_second: per_second.map(|_| buckets(Per::Second)),
             per_minute: per_minute.map(|_| buckets(Per::Minute)),
@@ -195,6 +227,32 @@ mod tests {
         let first = gate("a", limits(1));
         assert!(same(&first, &gate("a", limits(2))));
         assert!(!same(&first, &gate("b", limits(1))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_remembered_has_a_bound_for_a_namespace_and_is_given_back() {
+        let zones = Zones::default();
+        // Half of a sixteenth of it: about 43,000 clients.
+        zones.bound(128 << 20);
+        let gates: Vec<_> = ["a", "b", "c"]
+            .into_iter()
+            .map(|ingress| zones.gate(&location(ingress, limits(1000))).expect("limits"))
+            .collect();
+        let buckets = || gates.iter().map(|gate| gate.per_second.as_ref().expect("a limit"));
+        let limit = RequestLimit { rate: 1000, burst: 0 };
+        for client in 0..30_000 {
+            let client = zones.names.client(&client.to_string());
+            buckets().for_each(|zone| assert!(zone.take(client, limit)));
+        }
+        let count = || buckets().map(|zone| zone.len()).sum::<usize>();
+        assert!((40_000..45_000).contains(&count()), "{}", count());
+        assert!(zones.room.now().0 <= 4 << 20, "{:?}", zones.room.now());
+        // Whoever came last is known.
+        let last = zones.names.client("29999");
+        assert!(buckets().all(|zone| !zone.has_room(last, limit)));
+        tokio::time::advance(std::time::Duration::from_secs(61)).await;
+        zones.sweep();
+        assert_eq!((count(), zones.room.now().0), (0, 0));
     }
 
     #[test]
