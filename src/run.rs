@@ -315,7 +315,9 @@ fn what_it_lacks(known: watch::Receiver<Arc<Known>>) -> impl Fn() -> String + Se
         match (&known.refused, &known.closed) {
             (Some(why), _) => format!("a configuration that the engine takes: {why}"),
             (None, Some(why)) => {
-                format!("a guard that can be read, since every location answers 503: {why}")
+                format!(
+                    "a ConfigMap that does not close everything, since every location answers 503: {why}"
+                )
             }
             (None, None) => "the first configuration".to_owned(),
         }

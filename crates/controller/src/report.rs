@@ -11,7 +11,7 @@ use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Level;
-use translate::{Problems, is_concerned};
+use translate::{Problems, guards_gone, is_concerned};
 
 /// Lines about changes that are being served at once; then there is one each second.
 const SERVED: u32 = 20;
@@ -90,13 +90,25 @@ impl Reporter {
         Some((level, line))
     }
 
-    /// Warns of the controller's ConfigMap where it was there and is gone: ingress-nginx keeps what it said, and a
-    /// guard that nobody asks for any more is open.
+    /// Warns of the controller's ConfigMap where it was there and is gone, and of guards that it says no more:
+    /// ingress-nginx keeps what one that is gone said, and a guard that nobody asks for any more is open.
     pub(crate) fn report_gone(&self, before: &Snapshot, now: &Known) {
         let gone = |key: &&ObjectKey| {
             before.config_maps.contains_key(*key) && !now.snapshot.config_maps.contains_key(*key)
         };
-        if let Some(ObjectKey { namespace, name }) = now.options.config_map.as_ref().filter(gone) {
+        let key = now.options.config_map.as_ref();
+        let both = key.and_then(|key| {
+            Some((key, before.config_maps.get(key)?, now.snapshot.config_maps.get(key)?))
+        });
+        if let Some((ObjectKey { namespace, name }, before, now)) = both
+            && let guards @ [_, ..] = &*guards_gone(before, now)
+        {
+            let guards = guards.join(", ");
+            tracing::warn!(
+                "ConfigMap {namespace}/{name} says no more: {guards}: what these guarded is open now"
+            );
+        }
+        if let Some(ObjectKey { namespace, name }) = key.filter(gone) {
             tracing::warn!(
                 "ConfigMap {namespace}/{name}, which --configmap names, is gone: defaults count, and what it guarded is \
                  open; create it again"

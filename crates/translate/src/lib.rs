@@ -53,7 +53,7 @@ pub use settings::{
     About, AnyKey, Fate, Key, OnBad, Risk, Row, Source, annotation_rows, annotations_markdown,
     config_map_markdown, config_map_rows,
 };
-pub use translator::{Translation, Translator};
+pub use translator::{Translation, Translator, guards_gone};
 
 /// What a Snapshot means, with nothing known from before: an Ingress that is not taken has no last valid version, so
 /// its own hosts and paths answer 503.

@@ -10,6 +10,7 @@ const LINES: usize = 600;
 /// Bytes of a reason that are told, and of the name of a namespace.
 const REASON: usize = 2 << 10;
 const NAMESPACE: usize = 63;
+const NAME: usize = 253;
 
 /// What was told.
 #[derive(Debug, Default)]
@@ -28,12 +29,14 @@ struct Told {
 
 impl Refusals {
     /// Tells why an Ingress of a namespace was refused, if there may be one more line.
-    pub(super) fn tell(&self, namespace: &str, reason: &str) {
+    pub(super) fn tell(&self, namespace: &str, name: &str, reason: &str) {
         let (namespace, reason) = (cut(namespace, NAMESPACE), cut(reason, REASON));
+        let name = cut(name, NAME);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = told.take(namespace, Moment::now()) {
             drop(told);
-            tracing::info!(namespace, before, reason, "an Ingress was refused");
+            let not_told_before = (before > 0).then_some(before);
+            tracing::info!(namespace, name, not_told_before, reason, "an Ingress was refused");
         }
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoRevi
     let Review { refusal, warnings } = judged(reviewer, &request, body.len(), began)?;
     tracing::debug!(allowed = refusal.is_none(), took = ?began.elapsed(), "an object was reviewed");
     let status = refusal.map(|message| {
-        reviewer.refusals.tell(&request.namespace, &message);
+        reviewer.refusals.tell(&request.namespace, &request.name, &message);
         Status { status: "Failure", reason: "BadRequest", code: 400, message }
     });
     let response = Response { uid: &request.uid, allowed: status.is_none(), status, warnings };

@@ -113,6 +113,10 @@ fn reload(pod: &Object, known: &Known, last: &Known) -> Option<Event> {
     let (kind, message) = match &known.refused {
         Some(_) if known.refused == last.refused => return None,
         Some(reason) => (Kind::Warning, format!("Error reloading NGINX: {reason}")),
+        None if known.closed.is_some() && known.closed != last.closed => {
+            let why = known.closed.as_deref().unwrap_or_default();
+            (Kind::Warning, format!("every location answers 503, mend the ConfigMap: {why}"))
+        }
         None if known.routes != last.routes => {
             let message = "NGINX reload triggered due to a change in configuration";
             (Kind::Normal, message.to_owned())

@@ -44,7 +44,9 @@ pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>
     }
     let asked = asked == Ok(true) && !raw;
     let denied = asked.then(|| {
-        let message = format!("{REASON}: {ALL_CLOSED} until the key is removed");
+        let message = format!(
+            "{REASON}: remove the key, or run with --engine=nginx; {ALL_CLOSED} until then"
+        );
         settings.note(NAME, Severity::Error, Why::AllClosed.says(message));
         format!("{NAME} of the ConfigMap: {REASON}")
     });

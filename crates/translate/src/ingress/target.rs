@@ -108,8 +108,12 @@ impl Target {
     /// What follows when nobody is behind it: the end of a problem's sentence.
     pub(crate) fn without_endpoints(&self) -> &'static str {
         match self {
-            Self::Service { role: Role::Errors, .. } => "until then nothing stands in",
-            Self::Service { role: Role::Url, .. } | Self::Name { .. } => "requests to it fail",
+            Self::Service { role: Role::Errors, .. } => {
+                "until then nothing stands in (annotation default-backend)"
+            }
+            Self::Service { role: Role::Url, .. } | Self::Name { .. } => {
+                "requests to it fail (a URL names it: auth-url, mirror-target, a snippet, or global-auth-url of the ConfigMap)"
+            }
             _ => "what leads there answers 503",
         }
     }

@@ -1,6 +1,6 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
-//! ingress-nginx keeps its configuration then. Where nothing is known from before, at a start, they close everything,
-//! or nobody is believed, and everything is closed if somebody is to be.
+//! ingress-nginx keeps its configuration then, and where there was none there is none. Where nothing is known from
+//! before, at a start, they close everything, or nobody is believed, and everything is closed if somebody is to be.
 
 use super::Finder;
 use crate::Options;
@@ -11,11 +11,13 @@ use crate::secret_files::SecretFiles;
 use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
 use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
 use objects::{ConfigMap, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const STAYS: &str = "the text before stays in force until it is mended; a Pod that starts meanwhile does not know it, \
                      and";
+const NONE: &str = "there was none before, so there is none until it is mended; a Pod that starts meanwhile does not \
+                    know that, and";
 /// What a Pod that starts does with a guard that cannot be read.
 const CLOSED: &str = "answers 503";
 /// The same where it says who is believed.
@@ -26,7 +28,8 @@ const DISBELIEVES: &str = "answers 503 if it is to believe anybody";
 pub(super) struct Guards {
     seen: Option<Arc<ConfigMap>>,
     instead: Option<Arc<ConfigMap>>,
-    good: BTreeMap<&'static str, String>,
+    /// By key; none where it was not written, which is another thing than nothing for who is believed.
+    good: BTreeMap<&'static str, Option<String>>,
 }
 
 impl Guards {
@@ -70,17 +73,14 @@ impl Guards {
         for (name, key) in guards() {
             let closes = key.about().on_bad == OnBad::Deny;
             let text = used.data.get(name).map(|text| normalise(text).into_owned());
-            let Some(text) = text.filter(|text| !text.is_empty()) else {
-                self.good.remove(name);
-                continue;
-            };
-            match (key.fault(&text), self.good.get(name)) {
+            let said = text.as_deref().filter(|text| !text.is_empty());
+            match (said.and_then(|said| key.fault(said)), self.good.get(name)) {
                 (None, _) => drop(self.good.insert(name, text)),
                 (Some(wrong), Some(before)) => {
-                    let wrong = format!("{} {wrong}", quote(&text));
+                    let wrong = format!("{} {wrong}", quote(said.unwrap_or_default()));
                     let starts = if closes { CLOSED } else { DISBELIEVES };
-                    problems.push(kept(used, name, &wrong, starts));
-                    used.data.insert(name.to_owned(), before.clone());
+                    problems.push(kept(used, name, &wrong, (before, starts)));
+                    put(used, name, before);
                 }
                 // Nobody knows what it was meant to say: everything is closed, or nobody is believed.
                 (Some(_), None) => {}
@@ -96,26 +96,29 @@ impl Guards {
         match global_auth(&mut Settings::of_config_map(scope)) {
             Ok(_) => {
                 for name in names() {
-                    match used.data.get(name) {
-                        Some(text) => drop(self.good.insert(name, text.clone())),
-                        None => drop(self.good.remove(name)),
-                    }
+                    self.good.insert(name, used.data.get(name).cloned());
                 }
                 None
             }
             Err(wrong) => {
-                let before = self.good.get(url).filter(|text| !text.trim().is_empty());
-                before?;
+                let before = self.good.get(url)?;
                 for name in names() {
-                    match self.good.get(name) {
-                        Some(text) => drop(used.data.insert(name.to_owned(), text.clone())),
-                        None => drop(used.data.remove(name)),
-                    }
+                    put(used, name, self.good.get(name).unwrap_or(&None));
                 }
-                Some(kept(used, url, &wrong, CLOSED))
+                Some(kept(used, url, &wrong, (before, CLOSED)))
             }
         }
     }
+}
+
+/// The keys of the controller's ConfigMap that guard something, or say who is believed, and that it says no more.
+pub fn guards_gone(before: &ConfigMap, now: &ConfigMap) -> Vec<&'static str> {
+    let url = GLOBAL_AUTH[0].about().name;
+    let says = |map: &ConfigMap, name: &str| {
+        map.data.get(name).is_some_and(|text| !text.trim().is_empty())
+    };
+    let names: BTreeSet<&str> = guards().map(|(name, _)| name).chain([url]).collect();
+    names.into_iter().filter(|name| says(before, name) && !says(now, name)).collect()
 }
 
 /// The keys of the ConfigMap that close everything where they are not understood, or say who is believed.
@@ -125,13 +128,28 @@ fn guards() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
     guards.filter_map(|(_, key)| Some((key.about().in_config_map()?, key)))
 }
 
-/// A guard that cannot be read; `starts` says what a Pod does that starts meanwhile.
-fn kept(config_map: &ConfigMap, name: &str, wrong: &str, starts: &str) -> Problem {
+/// Has a key say this, or not be there.
+fn put(config_map: &mut ConfigMap, name: &str, text: &Option<String>) {
+    match text {
+        Some(text) => config_map.data.insert(name.to_owned(), text.clone()),
+        None => config_map.data.remove(name),
+    };
+}
+
+/// A guard that cannot be read, with its text before; `starts` says what a Pod does that starts meanwhile.
+fn kept(
+    config_map: &ConfigMap,
+    name: &str,
+    wrong: &str,
+    (before, starts): (&Option<String>, &str),
+) -> Problem {
+    let is_none = before.as_ref().is_none_or(|text| text.trim().is_empty());
+    let stays = if is_none { NONE } else { STAYS };
     let key = &config_map.meta.key;
     Problem {
         origin: Origin::new(Kind::ConfigMap, Arc::clone(&key.namespace), Arc::clone(&key.name)),
         key: Some(name.to_owned()),
         severity: Severity::Error,
-        message: format!("{}; {STAYS} {starts}", hide_in_sentence(wrong)).into(),
+        message: format!("{}; {stays} {starts}", hide_in_sentence(wrong)).into(),
     }
 }

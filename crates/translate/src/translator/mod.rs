@@ -25,6 +25,7 @@ use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use classes::NamedClasses;
 use guards::Guards;
+pub use guards::guards_gone;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
 use model::{

@@ -66,15 +66,43 @@ fn a_guard_of_which_nothing_is_known_closes_everything() {
     let start = with(&mut translator, &mut snapshot, &[BAD]);
     assert_eq!(allowed(&start, "shop.test"), None, "nothing is known at a start");
     assert!(start.problems.to_string().contains("every location answers 503"));
-    with(&mut translator, &mut snapshot, &[GOOD]);
-    with(&mut translator, &mut snapshot, &[]);
-    let anew = with(&mut translator, &mut snapshot, &[BAD]);
-    assert_eq!(allowed(&anew, "shop.test"), None, "it was taken away in the meantime");
-    assert!(anew.closed.is_some_and(|why| why.starts_with("whitelist-source-range")));
+    assert!(start.closed.is_some_and(|why| why.starts_with("whitelist-source-range")));
+    let other = with(&mut translator, &mut snapshot, &[("whitelist-source-range", "worse")]);
+    assert_eq!(allowed(&other, "shop.test"), None, "nothing is known yet");
     with(&mut translator, &mut snapshot, &[GOOD]);
     snapshot.config_maps.remove(&key("demo", "settings"));
     translator.update(&snapshot);
     assert_eq!(allowed(&with(&mut translator, &mut snapshot, &[BAD]), "shop.test"), None);
+}
+
+/// As in ingress-nginx, which takes no such change: what was open a moment ago stays so, and a new Pod is not ready.
+#[test]
+fn a_guard_that_was_not_there_a_moment_ago_is_not_there_until_it_can_be_read() {
+    for bad in [BAD, ("block-cidrs", "1.2.3"), ("global-auth-url", "nowhere at all")] {
+        let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+        let open = with(&mut translator, &mut snapshot, &[]);
+        let still = with(&mut translator, &mut snapshot, &[bad]);
+        assert_eq!(still.configuration, open.configuration, "{bad:?}");
+        let said = still.problems.to_string();
+        assert!(said.starts_with("Error: ") && said.contains("there was none before"), "{said}");
+        let again = with(&mut translator, &mut snapshot, &[bad, ("proxy-read-timeout", "7")]);
+        assert_eq!(again.problems.to_string(), said);
+        with(&mut translator, &mut snapshot, &[GOOD]);
+        with(&mut translator, &mut snapshot, &[]);
+        let anew = with(&mut translator, &mut snapshot, &[bad]);
+        assert_eq!(anew.configuration, open.configuration, "{bad:?}: it was taken away");
+    }
+}
+
+/// Nobody is believed where that is what is written; everybody, by default, is another thing.
+#[test]
+fn who_believes_nobody_goes_on_to_do_so() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let nobody = ("proxy-real-ip-cidr", "");
+    let before = with(&mut translator, &mut snapshot, &[nobody]);
+    assert!(before.configuration.global.real_ip.trusted.is_empty());
+    let after = with(&mut translator, &mut snapshot, &[("proxy-real-ip-cidr", "oops")]);
+    assert!(after.configuration.global.real_ip.trusted.is_empty());
 }
 
 #[test]
@@ -153,6 +181,4 @@ fn the_authenticator_for_all_stays_with_all_of_its_keys() {
     }
     let off = with(&mut translator, &mut snapshot, &[]);
     assert!(off.problems.is_empty() && off.configuration != good.configuration);
-    let closed = with(&mut translator, &mut snapshot, &[("global-auth-url", "nowhere at all")]);
-    assert_eq!(allowed(&closed, "shop.test"), None, "there was none before");
 }
