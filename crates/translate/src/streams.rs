@@ -137,7 +137,14 @@ impl Reader<'_> {
             shares: Vec::new(),
         };
         found.streams.insert(port, stream);
-        Ok(())
+        entry.odd.map_or(Ok(()), |word| {
+            let text = format!(
+                "{word:?} is not PROXY and counts for nothing: write {0}:PROXY where clients send the header, and \
+                 {0}::PROXY where the Service gets it",
+                entry.text()
+            );
+            Err((Severity::Warning, text))
+        })
     }
 
     fn behind(&self, entry: &Entry<'_>) -> Result<Behind, Fault> {
@@ -192,6 +199,8 @@ struct Entry<'a> {
     written: (&'a str, &'a str),
     takes_proxy: bool,
     gives_proxy: bool,
+    /// A word in the place of PROXY.
+    odd: Option<&'a str>,
 }
 
 impl<'a> Entry<'a> {
@@ -210,6 +219,12 @@ impl<'a> Entry<'a> {
             written: (name, port),
             takes_proxy: is_proxy(2),
             gives_proxy: fields.len() == 4 && is_proxy(3),
+            odd: fields
+                .iter()
+                .enumerate()
+                .skip(2)
+                .find(|odd| !odd.1.is_empty() && !is_proxy(odd.0))
+                .map(|odd| *odd.1),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::Area;
 use crate::ciphers;
-use crate::settings::{Key, Settings, parse};
+use crate::settings::{Key, Settings, parse, quote};
 use base64::Engine;
 use model::{Global, Severity, TicketKey, TlsSettings, TlsVersion};
 use std::collections::BTreeSet;
@@ -148,7 +148,9 @@ fn left_out(settings: &mut Settings<'_>, key: &str, word: &str, remedy: &str) {
 }
 
 fn nothing_left(settings: &mut Settings<'_>, key: &str) {
-    let message = "names nothing that is supported; the default is used instead".to_owned();
+    let text = settings.scope().config_map.and_then(|(_, data)| data.get(key));
+    let text = quote(text.map_or("", String::as_str));
+    let message = format!("{text} names nothing that is supported; the default is used instead");
     settings.note(key, Severity::Warning, message);
 }
 
