@@ -15,7 +15,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::task::yield_now;
 use wire::http1::write::{self, Closing, response_framing, response_head};
 use wire::http1::{
     BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, read_refused,
@@ -141,8 +140,7 @@ async fn busy(
             });
             let head = head.await;
             if !waits {
-                // Who sends many at once has them answered in turns with others.
-                yield_now().await;
+                client.take_turn().await;
             }
             head
         };

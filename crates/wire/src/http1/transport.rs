@@ -12,18 +12,22 @@ use crate::{
     is_token_byte,
 };
 use bytes::{Buf, Bytes, BytesMut};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 /// Empty lines that may precede a request (RFC 9112 section 2.2).
 const EMPTY_LINES: u8 = 4;
 /// Bytes read ahead of a request that is still being answered.
 const READ_AHEAD: usize = 64 << 10;
+/// So many requests of a client that came before they were waited for are answered before others have their turn, where
+/// each of them was all that had come.
+const AT_ONCE: u8 = 8;
 /// Bytes that the system holds at least when it takes no more, however little is left over here.
 const SYSTEM_HOLDS: usize = 16 << 10;
 
@@ -42,6 +46,8 @@ pub struct Client {
     pub control: Rc<Control>,
     timer: Timer,
     debt: Debt,
+    /// Requests that nobody had to wait for, up to [`AT_ONCE`].
+    at_once: Cell<u8>,
 }
 
 #[derive(Debug)]
@@ -83,6 +89,18 @@ impl Client {
             control,
             timer: Timer::new(Duration::from_secs(60)),
             debt: Debt::default(),
+            at_once: Cell::default(),
+        }
+    }
+
+    /// A head was there before it was waited for. Who sends many at once has them answered in turns with others: each
+    /// of those behind which more has come, and now and then one that is alone, as that of a client who is quicker.
+    pub async fn take_turn(&self) {
+        let number = self.at_once.get() + 1;
+        let is_due = number >= AT_ONCE || !self.buffer.borrow().is_empty();
+        self.at_once.set(if is_due { 0 } else { number });
+        if is_due {
+            yield_now().await;
         }
     }
 
@@ -127,7 +145,7 @@ impl Client {
                             return Poll::Ready(Err(NoHead::Over));
                         }
                         // A request may be there of which the event loop has not heard: one turn of it will tell.
-                        let turn = turn.get_or_insert_with(|| Box::pin(tokio::task::yield_now()));
+                        let turn = turn.get_or_insert_with(|| Box::pin(yield_now()));
                         ready!(turn.as_mut().poll(cx));
                         looked = true;
                     }
