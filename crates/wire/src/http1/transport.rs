@@ -27,7 +27,7 @@ const EMPTY_LINES: u8 = 4;
 const READ_AHEAD: usize = 64 << 10;
 /// So many requests of a client that came before they were waited for are answered before others have their turn, where
 /// each of them was all that had come.
-const AT_ONCE: u8 = 8;
+const AT_ONCE: u8 = 16;
 /// Bytes that the system holds at least when it takes no more, however little is left over here.
 const SYSTEM_HOLDS: usize = 16 << 10;
 
