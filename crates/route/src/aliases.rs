@@ -153,14 +153,15 @@ mod tests {
     #[test]
     fn patterns_that_cannot_match_a_name_take_no_steps_of_it_and_others_come_in_their_order() {
         let mut all = Aliases::default();
-        let mut set = |owner: &str, text: &str, is_there: bool| {
+        let set = |all: &mut Aliases<String>, owner: &str, text: &str, is_there: bool| {
             let alias = Alias::parse(text).expect("an alias");
             let server = Arc::new(owner.to_owned());
             all.set(&ServerName::new(owner), &alias, is_there.then_some(&server));
         };
-        set("a.test", r"~^.*a.*b\.e\.test$", true);
-        set("b.test", r"~shop.*\.test$", true);
-        set("c.test", "~shop", true);
+        let (long, end, any) = (r"~^.*a.*b\.e\.test$", r"~shop.*\.test$", "~shop");
+        set(&mut all, "a.test", long, true);
+        set(&mut all, "b.test", end, true);
+        set(&mut all, "c.test", any, true);
         let found = |all: &Aliases<String>, host: &str, limit| {
             all.pattern(host, limit, &Steps::default()).ok().flatten().map(|one| one.to_string())
         };
@@ -169,18 +170,11 @@ mod tests {
         assert_eq!(found(&all, "shop.a.b.e.test", None).as_deref(), Some("a.test"));
         assert_eq!(found(&all, "shop.example", None).as_deref(), Some("c.test"));
         assert_eq!(found(&all, "shop.example", Some("c.test")), None, "those before it only");
-        let mut gone = |owner: &str, text: &str| {
-            all.set(&ServerName::new(owner), &Alias::parse(text).expect("an alias"), None);
-        };
-        gone("c.test", "~shop");
-        gone("b.test", r"~shop.*\.test$");
+        set(&mut all, "c.test", any, false);
+        set(&mut all, "b.test", end, false);
         assert_eq!(all.pattern("shop.victim.test", None, &Steps::new(0)).ok(), Some(None));
         assert!(all.has_patterns());
-        all.set(
-            &ServerName::new("a.test"),
-            &Alias::parse(r"~^.*a.*b\.e\.test$").expect("one"),
-            None,
-        );
+        set(&mut all, "a.test", long, false);
         assert!(!all.has_patterns());
     }
 }

@@ -30,8 +30,10 @@ pub(crate) struct Zones {
 /// A zone that an `http-snippet` declares: its name, its key, its size. Another key or size is another zone.
 type Declared = (String, String, u64);
 
-/// Clients that limits of Ingresses remember may take so many parts of the memory, half of it for one namespace.
+/// Clients that limits of Ingresses remember may take so many parts of the memory, those of one namespace as much as is
+/// left for others: whatever some fill, who comes later is limited, too.
 const PART: u64 = 16;
+const QUARTERS: u64 = 2;
 
 /// Bytes of a zone's declared size for each client (nginx: one state of a zone).
 const STATE: u64 = 128;
@@ -91,7 +93,7 @@ pub struct Gate {
 impl Default for Zones {
     fn default() -> Self {
         Self {
-            room: Room::new(UNSAID / PART),
+            room: Room::leaving_some(UNSAID / PART, QUARTERS),
             buckets: Registry::default(),
             slots: Registry::default(),
             declared_buckets: Registry::default(),
@@ -250,6 +252,20 @@ mod tests {
         // Whoever came last is known.
         let last = zones.names.client("29999");
         assert!(buckets().all(|zone| !zone.has_room(last, limit)));
+        // Two others that take all they may leave something to a fourth.
+        let of = |namespace: &str| {
+            let origin = Origin::new(Kind::Ingress, namespace, "a");
+            let location = Location { origin: Some(origin.into()), ..location("a", limits(1000)) };
+            zones.gate(&location).and_then(|gate| gate.per_second.clone()).expect("a limit")
+        };
+        let others = ["second", "third", "fourth"].map(of);
+        for zone in &others {
+            for client in 0..30_000 {
+                assert!(zone.take(zones.names.client(&client.to_string()), limit));
+            }
+        }
+        assert!(others[2].len() > 4_000, "{:?}", others.each_ref().map(|zone| zone.len()));
+        drop(others);
         tokio::time::advance(std::time::Duration::from_secs(61)).await;
         zones.sweep();
         assert_eq!((count(), zones.room.now().0), (0, 0));

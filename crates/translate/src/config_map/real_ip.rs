@@ -51,7 +51,8 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
         real_ip.trusted = networks.into_iter().collect();
     } else if settings.is_written(&TRUSTED) {
         real_ip.trusted = Networks::default();
-        // All clients would have the address of who stands in front, which lists of addresses let in or out as one.
+        // All clients would have the address of who stands in front, which lists of addresses let in or out as one. The
+        // PROXY protocol is of `connections`, which is read first.
         if real_ip.forwarded_headers || real_ip.enabled || global.proxy_protocol {
             settings.close(TRUSTED.about.name, "who the client is cannot be known without it");
         }
