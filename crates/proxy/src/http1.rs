@@ -62,11 +62,13 @@ pub(crate) fn serve(mut client: Rc<Client>, entry: Entry) -> impl Future<Output 
             client = match Box::pin(busy(client, head, &entry)).await {
                 Some(Left::Stays(client)) => client,
                 Some(Left::Unread(client)) if Box::pin(discard_rest(&client)).await => client,
-                Some(Left::Unread(client)) => return Box::pin(client.linger()).await,
-                Some(Left::Lingers(client)) => return Box::pin(client.linger()).await,
+                Some(Left::Unread(client) | Left::Lingers(client)) => {
+                    return Box::pin(client.linger()).await;
+                }
                 None => return,
             };
             client.rest();
+            client.take_turn().await;
         }
     }
 }

@@ -99,6 +99,11 @@ impl<T> Routes<T> {
         self.wildcard.get(parent)
     }
 
+    /// Whether names may have to be looked for among patterns.
+    pub fn has_patterns(&self) -> bool {
+        self.aliases.has_patterns()
+    }
+
     /// How many hosts there are, the catch-all included.
     pub fn len(&self) -> usize {
         self.exact.len() + self.wildcard.len() + usize::from(self.catch_all.is_some())

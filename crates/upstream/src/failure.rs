@@ -109,6 +109,13 @@ impl TryError {
         matches!(self, Self::Connect(error) if tls::is_not_believed(error))
     }
 
+    /// Whether nobody was there to be asked for a certificate.
+    pub fn is_unreached(&self) -> bool {
+        use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+        let kinds = [ConnectionRefused, HostUnreachable, NetworkUnreachable];
+        matches!(self, Self::Connect(error) if kinds.contains(&error.kind()))
+    }
+
     /// It is the last one of its request, where the endpoint's certificate is not believed.
     pub fn ends_tries(&mut self) {
         if let Self::Connect(error) = self {

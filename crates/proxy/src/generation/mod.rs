@@ -281,7 +281,21 @@ impl Generation {
         {
             return Ok(Some(site));
         }
+        if self.sites.has_patterns() && !self.routes.is_empty() {
+            return self.site_beside_routes(host, steps);
+        }
         self.sites.find(host, steps)
+    }
+
+    /// The same where there are Gateways. Requests to a host that these name pay for patterns of Ingresses with steps of
+    /// their own, whoever has the patterns: where those do not last, it is the host of no Ingress.
+    #[cold]
+    fn site_beside_routes(&self, host: &str, steps: &Steps) -> Result<Option<&Arc<Site>>, Spent> {
+        const PART: usize = 16;
+        if !self.has_route(host) {
+            return self.sites.find(host, steps);
+        }
+        Ok(self.sites.find(host, &Steps::new(Steps::OF_REQUEST / PART)).unwrap_or_default())
     }
 
     /// What is not served, and why.

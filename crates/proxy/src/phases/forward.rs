@@ -185,7 +185,9 @@ fn note_failure(exchange: &mut Exchange, policy: &Policy, journal: &Try, error: 
         _ => {
             let shared = &exchange.worker.shared;
             shared.watched.failed(journal.address, error, &shared.addresses);
-            note_judged(exchange, policy, journal);
+            if !error.is_unreached() {
+                note_judged(exchange, policy, journal);
+            }
             if error.is_of_certificate() {
                 exchange.log.judged += NOT_BELIEVED - 1;
                 if exchange.log.judged >= JUDGED {
@@ -199,7 +201,7 @@ fn note_failure(exchange: &mut Exchange, policy: &Policy, journal: &Try, error: 
 /// Notes a try that was in vain, if it had to judge a certificate.
 #[cold]
 fn note_judged(exchange: &mut Exchange, policy: &Policy, journal: &Try) {
-    if policy.upstream_tls.verify && !journal.reused.get() {
+    if policy.upstream_tls.verify && is_secure(exchange, policy) && !journal.reused.get() {
         exchange.log.judged += 1;
     }
 }
@@ -225,15 +227,20 @@ fn pause(exchange: &Exchange, policy: &Policy) -> Option<Instant> {
     Some(filters.time.map_or(until, |time| until.min(exchange.since + time)))
 }
 
+/// Whether TLS is spoken to upstreams.
+fn is_secure(exchange: &Exchange, policy: &Policy) -> bool {
+    match policy.protocol {
+        Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
+        Protocol::Https | Protocol::Grpcs => true,
+        Protocol::AutoHttp => exchange.connection.tls.is_some(),
+    }
+}
+
 /// The endpoint for the next try, which is noted.
 fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
     let address = choose_backend::endpoint(exchange)?;
     let spot = exchange.spot();
-    let secure = match spot.location.policy.protocol {
-        Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
-        Protocol::Https | Protocol::Grpcs => true,
-        Protocol::AutoHttp => exchange.connection.tls.is_some(),
-    };
+    let secure = is_secure(exchange, &spot.location.policy);
     let tls = spot.extras().upstream_tls.clone().filter(|_| secure);
     let span = exchange.span.as_ref().map(|span| span.attempt.into());
     let journal = Rc::new(Try { span, ..Try::new(address) });

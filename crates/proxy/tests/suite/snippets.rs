@@ -452,16 +452,26 @@ async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
 async fn who_sends_many_requests_at_once_has_them_answered_in_turns_with_others() {
     const MANY: usize = 16;
     let hard = "if ($http_x_hard ~ \"([a-z]{1,150})+!\") { return 200 \"open\"; } return 403;";
-    let native = Host::of("", hard).serve().await;
-    let long = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX-Hard: {}b\r\n\r\n", "a".repeat(7000));
-    let mut many = bed::connect(&native).await;
-    many.write_all(long.repeat(MANY).as_bytes()).await.expect("written");
-    assert_eq!(bed::read_exactly(&mut many, 12).await, "HTTP/1.1 403");
-    assert_eq!(told(&native, "/").await, "403 page");
-    let mut heard = vec![0; 1 << 16];
-    let count = many.try_read(&mut heard).expect("the rest of the first answer");
-    let heard = 1 + String::from_utf8_lossy(&heard[..count]).matches("HTTP/1.1 403").count();
-    assert!((1..MANY).contains(&heard), "{heard} before the other one");
+    let usual = Host::of("", hard).configuration(upstream("main").await);
+    let mut short = usual.clone();
+    Arc::make_mut(&mut short.global).keep_alive.idle = Duration::from_secs(1);
+    // Bodies that nobody reads, and connections that hardly wait for the next request, make no difference.
+    for (settings, method, body) in
+        [(&usual, "GET", ""), (&usual, "POST", "Content-Length: 1\r\n"), (&short, "GET", "")]
+    {
+        let native = start(settings).await;
+        let (long, rest) = ("a".repeat(7000), if body.is_empty() { "" } else { "x" });
+        let one =
+            format!("{method} / HTTP/1.1\r\nHost: a.test\r\n{body}X-Hard: {long}b\r\n\r\n{rest}");
+        let mut many = bed::connect(&native).await;
+        many.write_all(one.repeat(MANY).as_bytes()).await.expect("written");
+        assert_eq!(bed::read_exactly(&mut many, 12).await, "HTTP/1.1 403");
+        assert_eq!(told(&native, "/").await, "403 page");
+        let mut heard = vec![0; 1 << 16];
+        let count = many.try_read(&mut heard).expect("the rest of the first answer");
+        let heard = 1 + String::from_utf8_lossy(&heard[..count]).matches("HTTP/1.1 403").count();
+        assert!((1..MANY).contains(&heard), "{heard} before the other one: {method} {body:?}");
+    }
 }
 
 #[tokio::test]

@@ -93,8 +93,9 @@ impl Client {
         }
     }
 
-    /// A head was there before it was waited for. Who sends many at once has them answered in turns with others: each
-    /// of those behind which more has come, and now and then one that is alone, as that of a client who is quicker.
+    /// A request is answered, and the next may be there already. Who sends many at once has them answered in turns with
+    /// others: each of those behind which more has come, and now and then one that is alone, as that of a client who is
+    /// quicker.
     pub async fn take_turn(&self) {
         let number = self.at_once.get() + 1;
         let is_due = number >= AT_ONCE || !self.buffer.borrow().is_empty();
@@ -399,24 +400,36 @@ impl Client {
     /// kept.
     pub async fn linger(&self) {
         self.rest();
+        // What came behind it as well, which may hold on to the memory of its head.
+        *self.buffer.borrow_mut() = BytesMut::new();
         self.control.head.set(0);
         let limits = (Duration::from_secs(5), Duration::from_secs(30));
-        let _ =
-            self.timer.within(limits.0, poll_fn(|cx| self.io.borrow_mut().poll_close(cx))).await;
         let until = Instant::now() + limits.1;
         let mut waste = BytesMut::new();
+        // Who does not read may still write.
+        let _ = self.last_step(limits.0, |io, cx| io.poll_close(cx)).await;
         while Instant::now() < until {
-            let read = poll_fn(|cx| {
-                if self.control.poll_cut(cx) {
-                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-                }
-                self.io.borrow_mut().poll_read_head(cx, &mut waste)
-            });
-            match self.timer.within(limits.0, read).await {
-                Ok(Ok(1..)) => waste.clear(),
-                _ => break,
+            let read = self.last_step(limits.0, |io, cx| io.poll_read_head(cx, &mut waste));
+            match read.await {
+                Ok(1..) => waste.clear(),
+                Ok(0) | Err(_) => break,
             }
         }
+    }
+
+    /// Something that is done with a connection at its end, within a time and unless the process ends it.
+    async fn last_step<T>(
+        &self,
+        limit: Duration,
+        mut step: impl FnMut(&mut Io, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> io::Result<T> {
+        let step = poll_fn(|cx| {
+            if self.control.poll_cut(cx) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            step(&mut self.io.borrow_mut(), cx)
+        });
+        self.timer.within(limit, step).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// The connection itself, with what was read beyond the last request.
