@@ -80,7 +80,10 @@ async fn what_an_ingress_needs_and_is_not_there_is_a_warning() {
         json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
             "metadata": {"name": "b", "namespace": "demo", "annotations": {
-                "nginx.ingress.kubernetes.io/auth-type": "basic", "nginx.ingress.kubernetes.io/auth-secret": "users"}},
+                "nginx.ingress.kubernetes.io/auth-type": "basic", "nginx.ingress.kubernetes.io/auth-secret": "users",
+                "nginx.ingress.kubernetes.io/default-backend": "errors",
+                "nginx.ingress.kubernetes.io/auth-url": "http://auth.demo.svc.cluster.local/check",
+                "nginx.ingress.kubernetes.io/mirror-target": "http://shop.demo.svc.cluster.local/"}},
             "spec": {"ingressClassName": class, "tls": [{"hosts": ["b.test"], "secretName": "gone"}],
                 "rules": [{"host": "b.test", "http": {"paths": [
                     {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "nowhere", "port": {"number": 80}}}},
@@ -93,8 +96,10 @@ async fn what_an_ingress_needs_and_is_not_there_is_a_warning() {
     let wanted = json!([
         "Secret demo/gone does not exist: its hosts get the default certificate until it does",
         "Secret demo/users does not exist: what it guards answers 503 until it does",
+        "Service demo/errors does not exist: until it does nothing stands in for errors (annotation default-backend)",
         "Service demo/nowhere does not exist: its paths answer 503 until it does",
         "Service demo/shop has no port 81, only 80 (http): its paths answer 503 until it has",
+        "Service demo/auth does not exist: requests to it fail until it does (a URL names it)",
     ]);
     assert_eq!(answer["warnings"], wanted);
     let other = response(&started, &asked("other")).await;

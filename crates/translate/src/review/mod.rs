@@ -288,7 +288,7 @@ impl<'a> Reviewer<'a> {
             let message = "has no effect: Fairway runs without --enable-ssl-passthrough";
             settings.note("ssl-passthrough", Severity::Warning, message);
         }
-        let (problems, ..) = settings.finish();
+        let (problems, targets, _) = settings.finish();
         let is_snippet =
             |key: &str| snippets::ANNOTATIONS.iter().any(|name| key == self.full(name));
         let told = problems.iter().filter(|it| it.severity >= Severity::Warning);
@@ -297,7 +297,10 @@ impl<'a> Reviewer<'a> {
         let told = told.filter(|(key, _)| !is_snippet(key));
         let mut told: Vec<String> = told.map(|(key, why)| format!("{key}: {why}")).collect();
         told.extend(self.no_patterns(&asked.rewriting));
-        needs::shortened(told.iter().map(|text| Printable(text).to_string()).collect())
+        let told = told.iter().map(|text| Printable(text).to_string()).collect();
+        let mut told = needs::shortened(told);
+        told.extend(needs::behind_urls(self.ingress, &targets, self.snapshot, self.options));
+        told
     }
 
     /// Paths that are left out, since its annotations make regular expressions of them and they are none.

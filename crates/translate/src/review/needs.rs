@@ -1,11 +1,12 @@
 //! What Ingresses need of Services, Secrets and ConfigMaps, as warnings for whoever changes either side. ingress-nginx
 //! never said so; nothing is refused for it, since objects that belong together may come in any order.
 
-use crate::ingress::{annotation_of, names_by_annotation, references};
+use crate::ingress::{Role, Target, annotation_of, names_by_annotation, references};
 use crate::{Options, certificate};
 use objects::{
     Ingress, IngressBackend, ObjectKey, PortRef, Reference, ReverseIndex, Secret, Service, Snapshot,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Warnings of a kind at most; the API server keeps few.
@@ -23,6 +24,26 @@ pub fn missing(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec
         }
     }
     shortened(warnings)
+}
+
+/// Services of its own namespace that URLs of an Ingress name, and that are not there.
+pub(super) fn behind_urls(
+    ingress: &Ingress,
+    targets: &BTreeSet<Target>,
+    snapshot: &Snapshot,
+    options: &Options,
+) -> Vec<String> {
+    let named = targets.iter().filter_map(|target| match target {
+        Target::Service { service, role: Role::Url, .. } => Some(service.clone()),
+        _ => None,
+    });
+    let absent = named.filter(|service| !snapshot.services.contains_key(service));
+    let absent: BTreeSet<Reference> = absent.map(Reference::Service).collect();
+    let ours = absent.iter().filter(|it| is_own(it, ingress) && is_seen(it, snapshot, options));
+    let line = |it| {
+        format!("{} does not exist: requests to it fail until it does (a URL names it)", name(it))
+    };
+    shortened(ours.map(line).collect())
 }
 
 /// What Ingresses lose when an object goes.
@@ -167,6 +188,9 @@ fn lack(
         Reference::ConfigMap(key) => snapshot.config_maps.contains_key(key),
     };
     let consequence = match reference {
+        Reference::Service(key) if !leads_to(ingress, &key.name) => {
+            "until it does nothing stands in for errors (annotation default-backend)"
+        }
         Reference::Service(_) => "its paths answer 503 until it does",
         Reference::Secret(key) if names_by_annotation(ingress, key, options) => {
             "what it guards answers 503 until it does"
@@ -181,12 +205,21 @@ fn lack(
     }
 }
 
+/// Where its paths lead, and its default backend.
+fn backends(ingress: &Ingress) -> impl Iterator<Item = &IngressBackend> {
+    let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
+    paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref())
+}
+
+fn leads_to(ingress: &Ingress, service: &str) -> bool {
+    backends(ingress)
+        .any(|it| matches!(it, IngressBackend::Service { name, .. } if name == service))
+}
+
 /// The ports of a Service that the paths of an Ingress lead to.
 fn ports<'a>(ingress: &'a Ingress, service: &'a str) -> impl Iterator<Item = &'a PortRef> {
-    let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
-    let backends = paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref());
     let mut seen = Vec::new();
-    backends.filter_map(move |backend| match backend {
+    backends(ingress).filter_map(move |backend| match backend {
         IngressBackend::Service { name, port: Some(port) }
             if name == service && !seen.contains(&port) =>
         {
