@@ -6,7 +6,9 @@ use crate::budget::Budget;
 use crate::clock::Moment;
 use crate::lines::{SPAN, Shares};
 use k8s_openapi::jiff::Timestamp;
-use model::{CertificateId, Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId};
+use model::{
+    Certificate, CertificateId, Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId,
+};
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,14 +158,27 @@ impl Reporter {
 
     /// Warns of certificates that were taken over and that clients refuse, or will soon.
     pub(crate) fn report_ending(&mut self, now: &Configuration, changes: &Changes) {
-        for line in self.ending(now, changes, Timestamp::now().as_second()) {
+        let changed = changes.certificates.iter().filter_map(|id| now.certificates.get(id));
+        self.warn_of_ending(changed);
+    }
+
+    /// The same of all that are served, whoever changed nothing for long.
+    pub(crate) fn report_all_ending(&mut self, now: &Configuration) {
+        self.warn_of_ending(now.certificates.values());
+    }
+
+    fn warn_of_ending<'a>(&mut self, some: impl Iterator<Item = &'a Arc<Certificate>>) {
+        for line in self.ending(some, Timestamp::now().as_second()) {
             tracing::warn!("{line}");
         }
     }
 
-    fn ending(&mut self, all: &Configuration, changes: &Changes, now: i64) -> Vec<String> {
-        let changed = changes.certificates.iter().filter_map(|id| all.certificates.get(id));
-        let ending = changed.filter_map(|one| Some((&one.id, translate::ending(one, now)?)));
+    fn ending<'a>(
+        &mut self,
+        some: impl Iterator<Item = &'a Arc<Certificate>>,
+        now: i64,
+    ) -> Vec<String> {
+        let ending = some.filter_map(|one| Some((&one.id, one.ending(now)?)));
         let namespace =
             |id: &CertificateId| id.as_str().split('/').next().unwrap_or_default().into();
         let told = ending.filter(|(id, _)| self.told.take(namespace(id)));
@@ -477,9 +492,7 @@ mod tests {
             let certificate = Certificate { id: id.clone(), chain, key, names, not_after };
             all.certificates.insert(id, Arc::new(certificate));
         }
-        let certificates = days.iter().map(|(id, _)| CertificateId::new(*id)).collect();
-        let changes = Changes { certificates, ..Changes::default() };
-        let told = Reporter::default().ending(&all, &changes, NOW);
+        let told = Reporter::default().ending(all.certificates.values(), NOW);
         assert_eq!(
             told,
             [
@@ -487,7 +500,6 @@ mod tests {
                 "Secret shop/soon: its certificate ends in 3 days; renew it"
             ]
         );
-        assert!(Reporter::default().ending(&all, &Changes::default(), NOW).is_empty());
     }
 
     #[test]

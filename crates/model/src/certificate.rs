@@ -45,4 +45,31 @@ impl Certificate {
             None => name == host,
         })
     }
+
+    /// What is to be said of it where clients refuse it at `now`, in seconds since the epoch, or will soon:
+    /// ingress-nginx warns as early. Completes the sentence "Secret x: …".
+    pub fn ending(&self, now: i64) -> Option<String> {
+        const SOON: i64 = 10 * DAY;
+        match self.not_after.saturating_sub(now) {
+            left if left < 0 => Some(format!(
+                "its certificate ended {} ago, clients refuse it; renew it",
+                days(-left)
+            )),
+            left if left < SOON => {
+                Some(format!("its certificate ends in {}; renew it", days(left)))
+            }
+            _ => None,
+        }
+    }
+}
+
+const DAY: i64 = 86_400;
+
+/// So many seconds, in words.
+pub fn days(seconds: i64) -> String {
+    match seconds / DAY {
+        0 => "less than a day".to_owned(),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    }
 }

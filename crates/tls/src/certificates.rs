@@ -188,14 +188,11 @@ impl Certificates {
         self.fallback.cert.first().map(AsRef::as_ref)
     }
 
-    /// In words, which certificate a handshake with this name gets.
-    pub fn describe(&self, name: Option<&str>) -> String {
+    /// Which certificate a handshake with this name gets; none: the self-signed one of this process.
+    pub fn chosen(&self, name: Option<&str>) -> Option<CertificateId> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
         let mut all = self.candidates(name.as_deref());
-        match all.find(|id| self.keys.contains_key(*id)) {
-            Some(id) => id.to_string(),
-            None => "the self-signed one of this process".to_owned(),
-        }
+        all.find(|id| self.keys.contains_key(*id)).cloned()
     }
 
     /// The certificate for a handshake with this name.
@@ -288,7 +285,7 @@ mod tests {
             let found = all.choose(Some(name));
             let own = expected.map_or(&all.fallback, |id| &all.keys[&CertificateId::new(id)]);
             assert!(Arc::ptr_eq(&found, own), "{name}");
-            shown.insert(all.describe(Some(name)));
+            shown.insert(all.chosen(Some(name)));
         }
         assert_eq!(shown.len(), 4, "{shown:?}");
     }
@@ -320,7 +317,7 @@ mod tests {
             ("route.s.test", "x/wild"),
             ("deep.else.s.test", "gw/wild"),
         ] {
-            assert_eq!(all.describe(Some(name)), expected, "{name}");
+            assert_eq!(all.chosen(Some(name)), Some(CertificateId::new(expected)), "{name}");
             assert!(Arc::ptr_eq(&all.choose(Some(name)), &all.keys[&CertificateId::new(expected)]));
         }
     }

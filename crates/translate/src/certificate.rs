@@ -25,8 +25,6 @@ const COSTLY_RSA: usize = 4096;
 /// Authorities of clients in a Secret at most, and revocation lists: each connection is judged by them.
 const MOST_AUTHORITIES: usize = 1000;
 const MOST_LISTS: usize = 64;
-/// Seconds of a day.
-const DAY: i64 = 86_400;
 
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
@@ -167,28 +165,6 @@ pub(crate) fn nameless(certificate: &Certificate) -> Option<&'static str> {
         "has a certificate with a common name (CN) and no subjectAltName, and clients look at nothing else: renew it with \
          its hosts there",
     )
-}
-
-/// What is to be said of a certificate that clients refuse at `now`, in seconds since the epoch, or will soon:
-/// ingress-nginx warns as early.
-pub fn ending(certificate: &Certificate, now: i64) -> Option<String> {
-    const SOON: i64 = 10 * DAY;
-    match certificate.not_after.saturating_sub(now) {
-        left if left < 0 => {
-            Some(format!("its certificate ended {} ago, clients refuse it; renew it", days(-left)))
-        }
-        left if left < SOON => Some(format!("its certificate ends in {}; renew it", days(left))),
-        _ => None,
-    }
-}
-
-/// So many seconds, in words.
-pub(crate) fn days(seconds: i64) -> String {
-    match seconds / DAY {
-        0 => "less than a day".to_owned(),
-        1 => "1 day".to_owned(),
-        days => format!("{days} days"),
-    }
 }
 
 /// The second from which a certificate counts.

@@ -35,7 +35,7 @@ mod upstream;
 
 pub use annotations::cache_durations;
 pub use budget::Budget;
-pub use certificate::{ending, no_pem};
+pub use certificate::no_pem;
 pub use check::{
     Check, Finding, GatewayApi, Other, RefusedBy, Remark, Standing, check, left_out_of_host,
     name_issuers, not_heard_of_host, others, others_of_host,

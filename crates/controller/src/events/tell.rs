@@ -6,7 +6,8 @@ use crate::lease::Leadership;
 use crate::task::Stop;
 use imbl::ordmap::DiffItem;
 use imbl::ordset;
-use model::{Origin, Problem, Severity};
+use k8s_openapi::jiff::Timestamp;
+use model::{Certificate, Origin, Problem, Severity};
 use objects::{Asks, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +64,8 @@ impl Teller {
                 () = self.leadership.changed() => {}
                 _ = again.tick() => {
                     let told = self.told.as_deref().cloned();
-                    let forgotten = told.map(|told| Known { problems: Default::default(), ..told });
+                    let (problems, serving) = Default::default();
+                    let forgotten = told.map(|told| Known { problems, serving, ..told });
                     self.told = forgotten.map(Arc::new);
                 }
                 () = stop.asked() => return,
@@ -96,7 +98,7 @@ impl Teller {
                 self.recorder.record_all(event).await;
             }
         }
-        let mut events = Vec::new();
+        let mut events = ending(&told, known, Timestamp::now().as_second());
         config_maps(&self.options.config_maps, &told.snapshot, &known.snapshot, &mut events);
         if !is_first {
             taken_up(&told, known, &mut events);
@@ -113,7 +115,9 @@ fn reload(pod: &Object, known: &Known, last: &Known) -> Option<Event> {
     let (kind, message) = match &known.refused {
         Some(_) if known.refused == last.refused => return None,
         Some(reason) => (Kind::Warning, format!("Error reloading NGINX: {reason}")),
-        None if known.closed.is_some() && known.closed != last.closed => {
+        None if known.closed.is_some()
+            && (known.closed != last.closed || last.refused.is_some()) =>
+        {
             let why = known.closed.as_deref().unwrap_or_default();
             (Kind::Warning, format!("every location answers 503, mend the ConfigMap: {why}"))
         }
@@ -170,6 +174,24 @@ fn taken_up(before: &Known, now: &Known, events: &mut Vec<Event>) {
         message: "Scheduled for sync".to_owned(),
         speaker: Speaker::Leader,
     }));
+}
+
+/// Certificates that clients refuse at `now`, or will soon: those that were taken over since.
+fn ending(before: &Known, known: &Known, now: i64) -> Vec<Event> {
+    let (before, all) = (&before.serving.certificates, &known.serving.certificates);
+    let taken_over = before.diff(all).filter_map(|item| match item {
+        DiffItem::Add(_, it) | DiffItem::Update { new: (_, it), .. } => Some(it),
+        DiffItem::Remove(..) => None,
+    });
+    let event = |it: &Arc<Certificate>| {
+        let message = it.ending(now)?;
+        let (namespace, name) = it.id.as_str().split_once('/')?;
+        let secret = known.snapshot.secrets.get(&ObjectKey::new(namespace, name))?;
+        let (kind, speaker) = (Kind::Warning, Speaker::Leader);
+        let object = object("v1", "Secret", &secret.meta);
+        Some(Event { object, kind, reason: "CertificateEnding", message, speaker })
+    };
+    taken_over.filter_map(event).collect()
 }
 
 /// Problems that are there now and were not before.
@@ -283,6 +305,40 @@ mod tests {
         let expected = "Ingress a Warning AnnotationParsingFailed Error parsing annotations: ";
         assert!(told_of_problem[0].starts_with(expected), "{events:?}");
         assert!(told(&bad, &known(1, "", "")).iter().all(|event| !event.contains("Warning")));
+    }
+
+    #[test]
+    fn a_certificate_that_ends_is_told_of_its_secret_until_another_takes_its_place() {
+        const NOW: i64 = 1_000_000_000;
+        let secret = "{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: s, namespace: demo, uid: u-2}}";
+        let certificate = |days: i64| Certificate {
+            id: model::CertificateId::new("demo/s"),
+            chain: Vec::new(),
+            key: model::PrivateKey(Vec::new()),
+            names: Vec::new(),
+            not_after: NOW + days * 86_400 + 1,
+        };
+        let known = |days| {
+            let certificate = certificate(days);
+            let mut known = Known {
+                snapshot: objects::snapshot_of([(Path::new("in.yaml"), secret)]),
+                ..Known::default()
+            };
+            known.serving.certificates.insert(certificate.id.clone(), Arc::new(certificate));
+            known
+        };
+        let told = |before: &Known, now: &Known| {
+            let events = ending(before, now, NOW).into_iter();
+            events.map(|it| format!("{} {} {}", it.object.uid, it.reason, it.message)).collect()
+        };
+        let (nothing, old, new) = (Known::default(), known(-2), known(90));
+        let line =
+            "u-2 CertificateEnding its certificate ended 1 day ago, clients refuse it; renew it";
+        let lines: Vec<String> = told(&nothing, &old);
+        assert_eq!(lines, [line]);
+        let nobody: Vec<String> = Vec::new();
+        assert_eq!((told(&old, &old), told(&old, &new)), (nobody.clone(), nobody));
+        assert_eq!(told(&new, &old), lines);
     }
 
     #[test]

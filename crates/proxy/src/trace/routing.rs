@@ -1,10 +1,12 @@
 //! Who the client is, which server and location answer, and redirects.
 
 use super::{Phase, Story, Wanted, near_misses, shown};
+use crate::exchange::Exchange;
 use crate::snippet::Running;
 use ::snippet::run::Owner;
 use model::policy::{Policy, Rewrite};
 use model::{Backend, PathKind, Steps};
+use std::time::{SystemTime, UNIX_EPOCH};
 use wire::Response;
 
 /// What asks for a redirect of an Ingress; whoever has its annotations knows which one.
@@ -30,7 +32,19 @@ fn listener(story: &mut Story<'_>) {
     };
     let name = session.server_name.as_deref();
     story.say("listener", format!("HTTPS, {version}, SNI {}", name.unwrap_or("none")));
-    story.say("certificate", exchange.generation.certificates.describe(name));
+    story.say("certificate", certificate(exchange, name));
+}
+
+fn certificate(exchange: &Exchange, name: Option<&str>) -> String {
+    let Some(id) = exchange.generation.certificates.chosen(name) else {
+        return "the self-signed one of this process".to_owned();
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
+    match exchange.generation.configuration.certificates.get(&id).and_then(|it| it.ending(now)) {
+        Some(ending) => format!("{id}: {ending}"),
+        None => id.to_string(),
+    }
 }
 
 fn client(story: &mut Story<'_>) {
@@ -53,7 +67,7 @@ fn client(story: &mut Story<'_>) {
             "host {}, scheme {}, port {}",
             text(&forwarded.host),
             text(&forwarded.scheme),
-            text(&forwarded.port)
+            if forwarded.port.is_empty() { "none".to_owned() } else { text(&forwarded.port) }
         ),
     );
 }

@@ -227,7 +227,7 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
                     .to_owned()
             })
         };
-        let message = certificate::ending(certificate, now).or_else(early)?;
+        let message = certificate.ending(now).or_else(early)?;
         Some(Remark { key: Some(format!("Secret {}", certificate.id)), message })
     })
 }
@@ -254,7 +254,7 @@ fn ended_authorities(configuration: &Configuration, now: i64) -> impl Iterator<I
         key: Some(format!("Secret {secret}")),
         message: format!(
             "its authorities in ca.crt have all ended, the last one {} ago: what they have signed is good no more; renew them",
-            certificate::days(now - last)
+            model::days(now - last)
         ),
     })
 }
