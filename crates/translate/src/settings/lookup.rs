@@ -380,9 +380,10 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// A key of the ConfigMap closes everything.
+    /// A key of the ConfigMap closes everything. A Pod that ran before keeps the text before instead.
     pub(crate) fn close(&mut self, name: &str, reason: &str) {
-        let message = format!("{reason}; {ALL_CLOSED} until it is mended");
+        let message =
+            format!("{reason}; {ALL_CLOSED} until it is mended, on each Pod that starts with it");
         self.note(name, Severity::Error, Why::AllClosed.says(message));
         self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));
     }

@@ -79,7 +79,7 @@ impl ForAll {
             KEYS.iter().filter_map(|(name, _)| Some((*name, text(name)?))).collect();
         let now = match before {
             Some(before) if before.written == written => before.clone(),
-            before => Self::of(written, ports, before.map(|before| &before.texts)),
+            before => Self::of(written, ports, before),
         };
         let now = now.said_by(settings.own_origin());
         for (name, severity, message) in &now.problems {
@@ -116,8 +116,10 @@ impl ForAll {
         self.texts != self.written
     }
 
-    /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before.
-    fn of(written: Texts, ports: &Ports, before: Option<&Texts>) -> Self {
+    /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before. Where
+    /// there was none there is none, as in ingress-nginx, which takes no such change; where nothing is known from
+    /// before, at a start, one that may guard something closes everything.
+    fn of(written: Texts, ports: &Ports, before: Option<&Self>) -> Self {
         let mut problems = Vec::new();
         let mut denied = None;
         let mut texts = written.clone();
@@ -130,20 +132,29 @@ impl ForAll {
                 Err(wrong) => wrong,
             };
             let wrong = texts.remove(name).unwrap_or_default();
-            let good = before.and_then(|before| before.get(name));
+            let good = before.and_then(|before| before.texts.get(name));
+            let was_none = good.is_none() && before.is_some_and(|before| before.denied.is_none());
             // The one before may need what others had before: then there is none.
             let good = good.filter(|good| **good != wrong && written.get(name) == Some(&wrong));
             let guard = guard(name, &wrong).filter(|_| good.is_none());
             let then = match (good, guard) {
                 (Some(_), _) => "the text before stays in force until it is mended".to_owned(),
+                (None, Some(_)) if was_none => {
+                    "there was none before, so it has no effect until it is mended; a Pod that starts meanwhile does not \
+                     know that, and answers 503"
+                        .to_owned()
+                }
                 (None, Some(_)) => {
                     format!("it may guard something, so {ALL_CLOSED} until it is mended")
                 }
                 (None, None) => "it has no effect until it is mended".to_owned(),
             };
+            let guard = guard.filter(|_| !was_none);
             if let Some(guard) = guard {
+                let first = mistakes.first().map(|first| format!(": {}", &*said(first)));
                 denied.get_or_insert(format!(
-                    "{name} of the ConfigMap has {guard} and is not understood"
+                    "{name} of the ConfigMap has {guard} and is not understood{}",
+                    first.unwrap_or_default()
                 ));
             }
             let closes = guard.map(|_| Why::AllClosed);

@@ -26,7 +26,8 @@ const DISBELIEVES: &str = "answers 503 if it is to believe anybody";
 /// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
-    seen: Option<Arc<ConfigMap>>,
+    /// The ConfigMap when it was looked at last; none before that, at a start.
+    seen: Option<Option<Arc<ConfigMap>>>,
     instead: Option<Arc<ConfigMap>>,
     /// By key; none where it was not written, which is another thing than nothing for who is believed.
     good: BTreeMap<&'static str, Option<String>>,
@@ -43,11 +44,17 @@ impl Guards {
     ) -> Snapshot {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
-        if now != self.seen {
+        if self.seen.as_ref() != Some(&now) {
             self.instead = None;
             let mut problems = Vec::new();
             match &now {
-                None => self.good.clear(),
+                // A Pod that runs without one has no guard. Where it was deleted and is made anew, as by
+                // `kubectl replace --force`, what it said before goes on to count for what it cannot say now.
+                None if self.seen.is_none() => {
+                    let names = guards().map(|(name, _)| name).chain(names_of_global_auth());
+                    self.good = names.map(|name| (name, None)).collect();
+                }
+                None => {}
                 Some(now) => {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
@@ -59,7 +66,7 @@ impl Guards {
                 }
             }
             ledger.set(Finder::Guards, problems);
-            self.seen = now;
+            self.seen = Some(now);
         }
         if let Some(instead) = &self.instead {
             snapshot.config_maps.insert(key.clone(), Arc::clone(instead));
@@ -92,17 +99,16 @@ impl Guards {
     /// The authenticator for all, whose keys belong together.
     fn global_auth(&mut self, scope: Scope<'_>, used: &mut ConfigMap) -> Option<Problem> {
         let url = GLOBAL_AUTH[0].about().name;
-        let names = || GLOBAL_AUTH.iter().filter_map(|key| key.about().in_config_map());
         match global_auth(&mut Settings::of_config_map(scope)) {
             Ok(_) => {
-                for name in names() {
+                for name in names_of_global_auth() {
                     self.good.insert(name, used.data.get(name).cloned());
                 }
                 None
             }
             Err(wrong) => {
                 let before = self.good.get(url)?;
-                for name in names() {
+                for name in names_of_global_auth() {
                     put(used, name, self.good.get(name).unwrap_or(&None));
                 }
                 Some(kept(used, url, &wrong, (before, CLOSED)))
@@ -126,6 +132,11 @@ fn guards() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
     let is_one = |key: &dyn AnyKey| matches!(key.about().on_bad, OnBad::Deny | OnBad::Disbelieve);
     let guards = config_map::keys().filter(move |(_, key)| is_one(*key));
     guards.filter_map(|(_, key)| Some((key.about().in_config_map()?, key)))
+}
+
+/// Those that belong to `global-auth-url`, itself among them.
+fn names_of_global_auth() -> impl Iterator<Item = &'static str> {
+    GLOBAL_AUTH.iter().filter_map(|key| key.about().in_config_map())
 }
 
 /// Has a key say this, or not be there.

@@ -69,10 +69,37 @@ fn a_guard_of_which_nothing_is_known_closes_everything() {
     assert!(start.closed.is_some_and(|why| why.starts_with("whitelist-source-range")));
     let other = with(&mut translator, &mut snapshot, &[("whitelist-source-range", "worse")]);
     assert_eq!(allowed(&other, "shop.test"), None, "nothing is known yet");
-    with(&mut translator, &mut snapshot, &[GOOD]);
+}
+
+/// A Pod that runs without a ConfigMap has no guard; one that was deleted and is made anew is not unknown.
+#[test]
+fn a_config_map_that_is_made_while_a_pod_runs_is_no_start() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let open = translator.update(&snapshot).configuration;
+    assert_eq!(with(&mut translator, &mut snapshot, &[BAD]).configuration, open);
+    let url = with(&mut translator, &mut snapshot, &[("global-auth-url", "nowhere at all")]);
+    assert_eq!(url.configuration, open);
+    let good = with(&mut translator, &mut snapshot, &[GOOD]).configuration;
     snapshot.config_maps.remove(&key("demo", "settings"));
-    translator.update(&snapshot);
-    assert_eq!(allowed(&with(&mut translator, &mut snapshot, &[BAD]), "shop.test"), None);
+    assert_eq!(translator.update(&snapshot).configuration, open, "it is gone");
+    assert_eq!(with(&mut translator, &mut snapshot, &[BAD]).configuration, good);
+}
+
+#[test]
+fn a_snippet_that_was_not_there_a_moment_ago_is_not_there_until_it_is_understood() {
+    let (wrong, worse) = (("server-snippet", "deny nowhere;"), ("server-snippet", "deny x;"));
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let open = with(&mut translator, &mut snapshot, &[]).configuration;
+    for snippet in [wrong, worse] {
+        let still = with(&mut translator, &mut snapshot, &[snippet]);
+        assert_eq!(still.configuration, open, "{snippet:?}");
+        assert!(still.problems.to_string().contains("there was none before"), "{}", still.problems);
+    }
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    for snippet in [wrong, worse] {
+        let start = with(&mut translator, &mut snapshot, &[snippet]);
+        assert!(start.closed.is_some_and(|why| why.contains("line 1")), "{snippet:?}");
+    }
 }
 
 /// As in ingress-nginx, which takes no such change: what was open a moment ago stays so, and a new Pod is not ready.
