@@ -98,6 +98,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
         kept: known.kept.clone(),
         statuses: known.statuses.clone(),
         closed: known.closed.clone(),
+        more: false,
         changes: Changes::default(),
     };
     let mut decisions = match passed_on(&question, &known.serving) {

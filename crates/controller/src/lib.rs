@@ -39,6 +39,8 @@ use translate::{Options, Translation, Translator};
 /// Pause before what the engine refused is tried again, and the longest one: each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How often all certificates are looked at, whether or not anything changes.
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Makes an engine follow the objects of a feed.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub struct Controller<E> {
     options: Arc<Options>,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
+    /// When changes were seen of which some still wait for a later round.
+    held_since: Option<Instant>,
     fingerprints: Fingerprints,
     metrics: Arc<Metrics>,
     reporter: Reporter,
@@ -67,6 +71,7 @@ impl<E: Engine> Controller<E> {
             translator: Translator::new(options.clone()),
             options: Arc::new(options),
             left_out: Vec::new(),
+            held_since: None,
             fingerprints: Fingerprints::default(),
             metrics: Arc::default(),
             reporter: Reporter::default(),
@@ -96,6 +101,7 @@ impl<E: Engine> Controller<E> {
         };
         let translation = self.translator.update(&snapshot);
         let Translation { configuration, problems, served, without_class, kept, .. } = translation;
+        let more = more || translation.more;
         between_pieces();
         let before = self.known.borrow().clone();
         let changes = Changes::between(&before.serving, &configuration);
@@ -117,9 +123,7 @@ impl<E: Engine> Controller<E> {
         between_pieces();
         if !changes.is_empty() || !before.is_serving() {
             self.apply(&mut known, &changes, began).await;
-            if let Some(seen) = seen.filter(|_| known.refused.is_none()) {
-                self.metrics.propagation.add(seen.elapsed());
-            }
+            self.measure(seen.filter(|_| known.refused.is_none()), more);
         }
         if known.refused.is_some() {
             // Nobody is told that something is served which is not.
@@ -133,6 +137,15 @@ impl<E: Engine> Controller<E> {
         self.reporter.report_gone(&before.snapshot, &known);
         self.known.send_replace(Arc::new(known));
         more
+    }
+
+    /// Counts how long changes took that are served now; where some of them wait, once more when these are, too.
+    fn measure(&mut self, seen: Option<Instant>, more: bool) {
+        let held = self.held_since.filter(|_| !more);
+        for since in seen.into_iter().chain(held) {
+            self.metrics.propagation.add(since.elapsed());
+        }
+        self.held_since = if more { self.held_since.or(seen) } else { None };
     }
 
     /// Hands `known.configuration` to the engine and notes what became of it.
@@ -179,13 +192,22 @@ impl<E: Engine> Controller<E> {
     /// one of the system, which has no thread or no memory to give at the moment.
     pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
         let mut pause = FIRST_PAUSE;
+        let mut daily = tokio::time::interval(DAY);
+        daily.tick().await;
         loop {
             let changed = feed.snapshots.changed();
             let came = if self.known.borrow().refused.is_some() {
                 timeout(pause, changed).await
             } else {
                 pause = FIRST_PAUSE;
-                Ok(changed.await)
+                tokio::select! {
+                    biased;
+                    came = changed => Ok(came),
+                    _ = daily.tick() => {
+                        self.reporter.report_all_ending(&self.known.borrow().serving);
+                        continue;
+                    }
+                }
             };
             match came {
                 Ok(Ok(())) => pause = FIRST_PAUSE,
@@ -256,6 +278,57 @@ mod tests {
             put(name);
         }
         assert_eq!(served, [(false, true, 0), (true, false, 2), (true, true, 2)]);
+    }
+
+    /// Takes everything, in portions.
+    struct Patient;
+
+    impl Engine for Patient {
+        async fn apply(&self, _: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
+            Ok(Applied { generation: 1, left_out: Vec::new() })
+        }
+
+        fn takes_portions(&self) -> bool {
+            true
+        }
+
+        async fn drain(self: Arc<Self>, _: Duration) {}
+    }
+
+    #[tokio::test]
+    async fn a_namespace_that_changes_much_at_once_has_it_served_round_by_round() {
+        let folder = TempDir::new().expect("a folder");
+        let put = |name: &str, text: String| {
+            std::fs::write(folder.path().join(name), text).expect("a file");
+        };
+        let feed = || async {
+            kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects")
+        };
+        put("class.yaml", CLASS.to_owned());
+        let mut controller = Controller::new(Arc::new(Patient), Options::default());
+        let known = controller.known();
+        assert!(!controller.follow(&mut feed().await).await, "a start takes everything");
+        let long = "x".repeat(10_000);
+        for number in 0..3 {
+            let name = format!("large{number}");
+            let note = format!("name: {name}, namespace: large, annotations: {{note: {long}}}");
+            put(&name, HOST.replacen("name: NAME", &note, 1).replace("NAME", &name));
+        }
+        put("small", HOST.replace("NAME", "small"));
+        for entry in std::fs::read_dir(folder.path()).expect("a folder") {
+            let path = entry.expect("a file").path();
+            std::fs::rename(&path, path.with_extension("yaml")).expect("renamed");
+        }
+        let mut feed = feed().await;
+        let mut rounds = Vec::new();
+        let mut more = true;
+        while more {
+            more = controller.follow(&mut feed).await;
+            let known = known.borrow();
+            let has = |name: &str| known.serving.servers.keys().any(|one| one.as_str() == name);
+            rounds.push((known.serving.servers.len() - 1, has("small.test"), more));
+        }
+        assert_eq!(rounds, [(2, true, true), (3, true, true), (4, true, false)]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use objects::gateway::{HttpRoute, PathMatch, RouteMatch, ValueMatch};
-use objects::{Ingress, Snapshot};
+use objects::{Ingress, Kind, Meta, ObjectKey, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,77 +17,136 @@ const EACH: usize = 64;
 /// `next` with a portion of the changes of each namespace since `before`; the others are left as they were, for the
 /// rounds that follow. Whether there are any.
 pub(crate) fn portion(before: &Snapshot, mut next: Snapshot) -> (Snapshot, bool) {
-    let mut taken = Taken::default();
-    let ingresses = hold_back(&before.ingresses, &mut next.ingresses, |key, old, new| {
-        let says_the_same =
-            |old: &Ingress| old.meta.annotations == new.meta.annotations && old.rules == new.rules;
-        !old.is_some_and(says_the_same) && taken.is_too_much(&key.namespace, said_by(new))
-    });
-    let routes = hold_back(&before.http_routes, &mut next.http_routes, |(_, key), old, new| {
-        let says_the_same =
-            |old: &HttpRoute| old.hostnames == new.hostnames && old.rules == new.rules;
-        !old.is_some_and(says_the_same) && taken.is_too_much(&key.namespace, said_by_route(new))
-    });
-    (next, ingresses || routes)
-}
-
-/// Undoes changes in `next` of which `waits` says so, of a key with the object before, if there was one, and the new
-/// one; whether there are any. What goes is not read, and never waits.
-fn hold_back<K: Ord + Clone, V: PartialEq>(
-    before: &OrdMap<K, Arc<V>>,
-    next: &mut OrdMap<K, Arc<V>>,
-    mut waits: impl FnMut(&K, Option<&V>, &V) -> bool,
-) -> bool {
-    let held = before.diff(next).filter_map(|item| match item {
-        DiffItem::Remove(..) => None,
-        DiffItem::Add(key, new) => waits(key, None, new).then(|| (key.clone(), None)),
-        DiffItem::Update { old: (_, old), new: (key, new) } => {
-            waits(key, Some(old), new).then(|| (key.clone(), Some(old.clone())))
-        }
-    });
-    let held: Vec<_> = held.collect();
+    let mut changes = Changes::default();
+    changes.add(&before.ingresses, &next.ingresses, Undo::Ingress);
+    changes.add(&before.http_routes, &next.http_routes, Undo::Route);
+    let held = changes.beyond_portions();
     let are_some = !held.is_empty();
-    for (key, old) in held {
-        match old {
-            Some(old) => next.insert(key, old),
-            None => next.remove(&key),
-        };
-    }
-    are_some
-}
-
-/// What was taken of each namespace.
-#[derive(Default)]
-struct Taken(HashMap<Arc<str>, usize>);
-
-impl Taken {
-    /// Whether an object that says so much is for a later round; else it is taken.
-    fn is_too_much(&mut self, namespace: &Arc<str>, said: usize) -> bool {
-        let taken = self.0.entry(namespace.clone()).or_default();
-        let size = EACH + said;
-        if *taken > 0 && *taken + size > PORTION {
-            // Smaller ones that follow wait, too: they are taken in their order.
-            *taken = PORTION;
-            return true;
+    for undo in held {
+        match undo {
+            Undo::Ingress(key, Some(old)) => drop(next.ingresses.insert(key, old)),
+            Undo::Ingress(key, None) => drop(next.ingresses.remove(&key)),
+            Undo::Route(key, Some(old)) => drop(next.http_routes.insert(key, old)),
+            Undo::Route(key, None) => drop(next.http_routes.remove(&key)),
         }
-        *taken += size;
-        false
+    }
+    (next, are_some)
+}
+
+/// An object as it was before a change; none if it was not there.
+enum Undo {
+    Ingress(ObjectKey, Option<Arc<Ingress>>),
+    Route((Kind, ObjectKey), Option<Arc<HttpRoute>>),
+}
+
+/// When a change is taken: in the order in which they were made, by the versions of the objects, which the API server
+/// counts up. What goes is last: nothing is open for want of what is to guard it from now on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    is_gone: bool,
+    version: u64,
+}
+
+/// The changes of each namespace that cost something, with the bytes that they count for.
+#[derive(Default)]
+struct Changes(HashMap<Arc<str>, Vec<(Turn, usize, Undo)>>);
+
+impl Changes {
+    fn add<K: Ord + Clone, V: Object>(
+        &mut self,
+        before: &OrdMap<K, Arc<V>>,
+        next: &OrdMap<K, Arc<V>>,
+        undo: impl Fn(K, Option<Arc<V>>) -> Undo,
+    ) {
+        for item in before.diff(next) {
+            let (key, old, new) = match item {
+                DiffItem::Add(key, new) => (key, None, Some(new)),
+                DiffItem::Update { old: (_, old), new: (key, new) } => (key, Some(old), Some(new)),
+                DiffItem::Remove(key, old) => (key, Some(old), None),
+            };
+            let Some(Meta { key: ObjectKey { namespace, .. }, resource_version, .. }) =
+                new.or(old).map(|object| object.meta())
+            else {
+                continue;
+            };
+            if old.zip(new).is_some_and(|(old, new)| old.says_the_same(new)) {
+                continue;
+            }
+            let turn = Turn {
+                is_gone: new.is_none(),
+                version: resource_version.parse().unwrap_or_default(),
+            };
+            let size = EACH + new.map_or(0, |new| new.said());
+            let change = (turn, size, undo(key.clone(), old.cloned()));
+            self.0.entry(Arc::clone(namespace)).or_default().push(change);
+        }
+    }
+
+    /// Those that are for later rounds.
+    fn beyond_portions(self) -> Vec<Undo> {
+        let mut held = Vec::new();
+        for mut changes in self.0.into_values() {
+            changes.sort_by_key(|(turn, ..)| *turn);
+            let mut taken = 0;
+            for (at, (_, size, undo)) in changes.into_iter().enumerate() {
+                taken += size;
+                // Smaller ones that follow wait, too.
+                if at > 0 && taken > PORTION {
+                    held.push(undo);
+                }
+            }
+        }
+        held
     }
 }
 
-fn said_by(ingress: &Ingress) -> usize {
-    let annotations = ingress.meta.annotations.iter().map(|(name, value)| name.len() + value.len());
-    let rules = ingress.rules.iter().map(|rule| {
-        let paths = rule.paths.iter().flatten().map(|path| path.path.len());
-        rule.host.as_ref().map_or(0, String::len) + paths.sum::<usize>()
-    });
-    annotations.chain(rules).sum()
+/// An object of which it matters how much it says.
+trait Object: PartialEq {
+    fn meta(&self) -> &Meta;
+    /// Whether it takes no new reading.
+    fn says_the_same(&self, other: &Self) -> bool;
+    /// The bytes of it that have to be read.
+    fn said(&self) -> usize;
 }
 
-fn said_by_route(route: &HttpRoute) -> usize {
-    let names = route.hostnames.iter().map(String::len);
-    let matches = route.rules.iter().flat_map(|rule| &rule.matches).map(said_by_match);
-    names.chain(matches).sum()
+impl Object for Ingress {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        self.meta.annotations == other.meta.annotations
+            && self.class == other.class
+            && self.rules == other.rules
+    }
+
+    fn said(&self) -> usize {
+        let annotations =
+            self.meta.annotations.iter().map(|(name, value)| name.len() + value.len());
+        let rules = self.rules.iter().map(|rule| {
+            let paths = rule.paths.iter().flatten().map(|path| path.path.len());
+            rule.host.as_ref().map_or(0, String::len) + paths.sum::<usize>()
+        });
+        annotations.chain(rules).sum()
+    }
+}
+
+impl Object for HttpRoute {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        self.parents == other.parents
+            && self.hostnames == other.hostnames
+            && self.rules == other.rules
+    }
+
+    fn said(&self) -> usize {
+        let names = self.hostnames.iter().map(String::len);
+        let matches = self.rules.iter().flat_map(|rule| &rule.matches).map(said_by_match);
+        names.chain(matches).sum()
+    }
 }
 
 fn said_by_match(RouteMatch { path, method: _, headers, query }: &RouteMatch) -> usize {
@@ -110,6 +169,7 @@ mod tests {
     use super::{EACH, PORTION, portion};
     use objects::{Ingress, ObjectKey, Snapshot, snapshot_of};
     use std::path::Path;
+    use std::sync::Arc;
 
     /// So many Ingresses of a namespace, which say so much in an annotation.
     fn put(snapshot: &mut Snapshot, namespace: &str, count: usize, said: usize, letter: &str) {
@@ -146,14 +206,44 @@ mod tests {
             }
         }
         assert_eq!((&now, rounds), (&next, 4));
-        // The same for what changes; what goes does so at once.
+        // The same for what changes; what goes is last.
         put(&mut next, "large", 8, PORTION / 4, "b");
         next.ingresses.remove(&ObjectKey::new("large", "i0009"));
         let (taken, more) = portion(&now, next.clone());
-        assert!(more && of(&taken, "large").count() == 9);
+        assert!(more && of(&taken, "large").count() == 10);
         let is_new =
             |one: &&Ingress| one.meta.annotations.values().any(|text| text.starts_with('b'));
         assert_eq!(of(&taken, "large").filter(is_new).count(), 3);
+        let (taken, _) = portion(&taken, next.clone());
+        assert_eq!(portion(&taken, next.clone()), (next, false));
+    }
+
+    #[test]
+    fn changes_are_taken_in_the_order_in_which_they_were_made() {
+        let mut now = Snapshot::default();
+        put(&mut now, "large", 9, PORTION / 4, "a");
+        let mut next = now.clone();
+        let set = |next: &mut Snapshot, number: usize, change: &dyn Fn(&mut Ingress)| {
+            let key = ObjectKey::new("large", format!("i{number:04}"));
+            change(Arc::make_mut(next.ingresses.get_mut(&key).expect("it is there")));
+        };
+        // The first by name is changed last; another class is as dear as another text.
+        for number in 0..9 {
+            set(&mut next, number, &|one| {
+                one.class = Some("other".to_owned());
+                one.meta.resource_version = (100 - number).to_string().into();
+            });
+        }
+        let (taken, more) = portion(&now, next.clone());
+        let of_class = of(&taken, "large").filter(|one| one.class.is_some());
+        let names: Vec<&str> = of_class.map(|one| &*one.meta.key.name).collect();
+        assert!(more && names == ["i0006", "i0007", "i0008"], "{names:?}");
+        // What takes no new reading waits for nothing.
+        let mut told = now.clone();
+        for number in 0..9 {
+            set(&mut told, number, &|one| one.meta.generation += 1);
+        }
+        assert_eq!(portion(&now, told.clone()), (told, false));
     }
 
     #[test]

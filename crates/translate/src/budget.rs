@@ -43,12 +43,18 @@ const CERTIFICATE_BYTES: usize = 5;
 const MAY_BE_NONE: [usize; 4] = [PATTERNS_COUNTED, PATTERN_BYTES, CERTIFICATE_BYTES, NAMED_BYTES];
 /// Problems are counted where they are published, not in objects.
 pub(crate) const PROBLEMS: usize = 6;
+const PATHS: usize = 2;
 const PATTERNS_COUNTED: usize = 3;
 const PATTERN_BYTES: usize = 4;
 /// Annotations that make regular expressions of the paths.
 const OF_PATHS: [&str; 2] = ["use-regex", "rewrite-target"];
 /// Annotations that are one themselves.
 const PATTERNS: [&str; 2] = ["canary-by-header-pattern", "auth-tls-match-cn"];
+
+/// Bytes of Ingresses that waited which come in at a time, with those that each counts for: reading them takes time,
+/// for which others have to wait.
+const PORTION: u64 = 16 << 10;
+const EACH: u64 = 64;
 
 type Amounts = [u64; KINDS];
 
@@ -206,6 +212,13 @@ impl Weight {
         Self { created, amounts: those_taken(&amounts), secrets: secrets.collect() }
     }
 
+    /// Bytes that it counts for where it comes in with others.
+    fn portion(&self) -> u64 {
+        let of =
+            |wanted| self.amounts.iter().find(|(kind, _)| *kind == wanted).map_or(0, |it| it.1);
+        EACH * (1 + of(PATHS)) + of(PATTERN_BYTES)
+    }
+
     /// At least as much as another one.
     fn or(mut self, other: Self) -> Self {
         let mut amounts = Amounts::default();
@@ -238,6 +251,8 @@ struct Namespace {
 #[derive(Debug, Default)]
 pub(crate) struct Budgets {
     namespaces: BTreeMap<Arc<str>, Namespace>,
+    /// Those of which more may come in than have.
+    unfinished: BTreeSet<Arc<str>>,
 }
 
 /// An Ingress to be weighed: the current version, and the one that is served in its stead.
@@ -270,13 +285,19 @@ impl Budgets {
         }
     }
 
-    /// Decides again who of a namespace waits; returns those of whom it is news.
+    /// Decides again who of a namespace waits; returns those of whom it is news. Of those that need not wait any longer
+    /// a portion comes in, and the rest when it is asked again, which [`Self::are_unfinished`] says.
     pub(crate) fn admit(&mut self, name: &Arc<str>, budget: &Budget) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespaces.get_mut(name) else { return Vec::new() };
-        let waiting = match budget.exceeded(&namespace.total) {
+        let mut waiting = match budget.exceeded(&namespace.total) {
             None => BTreeMap::new(),
             Some(_) => namespace.newest(budget),
         };
+        // A second turn of the same round takes no second portion.
+        let portion = if self.unfinished.contains(name) { 0 } else { PORTION };
+        if namespace.hold_back(&mut waiting, portion) {
+            self.unfinished.insert(Arc::clone(name));
+        }
         let before = std::mem::replace(&mut namespace.waiting, waiting);
         let now = &namespace.waiting;
         let keys: BTreeSet<&ObjectKey> = before.keys().chain(now.keys()).collect();
@@ -286,6 +307,16 @@ impl Budgets {
             self.namespaces.remove(name);
         }
         news
+    }
+
+    /// Takes the namespaces of which more may come in.
+    pub(crate) fn take_unfinished(&mut self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut self.unfinished)
+    }
+
+    /// Whether there are any.
+    pub(crate) fn are_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
     }
 
     /// Why an Ingress waits.
@@ -333,6 +364,24 @@ impl Namespace {
                 self.secrets.remove(secret);
             }
         }
+    }
+
+    /// Has those wait for longer who waited and are not in the first portion of these, the oldest first; whether there
+    /// are any.
+    fn hold_back(&self, waiting: &mut BTreeMap<ObjectKey, usize>, portion: u64) -> bool {
+        let free = self.waiting.iter().filter(|(key, _)| !waiting.contains_key(*key));
+        let mut free: Vec<_> =
+            free.filter_map(|(key, kind)| Some((key, *kind, self.weights.get(key)?))).collect();
+        free.sort_by_cached_key(|(key, _, weight)| Age::new(key, weight.created));
+        let mut taken = 0;
+        let of_first = free.iter().take_while(|(_, _, weight)| {
+            let is_first = taken == 0;
+            taken += weight.portion();
+            portion > 0 && (is_first || taken <= portion)
+        });
+        let first = of_first.count();
+        waiting.extend(free[first..].iter().map(|(key, kind, _)| ((*key).clone(), *kind)));
+        first < free.len()
     }
 
     /// Those for whom the older ones leave too little.

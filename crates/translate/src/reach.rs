@@ -6,6 +6,9 @@ use model::{Alias, ServerName, fixed_end};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Bytes of an end that are looked at: no name is longer (RFC 1035 section 2.3.4), and each end of an end is looked up.
+const LONGEST: usize = 255;
+
 /// What the names of an alias end with; nothing where that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
@@ -17,12 +20,14 @@ pub(crate) struct Reach {
 impl Reach {
     /// How far an alias reaches.
     pub(crate) fn of(alias: &Alias) -> Self {
-        let end = match alias {
+        let mut end = match alias {
             Alias::Name(name) => name.to_string(),
             Alias::Below(parent) => format!(".{parent}"),
             Alias::Beginning(_) => return Self { end: String::new(), is_all: false },
             Alias::Pattern(pattern) => fixed_end(pattern.source()),
         };
+        let rest = end.len().saturating_sub(LONGEST);
+        end.drain(..end.ceil_char_boundary(rest));
         Self { is_all: end.is_empty(), end }
     }
 }
@@ -144,7 +149,7 @@ fn ends_of(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reach, Reaches};
+    use super::{LONGEST, Reach, Reaches};
     use model::{Alias, ServerName};
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -193,6 +198,13 @@ mod tests {
         assert!(met("*.com", None, Some(r"~^x\d+\.b\.com$")).1);
         assert!(met("shop.*", None, Some("*.com")).1);
         assert!(!met("*.a.com", None, Some("*.b.com")).1);
+    }
+
+    #[test]
+    fn of_an_end_no_more_is_looked_at_than_a_name_has() {
+        let long = format!("*.{}.a.com", "é".repeat(30_000));
+        assert!(reach(&long).end.len() <= LONGEST);
+        assert!(met(&long, None, Some("*.a.com")).1 && !met(&long, None, Some("*.b.com")).1);
     }
 
     proptest! {

@@ -41,13 +41,13 @@ impl Translator {
     pub(super) fn take_ingresses(&mut self, ground: &Ground, work: &mut Work) {
         let budget = self.options.namespace_budget.with(&ground.permissions.budget);
         work.weighed.extend(work.ingresses.iter().cloned());
-        while !work.weighed.is_empty() {
-            let mut namespaces = BTreeSet::new();
+        let mut namespaces = self.budgets.take_unfinished();
+        while !work.weighed.is_empty() || !namespaces.is_empty() {
             for key in interleaved(std::mem::take(&mut work.weighed)) {
                 self.weigh(&key);
                 namespaces.insert(key.namespace);
             }
-            for namespace in namespaces {
+            for namespace in std::mem::take(&mut namespaces) {
                 work.ingresses.extend(self.budgets.admit(&namespace, &budget));
             }
             self.make_drafts(ground, work);

@@ -56,6 +56,9 @@ pub struct Translation {
     pub statuses: Statuses,
     /// Why every location answers 503, but for those that are exempt: a guard of the ConfigMap that cannot be read.
     pub closed: Option<Arc<str>>,
+    /// Whether more comes with the next update though nothing changes: Ingresses for which there was no room come in by
+    /// and by when there is.
+    pub more: bool,
     /// What differs from the translation before.
     pub changes: Changes,
 }
@@ -236,6 +239,7 @@ impl Translator {
             kept: self.kept.clone(),
             statuses: self.gateway.statuses.clone(),
             closed,
+            more: self.budgets.are_unfinished(),
             changes,
         }
     }

@@ -536,6 +536,37 @@ const BUDGETS: [&str; 6] =
     ["ingresses=2", "hosts=2", "paths=2", "patterns=2", "pattern-bytes=4", "certificate-bytes=20"];
 
 #[test]
+fn what_waited_for_room_comes_in_by_portions() {
+    let budget = "patterns=4".parse::<Budget>().expect("a budget");
+    let options = Options { namespace_budget: budget, ..options() };
+    let (mut snapshot, mut translator) = (cluster(), Translator::new(options.clone()));
+    for number in 0..5 {
+        let mut one = numbered("a", number);
+        // The oldest has all the patterns that there may be, the others a long one each.
+        let aliases = match number {
+            4 => "~^a$,~^b$,~^c$,~^d$".to_owned(),
+            _ => format!("~^{}{number}$", "x".repeat(10_000)),
+        };
+        one.meta.annotations.remove("nginx.ingress.kubernetes.io/use-regex");
+        annotate(&mut one, "server-alias", &aliases);
+        put_ingress(&mut snapshot, one);
+    }
+    let hosts = |found: &translate::Translation| found.configuration.servers.len() - 1;
+    let found = translator.update(&snapshot);
+    assert_eq!((hosts(&found), found.more), (1, false), "{}", found.problems);
+    snapshot.ingresses.remove(&key("a", "i4"));
+    let rounds = [(1, true), (2, true), (3, true), (4, false), (4, false)];
+    for wanted in rounds {
+        let found = translator.update(&snapshot);
+        assert_eq!((hosts(&found), found.more), wanted, "{}", found.problems);
+    }
+    assert_eq!(
+        translator.update(&snapshot).configuration,
+        translate(&snapshot, &options).configuration
+    );
+}
+
+#[test]
 fn beyond_its_budget_the_newest_of_a_namespace_wait_and_nobody_elses() {
     for budget in BUDGETS {
         let mut snapshot = cluster();
