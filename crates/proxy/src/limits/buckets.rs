@@ -16,11 +16,12 @@ pub(super) const CLIENTS: usize = 64 << 10;
 const ONE: u64 = 1000;
 /// A bucket that leaked empty is forgotten after this time without requests.
 const IDLE: u64 = 60_000;
-/// Bytes that a client takes, and clients for which room is asked for at a time.
+/// Bytes that a client takes.
 const EACH: u64 = 96;
-const PIECE: usize = 64;
+/// Clients for which room is asked for at a time: as many as there is room for already, within these.
+const PIECES: std::ops::RangeInclusive<usize> = 4..=64;
 /// Clients that a shard remembers in any case.
-const FREE: usize = 2;
+const FREE: usize = 1;
 
 /// The buckets of an Ingress, or of a zone that a snippet declares.
 #[derive(Debug)]
@@ -107,7 +108,7 @@ impl Buckets {
     /// Gives room back where a quarter of it would do; a table never shrinks by itself.
     fn give_back(&self, shard: &mut Shard) {
         let Some(loan) = &self.loan else { return };
-        let needed = shard.clients.len().saturating_sub(FREE).next_multiple_of(PIECE);
+        let needed = shard.clients.len().saturating_sub(FREE).next_multiple_of(*PIECES.start());
         if shard.lent == 0 || needed * 4 > shard.lent {
             return;
         }
@@ -127,8 +128,9 @@ impl Buckets {
         if shard.clients.len() < FREE + shard.lent {
             return true;
         }
-        let fits = loan.grow(PIECE as u64 * EACH).is_some();
-        shard.lent += if fits { PIECE } else { 0 };
+        let piece = shard.lent.clamp(*PIECES.start(), *PIECES.end());
+        let fits = loan.grow(piece as u64 * EACH).is_some();
+        shard.lent += if fits { piece } else { 0 };
         fits
     }
 
