@@ -12,11 +12,7 @@ pub(super) fn line(error: &Error) -> Option<String> {
         let near = context(kind).map(|near| near.replace('_', "-"));
         let near = near.filter(|near| kind != ContextKind::SuggestedArg || is_near(&flag, near));
         let near = near.map(|near| format!("; did you mean {near}?"));
-        let list = match kind {
-            ContextKind::SuggestedSubcommand => None,
-            _ => command(context(ContextKind::Usage)),
-        };
-        let list = list.map_or_else(
+        let list = command(context(ContextKind::Usage)).map_or_else(
             || "fairway help".to_owned(),
             |command| format!("fairway {command} --help"),
         );
@@ -65,8 +61,11 @@ fn is_near(flag: &str, near: &str) -> bool {
 /// before there is one, as where kubectl's plugin has a flag first.
 fn command(usage: Option<String>) -> Option<String> {
     let usage = usage?;
-    let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
-    usage.split_whitespace().nth(2).filter(is_name).map(str::to_owned)
+    let is_name = |word: &&str| {
+        !word.starts_with('-') && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+    };
+    let words: Vec<&str> = usage.split_whitespace().skip(2).take_while(is_name).collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// clap's own words, without the usage below them.
@@ -97,6 +96,7 @@ mod tests {
             (&["kubectl-fairway", "check", "--zzz"][..], "`fairway check --help`"),
             (&["kubectl-fairway", "--zzz"], "`fairway help`"),
             (&["another-name", "explain", "--zzz"], "`fairway explain --help`"),
+            (&["fairway", "dbg", "certs", "list"], "`fairway dbg certs --help`"),
         ] {
             let error = crate::flags::command().try_get_matches_from(arguments);
             let line = line(&error.expect_err("a mistake"));

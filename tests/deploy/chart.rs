@@ -136,10 +136,16 @@ fn a_port_that_the_service_or_the_controller_has_is_refused_for_tcp() {
             r#"controller={"containerPort": {"http": 8080}},tcp={"8080": "web/shop:80"}"#,
             "tcp.8080 is also controller.containerPort.http",
         ),
+        (
+            r#"controller={"service": {"internal": {"enabled": true, "annotations": {"a": "b"}, "ports": {"http": 81}}}},tcp={"81": "web/shop:80"}"#,
+            "tcp.81 is also controller.service.internal.ports.http",
+        ),
     ] {
         let said = refusal(setting);
         assert!(said.contains(taken) && said.contains("take another one"), "{setting}: {said}");
     }
+    let none = r#"controller={"service": {"enabled": false, "ports": {"http": 81}}},tcp={"81": "web/shop:80"}"#;
+    assert!(render(&["--set-json", none]).is_ok(), "no Service has the port");
 }
 
 #[test]

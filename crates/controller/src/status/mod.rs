@@ -351,7 +351,10 @@ impl Keeper {
         let known = self.plan.known().clone();
         tokio::spawn(async move {
             let Quarrel { key, theirs, pause } = quarrel;
-            let rival = writer.rival(&key).await.unwrap_or_else(|| "another writer".to_owned());
+            let rival = writer.rival(&key).await.unwrap_or_else(|| {
+                "another controller, such as a second Fairway with another --election-id,"
+                    .to_owned()
+            });
             let theirs: Vec<String> =
                 theirs.into_iter().filter_map(|(host, ip)| host.or(ip)).collect();
             let message = format!(

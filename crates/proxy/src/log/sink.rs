@@ -45,11 +45,17 @@ impl Sink {
             Ok(kind) => Self { kind, place: place(target).to_owned(), failed: None, broken: false },
             Err(error) => {
                 let place = place(target);
+                let keys = match target {
+                    LogTarget::Syslog(_) => "syslog-host and syslog-port",
+                    LogTarget::File(_) | LogTarget::Stdout | LogTarget::Stderr => {
+                        "access-log-path and error-log-path"
+                    }
+                };
                 // Not under the name of this crate: such messages may go to the very log that is in trouble.
                 tracing::warn!(
                     target: "log", %error, place,
-                    "a log cannot be opened: standard output takes the lines instead; look at access-log-path, \
-                     error-log-path and syslog-host of the ConfigMap, and at the rights of that place"
+                    "a log cannot be opened: standard output takes the lines instead; look at {keys} of the ConfigMap, \
+                     and at the rights of that place"
                 );
                 let failed = Some(Instant::now());
                 Self { kind: Kind::Stdout, place: String::new(), failed, broken: false }

@@ -47,10 +47,16 @@
 {{- end -}}
 {{- /* The Service would have two ports of one number, which the API server refuses in the middle of an upgrade. */ -}}
 {{- $service := $controller.service -}}
+{{- $services := dict -}}
+{{- if and $service.enabled $service.external.enabled -}}{{- $_ := set $services "service" $service -}}{{- end -}}
+{{- if and $service.enabled $service.internal.enabled $service.internal.annotations -}}{{- $_ := set $services "service.internal" $service.internal -}}{{- end -}}
 {{- range $port, $_ := .Values.tcp -}}
-{{- range $name, $number := $service.ports -}}
+{{- range $which, $is := $services -}}
+{{- range $name, $usual := $service.ports -}}
+{{- $number := index ($is.ports | default dict) $name | default $usual -}}
 {{- if and (eq ($number | toString) ($port | toString)) (index $service (printf "enable%s" (title $name))) -}}
-{{- fail (printf "tcp.%v is also controller.service.ports.%s, and a Service has a port once: take another one, or move that port" $port $name) -}}
+{{- fail (printf "tcp.%v is also controller.%s.ports.%s, and a Service has a port once: take another one, or move that port" $port $which $name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $number := $controller.containerPort -}}
