@@ -287,8 +287,8 @@ impl Generation {
         self.sites.find(host, steps)
     }
 
-    /// The same where there are Gateways. Requests to a host that these name pay for patterns of Ingresses with steps of
-    /// their own, whoever has the patterns: where those do not last, it is the host of no Ingress.
+    /// The same where there are Gateways. Requests to a host that these name have steps of their own for patterns of
+    /// Ingresses, whoever wrote those: where these steps do not last, it is the host of no Ingress.
     #[cold]
     fn site_beside_routes(&self, host: &str, steps: &Steps) -> Result<Option<&Arc<Site>>, Spent> {
         const PART: usize = 16;

@@ -3,8 +3,9 @@
 use engine::Engine;
 use model::policy::{AuthExternal, Policy};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, PathKind, Server,
-    ServerName, Template, Upstream, UpstreamId, Url,
+    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, PathKind, RouteHost,
+    RouteKey, Rule, RuleMatch, Scheme, Server, ServerName, Share, Template, Upstream, UpstreamId,
+    Url,
 };
 use proxy::{Listen, Native, Options};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,6 +32,37 @@ pub(crate) fn configuration(
     }
     put_host(&mut configuration, "a.test", &UpstreamId::new(MAIN), policy);
     configuration
+}
+
+/// Has a host of a Gateway lead to an upstream, whatever its path.
+pub(crate) fn put_route(
+    configuration: &mut Configuration,
+    host: &str,
+    to: UpstreamId,
+    policy: Arc<Policy>,
+) {
+    let matches = RuleMatch {
+        scheme: Scheme::Http,
+        kind: PathKind::Prefix,
+        path: "/".to_owned(),
+        pattern: None,
+        grpc: None,
+        method: None,
+        headers: Vec::new(),
+        query: Vec::new(),
+    };
+    let shares = vec![Share { weight: 1, location: 0 }];
+    let host = RouteHost {
+        name: ServerName::new(host),
+        certificate: None,
+        named: false,
+        not_shown_to: None,
+        rules: vec![Rule { matches: Arc::new(matches), others: None, shares }],
+        tiers: Vec::new(),
+        locations: vec![Arc::new(location("/", Backend::Upstream(to), policy))],
+    };
+    let key = RouteKey { listener: None, host: host.name.clone() };
+    configuration.routes.insert(key, Arc::new(host));
 }
 
 /// The same without a policy, with these settings.

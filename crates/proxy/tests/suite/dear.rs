@@ -2,7 +2,7 @@
 
 use crate::bed;
 use model::policy::{AnswerRewrites, Policy, Protocol, RedirectRewrite, Replaced, Replacement};
-use model::{Configuration, Template};
+use model::{Alias, Configuration, Server, ServerName, Template, UpstreamId};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -151,4 +151,26 @@ async fn few_endpoints_whose_certificates_are_judged_are_asked_for_one_request()
         assert_eq!(status(&all).await, "502", "{certificate}");
         assert_eq!(asked.load(Ordering::Relaxed), expected, "{certificate} {verify}");
     }
+}
+
+#[tokio::test]
+async fn patterns_of_others_cost_a_host_of_a_gateway_nothing() {
+    let (address, _seen) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let mut all = bed::configuration(&[(bed::MAIN, vec![address])], Policy::default());
+    let name = ServerName::new("a.test");
+    let mut server = Server::clone(&all.servers[&name]);
+    // What it ends with is not known, and it takes all steps of a request.
+    server.aliases = Alias::parse("~^(a+)+(?!.)z").expect("an alias");
+    all.servers.insert(name, Arc::new(server));
+    let host = format!("{}.test", "a".repeat(40));
+    bed::put_route(&mut all, &host, UpstreamId::new(bed::MAIN), Arc::default());
+    let native = bed::start(&all).await;
+    let status = async |host: &str| {
+        let get = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let got = bed::talk(&native, get.as_bytes()).await;
+        got.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status(&host).await, "200");
+    assert_eq!(status(&format!("a{host}")).await, "500", "nobody's");
+    assert_eq!(status("a.test").await, "200");
 }

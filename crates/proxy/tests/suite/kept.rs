@@ -4,10 +4,7 @@
 use crate::bed::{self, MAIN, PATIENCE, configuration, start};
 use http::{HeaderMap, HeaderValue, Response};
 use model::policy::{Body, GuardAsked, Policy, Rewrite, RouteFilters, RouteGuard};
-use model::{
-    Backend, Configuration, PathKind, Pattern, RouteHost, RouteKey, Rule, RuleMatch, Scheme,
-    ServerName, Share, Template, UpstreamId,
-};
+use model::{Configuration, Pattern, Template, UpstreamId};
 use proxy::{Native, Pressure};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -95,28 +92,7 @@ async fn guarded(upstream: SocketAddr, guard: SocketAddr) -> Arc<Native> {
     let mut all = Configuration::default();
     let to = bed::put_upstream(&mut all, MAIN, vec![upstream]);
     bed::put_upstream(&mut all, GUARD, vec![guard]);
-    let matches = RuleMatch {
-        scheme: Scheme::Http,
-        kind: PathKind::Prefix,
-        path: "/".to_owned(),
-        pattern: None,
-        grpc: None,
-        method: None,
-        headers: Vec::new(),
-        query: Vec::new(),
-    };
-    let shares = vec![Share { weight: 1, location: 0 }];
-    let host = RouteHost {
-        name: ServerName::new("a.test"),
-        certificate: None,
-        named: false,
-        not_shown_to: None,
-        rules: vec![Rule { matches: Arc::new(matches), others: None, shares }],
-        tiers: Vec::new(),
-        locations: vec![Arc::new(bed::location("/", Backend::Upstream(to), policy))],
-    };
-    let key = RouteKey { listener: None, host: host.name.clone() };
-    all.routes.insert(key, Arc::new(host));
+    bed::put_route(&mut all, "a.test", to, policy);
     start(&all).await
 }
 
