@@ -28,6 +28,7 @@ use engine::{Engine, Rejected};
 use fingerprint::Fingerprints;
 use kubernetes::Feed;
 use model::{Changes, Problem};
+use portions::Portions;
 use report::Reporter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,6 +51,7 @@ pub struct Controller<E> {
     options: Arc<Options>,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
+    portions: Portions,
     /// When changes were seen of which some still wait for a later round.
     held_since: Option<Instant>,
     fingerprints: Fingerprints,
@@ -71,6 +73,7 @@ impl<E: Engine> Controller<E> {
             translator: Translator::new(options.clone()),
             options: Arc::new(options),
             left_out: Vec::new(),
+            portions: Portions::default(),
             held_since: None,
             fingerprints: Fingerprints::default(),
             metrics: Arc::default(),
@@ -95,7 +98,7 @@ impl<E: Engine> Controller<E> {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
         let (snapshot, more) = if self.engine.takes_portions() && self.known.borrow().is_serving() {
-            portions::portion(&self.known.borrow().snapshot, snapshot)
+            self.portions.take(&self.known.borrow().snapshot, snapshot)
         } else {
             (snapshot, false)
         };
@@ -202,11 +205,11 @@ impl<E: Engine> Controller<E> {
                 pause = FIRST_PAUSE;
                 tokio::select! {
                     biased;
-                    came = changed => Ok(came),
                     _ = daily.tick() => {
                         self.reporter.report_all_ending(&self.known.borrow().serving);
                         continue;
                     }
+                    came = changed => Ok(came),
                 }
             };
             match came {

@@ -14,23 +14,35 @@ const PORTION: usize = 16 << 10;
 /// Bytes that an object counts for besides.
 const EACH: usize = 64;
 
-/// `next` with a portion of the changes of each namespace since `before`; the others are left as they were, for the
-/// rounds that follow. Whether there are any.
-pub(crate) fn portion(before: &Snapshot, mut next: Snapshot) -> (Snapshot, bool) {
-    let mut changes = Changes::default();
-    changes.add(&before.ingresses, &next.ingresses, Undo::Ingress);
-    changes.add(&before.http_routes, &next.http_routes, Undo::Route);
-    let held = changes.beyond_portions();
-    let are_some = !held.is_empty();
-    for undo in held {
-        match undo {
-            Undo::Ingress(key, Some(old)) => drop(next.ingresses.insert(key, old)),
-            Undo::Ingress(key, None) => drop(next.ingresses.remove(&key)),
-            Undo::Route(key, Some(old)) => drop(next.http_routes.insert(key, old)),
-            Undo::Route(key, None) => drop(next.http_routes.remove(&key)),
+/// What goes and waits, with the latest version that its namespace had under way when that was seen first.
+#[derive(Debug, Default)]
+pub(crate) struct Portions(HashMap<Name, u64>);
+
+/// The kind, if it is no Ingress, and the name of an object.
+type Name = (Option<Kind>, ObjectKey);
+
+impl Portions {
+    /// `next` with a portion of the changes of each namespace since `before`; the others are left as they were, for the
+    /// rounds that follow. Whether there are any.
+    pub(crate) fn take(&mut self, before: &Snapshot, mut next: Snapshot) -> (Snapshot, bool) {
+        let mut changes = Changes::default();
+        changes.add(&before.ingresses, &next.ingresses, Undo::Ingress);
+        changes.add(&before.http_routes, &next.http_routes, Undo::Route);
+        let held = changes.beyond_portions(std::mem::take(&mut self.0));
+        let are_some = !held.is_empty();
+        for Change { turn, undo, .. } in held {
+            if turn.is_gone {
+                self.0.insert(undo.name(), turn.version);
+            }
+            match undo {
+                Undo::Ingress(key, Some(old)) => drop(next.ingresses.insert(key, old)),
+                Undo::Ingress(key, None) => drop(next.ingresses.remove(&key)),
+                Undo::Route(key, Some(old)) => drop(next.http_routes.insert(key, old)),
+                Undo::Route(key, None) => drop(next.http_routes.remove(&key)),
+            }
         }
+        (next, are_some)
     }
-    (next, are_some)
 }
 
 /// An object as it was before a change; none if it was not there.
@@ -39,17 +51,34 @@ enum Undo {
     Route((Kind, ObjectKey), Option<Arc<HttpRoute>>),
 }
 
-/// When a change is taken: in the order in which they were made, by the versions of the objects, which the API server
-/// counts up. What goes is last: nothing is open for want of what is to guard it from now on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
-    is_gone: bool,
-    version: u64,
+impl Undo {
+    fn name(&self) -> Name {
+        match self {
+            Self::Ingress(key, _) => (None, key.clone()),
+            Self::Route((kind, key), _) => (Some(*kind), key.clone()),
+        }
+    }
 }
 
-/// The changes of each namespace that cost something, with the bytes that they count for.
+/// When a change is taken: in the order in which they were made, by the versions of the objects, which the API server
+/// counts up. What goes has no version of its own: it waits for what was under way when it was seen to go, so that
+/// nothing is open for want of what is to guard it from now on, and for nothing that comes later.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    version: u64,
+    is_gone: bool,
+}
+
+/// A change that costs something, with the bytes that it counts for.
+struct Change {
+    turn: Turn,
+    size: usize,
+    undo: Undo,
+}
+
+/// The changes of each namespace.
 #[derive(Default)]
-struct Changes(HashMap<Arc<str>, Vec<(Turn, usize, Undo)>>);
+struct Changes(HashMap<Arc<str>, Vec<Change>>);
 
 impl Changes {
     fn add<K: Ord + Clone, V: Object>(
@@ -72,27 +101,31 @@ impl Changes {
             if old.zip(new).is_some_and(|(old, new)| old.says_the_same(new)) {
                 continue;
             }
-            let turn = Turn {
-                is_gone: new.is_none(),
-                version: resource_version.parse().unwrap_or_default(),
-            };
+            let is_gone = new.is_none();
+            let version = resource_version.parse().unwrap_or_default();
+            let turn = Turn { version, is_gone };
             let size = EACH + new.map_or(0, |new| new.said());
-            let change = (turn, size, undo(key.clone(), old.cloned()));
+            let change = Change { turn, size, undo: undo(key.clone(), old.cloned()) };
             self.0.entry(Arc::clone(namespace)).or_default().push(change);
         }
     }
 
-    /// Those that are for later rounds.
-    fn beyond_portions(self) -> Vec<Undo> {
+    /// Those that are for later rounds; `gone` says of what goes when that was seen first.
+    fn beyond_portions(self, gone: HashMap<Name, u64>) -> Vec<Change> {
         let mut held = Vec::new();
         for mut changes in self.0.into_values() {
-            changes.sort_by_key(|(turn, ..)| *turn);
+            let live = changes.iter().filter(|change| !change.turn.is_gone);
+            let latest = live.map(|change| change.turn.version).max().unwrap_or_default();
+            for Change { turn, undo, .. } in changes.iter_mut().filter(|one| one.turn.is_gone) {
+                turn.version = gone.get(&undo.name()).copied().unwrap_or(latest);
+            }
+            changes.sort_by_key(|change| change.turn);
             let mut taken = 0;
-            for (at, (_, size, undo)) in changes.into_iter().enumerate() {
-                taken += size;
+            for (at, change) in changes.into_iter().enumerate() {
+                taken += change.size;
                 // Smaller ones that follow wait, too.
                 if at > 0 && taken > PORTION {
-                    held.push(undo);
+                    held.push(change);
                 }
             }
         }
@@ -166,7 +199,7 @@ fn said_by_match(RouteMatch { path, method: _, headers, query }: &RouteMatch) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{EACH, PORTION, portion};
+    use super::{EACH, PORTION, Portions};
     use objects::{Ingress, ObjectKey, Snapshot, snapshot_of};
     use std::path::Path;
     use std::sync::Arc;
@@ -182,6 +215,10 @@ mod tests {
             let read = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
             snapshot.ingresses.extend(read.ingresses);
         }
+    }
+
+    fn portion(before: &Snapshot, next: Snapshot) -> (Snapshot, bool) {
+        Portions::default().take(before, next)
     }
 
     fn of<'a>(snapshot: &'a Snapshot, namespace: &'a str) -> impl Iterator<Item = &'a Ingress> {
@@ -244,6 +281,32 @@ mod tests {
             set(&mut told, number, &|one| one.meta.generation += 1);
         }
         assert_eq!(portion(&now, told.clone()), (told, false));
+    }
+
+    #[test]
+    fn what_goes_waits_for_what_was_under_way_and_for_nothing_later() {
+        let mut now = Snapshot::default();
+        put(&mut now, "large", 9, PORTION / 4, "a");
+        let (mut next, mut portions) = (now.clone(), Portions::default());
+        let gone = ObjectKey::new("large", "i0000");
+        next.ingresses.remove(&gone);
+        let edit = |next: &mut Snapshot, version: usize| {
+            for number in 1..9 {
+                let key = ObjectKey::new("large", format!("i{number:04}"));
+                let one = Arc::make_mut(next.ingresses.get_mut(&key).expect("it is there"));
+                one.meta.annotations.insert("note".to_owned(), version.to_string());
+                one.meta.resource_version = (version + number).to_string().into();
+            }
+        };
+        let mut rounds = 0;
+        // Whoever goes on changing all of it keeps nothing that somebody has deleted.
+        while now.ingresses.contains_key(&gone) {
+            edit(&mut next, 100 * rounds);
+            now = portions.take(&now, next.clone()).0;
+            rounds += 1;
+            assert!(rounds < 9, "it goes by and by");
+        }
+        assert!(rounds > 1, "it waits for what was changed before");
     }
 
     #[test]

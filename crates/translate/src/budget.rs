@@ -286,8 +286,14 @@ impl Budgets {
     }
 
     /// Decides again who of a namespace waits; returns those of whom it is news. Of those that need not wait any longer
-    /// a portion comes in, and the rest when it is asked again, which [`Self::are_unfinished`] says.
-    pub(crate) fn admit(&mut self, name: &Arc<str>, budget: &Budget) -> Vec<ObjectKey> {
+    /// a portion comes in, if they are to come in portions, and the rest when it is asked again, which
+    /// [`Self::are_unfinished`] says.
+    pub(crate) fn admit(
+        &mut self,
+        name: &Arc<str>,
+        budget: &Budget,
+        in_portions: bool,
+    ) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespaces.get_mut(name) else { return Vec::new() };
         let mut waiting = match budget.exceeded(&namespace.total) {
             None => BTreeMap::new(),
@@ -295,7 +301,7 @@ impl Budgets {
         };
         // A second turn of the same round takes no second portion.
         let portion = if self.unfinished.contains(name) { 0 } else { PORTION };
-        if namespace.hold_back(&mut waiting, portion) {
+        if in_portions && namespace.hold_back(&mut waiting, portion) {
             self.unfinished.insert(Arc::clone(name));
         }
         let before = std::mem::replace(&mut namespace.waiting, waiting);

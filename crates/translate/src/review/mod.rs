@@ -17,7 +17,7 @@ use crate::ingress::{
 use crate::options::ANNOTATIONS_PREFIX;
 use crate::pattern_budget::not_a_pattern;
 use crate::secret_files::SecretFiles;
-use crate::settings::{Rejection, Rule, Scope, Settings};
+use crate::settings::{Rejection, Risk, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::{Options, annotations};
 use model::{Configuration, Message, Printable, Severity, Why};
@@ -245,9 +245,13 @@ impl<'a> Reviewer<'a> {
             ));
         }
         if let Some(name) = self.snippet(permissions) {
+            let level = match permissions.limits.risk {
+                Risk::Critical => "",
+                _ => ", and annotations-risk-level to Critical",
+            };
             return Some(format!(
                 "{name} annotation cannot be used. Snippet directives are disabled by the Ingress administrator\n\
-                 remove it, or have allow-snippet-annotations of the ConfigMap set to true"
+                 remove it, or have allow-snippet-annotations of the ConfigMap set to true{level}"
             ));
         }
         let first = rejections.iter().min_by(|a, b| a.rule.cmp(&b.rule))?;

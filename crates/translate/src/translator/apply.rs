@@ -48,7 +48,9 @@ impl Translator {
                 namespaces.insert(key.namespace);
             }
             for namespace in std::mem::take(&mut namespaces) {
-                work.ingresses.extend(self.budgets.admit(&namespace, &budget));
+                // nginx would have to read its configuration anew for each portion.
+                let news = self.budgets.admit(&namespace, &budget, !self.options.raw);
+                work.ingresses.extend(news);
             }
             self.make_drafts(ground, work);
         }

@@ -95,6 +95,11 @@ fn a_snippet_that_was_not_there_a_moment_ago_is_not_there_until_it_is_understood
         assert_eq!(still.configuration, open, "{snippet:?}");
         assert!(still.problems.to_string().contains("there was none before"), "{}", still.problems);
     }
+    let good = with(&mut translator, &mut snapshot, &[("server-snippet", "deny 192.0.2.1;")]);
+    snapshot.config_maps.remove(&key("demo", "settings"));
+    assert_eq!(translator.update(&snapshot).configuration, open, "it is gone");
+    let anew = with(&mut translator, &mut snapshot, &[wrong]);
+    assert_eq!(anew.configuration, good.configuration, "{}", anew.problems);
     let (mut translator, mut snapshot) = (Translator::new(options()), shop());
     for snippet in [wrong, worse] {
         let start = with(&mut translator, &mut snapshot, &[snippet]);

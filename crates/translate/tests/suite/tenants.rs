@@ -538,7 +538,7 @@ const BUDGETS: [&str; 6] =
 #[test]
 fn what_waited_for_room_comes_in_by_portions() {
     let budget = "patterns=4".parse::<Budget>().expect("a budget");
-    let options = Options { namespace_budget: budget, ..options() };
+    let options = Options { namespace_budget: budget, raw: false, ..options() };
     let (mut snapshot, mut translator) = (cluster(), Translator::new(options.clone()));
     for number in 0..5 {
         let mut one = numbered("a", number);
