@@ -4,6 +4,7 @@ use super::signatures::is_issued;
 use rustls::pki_types::CertificateDer;
 use std::collections::{HashMap, HashSet};
 use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::public_key::PublicKey;
 
 /// Certificates at most that may lead from a client's to a root. webpki goes every way that names allow, up to 200,000
 /// steps, in each of which it reads all of them, and looks at no signature before it has come to a root: whoever sends
@@ -13,8 +14,11 @@ const MOST: usize = 10;
 /// certificate can be made so that many keys have signed it: ten of one name would be 150,000 ways. An authority that
 /// has renewed its key has two.
 const KEYS: usize = 2;
-/// Signatures that are looked at for them at most.
+/// What the signatures may cost that are looked at for them: one of a usual key is 1, one of a key that is dear
+/// [`DEAR`].
 const SIGNATURES: usize = 32;
+/// A signature of P-521, or of an RSA key beyond 4,096 bits, takes about so many of P-256.
+const DEAR: usize = 8;
 /// Certificates of the right name that are looked at for them at most: a Secret may have a thousand.
 const LOOKED_AT: usize = 64;
 
@@ -57,18 +61,20 @@ impl Authorities {
             let name = below.issuer().as_raw();
             let named = sent.iter().filter(|(_, one)| one.subject().as_raw() == name).cloned();
             let known = self.0.get(name).into_iter().flatten().filter_map(read);
+            let mut tried: Vec<&CertificateDer<'_>> = Vec::new();
             for (der, one) in named.chain(known) {
                 looked_at += 1;
-                if found.len() == MOST || signatures == SIGNATURES || looked_at > LOOKED_AT {
+                if found.len() == MOST || signatures >= SIGNATURES || looked_at > LOOKED_AT {
                     break;
                 }
-                if found.iter().any(|(known, _)| *known == der) {
+                if tried.contains(&der) || found.iter().any(|(known, _)| *known == der) {
                     continue;
                 }
                 if is_one_key_too_many(&one, &found) {
                     continue;
                 }
-                signatures += 1;
+                tried.push(der);
+                signatures += cost(&one);
                 if is_issued(&below, &one) { found.push((der, one)) } else { is_forged = true }
             }
             let Some((_, one)) = found.get(next) else { break };
@@ -77,6 +83,15 @@ impl Authorities {
         }
         let certificates = found.into_iter().map(|(der, _)| CertificateDer::from(der.as_ref()));
         Between { certificates: certificates.collect(), is_forged }
+    }
+}
+
+/// What it costs to look at a signature of a certificate's key.
+fn cost(signer: &X509Certificate<'_>) -> usize {
+    match signer.public_key().parsed() {
+        Ok(PublicKey::EC(point)) if point.key_size() > 384 => DEAR,
+        Ok(PublicKey::RSA(key)) if key.key_size() > 4096 => DEAR,
+        _ => 1,
     }
 }
 

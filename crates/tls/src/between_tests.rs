@@ -3,6 +3,7 @@
 use super::revocation_tests::told;
 use super::tests::{Party, below, params, root, verdict, verifier};
 use super::{Verdict, X509Certificate};
+use rcgen::{KeyPair, PKCS_ECDSA_P521_SHA512};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::FromDer;
@@ -50,6 +51,25 @@ fn of_many_certificates_with_the_right_signatures_few_are_followed() {
     let verifier = verifier(&[&root("ours")], Vec::new(), 9);
     let found = verifier.trusted.others.above(&read, &sent);
     assert_eq!((found.certificates.len(), found.is_forged), (10, false));
+}
+
+#[test]
+fn of_keys_that_are_dear_few_are_tried_and_none_twice() {
+    let middle = below(&root("ours"), params("middle", true));
+    let leaf = below(&middle, params("leaf", false));
+    let (_, read) = X509Certificate::from_der(&leaf.der).expect("a certificate");
+    let verifier = verifier(&[&root("ours")], Vec::new(), 9);
+    let stranger = || {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).expect("a key");
+        params("middle", true).self_signed(&key).expect("a certificate").der().clone()
+    };
+    let found = |mut sent: Vec<CertificateDer<'static>>| {
+        sent.push(middle.der.clone());
+        verifier.trusted.others.above(&read, &sent).certificates.len()
+    };
+    assert_eq!(found((0..3).map(|_| stranger()).collect()), 1);
+    assert_eq!(found((0..4).map(|_| stranger()).collect()), 0);
+    assert_eq!(found(vec![stranger(); 40]), 1);
 }
 
 /// Ten authorities of one name with ten keys, all of which have signed the leaf before them: its signature is the
