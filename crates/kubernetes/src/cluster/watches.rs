@@ -264,11 +264,12 @@ impl Start<'_> {
             let named = self.config().fields(&format!("metadata.name={}", key.name));
             match &reference {
                 Reference::Secret(key) => self.secrets(Some(&key.namespace), named, wanted, true),
-                Reference::ConfigMap(key) => self.one::<ConfigMap>(key, named),
+                // It may hold guards: who may not read it does not know that there are none. Who only looks is told.
+                Reference::ConfigMap(key) => self.one::<ConfigMap>(key, named, self.options.once),
                 Reference::Service(key) => {
-                    self.one::<Service>(key, named);
+                    self.one::<Service>(key, named, true);
                     let label = format!("kubernetes.io/service-name={}", key.name);
-                    self.one::<EndpointSlice>(key, self.config().labels(&label));
+                    self.one::<EndpointSlice>(key, self.config().labels(&label), true);
                 }
             }
         }
@@ -278,8 +279,9 @@ impl Start<'_> {
         &mut self,
         key: &ObjectKey,
         config: Config,
+        optional: bool,
     ) {
-        let watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, true);
+        let watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, optional);
         self.tasks.spawn(watch.run());
     }
 }
