@@ -34,7 +34,9 @@ impl Mirrors {
         let namespace = ingress.map_or_else(|| "".into(), |ingress| ingress.namespace.clone());
         let mut by_namespace = self.by_namespace.borrow_mut();
         let own = by_namespace.get(&namespace).copied().unwrap_or(0);
-        if self.counts.copies.load(Ordering::Relaxed) < IN_FLIGHT && own < OF_ONE {
+        let left = IN_FLIGHT.saturating_sub(self.counts.copies.load(Ordering::Relaxed));
+        // No more than is left for others.
+        if own < OF_ONE.min(left) {
             add(&self.counts.copies);
             by_namespace.insert(namespace.clone(), own + 1);
             return Some(Entry { mirrors: self.clone(), namespace });
@@ -92,13 +94,14 @@ mod tests {
         };
         let held = all("a");
         assert_eq!(held.len() as u64, OF_ONE);
-        let others = all("b");
-        assert_eq!(others.len() as u64, IN_FLIGHT - OF_ONE);
-        assert!(mirrors.enter(None).is_none());
-        let full = Crowd { now: IN_FLIGHT, most: IN_FLIGHT, refused: 3 };
-        assert_eq!(threads.sum(IN_FLIGHT), (full, 0), "each who asked in vain is counted");
+        let others = ["b", "c"].map(all);
+        let counts = others.each_ref().map(|held| held.len() as u64);
+        assert_eq!(counts, [OF_ONE / 2, OF_ONE / 4], "each leaves as much as it has");
+        let now = OF_ONE + OF_ONE / 2 + OF_ONE / 4;
+        let crowd = Crowd { now, most: IN_FLIGHT, refused: 3 };
+        assert_eq!(threads.sum(IN_FLIGHT), (crowd, 0), "each who asked in vain is counted");
         drop(held);
-        assert!(mirrors.enter(None).is_some() && mirrors.enter(Some(&of("b"))).is_none());
+        assert_eq!(all("b").len() as u64, OF_ONE / 4 + OF_ONE / 8, "as many as are left then");
         drop(others);
         assert!(mirrors.by_namespace.borrow().is_empty() && threads.sum(IN_FLIGHT).0.now == 0);
     }

@@ -70,9 +70,9 @@ impl Default for UnderWay {
             memory: AtomicU64::new(UNSAID),
             threads: AtomicUsize::new(1),
             streams: Bound::new(0),
-            encoders: Room::new(0),
-            programs: Room::new(0),
-            heads: Arc::new(Room::new(0)),
+            encoders: Room::leaving_some(0, 2),
+            programs: Room::leaving_some(0, 2),
+            heads: Arc::new(Room::leaving_some(0, 2)),
         };
         all.bound(UNSAID);
         all

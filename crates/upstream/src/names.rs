@@ -113,7 +113,8 @@ impl Names {
     ) -> Option<watch::Receiver<Option<Found>>> {
         let all: usize = book.asked.values().map(HashMap::len).sum();
         let own = book.asked.entry(whose.clone()).or_default();
-        if all >= ASKED || own.len() >= ASKED_BY_ONE {
+        // No more than is left for others.
+        if own.len() >= ASKED_BY_ONE.min(ASKED.saturating_sub(all)) {
             book.refused += 1;
             return None;
         }

@@ -72,8 +72,10 @@ impl Scratch {
             Place::Folder(_) => TOTAL,
             Place::Memory(_) => IN_MEMORY,
         };
-        let number = Room::new(u64::MAX);
-        Self { place: Arc::new(place), room: Room::new(total), number, lent: Room::new(LENT) }
+        // Of each a namespace may have half, and no more than is left: clients may hold what they have for days.
+        let room = |most| Room::leaving_some(most, 2);
+        let (number, lent) = (room(u64::MAX), room(LENT));
+        Self { place: Arc::new(place), room: room(total), number, lent }
     }
 
     /// What is wrong with the folder, if nothing can be written there.
@@ -84,7 +86,7 @@ impl Scratch {
         }
     }
 
-    /// Lets all files together hold so many bytes, and those of one namespace half of that.
+    /// Lets all files together hold so many bytes, and those of one namespace half of that, and as much as is left.
     pub fn bound(&self, total: u64) {
         if matches!(*self.place, Place::Folder(_)) {
             self.room.set(total);
@@ -223,39 +225,36 @@ mod tests {
     use super::{NotKept, Scratch};
     use bytes::Bytes;
     use std::path::PathBuf;
-    use std::sync::Arc;
 
     #[test]
-    fn a_namespace_has_half_of_the_room_and_gives_it_back() {
+    fn a_namespace_has_half_of_the_room_and_no_more_than_is_left_for_others() {
         let scratch = Scratch::default();
         scratch.bound(100);
-        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let piece = [Bytes::from_static(&[0; 25])];
-        let append = |file: &super::Scrap| file.append(&piece).is_ok();
-        let (first, second) = (scratch.file(&a), scratch.file(&a));
-        assert!(append(&first) && append(&second));
+        let piece = [Bytes::from_static(&[0; 10])];
+        let fill =
+            |file: &super::Scrap| (0..10).take_while(|_| file.append(&piece).is_ok()).count();
+        let files = ["a", "b", "c"].map(|namespace| scratch.file(&namespace.into()));
+        assert_eq!(files.each_ref().map(fill), [5, 2, 1]);
+        let [first, ..] = &files;
         assert!(matches!(first.append(&piece), Err(NotKept::Full)));
-        let other = scratch.file(&b);
-        assert!(append(&other) && append(&other) && !append(&other));
-        drop(second);
-        assert!(append(&first) && !append(&first));
-        drop((first, other));
-        assert_eq!(scratch.files().0, 0);
+        drop(files);
+        assert_eq!((scratch.files().0, fill(&scratch.file(&"b".into()))), (0, 5));
     }
 
     #[test]
-    fn a_namespace_has_half_of_the_files_however_small_they_are() {
+    fn so_it_is_of_the_files_however_small_they_are() {
         let scratch = Scratch::default();
-        scratch.bound_number(4);
-        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        scratch.bound_number(16);
         let piece = [Bytes::from_static(b"1")];
-        let files = [&a, &a, &a, &b, &b].map(|namespace| scratch.file(namespace));
-        let kept = files.each_ref().map(|file| file.append(&piece).is_ok());
-        assert_eq!(kept, [true, true, false, true, true]);
-        let [first, ..] = files;
-        assert!(first.append(&piece).is_ok(), "a file that is there grows");
-        drop(first);
-        assert!(scratch.file(&a).append(&piece).is_ok());
+        let fill = |namespace: &str| -> Vec<_> {
+            let files = (0..16).map(|_| scratch.file(&namespace.into()));
+            files.take_while(|file| file.append(&piece).is_ok()).collect()
+        };
+        let files = ["a", "b", "c"].map(fill);
+        assert_eq!(files.each_ref().map(Vec::len), [8, 4, 2]);
+        assert!(files[0][0].append(&piece).is_ok(), "a file that is there grows");
+        drop(files);
+        assert!(scratch.file(&"a".into()).append(&piece).is_ok());
     }
 
     #[test]

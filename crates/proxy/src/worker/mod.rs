@@ -146,7 +146,7 @@ impl Shared {
             geoip: Arc::default(),
             scratch: Scratch::default(),
             upstreams: Arc::new(Room::leaving_some(u64::MAX, UPSTREAM_QUARTERS)),
-            drains: Room::new(DRAINS),
+            drains: Room::leaving_some(DRAINS, 2),
             load: Arc::default(),
             under_way: Arc::default(),
             told: Told::default(),

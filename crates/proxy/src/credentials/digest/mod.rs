@@ -248,7 +248,9 @@ impl State {
             }
         }
         let held = self.held.entry(namespace.clone()).or_default();
-        if self.numbers.len() >= KEPT || *held >= KEPT / 2 {
+        let left = KEPT.saturating_sub(self.numbers.len());
+        // No more than is left for others.
+        if *held >= left.min(KEPT / 2) {
             return false;
         }
         *held += 1;
