@@ -276,7 +276,9 @@ impl Headers {
 
     /// Bytes of memory that it keeps: of what was read all, whatever of it still counts.
     pub fn held(&self) -> usize {
-        self.section.as_ref().map_or(0, |section| section.read.len() + section.added.len())
+        self.section.as_ref().map_or(0, |section| {
+            section.read.len() + section.added.len() + section.lines.len() * size_of::<Line>()
+        })
     }
 
     /// Bytes of all lines, as HTTP/1 has them.

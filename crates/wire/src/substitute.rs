@@ -133,7 +133,7 @@ impl Substituted {
     fn take(&mut self, piece: Bytes) {
         self.came += piece.len() as u64;
         let kept = self.data.slice(self.done..);
-        self.steps += kept.len() / 16 + 1;
+        self.steps += kept.len() / 16 + 1 + self.found.len();
         self.data = if kept.is_empty() { piece } else { [&kept[..], &piece].concat().into() };
         self.at -= self.done;
         let done = std::mem::take(&mut self.done);

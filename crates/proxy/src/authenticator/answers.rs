@@ -129,10 +129,21 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::{Answers, LONGEST, PART, PARTS, Said, Tag};
+    use bytes::Bytes;
     use http::StatusCode;
     use std::sync::Arc;
     use std::time::Duration;
     use tokio::time::Instant;
+
+    #[test]
+    fn an_answer_counts_for_the_memory_that_it_takes() {
+        let mut said = Arc::into_inner(said(0)).expect("nobody else has it");
+        let before = said.size();
+        said.challenges = vec![Bytes::new(); 250];
+        assert!(said.size() - before >= 250 * size_of::<Bytes>());
+        said.headers = vec![(Bytes::new(), Bytes::new()); 64];
+        assert!(said.size() - before >= 378 * size_of::<Bytes>());
+    }
 
     fn said(length: usize) -> Arc<Said> {
         let cookies = vec![vec![b'x'; length].into()];

@@ -110,14 +110,16 @@ pub(crate) fn identity(policy: &AuthExternal) -> Tag {
 }
 
 impl Said {
-    /// About how many bytes it takes to remember it.
+    /// About how many bytes it takes to remember it. Each text has an entry of a list, up to twice that where the list
+    /// has grown, and memory of its own, however short.
     pub(crate) fn size(&self) -> usize {
+        const EACH: usize = 2 * size_of::<Bytes>() + 16;
+        let text = |text: &Bytes| EACH + text.len();
         let headers: usize =
-            self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let challenges: usize = self.challenges.iter().map(Bytes::len).sum();
-        let asked: usize =
-            self.asked.iter().map(|field| field.name.len() + field.value.len()).sum();
-        let cookies: usize = self.cookies.iter().map(Bytes::len).sum();
-        256 + headers + challenges + asked + cookies
+            self.headers.iter().map(|(name, value)| text(name) + text(value)).sum();
+        let challenges: usize = self.challenges.iter().map(text).sum();
+        let asked = self.asked.iter().map(|field| EACH + field.name.len() + field.value.len());
+        let cookies: usize = self.cookies.iter().map(text).sum();
+        256 + headers + challenges + asked.sum::<usize>() + cookies
     }
 }

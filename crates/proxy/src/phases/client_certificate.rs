@@ -60,13 +60,17 @@ pub(super) fn of_location(exchange: &Exchange, spot: &Spot) -> Result<(), Stop> 
 
 /// What requires a certificate is not there on plain HTTP (compat/decisions.md).
 pub(super) fn over_tls(exchange: &Exchange) -> Result<(), Stop> {
-    let demand = |clients: &Clients| match clients {
-        Clients::Verified(verifier) => verifier.settings.demand == ClientDemand::Required,
+    let requires = |verifier: &Verifier| verifier.settings.demand == ClientDemand::Required;
+    let of_host = |clients: &Clients| match clients {
+        Clients::Verified(verifier) => requires(verifier),
         Clients::Closed(_) => true,
     };
     let Some(place) = &exchange.place else { return Ok(()) };
-    let Some(clients) = &place.site.clients else { return Ok(()) };
-    if exchange.connection.tls.is_none() && demand(clients) && !renews(exchange, place.spot()) {
+    // An Ingress may ask for more than its host does.
+    let own = &place.spot().extras().clients;
+    let asks = place.site.clients.as_ref().is_some_and(of_host)
+        || own.as_ref().is_some_and(|verifier| requires(verifier));
+    if exchange.connection.tls.is_none() && asks && !renews(exchange, place.spot()) {
         return Err(Response::page(StatusCode::FORBIDDEN).into());
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! that ingress-nginx loads (opentelemetry-cpp-contrib), which dashboards know.
 
 use crate::exchange::{Exchange, Place};
-use crate::telemetry::{Context, Kind, Numbers, Record, Span, SpanId, TraceId, Value};
+use crate::telemetry::{Context, Kind, Numbers, Record, Span, SpanId, TraceId, Value, bounded};
 use crate::variables;
 use crate::worker::Worker;
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn name(exchange: &Exchange) -> String {
         Some(template) => variables::text_of(template, exchange),
         None => location.path.clone(),
     };
-    crate::telemetry::bounded(text.as_bytes())
+    bounded(text.as_bytes())
 }
 
 fn attributes(exchange: &Exchange, status: u16) -> Vec<(&'static str, Value)> {
@@ -132,7 +132,7 @@ fn client(
         parent: Some(span.context.span),
         remote_parent: false,
         kind: Kind::Client,
-        name: exchange.request.method.as_str().to_owned(),
+        name: bounded(exchange.request.method.as_str().as_bytes()),
         start,
         end: attempt.ended.get().map_or(now, |time| start + time),
         failed: status.is_none_or(|status| status >= 400),

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::texts;
 use crate::under_way::KeptHeads;
-use crate::variables;
+use crate::variables::{self, looked_through};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::snippet::Regex;
@@ -105,6 +105,7 @@ fn rewritten(
     target: &Template,
     groups: &[Option<&[u8]>],
 ) -> Result<Bytes, Error> {
+    let too_long = || Error::text_too_long(&exchange.host, &exchange.spot().location);
     let (mut path, mut arguments) = (String::new(), None::<String>);
     for part in target.parts() {
         if let (Part::Text(literal), None) = (part, &arguments)
@@ -121,10 +122,15 @@ fn rewritten(
                 let group = groups.get(*group).copied().flatten().unwrap_or_default();
                 out.push_str(&route::path::text(group));
             }
-            Part::Variable(variable) => variables::push(variable, exchange, out),
+            Part::Variable(variable)
+                if exchange.texts.may_look(looked_through(variable, exchange)) =>
+            {
+                variables::push(variable, exchange, out);
+            }
+            Part::Variable(_) => return Err(too_long()),
         }
         if out.len() > texts::TEXT {
-            return Err(Error::text_too_long(&exchange.host, &exchange.spot().location));
+            return Err(too_long());
         }
     }
     if !path.starts_with('/') {

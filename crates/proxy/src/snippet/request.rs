@@ -10,7 +10,7 @@ use model::{Alias, Steps, Variable};
 use request_metrics::Connections;
 use snippet::run::{Request, State, is_invalid_referer};
 use std::borrow::Cow;
-use wire::{long_date, since_epoch};
+use wire::{Headers, long_date, since_epoch};
 
 /// What the expressions of `valid_referers` may take of a request together.
 const STEPS_OF_REFERERS: usize = 100_000;
@@ -42,12 +42,10 @@ impl Request for Exchange {
             ) => 16 * self.request.headers.len(),
             Piece::Known(Variable::UpstreamHeader(_)) => 16 * self.answer.upstream.len(),
             Piece::Known(Variable::ResponseHeader(_)) => 16 * self.answer.sent.len(),
-            Piece::Known(Variable::Cookie(_)) => {
-                self.request.headers.all("cookie").map(<[u8]>::len).sum()
-            }
+            Piece::Known(Variable::Cookie(_)) => in_lines(&self.request.headers, "cookie"),
             Piece::Known(variable) => variables::looked_through(variable, self),
             Piece::Other(other) if other.row.name == "upstream_cookie_" => {
-                self.answer.upstream.all("set-cookie").map(<[u8]>::len).sum()
+                in_lines(&self.answer.upstream, "set-cookie")
             }
             Piece::Other(other) => match other.row.name {
                 "invalid_referer" => 16 * names_of_referers(self),
@@ -62,6 +60,11 @@ impl Request for Exchange {
             _ => 0,
         }
     }
+}
+
+/// Bytes that are looked through for something in the values of a field: all lines are visited, also empty ones.
+fn in_lines(headers: &Headers, name: &str) -> usize {
+    16 * headers.len() + headers.all(name).map(<[u8]>::len).sum::<usize>()
 }
 
 /// Names that a Referer is compared with.

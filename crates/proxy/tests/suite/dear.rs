@@ -1,8 +1,11 @@
 //! What is dear to do for one request, and is done only so often.
 
 use crate::bed;
-use model::policy::{AnswerRewrites, Policy, Protocol, RedirectRewrite, Replaced, Replacement};
-use model::{Alias, Configuration, Server, ServerName, Template, UpstreamId};
+use model::policy::{
+    AnswerRewrites, ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy,
+    Protocol, RedirectRewrite, Replaced, Replacement, Rewrite,
+};
+use model::{Alias, Configuration, Pattern, Server, ServerName, Template, UpstreamId};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -173,4 +176,49 @@ async fn patterns_of_others_cost_a_host_of_a_gateway_nothing() {
     assert_eq!(status(&host).await, "200");
     assert_eq!(status(&format!("a{host}")).await, "500", "nobody's");
     assert_eq!(status("a.test").await, "200");
+}
+
+#[tokio::test]
+async fn a_target_of_a_rewrite_looks_for_values_within_the_bound_of_a_request() {
+    let (address, _seen) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let target = template(&format!("/{}", "$cookie_a".repeat(256)));
+    let pattern = Pattern::new("^/", true).expect("a pattern");
+    let rewrite = Some(Rewrite { pattern, target, prefix: None });
+    let policy = Policy { rewrite, ..Policy::default() };
+    let native = bed::start(&bed::configuration(&[(bed::MAIN, vec![address])], policy)).await;
+    for (lines, wanted) in [(1, "200"), (40, "500")] {
+        let cookies = format!("Cookie: {}\r\n", ";".repeat(700)).repeat(lines);
+        let get = format!("GET / HTTP/1.1\r\nHost: a.test\r\n{cookies}Connection: close\r\n\r\n");
+        let got = bed::talk(&native, get.as_bytes()).await;
+        assert_eq!(got.split(' ').nth(1), Some(wanted), "{lines}: {got}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_ingress_asks_of_clients_beyond_its_host_is_not_there_in_clear() {
+    let (address, _seen) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let shown = Certificates::shared();
+    let authority = &shown.get("ca").expect("an authority").certificate;
+    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).expect("a certificate");
+    let asks = |demand| {
+        Some(ClientCertificate::Verified(Arc::new(ClientVerification {
+            secret: "demo/clients".to_owned(),
+            authorities: [authority.to_vec().into()].into(),
+            revocations: [].into(),
+            demand,
+            depth: 1,
+            subject: None,
+            error_page: ClientErrorPage::Plain,
+            pass_certificate: false,
+        })))
+    };
+    for (own, wanted) in [(ClientDemand::Optional, "200"), (ClientDemand::Required, "403")] {
+        let policy = Policy { client_certificate: asks(own), ..Policy::default() };
+        let mut all = bed::configuration(&[(bed::MAIN, vec![address])], policy);
+        let name = ServerName::new("a.test");
+        let mut server = Server::clone(&all.servers[&name]);
+        server.client_certificate = asks(ClientDemand::Off);
+        all.servers.insert(name, Arc::new(server));
+        assert_eq!(status(&all).await, wanted, "{own:?}");
+    }
 }

@@ -390,6 +390,9 @@ async fn what_is_looked_through_for_cookies_is_counted() {
         let answer = get(&native, "/", &cookies).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields}: {answer}");
     }
+    // Lines without a value are visited, too.
+    let answer = get(&native, "/", &"Cookie:\r\n".repeat(900)).await;
+    assert!(answer.starts_with("HTTP/1.1 500"), "{answer}");
 }
 
 #[tokio::test]

@@ -23,8 +23,10 @@ use tokio::time::Instant;
 
 /// Empty lines that may precede a request (RFC 9112 section 2.2).
 const EMPTY_LINES: u8 = 4;
-/// Bytes read ahead of a request that is still being answered.
-const READ_AHEAD: usize = 64 << 10;
+/// Bytes behind which nothing more is read ahead while a request is still being answered: they count for nobody.
+const READ_AHEAD: usize = 4 << 10;
+/// Bytes of interim answers that wait for a client who is slow; they count for nobody, either.
+const EARLY: usize = 16 << 10;
 /// So many requests of a client that came before they were waited for are answered before others have their turn, where
 /// each of them was all that had come.
 const AT_ONCE: u8 = 16;
@@ -190,7 +192,7 @@ impl Client {
         }
         match head_end(&buffer, *scanned as usize) {
             Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
-            None if !may_become_head(&buffer) => Some(Err(NoHead::Malformed)),
+            None if !may_become_head(&buffer, *scanned as usize) => Some(Err(NoHead::Malformed)),
             None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
                 *scanned = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
                 None
@@ -280,7 +282,7 @@ impl Client {
         let interims = self.interims.borrow();
         for interim in interims.iter().flat_map(|interims| interims.take()) {
             let mut early = self.early.borrow_mut();
-            if early.len() + interim.headers.size() <= READ_AHEAD {
+            if early.len() + interim.headers.size() <= EARLY {
                 write::interim(&mut early, &interim);
             }
         }
@@ -481,13 +483,14 @@ impl Client {
 
 /// Whether bytes may be the beginning of a head: it starts with a method, its lines end in CR LF, and the first one
 /// names HTTP.
-fn may_become_head(bytes: &[u8]) -> bool {
+/// Of the first `scanned` bytes that is known but for the newline behind them.
+fn may_become_head(bytes: &[u8], scanned: usize) -> bool {
     // A handshake of TLS, for one, need not be waited for.
     if bytes.first().is_some_and(|&byte| !is_token_byte(byte) && byte != b'\r' && byte != b'\n') {
         return false;
     }
     let names_http = |at| memchr::memmem::find(&bytes[..at], b" HTTP/").is_some();
-    !has_bare_newline(bytes, 0) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
+    !has_bare_newline(bytes, scanned) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
 }
 
 /// The body of the request that is being answered.

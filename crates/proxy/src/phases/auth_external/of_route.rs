@@ -190,9 +190,11 @@ fn understood(answer: &Response, said: &[String]) -> Vec<Field> {
     named.filter_map(found).collect()
 }
 
-/// Bytes of fields.
+/// Bytes that fields take: each an entry of a list, up to twice that where the list has grown, and memory of its own
+/// for both texts, however short these are.
 pub(super) fn size(fields: &[Field]) -> usize {
-    fields.iter().map(|(name, value)| name.len() + value.len()).sum()
+    const EACH: usize = 2 * size_of::<Field>() + 32;
+    fields.iter().map(|(name, value)| EACH + name.len() + value.len()).sum()
 }
 
 /// Counts so many bytes of what was said: they stay as long as the request is under way.

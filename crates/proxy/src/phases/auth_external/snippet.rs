@@ -169,7 +169,7 @@ impl Request for Heard<'_> {
     fn looked_through(&self, piece: &Piece) -> usize {
         match piece {
             Piece::Known(Variable::UpstreamHeader(_)) | Piece::Other(_) => {
-                self.said.asked.iter().map(|field| field.value.len()).sum()
+                self.said.asked.iter().map(|field| 16 + field.value.len()).sum()
             }
             piece => self.exchange.looked_through(piece),
         }
