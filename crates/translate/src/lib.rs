@@ -3,6 +3,7 @@
 
 use objects::Snapshot;
 
+mod alias_askers;
 mod aliases;
 mod annotations;
 mod budget;

@@ -1,6 +1,7 @@
 //! What leads to a host besides its own name, where several hosts may want the same: aliases, and the name with or
 //! without `www.` that is redirected to it (compat/behaviour.md section 4).
 
+use crate::alias_askers::{AliasAskers, Asked, Asker, Seen};
 use crate::host::{heard, not_heard, owner, unheard};
 use crate::ingress::{Age, Draft, Drafts, Standing, origin};
 use crate::reach::{Reach, Reaches};
@@ -12,18 +13,11 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Who asks for a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Asker {
-    ingress: ObjectKey,
-    age: Age,
-}
-
 /// The names that a host wants: most want none, and all are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
-    /// Its aliases, with the Ingress that asks for them.
-    aliases: Option<Box<(Asker, Vec<Alias>)>>,
+    /// Its aliases, with the Ingress that asks for them: shared by all hosts of that.
+    aliases: Option<Box<Asked>>,
     /// The name that is to be redirected to it, with the Ingress that asks first.
     www: Option<Box<(Asker, ServerName)>>,
     /// The namespace that owns the host.
@@ -41,32 +35,15 @@ fn asking<'a>(
     heard(host, drafts, allowed, item).filter(move |draft| draft.hosts.contains_key(&host_of))
 }
 
-fn asker(draft: &Draft) -> Asker {
-    Asker { ingress: draft.ingress.meta.key.clone(), age: draft.age() }
-}
-
 impl Wishes {
     /// What the Ingresses of a host ask for: the first one with aliases gives them all.
     pub(crate) fn of(host: &ServerName, drafts: &Drafts, allowed: CrossNamespace) -> Self {
         let mut aliasing = asking(host, drafts, allowed, Item::Aliases);
         let first = aliasing.find(|draft| !draft.names.aliases.is_empty());
-        let own = host.to_string();
-        let aliases = first.map(|draft| {
-            let others = draft.names.aliases.iter().filter(|alias| alias.to_string() != own);
-            Box::new((asker(draft), others.cloned().collect()))
-        });
+        let aliases = first.map(|draft| Box::new(Asked::of(draft)));
         let asks = asking(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);
-        let www = asks.and_then(|draft| Some(Box::new((asker(draft), counterpart(host)?))));
+        let www = asks.and_then(|draft| Some(Box::new((Asker::of(draft), counterpart(host)?))));
         Self { aliases, www, owner: owner(host, drafts).cloned() }
-    }
-
-    fn aliases(&self) -> impl Iterator<Item = &Alias> {
-        self.aliases.iter().flat_map(|asked| &asked.1)
-    }
-
-    /// Whether it wants names that are more than one host's.
-    fn is_wild(&self) -> bool {
-        self.aliases().any(|alias| !matches!(alias, Alias::Name(_)))
     }
 }
 
@@ -99,17 +76,17 @@ enum Holder {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     wishes: BTreeMap<ServerName, Wishes>,
-    /// By the alias as text.
-    aliases: BTreeMap<String, BTreeSet<ServerName>>,
+    /// Who asks for aliases. What those get that are more than one host's name hangs on each other and on wildcards.
+    askers: AliasAskers,
     redirects: BTreeMap<ServerName, BTreeSet<ServerName>>,
-    /// Hosts that want names which are more than one host's: what they get hangs on each other and on wildcards.
-    wild: BTreeSet<ServerName>,
     /// Names that another host may have now, and whether that holds for those of more than one host.
     moved: BTreeSet<String>,
     moved_wild: bool,
     /// What is found once for all who ask, until something changes: what wild aliases meet, and who has a name.
     reaches: OnceCell<Reaches<(Age, ServerName)>>,
     holders: RefCell<HashMap<String, Option<Holder>>>,
+    /// Of two Ingresses, what the later one asks for and the earlier one does not.
+    lost: RefCell<HashMap<(ObjectKey, ObjectKey), Vec<String>>>,
 }
 
 fn is_wildcard(host: &ServerName) -> bool {
@@ -127,23 +104,10 @@ impl Registry {
             self.moved.insert(host.to_string());
         }
         let (before, wishes) = (before.unwrap_or_default(), now.clone().unwrap_or_default());
-        let others = before.owner != wishes.owner && is_wildcard(host);
-        self.moved_wild |=
-            others || (before.aliases != wishes.aliases && (before.is_wild() || wishes.is_wild()));
-        if wishes.is_wild() {
-            self.wild.insert(host.clone());
-        } else {
-            self.wild.remove(host);
-        }
-        for alias in before.aliases() {
-            let text = alias.to_string();
-            remove(&mut self.aliases, &text, host);
-            self.moved.insert(text);
-        }
-        for alias in wishes.aliases() {
-            let text = alias.to_string();
-            self.aliases.entry(text.clone()).or_default().insert(host.clone());
-            self.moved.insert(text);
+        self.moved_wild |= before.owner != wishes.owner && is_wildcard(host);
+        if before.aliases != wishes.aliases {
+            before.aliases.iter().for_each(|asked| self.askers.remove(host, asked));
+            wishes.aliases.iter().for_each(|asked| self.askers.add(host, asked));
         }
         if let Some((_, name)) = before.www.as_deref() {
             remove(&mut self.redirects, name, host);
@@ -160,17 +124,21 @@ impl Registry {
     }
 
     /// The hosts that may have other names since this was asked last: those that want what a host followed since wants
-    /// or wanted.
+    /// or wanted, of those that one Ingress names the first.
     pub(crate) fn touched(&mut self) -> BTreeSet<ServerName> {
-        let mut touched = BTreeSet::new();
+        let moved = self.askers.settle();
+        self.moved.extend(moved.names);
+        self.moved_wild |= moved.wild;
+        let mut touched = moved.hosts;
         for name in std::mem::take(&mut self.moved) {
-            touched.extend(self.aliases.get(&name).into_iter().flatten().cloned());
+            touched.extend(self.askers.of(&name).map(|(host, _)| host.clone()));
             touched.extend(self.redirects.get(&*name).into_iter().flatten().cloned());
         }
         if std::mem::take(&mut self.moved_wild) {
-            touched.extend(self.wild.iter().cloned());
+            touched.extend(self.askers.wild_hosts().cloned());
             self.reaches.take();
         }
+        self.lost.take();
         self.holders.take();
         touched
     }
@@ -203,12 +171,7 @@ impl Registry {
                 )
             })
         };
-        let aliases = || {
-            self.aliases.get(name).into_iter().flatten().map(|of| {
-                let wishes = self.wishes.get(of).and_then(|wishes| wishes.aliases.as_deref());
-                (of, wishes.map(|(asker, _)| asker))
-            })
-        };
+        let aliases = || self.askers.of(name).map(|(of, asker)| (of, Some(asker)));
         let askers = redirects().chain(aliases()).filter_map(|(_, asker)| asker);
         let oldest = askers.min_by(|a, b| a.age.cmp(&b.age));
         let oldest = oldest.filter(|_| !allowed.allows(Item::Aliases));
@@ -218,7 +181,10 @@ impl Registry {
             })
         };
         let redirect = redirects().find(is_heard).map(|(to, _)| Holder::Redirect(to.clone()));
-        redirect.or_else(|| aliases().find(is_heard).map(|(of, _)| Holder::Alias(of.clone())))
+        redirect.or_else(|| {
+            let first = aliases().filter(is_heard).map(|(of, _)| of).min()?;
+            Some(Holder::Alias(first.clone()))
+        })
     }
 
     /// Who of another namespace has names that a wildcard or pattern would take.
@@ -241,17 +207,12 @@ impl Registry {
     }
 
     fn find_reaches(&self) -> Reaches<(Age, ServerName)> {
-        let wild = self.wild.iter().filter_map(|host| {
-            let (asker, aliases) = self.wishes.get(host)?.aliases.as_deref()?;
-            let wild = aliases.iter().filter(|alias| !matches!(alias, Alias::Name(_)));
-            let of_host = move |alias| {
-                (&asker.ingress.namespace, Reach::of(alias), (asker.age.clone(), host.clone()))
-            };
-            Some(wild.map(of_host))
+        let wild = self.askers.wild_aliases().map(|(host, asker, alias)| {
+            (&asker.ingress.namespace, Reach::of(alias), (asker.age.clone(), host.clone()))
         });
         let below = self.wishes.range(ServerName::new("*.")..ServerName::new("*/"));
         let below = below.filter_map(|(host, wishes)| Some((wishes.owner.as_ref()?, host)));
-        Reaches::of(wild.flatten(), below)
+        Reaches::of(wild, below)
     }
 
     /// Gives a server the names that it may have; what it wants in vain is a problem.
@@ -266,20 +227,13 @@ impl Registry {
         server.app_root = app_root(server, drafts, allowed);
         let Some(wishes) = self.wishes.get(&server.name) else { return Vec::new() };
         let mut problems = unheard_wishes(server, drafts, allowed);
-        if let Some((ingress, aliases)) = wishes.aliases.as_deref() {
-            for alias in aliases {
-                if let Some(stranger) = self.stranger(ingress, alias, allowed) {
-                    problems.extend(self.refused(ingress, alias, Some(stranger)));
-                    continue;
-                }
-                match self.holder(&alias.to_string(), allowed) {
-                    Some(Holder::Alias(host)) if host == server.name => {
-                        server.aliases.push(alias.clone());
-                    }
-                    holder => problems.extend(self.refused(ingress, alias, holder)),
-                }
+        if let Some(asked) = wishes.aliases.as_deref() {
+            let seen = self.askers.seen(&asked.asker.ingress);
+            // The other hosts of an Ingress never have what the first one may not, and it is said once.
+            if let Some(seen) = seen.filter(|seen| seen.first == server.name) {
+                self.give(server, &seen, allowed, &mut problems);
             }
-            problems.extend(ignored(&server.name, drafts, allowed, ingress, aliases));
+            problems.extend(self.ignored(&server.name, drafts, allowed, &asked.asker));
         }
         if let Some((ingress, name)) = wishes.www.as_deref() {
             match self.holder(name.as_str(), allowed) {
@@ -299,17 +253,68 @@ impl Registry {
         problems
     }
 
-    fn refused(&self, asker: &Asker, alias: &Alias, holder: Option<Holder>) -> Option<Problem> {
+    /// Gives the first host of an Ingress the aliases that it may have. Its own name is none of them: whoever asks for
+    /// it has another host, which cannot have it.
+    fn give(
+        &self,
+        server: &mut Server,
+        seen: &Seen,
+        allowed: CrossNamespace,
+        problems: &mut Vec<Problem>,
+    ) {
+        let (own, asker) = (server.name.to_string(), &seen.asked.asker);
+        for alias in seen.asked.aliases.iter() {
+            let text = alias.to_string();
+            if seen.alone && text == own {
+                continue;
+            }
+            if let Some(stranger) = self.stranger(asker, alias, allowed) {
+                problems.push(self.refused(asker, alias, stranger));
+                continue;
+            }
+            match self.holder(&text, allowed) {
+                Some(Holder::Alias(host)) if host == server.name => {
+                    server.aliases.push(alias.clone());
+                }
+                holder => problems.extend(holder.map(|it| self.refused(asker, alias, it))),
+            }
+        }
+    }
+
+    /// Aliases of later Ingresses of the same host do not count.
+    fn ignored(
+        &self,
+        host: &ServerName,
+        drafts: &Drafts,
+        allowed: CrossNamespace,
+        first: &Asker,
+    ) -> Vec<Problem> {
+        let (own, first) = (host.to_string(), &first.ingress);
+        let mut known = self.lost.borrow_mut();
+        let later = asking(host, drafts, allowed, Item::Aliases);
+        let later = later.filter(|draft| draft.ingress.meta.key != *first);
+        let ignored = later.filter_map(|draft| {
+            let pair = (first.clone(), draft.ingress.meta.key.clone());
+            let lost = known.entry(pair).or_insert_with(|| self.askers.lost(first, draft));
+            let lost = lost.iter().find(|alias| **alias != own)?;
+            let message = format!(
+                "{lost} is ignored: the aliases of host {host} are those of Ingress {}/{}, which comes first; list them there",
+                first.namespace, first.name
+            );
+            Some(problem(&draft.ingress.meta.key, "server-alias", message))
+        });
+        ignored.collect()
+    }
+
+    fn refused(&self, asker: &Asker, alias: &Alias, holder: Holder) -> Problem {
         let foreign = |who: String| Why::OtherNamespace.says(who);
-        let who: Message = match holder? {
+        let who: Message = match holder {
             Holder::Host => "a host itself, which has it".into(),
             Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)").into(),
             Holder::Alias(host) => {
-                // One Ingress with several hosts: its first host has the names, which is no mistake.
-                let same = self.wishes.get(&host).and_then(|wishes| wishes.aliases.as_deref());
-                match same {
-                    Some((other, _)) if other == asker => return None,
-                    Some((other, _)) if other.ingress.namespace != asker.ingress.namespace => {
+                let other = self.wishes.get(&host).and_then(|wishes| wishes.aliases.as_deref());
+                match other.map(|asked| &asked.asker) {
+                    Some(other) if other.ingress.namespace != asker.ingress.namespace => {
                         foreign(format!(
                             "what an older alias of another namespace has; {}",
                             remedy(Item::Aliases)
@@ -324,7 +329,7 @@ impl Registry {
             )),
         };
         let message = format!("{alias} is {who}; remove it from one of them");
-        Some(problem(&asker.ingress, "server-alias", who.within(message)))
+        problem(&asker.ingress, "server-alias", who.within(message))
     }
 }
 
@@ -358,29 +363,6 @@ where
             all.remove(name);
         }
     }
-}
-
-/// Aliases of later Ingresses of the same host do not count.
-fn ignored<'a>(
-    host: &'a ServerName,
-    drafts: &'a Drafts,
-    allowed: CrossNamespace,
-    first: &'a Asker,
-    aliases: &'a [Alias],
-) -> impl Iterator<Item = Problem> + 'a {
-    let first = &first.ingress;
-    let later = asking(host, drafts, allowed, Item::Aliases);
-    let later = later.filter(move |draft| draft.ingress.meta.key != *first);
-    later.filter_map(move |draft| {
-        let own = host.to_string();
-        let mut wanted = draft.names.aliases.iter();
-        let lost = wanted.find(|alias| !aliases.contains(alias) && alias.to_string() != own)?;
-        let message = format!(
-            "{lost} is ignored: the aliases of host {host} are those of Ingress {}/{}, which comes first; list them there",
-            first.namespace, first.name
-        );
-        Some(problem(&draft.ingress.meta.key, "server-alias", message))
-    })
 }
 
 fn problem(ingress: &ObjectKey, annotation: &str, message: impl Into<Message>) -> Problem {

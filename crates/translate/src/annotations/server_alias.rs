@@ -5,6 +5,7 @@ use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::{Alias, Message, Why};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub(super) const FAMILY: Family =
     Family { name: "server_alias", keys: &[&ALIASES, &WWW], apply: |_, _| {} };
@@ -49,8 +50,8 @@ pub(crate) struct WrittenNames {
 /// What they mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// Each once.
-    pub(crate) aliases: Box<[Alias]>,
+    /// Each once; shared by the hosts.
+    pub(crate) aliases: Arc<[Alias]>,
     /// The counterpart with or without `www.` is redirected.
     pub(crate) www: bool,
 }
@@ -80,7 +81,9 @@ pub(crate) fn with_aliases(settings: &mut Settings<'_>, written: WrittenNames) -
     }
     let mut seen = BTreeSet::new();
     aliases.retain(|alias: &Alias| seen.insert(alias.to_string()));
-    Names { aliases: aliases.into(), www: written.www }
+    // Most Ingresses have none, and the empty list is one for all.
+    let aliases = if aliases.is_empty() { Arc::default() } else { aliases.into() };
+    Names { aliases, www: written.www }
 }
 
 fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, Message> {

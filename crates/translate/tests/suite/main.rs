@@ -18,6 +18,7 @@ mod halves;
 mod hosts;
 mod in_force;
 mod incremental;
+mod large;
 mod listener_sockets;
 mod listeners;
 mod load_balancers;

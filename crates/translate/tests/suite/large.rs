@@ -1,0 +1,51 @@
+//! Objects that have much of two things: they cost the sum of these, never their product. Were one gone through for
+//! each of the other, each of these tests would take half a minute at least.
+
+use crate::builders::*;
+use model::ServerName;
+use objects::Ingress;
+use translate::{Options, Translation, Translator};
+
+fn host(number: usize) -> String {
+    format!("h{number:05}.test")
+}
+
+/// An Ingress with many hosts, which write no paths.
+fn with_hosts(name: &str, count: usize) -> Ingress {
+    let rules = (0..count).map(|number| rule(Some(&host(number)), None));
+    Ingress { rules: rules.collect(), ..ingress("demo", name) }
+}
+
+#[test]
+fn all_hosts_of_an_ingress_share_its_aliases_and_the_first_one_has_them() {
+    let names: Vec<String> = (0..1000).map(|number| format!("n{number:04}.test")).collect();
+    let mut translator = Translator::new(Options::default());
+    let mut snapshot = cluster();
+    let mut first = with_hosts("z-first", 3000);
+    annotate(&mut first, "server-alias", &names.join(","));
+    let mut later = with_hosts("y-later", 3000);
+    annotate(&mut later, "server-alias", &[&*names[1..].join(","), "other.test"].join(","));
+    put_ingress(&mut snapshot, first.clone());
+    put_ingress(&mut snapshot, later);
+    let found = translator.update(&snapshot);
+    let aliases = |found: &Translation, number: usize| {
+        found.configuration.servers[&ServerName::new(host(number))].aliases.len()
+    };
+    assert_eq!([0, 1, 2999].map(|number| aliases(&found, number)), [1000, 0, 0]);
+    let told = found.problems.to_string();
+    assert!(found.problems.iter().all(|it| &*it.origin.name == "y-later"), "{told}");
+    let ignored =
+        "other.test is ignored: the aliases of host h00000.test are those of Ingress demo/z-first";
+    assert!(told.contains(ignored), "{told}");
+
+    // Where the first one is not there, the later one is first, and it has what both ask for.
+    first.rules.remove(0);
+    annotate(&mut first, "server-alias", &[&*names[..999].join(","), &host(1)].join(","));
+    put_ingress(&mut snapshot, first);
+    let found = translator.update(&snapshot);
+    assert_eq!([0, 1, 2].map(|number| aliases(&found, number)), [1000, 1, 0]);
+    let told = found.problems.to_string();
+    for said in ["h00001.test is a host itself", "n0001.test is an alias of h00000.test"] {
+        assert_eq!(told.matches(said).count(), 1, "{said}: {told}");
+    }
+}
