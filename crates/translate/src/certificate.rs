@@ -6,7 +6,7 @@ use objects::Secret;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject, SectionKind};
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use x509_parser::prelude::{
     CertificateRevocationList, FromDer, GeneralName, X509Certificate, X509Version,
 };
@@ -39,6 +39,41 @@ pub(crate) fn served(secret: &Secret) -> Result<Certificate, Message> {
     let (names, not_after) = names(leaf)?;
     let id = CertificateId::new(format!("{}/{}", secret.meta.key.namespace, secret.meta.key.name));
     Ok(Certificate { id, chain, key, names, not_after })
+}
+
+/// A certificate with what is found out once, whoever asks: it may have tens of thousands of names.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) certificate: Arc<Certificate>,
+    /// Places of its names, in the order of the alphabet.
+    sorted: Box<[usize]>,
+    said: OnceLock<Box<[Message]>>,
+}
+
+impl Judged {
+    /// A certificate of which nothing was asked yet.
+    pub(crate) fn of(certificate: Certificate) -> Self {
+        let mut sorted: Box<[usize]> = (0..certificate.names.len()).collect();
+        sorted.sort_unstable_by_key(|place| &certificate.names[*place]);
+        Self { certificate: Arc::new(certificate), sorted, said: OnceLock::new() }
+    }
+
+    /// [`Certificate::covers`], without going through all names.
+    pub(crate) fn covers(&self, host: &str) -> bool {
+        let has = |name: &str| {
+            let of = |place: &usize| self.certificate.names[*place].as_str();
+            self.sorted.binary_search_by(|place| of(place).cmp(name)).is_ok()
+        };
+        has(host) || host.split_once('.').is_some_and(|(_, parent)| has(&format!("*.{parent}")))
+    }
+
+    /// What is said of it to whoever serves it; completes sentences "Secret x …".
+    pub(crate) fn said(&self) -> &[Message] {
+        self.said.get_or_init(|| {
+            let costly = costly(&self.certificate).map(|said| Why::TookIt.says(said));
+            costly.into_iter().chain(nameless(&self.certificate).map(Message::from)).collect()
+        })
+    }
 }
 
 /// The authorities that an upstream's certificate must descend from, and the certificate shown to it.

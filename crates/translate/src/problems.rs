@@ -73,7 +73,7 @@ impl fmt::Display for Problems {
 /// Problems of one object at most, as each finder has them and as they are published.
 pub(crate) const OF_ONE: usize = 100;
 /// Bytes of a message or key at most.
-const LONGEST: usize = 2048;
+pub(crate) const LONGEST: usize = 2048;
 
 /// Who found which problems, so that one finder's list can be replaced without asking the others again.
 #[derive(Debug)]

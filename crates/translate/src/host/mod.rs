@@ -5,24 +5,26 @@ mod halves;
 mod owners;
 mod passthrough;
 mod roots;
+mod sections;
 mod snippets;
 mod tls;
 
 pub(crate) use canary::beside_nobody;
 pub(crate) use owners::{heard, not_heard, owner, unheard};
+pub(crate) use sections::Sections;
 
-use objects::{Ingress, ObjectKey};
+use objects::ObjectKey;
 use owners::{Owners, is_foreign};
 use roots::{of_the_catch_all, towards_the_default};
 
-use crate::certificate::{costly, nameless};
+use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
 use model::policy::{ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Certificate, CertificateId, Location, Message, Origin, PathKind, Pattern, Problem,
-    Server, ServerName, Severity, UpstreamId, Why,
+    Backend, Location, Message, Origin, PathKind, Pattern, Problem, Server, ServerName, Severity,
+    UpstreamId, Why,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,7 +34,11 @@ pub(crate) trait Surroundings {
     /// The upstream's name of a target.
     fn upstream(&self, target: &Target) -> UpstreamId;
     /// The certificate in a Secret, or what is wrong with it.
-    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, Message>;
+    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Judged>, Message>;
+    /// The TLS sections of an Ingress with many hosts, as they were put aside for the next one of these.
+    fn take_sections(&mut self, ingress: &ObjectKey) -> Option<Sections>;
+    /// Puts them aside.
+    fn put_sections(&mut self, ingress: &ObjectKey, sections: Sections);
 }
 
 /// The server of a host.
@@ -432,117 +438,6 @@ impl Host<'_> {
     fn annotation(&mut self, ingress: &ObjectKey, name: &str, message: impl Into<Message>) {
         self.problem(ingress, name, Severity::Warning, message);
     }
-
-    /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11).
-    fn certificate(
-        &mut self,
-        drafts: &Drafts,
-        surroundings: &mut impl Surroundings,
-    ) -> Option<CertificateId> {
-        if *self.name == ServerName::catch_all() {
-            return None;
-        }
-        let allowed = self.ground.permissions.cross_namespace;
-        let has_tls = |draft: &&Arc<Draft>| !draft.ingress.tls.is_empty();
-        let ours = heard(self.name, drafts, allowed, Item::Certificate).find(has_tls);
-        if ours.is_none() {
-            for draft in unheard(self.name, drafts, allowed, Item::Certificate).filter(has_tls) {
-                let message = not_heard(self.name, Item::Certificate);
-                self.problem(&draft.ingress.meta.key, "spec.tls", Severity::Warning, message);
-            }
-        }
-        let ingress = &ours?.ingress;
-        let Some(secret) = secret_for(self.name.as_str(), ingress, surroundings) else {
-            self.tell_without_secret(ingress, surroundings);
-            return Some(CertificateId::of_default());
-        };
-        let wrong = match surroundings.certificate(&secret) {
-            Ok(certificate) if certificate.covers(self.name.as_str()) => {
-                let costly = costly(&certificate);
-                let costly = costly.map(|said| Why::TookIt.says(said));
-                for said in costly.into_iter().chain(nameless(&certificate).map(Message::from)) {
-                    let message = format!("Secret {}/{} {said}", secret.namespace, secret.name);
-                    let message = said.within(message);
-                    self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
-                }
-                return Some(certificate.id.clone());
-            }
-            Ok(certificate) => {
-                format!("is for {}, not for {}", certificate.names.join(", "), self.name).into()
-            }
-            Err(wrong) => wrong,
-        };
-        let message = format!(
-            "Secret {}/{} {wrong}; host {} has the default certificate",
-            secret.namespace, secret.name, self.name
-        );
-        self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, wrong.within(message));
-        Some(CertificateId::of_default())
-    }
-
-    /// Says why no Secret is for the host.
-    fn tell_without_secret(&mut self, ingress: &Ingress, surroundings: &mut impl Surroundings) {
-        let name = self.name;
-        let unusable = unusable(name.as_str(), ingress, surroundings);
-        let severity = if unusable.is_some() { Severity::Warning } else { Severity::Notice };
-        let message = match unusable {
-            Some(wrong) => {
-                wrong.within(format!("{wrong}; host {name} has the default certificate"))
-            }
-            None => format!(
-                "no Secret of the TLS sections is for host {name}, which has the default certificate; list it beside its Secret"
-            )
-            .into(),
-        };
-        self.problem(&ingress.meta.key, "spec.tls", severity, message);
-    }
-}
-
-/// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.
-fn secret_for(
-    host: &str,
-    ingress: &Ingress,
-    surroundings: &mut impl Surroundings,
-) -> Option<ObjectKey> {
-    let key = |name: &String| {
-        (!name.is_empty())
-            .then(|| ObjectKey::new(Arc::clone(&ingress.meta.key.namespace), name.as_str()))
-    };
-    let lists = |hosts: &[String]| hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host));
-    if let Some(section) = ingress.tls.iter().find(|section| lists(&section.hosts)) {
-        return section.secret.as_ref().and_then(key);
-    }
-    let secrets = ingress.tls.iter().filter_map(|section| section.secret.as_ref()).filter_map(key);
-    let mut covering = secrets
-        .filter(|secret| surroundings.certificate(secret).is_ok_and(|found| found.covers(host)));
-    covering.next()
-}
-
-/// What is wrong with the Secret of a section that stands for the host without listing it: by a wildcard, or as one
-/// without hosts.
-fn unusable(
-    host: &str,
-    ingress: &Ingress,
-    surroundings: &mut impl Surroundings,
-) -> Option<Message> {
-    let parent = host.split_once('.').map_or("", |(_, parent)| parent);
-    let stands_for_it = |listed: &String| {
-        listed.strip_prefix("*.").is_some_and(|rest| rest.eq_ignore_ascii_case(parent))
-    };
-    let mut sections = ingress.tls.iter();
-    if sections.clone().any(|section| section.hosts.iter().any(|it| it.eq_ignore_ascii_case(host)))
-    {
-        return None;
-    }
-    sections.find_map(|section| {
-        if !section.hosts.is_empty() && !section.hosts.iter().any(stands_for_it) {
-            return None;
-        }
-        let name = section.secret.as_deref().filter(|name| !name.is_empty())?;
-        let secret = ObjectKey::new(Arc::clone(&ingress.meta.key.namespace), name);
-        let wrong = surroundings.certificate(&secret).err()?;
-        Some(wrong.within(format!("Secret {}/{} {wrong}", secret.namespace, secret.name)))
-    })
 }
 
 /// The location of a route, with the names that its upstreams have in this cluster.

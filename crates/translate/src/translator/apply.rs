@@ -14,7 +14,7 @@ use model::{
     Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
 };
 use objects::{Asks, Ingress, ObjectKey, Reference, interleaved};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Translator {
@@ -304,6 +304,7 @@ impl Translator {
     /// Makes the touched servers.
     pub(super) fn make_servers(&mut self, ground: &Ground, work: &mut Work) {
         let nobody = Drafts::default();
+        let mut sections = HashMap::new();
         for name in interleaved(std::mem::take(&mut work.hosts)) {
             let drafts = self.hosts.get(&name);
             // A canary alone makes no server.
@@ -315,6 +316,7 @@ impl Translator {
                     users: &self.users,
                     certificates: &mut self.certificates,
                     snapshot: &self.snapshot,
+                    sections: &mut sections,
                 };
                 let drafts = drafts.unwrap_or(&nobody);
                 let (mut server, mut problems) =
@@ -375,7 +377,8 @@ impl Translator {
             let found = is_used.then(|| self.certificates.get(secret, &self.snapshot));
             let certificates = &mut self.configuration.certificates;
             match &found {
-                Some(Ok(certificate)) => {
+                Some(Ok(judged)) => {
+                    let certificate = &judged.certificate;
                     if certificates.get(&certificate.id).is_none_or(|old| **old != **certificate) {
                         certificates.insert(certificate.id.clone(), Arc::clone(certificate));
                     }

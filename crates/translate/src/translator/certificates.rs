@@ -1,13 +1,13 @@
 //! Certificates that were parsed once and stay until their Secret changes or nobody refers to it.
 
-use crate::certificate;
+use crate::certificate::{self, Judged};
 use crate::settings::no_secret;
-use model::{Certificate, Message};
+use model::Message;
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-type Parsed = Result<Arc<Certificate>, Message>;
+type Parsed = Result<Arc<Judged>, Message>;
 
 /// Certificates that were parsed once.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Certificates {
         let Some(before) = self.parsed.get_mut(secret) else { return false };
         let now = parse(secret, snapshot);
         let same = match (&*before, &now) {
-            (Ok(before), Ok(now)) => before.names == now.names,
+            (Ok(before), Ok(now)) => before.certificate.names == now.certificate.names,
             (Err(before), Err(now)) => before == now,
             _ => false,
         };
@@ -47,7 +47,7 @@ impl Certificates {
 
 fn parse(secret: &ObjectKey, snapshot: &Snapshot) -> Parsed {
     match snapshot.secrets.get(secret) {
-        Some(found) => certificate::served(found).map(Arc::new),
+        Some(found) => certificate::served(found).map(Judged::of).map(Arc::new),
         None => Err(no_secret(secret, &snapshot.malformed).into()),
     }
 }

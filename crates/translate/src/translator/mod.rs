@@ -12,9 +12,10 @@ mod users;
 
 use crate::aliases::Aliases;
 use crate::budget::Budgets;
+use crate::certificate::Judged;
 use crate::endpoint_budget::Lists;
 use crate::gateway::{Gateways, Statuses};
-use crate::host::Surroundings;
+use crate::host::{Sections, Surroundings};
 use crate::ingress::{Classes, Draft, Drafts, Ground, Target, names_by_annotation};
 use crate::names::{Registry, Wishes};
 use crate::problems::{Ledger, Problems};
@@ -28,12 +29,10 @@ use guards::Guards;
 pub use guards::guards_gone;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
-use model::{
-    Backend, Certificate, Changes, Configuration, Kind, Message, ServerName, StreamPort, UpstreamId,
-};
+use model::{Backend, Changes, Configuration, Kind, Message, ServerName, StreamPort, UpstreamId};
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot, interleaved};
 use secrets::Secrets;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use touched::Touched;
 pub(crate) use touched::differing;
@@ -347,6 +346,8 @@ struct Cluster<'a> {
     users: &'a Users,
     certificates: &'a mut Certificates,
     snapshot: &'a Snapshot,
+    /// TLS sections of Ingresses with many hosts.
+    sections: &'a mut HashMap<ObjectKey, Sections>,
 }
 
 impl Surroundings for Cluster<'_> {
@@ -354,7 +355,15 @@ impl Surroundings for Cluster<'_> {
         self.users.id(target)
     }
 
-    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, Message> {
+    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Judged>, Message> {
         self.certificates.get(secret, self.snapshot)
+    }
+
+    fn take_sections(&mut self, ingress: &ObjectKey) -> Option<Sections> {
+        self.sections.remove(ingress)
+    }
+
+    fn put_sections(&mut self, ingress: &ObjectKey, sections: Sections) {
+        self.sections.insert(ingress.clone(), sections);
     }
 }

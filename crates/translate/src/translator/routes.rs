@@ -28,7 +28,7 @@ impl Translator {
         let stream_ports = &self.stream_ports;
         let mut certified = |secret: &ObjectKey| {
             let found = certificates.get(secret, snapshot).map_err(|wrong| wrong.to_string())?;
-            Ok(certificate::costly(&found))
+            Ok(certificate::costly(&found.certificate))
         };
         let around = Around {
             old,

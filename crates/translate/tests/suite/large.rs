@@ -4,7 +4,7 @@
 use crate::builders::*;
 use model::ServerName;
 use objects::Ingress;
-use translate::{Options, Translation, Translator};
+use translate::{Options, Translation, Translator, translate};
 
 fn host(number: usize) -> String {
     format!("h{number:05}.test")
@@ -48,4 +48,34 @@ fn all_hosts_of_an_ingress_share_its_aliases_and_the_first_one_has_them() {
     for said in ["h00001.test is a host itself", "n0001.test is an alias of h00000.test"] {
         assert_eq!(told.matches(said).count(), 1, "{said}: {told}");
     }
+}
+
+#[test]
+fn each_section_of_an_ingress_is_read_once_for_all_of_its_hosts() {
+    const HOSTS: usize = 3000;
+    let mut snapshot = cluster();
+    let listing = (0..HOSTS / 2).map(|number| tls(&[&host(number)], Some("wide")));
+    let absent = (0..HOSTS).map(|number| tls(&[], Some(&format!("absent{number}"))));
+    let sections = listing.chain(absent).chain([tls(&[], Some("last"))]);
+    put_ingress(&mut snapshot, Ingress { tls: sections.collect(), ..with_hosts("many", HOSTS) });
+    let mut put = |name: &str, names: &[&str]| {
+        let (certificate, key) = certificate(names);
+        put_secret(
+            &mut snapshot,
+            secret("demo", name, &[("tls.crt", &certificate), ("tls.key", &key)]),
+        );
+    };
+    let names: Vec<String> = (0..3000).map(|number| format!("w{number}.test")).collect();
+    let wide: Vec<&str> = names.iter().map(String::as_str).chain(["h00001.test"]).collect();
+    put("wide", &wide);
+    put("last", &["h02999.test"]);
+    let found = translate(&snapshot, &Options::default());
+    let of = |number: usize| {
+        let server = &found.configuration.servers[&ServerName::new(host(number))];
+        server.certificate.as_ref().map(ToString::to_string).unwrap_or_default()
+    };
+    let chosen = [0, 1, HOSTS / 2, HOSTS - 1].map(of);
+    assert_eq!(chosen, ["default", "demo/wide", "default", "demo/last"]);
+    let told = found.problems.to_string();
+    assert!(told.contains("Secret demo/absent0 does not exist"), "{told}");
 }
