@@ -3,21 +3,12 @@
 
 use super::Surroundings;
 use crate::annotations::CanaryAsked;
-use crate::ingress::{Draft, Drafts, Route, origin};
+use crate::ingress::{BesideOthers, Draft, Drafts, Route, origin};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::policy::{Balance, Canary, Policy};
-use model::{Backend, Location, Message, Problem, ServerName, Severity, Why};
+use model::{Backend, Location, Message, PathKind, Problem, ServerName, Severity, Why};
+use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Annotations that close the paths of an Ingress. Those of a canary count for nothing, since it has no paths.
-const GUARDS: [&str; 6] = [
-    "auth-type",
-    "auth-url",
-    "auth-tls-secret",
-    "allowlist-source-range",
-    "whitelist-source-range",
-    "denylist-source-range",
-];
 
 /// The locations with their canaries, the first of each path; the others are problems.
 pub(super) fn attach(
@@ -28,12 +19,9 @@ pub(super) fn attach(
     surroundings: &impl Surroundings,
     problems: &mut Vec<Problem>,
 ) -> Vec<Arc<Location>> {
-    for (draft, asked, route) in routes(name, drafts) {
-        let wanted = &route.location;
-        let same = |location: &&mut Arc<Location>| {
-            location.kind == wanted.kind && location.path == wanted.path
-        };
-        let message = match locations.iter_mut().find(same) {
+    let places = places(name, drafts, &locations);
+    for ((draft, canary, route), place) in routes(name, drafts).zip(places) {
+        let message = match place.and_then(|place| locations.get_mut(place)) {
             None => nobody(name, route).into(),
             Some(location) if !is_own(location, draft) && !allowed.allows(Item::Canary) => {
                 let path = &location.path;
@@ -41,10 +29,10 @@ pub(super) fn attach(
                 Why::OtherNamespace
                     .says(format!("path {path} is that of another namespace; {remedy}"))
             }
-            Some(location) => match beside(location, draft, asked, route, surroundings) {
-                Ok(canary) => {
-                    problems.extend(unguarded(draft, route, &location.policy));
-                    Arc::make_mut(location).canary = Some(canary.into());
+            Some(location) => match beside(location, draft, &canary.asked, route, surroundings) {
+                Ok(made) => {
+                    problems.extend(unguarded(draft, canary, route, &location.policy));
+                    Arc::make_mut(location).canary = Some(made.into());
                     continue;
                 }
                 Err(message) => message.into(),
@@ -65,15 +53,28 @@ pub(crate) fn beside_nobody(name: &ServerName, drafts: &Drafts) -> Vec<Problem> 
 fn routes<'a>(
     name: &'a ServerName,
     drafts: &'a Drafts,
-) -> impl Iterator<Item = (&'a Draft, &'a CanaryAsked, &'a Route)> {
+) -> impl Iterator<Item = (&'a Draft, &'a BesideOthers, &'a Route)> {
     drafts.values().flat_map(move |draft| {
         let canary = draft.canary.iter();
         canary.flat_map(move |canary| {
-            let (asked, hosts) = &**canary;
-            let routes = hosts.get(name).into_iter().flatten();
-            routes.map(move |route| (&**draft, asked, route))
+            let routes = canary.hosts.get(name).into_iter().flatten();
+            routes.map(move |route| (&**draft, &**canary, route))
         })
     })
+}
+
+/// Where the first location stands that each of the routes names. There may be as many of the one as of the other.
+fn places(name: &ServerName, drafts: &Drafts, locations: &[Arc<Location>]) -> Vec<Option<usize>> {
+    let mut wanted = routes(name, drafts).peekable();
+    if wanted.peek().is_none() {
+        return Vec::new();
+    }
+    let mut first: HashMap<(PathKind, &str), usize> = HashMap::with_capacity(locations.len());
+    for (place, location) in locations.iter().enumerate() {
+        first.entry((location.kind, &location.path)).or_insert(place);
+    }
+    let place = |route: &Route| first.get(&(route.location.kind, &*route.location.path)).copied();
+    wanted.map(|(_, _, route)| place(route)).collect()
 }
 
 /// Whether a location is of the namespace of a canary, or nobody's.
@@ -122,18 +123,21 @@ fn beside(
 }
 
 /// A guard that only the canary asks for, which reaches its Service open.
-fn unguarded(draft: &Draft, route: &Route, main: &Policy) -> Option<Problem> {
+fn unguarded(
+    draft: &Draft,
+    canary: &BesideOthers,
+    route: &Route,
+    main: &Policy,
+) -> Option<Problem> {
+    let key = canary.guard.as_deref()?;
     let own = &route.location.policy;
     let same = own.access == main.access
         && own.auth_basic == main.auth_basic
         && own.auth_external == main.auth_external
         && own.client_certificate == main.client_certificate;
-    let last = |name: &String| name.rsplit('/').next().unwrap_or_default().to_owned();
-    let asks = |name: &&String| GUARDS.contains(&last(name).as_str());
-    let key = draft.ingress.meta.annotations.keys().find(asks)?;
     (!same).then(|| Problem {
         origin: origin(&draft.ingress.meta.key),
-        key: Some(key.clone()),
+        key: Some(key.to_owned()),
         severity: Severity::Warning,
         message: format!(
             "a canary has the guards of its main Ingress and none of its own: requests for path {} reach its Service \

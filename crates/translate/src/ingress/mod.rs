@@ -1,5 +1,6 @@
 //! What one Ingress asks for, before it meets the others: hosts, paths, backends, policy.
 
+mod beside;
 mod class;
 mod drafts;
 mod host_name;
@@ -8,6 +9,8 @@ mod inspect;
 mod references;
 mod target;
 
+pub(crate) use beside::BesideOthers;
+use beside::guard;
 pub(crate) use class::{
     CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched,
     is_watched_namespace, why_not_ours,
@@ -104,7 +107,7 @@ pub(crate) struct Draft {
     /// `spec.defaultBackend` of an Ingress without rules: `/` of the catch-all server.
     pub(crate) catch_all: Option<Box<Route>>,
     /// That it is a canary, and of which hosts' paths.
-    pub(crate) canary: Option<Box<(CanaryAsked, Hosts)>>,
+    pub(crate) canary: Option<Box<BesideOthers>>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
     /// Where requests for exactly `/` of its hosts are redirected to.
@@ -225,7 +228,7 @@ impl Draft {
 
     /// Every backend that it refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
-        let beside = self.canary.iter().flat_map(|asked| asked.1.values().flatten());
+        let beside = self.canary.iter().flat_map(|asked| asked.hosts.values().flatten());
         let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
         routes.map(|route| &*route.target).chain(self.default.as_deref()).chain(&self.extra)
     }
@@ -237,13 +240,14 @@ impl Draft {
             hosts.entry(ServerName::catch_all()).or_default().push(*route);
         }
         self.default = None;
-        self.canary = canary.map(|asked| Box::new((asked, hosts)));
+        let guard = guard(&self.ingress).cloned();
+        self.canary = canary.map(|asked| Box::new(BesideOthers { asked, hosts, guard }));
     }
 
     /// Every server that it has a word in.
     pub(crate) fn servers(&self) -> impl Iterator<Item = ServerName> {
         let catch_all = self.catch_all.as_ref().map(|_| ServerName::catch_all());
-        let beside = self.canary.iter().flat_map(|asked| asked.1.keys());
+        let beside = self.canary.iter().flat_map(|asked| asked.hosts.keys());
         self.hosts.keys().chain(beside).cloned().chain(catch_all)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::builders::*;
 use model::ServerName;
-use objects::Ingress;
+use objects::{Ingress, PathType, PortRef};
 use translate::{Options, Translation, Translator, translate};
 
 fn host(number: usize) -> String {
@@ -78,4 +78,36 @@ fn each_section_of_an_ingress_is_read_once_for_all_of_its_hosts() {
     assert_eq!(chosen, ["default", "demo/wide", "default", "demo/last"]);
     let told = found.problems.to_string();
     assert!(told.contains("Secret demo/absent0 does not exist"), "{told}");
+}
+
+#[test]
+fn the_paths_of_a_canary_and_of_its_main_ingress_are_each_gone_through_once() {
+    const PATHS: usize = 20_000;
+    let mut snapshot = cluster();
+    let with_paths = |name: &str, service: &str, start: &str| {
+        let to = || backend(service, Some(PortRef::Number(80)));
+        let one = |number| path(&format!("/{start}{number:05}"), PathType::Exact, to());
+        let rules = vec![rule(Some("shop.test"), Some((0..PATHS).map(one).collect()))];
+        Ingress { rules, ..ingress("demo", name) }
+    };
+    let mut canary = with_paths("canary", "next", "c");
+    annotate(&mut canary, "canary", "true");
+    annotate(&mut canary, "canary-weight", "10");
+    annotate(&mut canary, "whitelist-source-range", "10.0.0.0/8");
+    let others = (0..1000).map(|number| (format!("a.test/{number}"), String::new()));
+    canary.meta.annotations.extend(others);
+    for (number, path) in canary.rules[0].paths.iter_mut().flatten().enumerate() {
+        if !(50..PATHS / 2).contains(&number) {
+            path.path = path.path.replace("/c", "/m");
+        }
+    }
+    put_ingress(&mut snapshot, with_paths("main", "s", "m"));
+    put_ingress(&mut snapshot, canary);
+    let found = translate(&snapshot, &Options::default());
+    let server = &found.configuration.servers[&ServerName::new("shop.test")];
+    let beside = server.locations.iter().filter(|location| location.canary.is_some());
+    assert_eq!(beside.count(), PATHS / 2 + 50);
+    let told = found.problems.to_string();
+    assert!(told.contains("no other Ingress has path /c"), "{told}");
+    assert!(told.contains("whitelist-source-range"), "{told}");
 }
