@@ -1,12 +1,12 @@
 //! What Ingresses need of Services, Secrets and ConfigMaps, as warnings for whoever changes either side. ingress-nginx
 //! never said so; nothing is refused for it, since objects that belong together may come in any order.
 
-use crate::ingress::{Role, Target, annotation_of, names_by_annotation, references};
+use crate::ingress::{Role, Target, annotation_of, named, names_by_annotation, references};
 use crate::{Options, certificate};
 use objects::{
     Ingress, IngressBackend, ObjectKey, PortRef, Reference, ReverseIndex, Secret, Service, Snapshot,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Warnings of a kind at most; the API server keeps few.
@@ -16,14 +16,17 @@ const USERS: usize = 64;
 
 /// What of the things that an Ingress refers to is not there.
 pub fn missing(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = Warnings::default();
+    let ports = ports(ingress);
+    let by_annotations = named(ingress, options);
     for reference in references(ingress, options) {
         // What other namespaces have or lack is for nobody to ask here.
         if is_own(&reference, ingress) && is_seen(&reference, snapshot, options) {
-            warnings.extend(lack(ingress, &reference, snapshot, options));
+            let is_by_annotation = by_annotations.contains(&reference);
+            lack(&reference, is_by_annotation, &ports, snapshot, &mut warnings);
         }
     }
-    shortened(warnings)
+    warnings.shortened()
 }
 
 /// Services of its own namespace that URLs of an Ingress name, and that are not there.
@@ -72,17 +75,22 @@ pub fn lost(
 pub fn lost_ports(service: &Service, snapshot: &Snapshot, index: &ReverseIndex) -> Vec<String> {
     let key = &service.meta.key;
     let users = Users::of(&Reference::Service(key.clone()), snapshot, index);
-    let mut warnings = Vec::new();
+    let mut warnings = Warnings::default();
+    let has = PortsOf::of(service);
     for user in users.looked_at.iter().filter(|user| user.meta.key.namespace == key.namespace) {
-        for port in ports(user, &key.name).filter(|port| !has_port(service, port)) {
+        let wanted = ports(user);
+        let wanted = wanted.get(&*key.name).into_iter().flat_map(Wanted::ports);
+        for port in wanted.filter(|port| !has.has(port)) {
             let ObjectKey { namespace, name } = &user.meta.key;
-            warnings.push(format!(
-                "{}, which Ingress {namespace}/{name} leads to: it answers 503 then",
-                no_port(service, port)
-            ));
+            warnings.add(|| {
+                format!(
+                    "{}, which Ingress {namespace}/{name} leads to: it answers 503 then",
+                    no_port(service, port)
+                )
+            });
         }
     }
-    shortened(warnings)
+    warnings.shortened()
 }
 
 /// Why a Secret, as it is about to become, cannot be used by the Ingresses that refer to it.
@@ -165,78 +173,100 @@ fn is_seen(reference: &Reference, snapshot: &Snapshot, options: &Options) -> boo
     !is_elsewhere && !is_hidden
 }
 
-/// What is wrong with a reference of an Ingress.
+/// What is wrong with a reference of an Ingress, whose paths lead to these ports.
 fn lack(
-    ingress: &Ingress,
     reference: &Reference,
+    is_by_annotation: bool,
+    ports: &HashMap<&str, Wanted<'_>>,
     snapshot: &Snapshot,
-    options: &Options,
-) -> Vec<String> {
+    warnings: &mut Warnings,
+) {
     let there = match reference {
         Reference::Service(key) => match snapshot.services.get(key) {
             Some(service) => {
-                let lacking = ports(ingress, &key.name).filter(|port| !has_port(service, port));
-                return lacking
-                    .map(|port| {
+                let wanted = ports.get(&*key.name).into_iter().flat_map(Wanted::ports);
+                let has = PortsOf::of(service);
+                for port in wanted.filter(|port| !has.has(port)) {
+                    warnings.add(|| {
                         format!("{}: its paths answer 503 until it has", no_port(service, port))
-                    })
-                    .collect();
+                    });
+                }
+                true
             }
             None => false,
         },
         Reference::Secret(key) => snapshot.secrets.contains_key(key),
         Reference::ConfigMap(key) => snapshot.config_maps.contains_key(key),
     };
+    if there {
+        return;
+    }
     let consequence = match reference {
-        Reference::Service(key) if !leads_to(ingress, &key.name) => {
+        Reference::Service(key) if !ports.contains_key(&*key.name) => {
             "until it does nothing stands in for errors (annotation default-backend)"
         }
         Reference::Service(_) => "its paths answer 503 until it does",
-        Reference::Secret(key) if names_by_annotation(ingress, key, options) => {
-            "what it guards answers 503 until it does"
-        }
+        Reference::Secret(_) if is_by_annotation => "what it guards answers 503 until it does",
         Reference::Secret(_) => "its hosts get the default certificate until it does",
         Reference::ConfigMap(_) => "what names it waits until it does",
     };
-    if there {
-        Vec::new()
-    } else {
-        vec![format!("{} does not exist: {consequence}", name(reference))]
+    warnings.add(|| format!("{} does not exist: {consequence}", name(reference)));
+}
+
+/// The ports of a Service that the paths of an Ingress lead to, each once, in the order written.
+#[derive(Default)]
+struct Wanted<'a> {
+    ports: Vec<&'a PortRef>,
+    seen: BTreeSet<&'a PortRef>,
+}
+
+impl<'a> Wanted<'a> {
+    fn ports(&self) -> impl Iterator<Item = &'a PortRef> {
+        self.ports.iter().copied()
     }
 }
 
-/// Where its paths lead, and its default backend.
-fn backends(ingress: &Ingress) -> impl Iterator<Item = &IngressBackend> {
+/// Where the paths of an Ingress and its default backend lead, by Service.
+fn ports(ingress: &Ingress) -> HashMap<&str, Wanted<'_>> {
     let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
-    paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref())
-}
-
-fn leads_to(ingress: &Ingress, service: &str) -> bool {
-    backends(ingress)
-        .any(|it| matches!(it, IngressBackend::Service { name, .. } if name == service))
-}
-
-/// The ports of a Service that the paths of an Ingress lead to.
-fn ports<'a>(ingress: &'a Ingress, service: &'a str) -> impl Iterator<Item = &'a PortRef> {
-    let mut seen = Vec::new();
-    backends(ingress).filter_map(move |backend| match backend {
-        IngressBackend::Service { name, port: Some(port) }
-            if name == service && !seen.contains(&port) =>
+    let backends = paths.map(|path| &path.backend).chain(ingress.default_backend.as_deref());
+    let mut all: HashMap<&str, Wanted<'_>> = HashMap::new();
+    for backend in backends {
+        let IngressBackend::Service { name, port } = backend else { continue };
+        let wanted = all.entry(name).or_default();
+        if let Some(port) = port
+            && wanted.seen.insert(port)
         {
-            seen.push(port);
-            Some(port)
+            wanted.ports.push(port);
         }
-        _ => None,
-    })
+    }
+    all
 }
 
-/// A Service without ports, such as one of type ExternalName, takes any.
-fn has_port(service: &Service, wanted: &PortRef) -> bool {
-    let fits = |port: &objects::ServicePort| match wanted {
-        PortRef::Number(number) => port.port == *number,
-        PortRef::Name(name) => port.name.as_ref() == Some(name),
-    };
-    service.kind == "ExternalName" || service.ports.iter().any(fits)
+/// The ports of a Service.
+struct PortsOf<'a> {
+    /// One without ports, such as one of type ExternalName, takes any.
+    takes_any: bool,
+    numbers: HashSet<u16>,
+    names: HashSet<&'a str>,
+}
+
+impl<'a> PortsOf<'a> {
+    fn of(service: &'a Service) -> Self {
+        Self {
+            takes_any: service.kind == "ExternalName",
+            numbers: service.ports.iter().map(|port| port.port).collect(),
+            names: service.ports.iter().filter_map(|port| port.name.as_deref()).collect(),
+        }
+    }
+
+    fn has(&self, wanted: &PortRef) -> bool {
+        self.takes_any
+            || match wanted {
+                PortRef::Number(number) => self.numbers.contains(number),
+                PortRef::Name(name) => self.names.contains(name.as_str()),
+            }
+    }
 }
 
 fn no_port(service: &Service, port: &PortRef) -> String {
@@ -274,9 +304,31 @@ fn shown(key: &ObjectKey) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 
-pub(super) fn shortened(mut warnings: Vec<String>) -> Vec<String> {
-    let more = warnings.len().saturating_sub(MOST);
-    warnings.truncate(MOST);
-    warnings.extend((more > 0).then(|| format!("and {more} more of the kind")));
-    warnings
+/// Warnings of a kind: the first are said, the others counted.
+#[derive(Default)]
+struct Warnings {
+    said: Vec<String>,
+    more: usize,
+}
+
+impl Warnings {
+    fn add(&mut self, warning: impl FnOnce() -> String) {
+        if self.said.len() < MOST {
+            self.said.push(warning());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn shortened(self) -> Vec<String> {
+        let Self { mut said, more } = self;
+        said.extend((more > 0).then(|| format!("and {more} more of the kind")));
+        said
+    }
+}
+
+pub(super) fn shortened(all: Vec<String>) -> Vec<String> {
+    let mut warnings = Warnings::default();
+    all.into_iter().for_each(|warning| warnings.add(|| warning));
+    warnings.shortened()
 }

@@ -3,8 +3,8 @@
 
 use crate::builders::*;
 use model::ServerName;
-use objects::{Ingress, PathType, PortRef};
-use translate::{Options, Translation, Translator, translate};
+use objects::{Ingress, PathType, PortRef, ReverseIndex, ServicePort};
+use translate::{Options, Translation, Translator, needs, references, review, translate};
 
 fn host(number: usize) -> String {
     format!("h{number:05}.test")
@@ -110,4 +110,97 @@ fn the_paths_of_a_canary_and_of_its_main_ingress_are_each_gone_through_once() {
     let told = found.problems.to_string();
     assert!(told.contains("no other Ingress has path /c"), "{told}");
     assert!(told.contains("whitelist-source-range"), "{told}");
+}
+
+/// An Ingress with these paths of one host.
+fn with_texts(namespace: &str, name: &str, texts: impl Iterator<Item = String>) -> Ingress {
+    let to = || backend("s", Some(PortRef::Number(80)));
+    let paths = texts.map(|text| path(&text, PathType::Prefix, to())).collect();
+    Ingress { rules: vec![rule(Some("shop.test"), Some(paths))], ..ingress(namespace, name) }
+}
+
+#[test]
+fn a_review_goes_once_through_its_paths_and_those_of_its_host() {
+    const PATHS: usize = 20_000;
+    let (options, mut snapshot) = (Options::default(), cluster());
+    let own = (0..PATHS).map(|number| format!("/a{number:05}"));
+    put_ingress(&mut snapshot, with_texts("demo", "there", own.chain(["/last".to_owned()])));
+    let served = translate(&snapshot, &options).configuration;
+    let refusal = |ingress: &Ingress| review(ingress, &snapshot, &served, &options).refusal;
+    let mut asked = with_texts("demo", "new", (0..PATHS).map(|number| format!("/b{number:05}")));
+    // Each in a rule of its own is no more.
+    let paths: Vec<_> = asked.rules.remove(0).paths.into_iter().flatten().collect();
+    let alone = paths.into_iter().map(|path| rule(Some("shop.test"), Some(vec![path])));
+    asked.rules.extend(alone);
+    assert_eq!(refusal(&asked), None);
+    for (text, is_taken) in [("/last/", true), ("/last", true), ("/las", false)] {
+        let paths = asked.rules[PATHS - 1].paths.as_mut().expect("it has one");
+        paths[0].path = text.to_owned();
+        let said = refusal(&asked).is_some_and(|said| {
+            said.contains(&format!("path {text:?} is already defined in ingress demo/there"))
+        });
+        assert_eq!(said, is_taken, "{text}");
+    }
+}
+
+#[test]
+fn a_review_reads_another_ingress_once_for_all_paths_and_hosts() {
+    let (options, mut snapshot) = (Options::default(), cluster());
+    let mut translator = Translator::new(options.clone());
+    let texts = || (0..2000).map(|number| format!("/a{number:04}"));
+    let mut there = with_texts("demo", "there", texts());
+    let root = || Some(vec![path("/", PathType::Prefix, backend("s", None))]);
+    there.rules.extend((0..2000).map(|number| rule(Some(&host(number)), root())));
+    put_ingress(&mut snapshot, there.clone());
+    translator.update(&snapshot);
+    // It is served as it was, and rejected as it is.
+    let networks: Vec<String> =
+        (0..2000).map(|number| format!("10.{}.{}.0/24", number / 250, number % 250)).collect();
+    annotate(&mut there, "whitelist-source-range", &networks.join(","));
+    annotate(&mut there, "client-body-buffer-size", "much");
+    put_ingress(&mut snapshot, there.clone());
+    let served = translator.update(&snapshot).configuration;
+    let mut asked = there.clone();
+    asked.meta = meta("demo", "new");
+    assert_eq!(review(&asked, &snapshot, &served, &options).refusal, None);
+    there.meta.annotations.clear();
+    put_ingress(&mut snapshot, there);
+    let refusal = review(&asked, &snapshot, &served, &options).refusal.expect("it is taken now");
+    assert!(
+        refusal.contains("path \"/a0000\" is already defined in ingress demo/there"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn services_and_ports_that_an_ingress_lacks_are_looked_for_once() {
+    const MANY: usize = 20_000;
+    let (options, mut snapshot) = (Options::default(), cluster());
+    let to = |service: &str, port: usize| {
+        let port = Some(PortRef::Name(format!("p{port}")));
+        path("/", PathType::Prefix, backend(service, port))
+    };
+    let led = (0..MANY).flat_map(|number| [to("s", number), to(&format!("absent{number}"), 0)]);
+    let asked = Ingress {
+        rules: vec![rule(Some("shop.test"), Some(led.collect()))],
+        ..ingress("demo", "asked")
+    };
+    let mut there = service("demo", "s", 80);
+    let one = there.ports[0].clone();
+    let named = |number| ServicePort { name: Some(format!("p{number}")), ..one.clone() };
+    there.ports = (0..MANY - 1).map(named).collect();
+    put_service(&mut snapshot, there.clone());
+    let said = needs::missing(&asked, &snapshot, &options);
+    let absent = "Service demo/absent0 does not exist: its paths answer 503 until it does";
+    assert_eq!((said[0].as_str(), said.len()), (absent, 9));
+    assert_eq!(said[8], format!("and {} more of the kind", MANY + 1 - 8));
+    put_ingress(&mut snapshot, asked.clone());
+    let mut index = ReverseIndex::default();
+    let of_it = references(&asked, &options);
+    index.set(asked.meta.key.clone(), of_it);
+    there.ports.pop();
+    let lost = needs::lost_ports(&there, &snapshot, &index);
+    let expected = [format!("called p{}", MANY - 2), format!("called p{}", MANY - 1)];
+    assert_eq!(lost.len(), 2, "{lost:?}");
+    assert!(lost.iter().zip(&expected).all(|(said, port)| said.contains(port)), "{lost:?}");
 }
