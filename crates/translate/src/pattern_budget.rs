@@ -1,8 +1,9 @@
 //! How much memory the compiled paths of an Ingress may take, and those of a host: by how much is written, and no
 //! so much at all.
 
-use model::{Pattern, fixed_start};
-use std::collections::HashSet;
+use model::{Origin, Pattern, fixed_start};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Bytes that every Ingress may have.
 const FLOOR: usize = 256 << 10;
@@ -34,11 +35,9 @@ impl PatternBudget {
         Self { used: 0, allowed: FLOOR, most: OF_INGRESS, seen, full: None, told: false, closed }
     }
 
-    /// That of an Ingress on a host where others have theirs: those of the owner of the host, if it is his, else those
-    /// of everybody else. What one of these fills is no more what the other needs.
-    pub(crate) fn beside<'a>(others: impl Iterator<Item = &'a Self>) -> Self {
-        let left = OF_HOST.saturating_sub(others.map(|other| other.used).sum());
-        Self { most: OF_INGRESS.min(left), ..Self::of_ingress() }
+    /// That of an Ingress on a host where others have used so much.
+    fn beside(used: usize) -> Self {
+        Self { most: OF_INGRESS.min(OF_HOST.saturating_sub(used)), ..Self::of_ingress() }
     }
 
     /// Why nothing more is compiled.
@@ -111,6 +110,32 @@ impl PatternBudget {
     }
 }
 
+/// The budgets of the Ingresses of a host. Those of its owner have one sum, everybody else's another: what one of these
+/// fills is no more what the other needs.
+#[derive(Debug, Default)]
+pub(crate) struct HostBudgets {
+    of: HashMap<Option<Arc<Origin>>, PatternBudget>,
+    used_by_owner: usize,
+    used_by_others: usize,
+}
+
+impl HostBudgets {
+    /// Compiles a path of an Ingress, which may be one of the owner of the host; returns its budget, too.
+    pub(crate) fn path(
+        &mut self,
+        ingress: &Option<Arc<Origin>>,
+        is_owners: bool,
+        path: &str,
+    ) -> (Result<Option<Pattern>, Refused>, &mut PatternBudget) {
+        let sum = if is_owners { &mut self.used_by_owner } else { &mut self.used_by_others };
+        let budget = self.of.entry(ingress.clone()).or_insert_with(|| PatternBudget::beside(*sum));
+        let before = budget.used;
+        let compiled = budget.path(path);
+        *sum += budget.used - before;
+        (compiled, budget)
+    }
+}
+
 /// Why there is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -134,7 +159,9 @@ pub(crate) fn stand_in(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OF_INGRESS, PatternBudget, Refused};
+    use super::{HostBudgets, OF_HOST, OF_INGRESS, PatternBudget, Refused};
+    use model::{Kind, Origin};
+    use std::sync::Arc;
 
     #[test]
     fn memory_goes_with_what_is_written() {
@@ -165,5 +192,32 @@ mod tests {
         assert_eq!(budget.used, patterns[0].as_ref().expect("a pattern").size());
         assert_eq!(budget.path("/plain/path"), Ok(None));
         assert!(matches!(budget.path("/("), Err(Refused::Invalid(_))));
+    }
+
+    fn of(number: usize) -> Option<Arc<Origin>> {
+        Some(Arc::new(Origin::new(Kind::Ingress, "demo", format!("i{number}"))))
+    }
+
+    /// If each looked at all that came before it, these would be 5,000,000,000 steps.
+    #[test]
+    fn a_host_of_a_hundred_thousand_ingresses_is_gone_through_once() {
+        let mut budgets = HostBudgets::default();
+        for number in 0..100_000 {
+            let (compiled, budget) = budgets.path(&of(number), number % 2 == 0, "/plain");
+            assert_eq!((compiled, budget.most), (Ok(None), OF_INGRESS));
+        }
+    }
+
+    #[test]
+    fn what_the_owner_uses_leaves_his_other_ingresses_less_and_nobody_else() {
+        let mut budgets = HostBudgets::default();
+        let (hungry, plain) = (r"/x\w{500}$", "/plain");
+        let used: usize =
+            [1, 1, 2].map(|it| budgets.path(&of(it), true, hungry).1.used)[1..].iter().sum();
+        assert_eq!((budgets.used_by_owner, budgets.used_by_others), (used, 0));
+        budgets.used_by_owner += OF_HOST - OF_INGRESS;
+        assert_eq!(budgets.path(&of(3), true, plain).1.most, OF_INGRESS - used);
+        assert_eq!(budgets.path(&of(4), false, plain).1.most, OF_INGRESS);
+        assert_eq!(budgets.path(&of(1), true, plain).1.most, OF_INGRESS, "it was there before");
     }
 }

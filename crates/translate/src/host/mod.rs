@@ -19,7 +19,7 @@ use roots::{of_the_catch_all, towards_the_default};
 
 use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
-use crate::pattern_budget::{PatternBudget, Refused, stand_in};
+use crate::pattern_budget::{HostBudgets, Refused, stand_in};
 use crate::tenancy::Item;
 use model::policy::{ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
@@ -308,18 +308,13 @@ impl Host<'_> {
             return Vec::new();
         }
         let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
-        let mut budgets: HashMap<Option<Arc<Origin>>, PatternBudget> = HashMap::new();
+        let mut budgets = HostBudgets::default();
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
-            if !budgets.contains_key(&location.origin) {
-                let whose = |of: &Option<Arc<Origin>>| of.as_ref().map(|it| it.namespace.clone());
-                let own = whose(&location.origin) == self.owner;
-                let beside = budgets.iter().filter(|(of, _)| (whose(of) == self.owner) == own);
-                let of = PatternBudget::beside(beside.map(|(_, budget)| budget));
-                budgets.insert(location.origin.clone(), of);
-            }
-            let budget = budgets.get_mut(&location.origin).expect("it was just inserted");
-            let refused = match budget.path(path) {
+            let namespace = location.origin.as_ref().map(|origin| &origin.namespace);
+            let is_owners = namespace == self.owner.as_ref();
+            let (compiled, budget) = budgets.path(&location.origin, is_owners, path);
+            let refused = match compiled {
                 Ok(pattern) => {
                     if pattern.as_ref().is_some_and(Pattern::is_catastrophic) {
                         let message = format!(
