@@ -9,18 +9,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long nothing may move before a connection ends; none is forever.
-pub type Patience = Option<Duration>;
-
-/// Carries bytes both ways. An end of one direction is passed on, and the other one goes on (half-close).
-pub async fn pipe(
+/// Carries bytes both ways until nothing has moved for as long as `idle`. An end of one direction is passed on, and the
+/// other one goes on (half-close).
+pub(crate) async fn pipe(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     upstream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    patience: Patience,
+    idle: Duration,
 ) -> io::Result<()> {
-    let Some(idle) = patience else {
-        return copy_bidirectional(client, upstream).await.map(|_| ());
-    };
     let (began, moved) = (Instant::now(), AtomicU64::new(0));
     let mut client = Noted { inner: client, began, moved: &moved, over: None };
     let mut upstream = Noted { inner: upstream, began, moved: &moved, over: None };
@@ -133,9 +128,7 @@ mod tests {
     async fn an_end_of_one_direction_leaves_the_other_one_open() {
         let ((mut client, mut near), (mut far, mut upstream)) = (duplex(64), duplex(64));
         let piping =
-            tokio::spawn(
-                async move { pipe(&mut near, &mut far, Some(Duration::from_secs(600))).await },
-            );
+            tokio::spawn(async move { pipe(&mut near, &mut far, Duration::from_secs(600)).await });
         client.write_all(b"question").await.unwrap();
         client.shutdown().await.unwrap();
         let mut seen = String::new();
@@ -154,7 +147,7 @@ mod tests {
         let ((client, mut near), (mut far, mut upstream)) = (duplex(64), duplex(64));
         let begin = tokio::time::Instant::now();
         let idle = Duration::from_secs(10);
-        let piping = tokio::spawn(async move { pipe(&mut near, &mut far, Some(idle)).await });
+        let piping = tokio::spawn(async move { pipe(&mut near, &mut far, idle).await });
         tokio::time::advance(Duration::from_secs(8)).await;
         upstream.write_all(b"x").await.unwrap();
         let error = piping.await.unwrap().unwrap_err();

@@ -1,7 +1,7 @@
 //! Places for connections that somebody else accepts and carries on: of the same kind as those of TCP services, and
 //! apart from them.
 
-use crate::pipe::{Patience, pipe};
+use crate::pipe::{pipe, pipe_until_over};
 use crate::room::{Place, Room};
 use crate::shares::Holder;
 use crate::traffic::Counted;
@@ -9,7 +9,14 @@ use model::{StreamPort, Transport};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+/// How long nothing may move before a connection ends; none: for ever, while the endpoint has not ended it.
+pub type Patience = Option<Duration>;
+
+/// How long a client may stay that takes nothing once its endpoint has ended, where it may be silent for ever else.
+const LINGER: Duration = Duration::from_secs(30);
 
 /// Places for connections, half of them at most for one namespace.
 #[derive(Clone, Debug)]
@@ -56,6 +63,40 @@ impl Held {
         patience: Patience,
     ) -> io::Result<()> {
         let mut client = Counted::new(&mut client, None, &self.0);
-        pipe(&mut client, upstream, patience).await
+        match patience {
+            Some(idle) => pipe(&mut client, upstream, idle).await,
+            None => pipe_until_over(&mut client, upstream, LINGER).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINGER, Places};
+    use std::io::ErrorKind;
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::{Instant, timeout};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_may_be_silent_for_ever_is_ended_once_its_endpoint_has_ended() {
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 443));
+        let held = Places::new(8).wait(&"one".into(), at, at.ip()).await.expect("a place");
+        let ((mut client, near), (mut far, mut endpoint)) = (duplex(64), duplex(64));
+        let (begin, hour) = (Instant::now(), Duration::from_secs(3600));
+        let piping = tokio::spawn(async move {
+            timeout(3 * hour, held.pipe(near, &mut far, None)).await.expect("it ends")
+        });
+        tokio::task::yield_now().await;
+        tokio::time::advance(hour).await;
+        endpoint.write_all(b"the end").await.expect("nobody has ended it");
+        drop(endpoint);
+        let mut seen = String::new();
+        client.read_to_string(&mut seen).await.expect("it is passed on");
+        assert_eq!(seen, "the end");
+        let error = piping.await.expect("no panic").expect_err("the client has not ended");
+        assert_eq!((error.kind(), begin.elapsed()), (ErrorKind::TimedOut, hour + LINGER));
+        drop(client);
     }
 }

@@ -1,7 +1,7 @@
 //! A connection of a TCP service, from the first byte to the last.
 
 use crate::own::{self, UnderWay};
-use crate::pipe;
+use crate::pipe::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
 use crate::room::Place;
@@ -93,5 +93,5 @@ async fn serve(
         upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
     }
     let mut client = Counted::new(&mut client, Some(&session), place);
-    pipe(&mut client, &mut upstream, Some(global.streams.idle)).await
+    pipe(&mut client, &mut upstream, global.streams.idle).await
 }

@@ -140,8 +140,8 @@ impl Compiler {
     }
 }
 
-/// To whom the connections to a host are carried on, if they are; without time-outs, as in ingress-nginx
-/// (compat/behaviour.md section 19).
+/// To whom the connections to a host are carried on, if they are; without time-outs while their endpoint has not ended
+/// them, as in ingress-nginx (compat/behaviour.md section 19).
 pub(super) fn passed_on(
     server: &Server,
     groups: &mut OrdMap<UpstreamId, Arc<Group>>,
