@@ -263,7 +263,10 @@ async fn carry_on(
         return Ok(None);
     }
     let _working = worker.tally(&worker.generation()).map(|_| connection.work());
-    lane::take(Lane::of(Owner::CARRIED, Arc::as_ptr(&onward.group).addr()));
+    let group = Arc::as_ptr(&onward.group).addr();
+    lane::take(Lane::of(Owner::CARRIED, group));
+    // Where memory is short it is asked whose they are.
+    connection.lane.set(Lane::of(Owner::named(&onward.namespace), group));
     passthrough::pass(client, &connection, worker, onward).await.map(|()| None)
 }
 

@@ -5,19 +5,30 @@ use crate::generation::{Generation, Onward};
 use crate::told::About;
 use crate::worker::Worker;
 use model::ServerName;
+use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use stream::Held;
 use stream::client_hello::{self, Wish};
 use stream::onward::{self, NoWay, PATIENCE};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use upstream::Group;
+use wire::Control;
+use wire::backlog::Backlog;
 
 /// What is told of who got no place, or lost it.
 const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
+
+/// What a connection that is carried on holds: two buffers of 8 KiB, and some for its task. It is less than half of what
+/// a stream of HTTP/2 counts for: where there is no more room for these, others go first.
+const TAKES: usize = 18 << 10;
+/// What lies at least for a client that takes nothing: a buffer of ours, and what the system has for it.
+const LIES: usize = 64 << 10;
 
 /// Where the client's server name leads, if its host is passed through. Nothing is taken off the connection.
 pub(super) async fn wished(tcp: &TcpStream, generation: &Generation) -> io::Result<Option<Onward>> {
@@ -28,8 +39,25 @@ pub(super) async fn wished(tcp: &TcpStream, generation: &Generation) -> io::Resu
     })
 }
 
-/// Takes a place for the connection and carries it on, until both sides have ended it or somebody else has the place.
+/// Takes a place for the connection and carries it on, until both sides have ended it, somebody else has the place, or
+/// it is told to end.
 pub(super) async fn pass(
+    client: impl AsyncRead + AsyncWrite + Unpin,
+    connection: &Connection,
+    worker: &Worker,
+    onward: &Onward,
+) -> io::Result<()> {
+    let control = &connection.control;
+    let client = Booked::new(client, control);
+    let cut = poll_fn(|cx| if control.poll_cut(cx) { Poll::Ready(()) } else { Poll::Pending });
+    tokio::select! {
+        passed = in_place(client, connection, worker, onward) => passed,
+        () = cut => Ok(()),
+    }
+}
+
+/// The same, whatever it is told.
+async fn in_place(
     client: impl AsyncRead + AsyncWrite + Unpin,
     connection: &Connection,
     worker: &Worker,
@@ -48,6 +76,81 @@ pub(super) async fn pass(
             tell(worker, &onward.group, FULL, None);
             Ok(())
         }
+    }
+}
+
+/// A client's connection that is carried on, in the book of what is held: what moves is noted there, too, so that where
+/// memory is short the silent ones go first, and those whose clients leave lying what comes for them.
+struct Booked<'a, C> {
+    client: C,
+    control: &'a Control,
+    /// Whether something lies for the client.
+    lies: bool,
+}
+
+impl<'a, C> Booked<'a, C> {
+    fn new(client: C, control: &'a Control) -> Self {
+        control.under_way.hold(TAKES);
+        Self { client, control, lies: false }
+    }
+
+    fn lies(&mut self, lies: bool) {
+        match (std::mem::replace(&mut self.lies, lies), lies) {
+            (false, true) => self.control.backlog.hold(LIES),
+            (true, false) => self.control.backlog.forget(LIES),
+            _ => {}
+        }
+    }
+}
+
+/// So much came and went.
+fn moves(book: &Backlog, bytes: usize) {
+    book.hold(bytes);
+    book.release(bytes);
+}
+
+impl<C> Drop for Booked<'_, C> {
+    fn drop(&mut self) {
+        self.lies(false);
+        self.control.under_way.forget(TAKES);
+    }
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for Booked<'_, C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.client).poll_read(cx, buffer);
+        let came = buffer.filled().len() - before;
+        moves(&self.control.under_way, came);
+        read
+    }
+}
+
+impl<C: AsyncWrite + Unpin> AsyncWrite for Booked<'_, C> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.client).poll_write(cx, bytes);
+        self.lies(written.is_pending());
+        if let Poll::Ready(Ok(count)) = written {
+            moves(&self.control.under_way, count);
+            moves(&self.control.backlog, count);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.client).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.client).poll_shutdown(cx)
     }
 }
 
@@ -87,5 +190,49 @@ fn tell(worker: &Worker, group: &Group, what: &'static str, error: Option<&io::E
     {
         let error = error.map(tracing::field::display);
         tracing::warn!(%upstream, error, before = line.left_out, "{what} (told once a minute)");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Booked, LIES, TAKES};
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
+    use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, duplex};
+    use wire::{Control, backlog};
+
+    #[tokio::test]
+    async fn what_is_carried_on_is_in_the_book_with_what_moves_of_it() {
+        let (control, (mut client, near)) = (Control::default(), duplex(64));
+        let mut near = Booked::new(near, &control);
+        client.write_all(b"question").await.expect("there is room");
+        near.read_exact(&mut [0; 8]).await.expect("it comes");
+        near.write_all(b"answers").await.expect("there is room");
+        control.under_way.look();
+        assert_eq!((control.under_way.held(), control.under_way.speed()), (TAKES, 15));
+        drop(near);
+        assert_eq!(control.under_way.held(), 0);
+    }
+
+    #[tokio::test]
+    async fn whose_client_takes_nothing_is_among_those_that_leave_things_lying() {
+        let (control, (mut client, near)) = (Control::default(), duplex(64));
+        let mut near = Booked::new(near, &control);
+        let mut cx = Context::from_waker(Waker::noop());
+        near.write_all(&[7; 64]).await.expect("there is room");
+        control.backlog.look();
+        assert!(Pin::new(&mut near).poll_write(&mut cx, &[7; 8]).is_pending());
+        assert!(Pin::new(&mut near).poll_write(&mut cx, &[7; 8]).is_pending());
+        assert_eq!(control.backlog.held(), LIES);
+        control.backlog.look();
+        control.backlog.look();
+        assert_eq!(backlog::worst([&control].into_iter(), |one| &one.backlog).len(), 1);
+        client.read_exact(&mut [0; 64]).await.expect("it lies there");
+        near.write_all(&[7; 8]).await.expect("there is room");
+        assert_eq!(control.backlog.held(), 0);
+        near.write_all(&[7; 56]).await.expect("there is room");
+        assert!(Pin::new(&mut near).poll_write(&mut cx, &[7; 8]).is_pending());
+        drop(near);
+        assert_eq!(control.backlog.held(), 0, "it ended");
     }
 }

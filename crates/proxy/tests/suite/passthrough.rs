@@ -6,11 +6,12 @@ use model::{
     Configuration, Global, Kind, Listener, ListenerId, Origin, RouteKey, ServerName, Speaks,
     StreamSettings, TlsRoute, TlsShare, UpstreamId,
 };
-use proxy::{Native, Options};
+use proxy::{Native, Options, Pressure};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -196,6 +197,38 @@ async fn one_address_that_falls_silent_leaves_places_to_its_namespace_and_to_oth
     ended(&mut ending, 1).await;
     let carried = native.crowds().carried;
     assert!(carried.now <= 4 && carried.most == 8 && carried.refused >= 13, "{carried:?}");
+}
+
+/// An engine that carries on what comes for `a.test`, with places for 8 connections, and where it takes TLS.
+async fn carrying() -> (Native, SocketAddr) {
+    let options = options(vec![Ipv4Addr::LOCALHOST.into()]);
+    let native =
+        Native::start(Options { connections: PLACES, ..options }).expect("ports of the system");
+    let configuration = passed_through(vec![upstream("a:").await]);
+    apply(&native, &Configuration::default(), &configuration).await;
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().https_port));
+    (native, at)
+}
+
+/// So many are carried on.
+async fn are_carried(native: &Native, count: u64) {
+    let carried = || async { (native.crowds().carried.now == count).then_some(()) };
+    eventually(PATIENCE, carried).await.expect("they are carried on");
+}
+
+#[tokio::test]
+async fn where_memory_is_short_carried_connections_end_until_it_is_enough() {
+    let (native, at) = carrying().await;
+    // A sixteenth of it is left to them.
+    native.bound_memory(512 << 10);
+    let mut ending = crowd(at, 3, "a.test").await;
+    are_carried(&native, 3).await;
+    native.press(Pressure::Full);
+    ended(&mut ending, 2).await;
+    assert!(ending.try_recv().is_err(), "what one takes is left alone");
+    assert_eq!(native.shed().unread, 2);
+    native.press(Pressure::Normal);
+    are_carried(&native, 1).await;
 }
 
 /// A listener of a Gateway with an address of its own, and a TLSRoute for `b.test` there.
