@@ -231,6 +231,19 @@ async fn where_memory_is_short_carried_connections_end_until_it_is_enough() {
     are_carried(&native, 1).await;
 }
 
+#[tokio::test]
+async fn where_all_places_are_taken_the_oldest_carried_one_of_whoever_holds_most_gives_way() {
+    let (native, at) = carrying().await;
+    let mut ending = Vec::new();
+    for count in 1..=8 {
+        ending.push(crowd(at, 1, "a.test").await);
+        are_carried(&native, count).await;
+    }
+    assert_eq!(asked(at, "a.test").await, b"a:", "another address");
+    ended(&mut ending[0], 1).await;
+    assert!(ending[1..].iter_mut().all(|one| one.try_recv().is_err()), "one for one");
+}
+
 /// A listener of a Gateway with an address of its own, and a TLSRoute for `b.test` there.
 async fn with_tls_route(silence: Duration) -> (Configuration, SocketAddr) {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
