@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// Endpoints tried at most: as for TCP services.
 const TRIES: usize = 3;
 /// The time for all of them.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why there is none.
 #[derive(Debug)]

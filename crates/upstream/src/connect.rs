@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use rustix::io::Errno;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -79,7 +79,8 @@ impl Connection {
             None => Io::Plain(tcp),
             Some(profile) => {
                 let left = limit.saturating_sub(begun.elapsed()).min(HANDSHAKE);
-                let shaking = secured(tcp, profile, target, Unfinished::new(pool, whom));
+                let ip = target.address.ip();
+                let shaking = secured(tcp, profile, ip, Unfinished::new(pool, whom));
                 let io = timer.within(left, shaking).await;
                 io.map_err(|_| TryError::Timeout("shaking hands for TLS"))??
             }
@@ -115,14 +116,30 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(tcp)
 }
 
+/// TLS over a connection that stands already, towards the endpoint that it leads to. A handshake has its time and its
+/// room here, too.
+///
+/// # Errors
+/// It fails, or takes too long or too much.
+pub async fn secure(
+    tcp: TcpStream,
+    profile: &Profile,
+    unfinished: Unfinished<'_>,
+) -> Result<Io, TryError> {
+    let ip = tcp.peer_addr().map_err(TryError::Connect)?.ip();
+    let shaking = secured(tcp, profile, ip, unfinished);
+    let io = Timer::new(HANDSHAKE).within(HANDSHAKE, shaking).await;
+    io.map_err(|_| TryError::Timeout("shaking hands for TLS"))?
+}
+
 /// The same under TLS. What came of a handshake that is not over counts like a head that is not whole.
 async fn secured(
     tcp: TcpStream,
     profile: &Profile,
-    target: &Target,
+    ip: IpAddr,
     mut unfinished: Unfinished<'_>,
 ) -> Result<Io, TryError> {
-    let name = profile.name_for(target.address.ip());
+    let name = profile.name_for(ip);
     let connector = TlsConnector::from(profile.config.clone());
     let mut shaking = pin!(connector.connect(name, UnderTls::new(tcp)));
     poll_fn(|cx| match shaking.as_mut().poll(cx) {
@@ -137,20 +154,21 @@ async fn secured(
 
 #[cfg(test)]
 mod tests {
-    use super::{Connection, HANDSHAKE, Target};
-    use crate::{Pool, TryError, Whom};
+    use super::{Connection, HANDSHAKE, Target, secure};
+    use crate::{Cause, Pool, TryError, Unfinished, Whom};
     use model::policy::UpstreamTls;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
     use std::time::Duration;
     use tls::Profiles;
     use tokio::io::AsyncReadExt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
     use tokio::time::{Instant, pause};
     use wire::Room;
 
-    #[tokio::test]
-    async fn a_handshake_has_a_time_of_its_own_however_long_connecting_may_take() {
+    /// Takes one connection and falls silent, with the clock, once a handshake has begun: since when.
+    async fn silent() -> (SocketAddr, JoinHandle<(TcpStream, Instant)>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let server = tokio::spawn(async move {
@@ -159,14 +177,37 @@ mod tests {
             pause();
             (tcp, Instant::now())
         });
+        (address, server)
+    }
+
+    /// Somebody waited for a handshake with it, and not for long.
+    async fn was_left(server: JoinHandle<(TcpStream, Instant)>) {
+        let (_tcp, since) = server.await.expect("no panic");
+        let took = since.elapsed();
+        assert!(took < 2 * HANDSHAKE && took > HANDSHAKE / 2, "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn a_handshake_has_a_time_of_its_own_however_long_connecting_may_take() {
+        let (address, server) = silent().await;
         let pool = Pool::new(Arc::new(Room::new(9)));
         let tls = Profiles::default().profile(&UpstreamTls::default(), false).expect("a profile");
         let target = Target { address, tls: Some(tls) };
         let opened =
             Connection::open(&pool, &target, Whom::default(), Duration::from_secs(600)).await;
-        let (_tcp, since) = server.await.expect("no panic");
         assert!(matches!(opened, Err(TryError::Timeout(_))), "{opened:?}");
-        let took = since.elapsed();
-        assert!(took < 2 * HANDSHAKE && took > HANDSHAKE / 2, "{took:?}");
+        was_left(server).await;
+    }
+
+    #[tokio::test]
+    async fn so_has_one_over_a_connection_that_somebody_else_has_made() {
+        let (address, server) = silent().await;
+        let pool = Pool::new(Arc::new(Room::new(9)));
+        let tls = Profiles::default().profile(&UpstreamTls::default(), false).expect("a profile");
+        let tcp = TcpStream::connect(address).await.expect("it listens");
+        let (whose, cause) = ("one".into(), Cause { hops: 0, book: None });
+        let secured = secure(tcp, &tls, Unfinished::of(&pool, &whose, cause)).await;
+        assert!(matches!(secured, Err(TryError::Timeout(_))), "{secured:?}");
+        was_left(server).await;
     }
 }

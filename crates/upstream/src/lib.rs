@@ -22,7 +22,7 @@ mod unfinished;
 
 pub use addresses::Addresses;
 pub use call::{Call, CallError, Destination, Way, call, host_of};
-pub use connect::{Connection, Target};
+pub use connect::{Connection, Target, secure};
 pub use failure::{Failed, TryError};
 pub use fastcgi::Params;
 pub use fastcgi::{Records, Said, head_end as cgi_head_end, parse as parse_cgi_head};

@@ -12,12 +12,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use stream::Held;
 use stream::client_hello::{self, Wish};
-use stream::onward::{self, NoWay, PATIENCE};
+use stream::onward::{self, NoWay};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use upstream::Group;
+use upstream::{Group, Unfinished};
 use wire::Control;
 use wire::backlog::Backlog;
 
@@ -159,23 +158,22 @@ async fn carry(
     client: impl AsyncRead + AsyncWrite + Unpin,
     connection: &Connection,
     worker: &Worker,
-    (Onward { group, tls, tires, .. }, place): (&Onward, &Held),
+    (Onward { group, tls, namespace, tires }, place): (&Onward, &Held),
 ) -> io::Result<()> {
     let patience = tires.then(|| worker.generation().global().streams.idle);
-    let (mut upstream, _own) = match onward::onward(|| group.pick(), connection.hops()).await {
-        Ok(upstream) => upstream,
+    let (mut tcp, _own) = match onward::onward(|| group.pick(), connection.hops()).await {
+        Ok(way) => way,
         Err(NoWay { what, error }) => {
             tell(worker, group, what, error.as_ref());
             return Ok(());
         }
     };
     let Some(profile) = tls else {
-        return Box::pin(place.pipe(client, &mut upstream, patience)).await;
+        return Box::pin(place.pipe(client, &mut tcp, patience)).await;
     };
-    let name = profile.name_for(upstream.peer_addr()?.ip());
-    let handshake = TlsConnector::from(profile.config.clone()).connect(name, upstream);
-    let shaken = timeout(PATIENCE, Box::pin(handshake)).await.map_err(io::Error::from);
-    let mut upstream = shaken.and_then(|shaken| shaken).inspect_err(|error| {
+    let unfinished = Unfinished::of(&worker.pool, namespace, connection.cause());
+    let shaken = Box::pin(upstream::secure(tcp, profile, unfinished)).await;
+    let mut upstream = shaken.map_err(io::Error::other).inspect_err(|error| {
         tell(worker, group, "TLS towards a backend fails", Some(error));
     })?;
     Box::pin(place.pipe(client, &mut upstream, patience)).await

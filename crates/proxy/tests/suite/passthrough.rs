@@ -1,21 +1,26 @@
 //! TLS connections that are carried on as they are, and those that are not, over real sockets.
 
-use crate::bed::{MAIN, PATIENCE, apply, configuration, options, put_host, start};
-use model::policy::Policy;
+use crate::bed::{
+    MAIN, PATIENCE, apply, configuration, options, put_host, put_upstream, serving, start,
+};
+use model::policy::{Policy, UpstreamTls};
 use model::{
     Configuration, Global, Kind, Listener, ListenerId, Origin, RouteKey, ServerName, Speaks,
     StreamSettings, TlsRoute, TlsShare, UpstreamId,
 };
 use proxy::{Native, Options, Pressure};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 /// Answers every connection with its name and all bytes that it got.
 async fn upstream(name: &'static str) -> SocketAddr {
@@ -286,4 +291,97 @@ async fn connections_of_a_tls_route_end_where_nothing_moves() {
     let _native = few_places(&configuration).await;
     let mut ending = crowd(at, 2, "b.test").await;
     ended(&mut ending, 2).await;
+}
+
+/// An engine that carries on to this endpoint under TLS what a route of TLS has, and where.
+async fn under_tls(endpoint: SocketAddr) -> (Native, SocketAddr) {
+    let (mut configuration, at) = with_tls_route(Duration::from_secs(600)).await;
+    put_upstream(&mut configuration, MAIN, vec![endpoint]);
+    let key = configuration.tls_routes.keys().next().expect("a route").clone();
+    let route = Arc::make_mut(&mut configuration.tls_routes[&key]);
+    route.shares[0].tls = Some(Arc::new(UpstreamTls::default()));
+    (few_places(&configuration).await, at)
+}
+
+/// Sends so many tickets once a handshake is over, then what the client is to get.
+async fn sends_tickets(count: usize) -> SocketAddr {
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth();
+    let config = config.with_single_cert(vec![made.cert.der().clone()], key.into());
+    let mut config = config.expect("a certificate");
+    config.send_tls13_tickets = count;
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    serving(move |tcp| {
+        let acceptor = acceptor.clone();
+        async move {
+            let mut tls = acceptor.accept(tcp).await.expect("a handshake");
+            let _either = tls.write_all(b"a:").await;
+            let _either = tls.flush().await;
+            let _end = tls.read_to_end(&mut Vec::new()).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn backends_under_tls_that_send_tickets_without_end_are_left() {
+    for (tickets, answer) in [(4, &b"a:"[..]), (70, b"")] {
+        let (_native, at) = under_tls(sends_tickets(tickets).await).await;
+        assert_eq!(asked(at, "b.test").await, answer, "{tickets} tickets");
+    }
+}
+
+/// Begins a ServerHello of 65,535 bytes that has no end: with 7 kB of it for who comes first, with 56 kB for others.
+/// Each that was answered so is told of.
+async fn begins_to_shake_hands() -> (SocketAddr, Receiver<()>) {
+    let (told, asked) = channel(9);
+    let pieces = Arc::new(AtomicUsize::new(1));
+    let address = serving(move |mut tcp| {
+        let (told, pieces) = (told.clone(), pieces.swap(8, Ordering::Relaxed));
+        async move {
+            let _ = tcp.read(&mut [0; 4096]).await;
+            let text = [&[2, 0, 0xff, 0xff], &[0; 7_000][..]].concat();
+            let length = u16::try_from(text.len()).expect("short").to_be_bytes();
+            let record = [&[22, 3, 3], &length[..], &text].concat();
+            let _ = tcp.write_all(&record.repeat(pieces)).await;
+            let _ = told.send(()).await;
+            // Until the other side has enough of it.
+            while matches!(tcp.read(&mut [0; 4096]).await, Ok(1..)) {}
+        }
+    });
+    (address.await, asked)
+}
+
+/// Two handshakes with a backend that do not end, where there is so much memory: the first one holds little, the second
+/// one much. Whoever of them ends is told of.
+async fn two_handshakes(memory: u64) -> (Native, [Receiver<()>; 2]) {
+    let (endpoint, mut told) = begins_to_shake_hands().await;
+    let (native, at) = under_tls(endpoint).await;
+    native.bound_memory(memory);
+    let first = crowd(at, 1, "b.test").await;
+    timeout(PATIENCE, told.recv()).await.expect("in time").expect("a handshake");
+    let second = crowd(at, 1, "b.test").await;
+    timeout(PATIENCE, told.recv()).await.expect("in time").expect("a handshake");
+    (native, [first, second])
+}
+
+#[tokio::test]
+async fn handshakes_with_backends_that_are_not_whole_have_a_bound_for_a_namespace() {
+    // Half of it for all, half of that for a namespace.
+    let (_native, [mut first, mut second]) = two_handshakes(128 << 10).await;
+    ended(&mut second, 1).await;
+    assert!(first.try_recv().is_err(), "it came before, and holds little");
+}
+
+#[tokio::test]
+async fn handshakes_with_backends_that_are_not_whole_count_for_their_connection() {
+    // A sixteenth of it is left to them.
+    let (native, [mut first, mut second]) = two_handshakes(512 << 10).await;
+    native.press(Pressure::Full);
+    ended(&mut second, 1).await;
+    assert!(first.try_recv().is_err(), "it came before, and holds little");
 }
