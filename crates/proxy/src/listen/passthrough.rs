@@ -23,8 +23,8 @@ use wire::backlog::Backlog;
 /// What is told of who got no place, or lost it.
 const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
 
-/// What a connection that is carried on holds: two buffers of 8 KiB, and some for its task. It is less than half of what
-/// a stream of HTTP/2 counts for: where there is no more room for these, others go first.
+/// What a connection that is carried on holds: two buffers of 8 KiB, and some for its task. It is less than half of
+/// what a stream of HTTP/2 counts for: where there is no more room for these, others go first.
 const TAKES: usize = 18 << 10;
 /// What lies at least for a client that takes nothing: a buffer of ours, and what the system has for it.
 const LIES: usize = 64 << 10;

@@ -82,7 +82,7 @@ fn each_section_of_an_ingress_is_read_once_for_all_of_its_hosts() {
 
 #[test]
 fn the_paths_of_a_canary_and_of_its_main_ingress_are_each_gone_through_once() {
-    const PATHS: usize = 20_000;
+    const PATHS: usize = 40_000;
     let mut snapshot = cluster();
     let with_paths = |name: &str, service: &str, start: &str| {
         let to = || backend(service, Some(PortRef::Number(80)));
@@ -94,7 +94,7 @@ fn the_paths_of_a_canary_and_of_its_main_ingress_are_each_gone_through_once() {
     annotate(&mut canary, "canary", "true");
     annotate(&mut canary, "canary-weight", "10");
     annotate(&mut canary, "whitelist-source-range", "10.0.0.0/8");
-    let others = (0..1000).map(|number| (format!("a.test/{number}"), String::new()));
+    let others = (0..2000).map(|number| (format!("a.test/{number}"), String::new()));
     canary.meta.annotations.extend(others);
     for (number, path) in canary.rules[0].paths.iter_mut().flatten().enumerate() {
         if !(50..PATHS / 2).contains(&number) {
@@ -155,7 +155,7 @@ fn a_review_reads_another_ingress_once_for_all_paths_and_hosts() {
     translator.update(&snapshot);
     // It is served as it was, and rejected as it is.
     let networks: Vec<String> =
-        (0..2000).map(|number| format!("10.{}.{}.0/24", number / 250, number % 250)).collect();
+        (0..4000).map(|number| format!("10.{}.{}.0/24", number / 250, number % 250)).collect();
     annotate(&mut there, "whitelist-source-range", &networks.join(","));
     annotate(&mut there, "client-body-buffer-size", "much");
     put_ingress(&mut snapshot, there.clone());
