@@ -107,8 +107,8 @@ pub enum Error {
         /// What it answered.
         reason: String,
     },
-    /// The API server has no networking.k8s.io/v1.
-    #[error("the API server is Kubernetes {version}; it takes 1.19 or later")]
+    /// The API server has no discovery.k8s.io/v1.
+    #[error("the API server is Kubernetes {version}; it takes 1.21 or later")]
     TooOld {
         /// What it says it is.
         version: String,

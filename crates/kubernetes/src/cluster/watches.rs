@@ -26,8 +26,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// The pause that is said to have no end, should there be none.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The first version with networking.k8s.io/v1.
-const OLDEST: (u32, u32) = (1, 19);
+/// The first version with discovery.k8s.io/v1, as which EndpointSlices are read.
+const OLDEST: (u32, u32) = (1, 21);
 
 /// Every message from the watches on its way; more than fits makes the watches wait, never grow.
 const QUEUE: usize = 1024;
@@ -318,6 +318,8 @@ mod tests {
         assert_eq!(number("1", "36"), Some((1, 36)));
         assert_eq!(number("1", "27+"), Some((1, 27)));
         assert!(number("1", "9") < Some(OLDEST) && number("2", "0") > Some(OLDEST));
+        // It has Ingresses of version 1, and EndpointSlices of v1beta1 alone.
+        assert!(number("1", "20") < Some(OLDEST) && number("1", "21+") >= Some(OLDEST));
         assert_eq!(number("", ""), None);
     }
 }
