@@ -114,7 +114,7 @@ impl Target {
             Self::Service { role: Role::Url, .. } | Self::Name { .. } => {
                 "requests to it fail (a URL names it: auth-url, mirror-target, a snippet, or global-auth-url of the ConfigMap)"
             }
-            _ => "what leads there answers 503",
+            _ => "what leads there answers 503, unless a default-backend of its Ingress stands in",
         }
     }
 
