@@ -20,6 +20,8 @@ const OF_THE_OLDEST: &[(&str, &str)] =
 const AFFINITY: &str = "affinity";
 /// It hangs on the Service port of the Ingress that it stands beside.
 const CANARY: &str = "canary";
+/// Words of `backend-protocol`. Any other one is ignored, in whatever letters.
+const PROTOCOLS: [&str; 6] = ["HTTP", "HTTPS", "AUTO_HTTP", "GRPC", "GRPCS", "FCGI"];
 
 /// Which Ingresses have settings that reached others of the same Service port.
 #[derive(Debug, Default)]
@@ -176,7 +178,11 @@ pub(super) fn of(
             "is a realm called off; ingress-nginx served without asking for a password".to_owned(),
         );
     }
-    if value("backend-protocol").is_some_and(|text| text != text.to_ascii_uppercase()) {
+    let is_in_lower_case = |text: String| {
+        let word = text.to_ascii_uppercase();
+        word != text && PROTOCOLS.contains(&word.trim())
+    };
+    if value("backend-protocol").is_some_and(is_in_lower_case) {
         say(
             "backend-protocol",
             "means the same in lower case; ingress-nginx lost headers".to_owned(),

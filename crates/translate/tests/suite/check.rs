@@ -125,6 +125,23 @@ fn what_nobody_can_observe_is_no_difference() {
 }
 
 #[test]
+fn a_word_that_is_no_protocol_is_ignored_by_both_in_whatever_letters() {
+    let of_word = |word: &str| {
+        let annotation = format!("nginx.ingress.kubernetes.io/backend-protocol: {word}");
+        of(&checked(&[ingress("it", &annotation, "a.test", "/")]), "it").clone()
+    };
+    for word in ["gprc", "ajp", "AJP"] {
+        let found = of_word(word);
+        assert_eq!((found.standing, found.reasons.as_slice()), (Standing::Identical, &[][..]));
+        assert!(found.notes.iter().any(|note| note.message.contains("is no protocol")), "{word}");
+    }
+    assert_eq!(of_word("GRPC").standing, Standing::Identical);
+    let found = of_word("grpc");
+    let lost = found.reasons.iter().any(|it| it.message.contains("ingress-nginx lost headers"));
+    assert!(lost && found.standing == Standing::Differs, "{found:?}");
+}
+
+#[test]
 fn who_would_be_locked_out_or_wait_otherwise_is_told() {
     let key = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
     let basic = [key("auth-type", "basic"), key("auth-secret", "passwords")].join(", ");
