@@ -19,6 +19,9 @@ use translate::{InForce, Options, Problems, Translation, fault_at, fault_behind}
 /// What stands between the annotation and the Ingress that asks for a decision.
 const OF_INGRESS: &str = " of Ingress ";
 
+/// What stands between `server-snippet` and the namespace of the Ingress that has it.
+const OF_NAMESPACE: &str = "server-snippet of namespace ";
+
 /// Prints the decisions.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let Flags { url, method, headers, client, sni, http2, format, source, classes } = flags;
@@ -49,7 +52,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let mut decisions = decide(&translation.configuration, question)?;
     name_faults(&mut decisions, &snapshot, &options, &translation.problems);
     let ingresses = InForce { snapshot: &snapshot, options: &options, kept: &translation.kept };
-    name_annotations(&mut decisions, &ingresses);
+    name_annotations(&mut decisions, &url.host, &ingresses);
     let class = |outcome| Decision { step: "IngressClass", outcome, by: None, nobody: None };
     decisions.extend(assumed.map(class));
     match format {
@@ -109,7 +112,7 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
     name_faults(&mut decisions, &known.snapshot, &with.options, &known.problems);
     let ingresses =
         InForce { snapshot: &known.snapshot, options: &with.options, kept: &known.kept };
-    name_annotations(&mut decisions, &ingresses);
+    name_annotations(&mut decisions, &url.host, &ingresses);
     let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
@@ -138,9 +141,17 @@ fn name_faults(
     }
 }
 
-/// Names what only the annotations of an Ingress tell: which of two redirects it has, and whether a guard is its own.
-fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>) {
+/// Names what only the annotations of an Ingress tell: which of two redirects it has, whether a guard is its own, and
+/// who has the `server-snippet` of the host.
+fn name_annotations(decisions: &mut [Decision], host: &str, ingresses: &InForce<'_>) {
     for Decision { by, .. } in decisions {
+        if let Some(namespace) = by.as_deref().and_then(|by| by.strip_prefix(OF_NAMESPACE)) {
+            let owner = of_server_snippet(namespace, host, ingresses);
+            if let Some(name) = owner {
+                *by = Some(format!("server-snippet{OF_INGRESS}{namespace}/{name}"));
+            }
+            continue;
+        }
         let Some((key, origin)) = by.as_deref().and_then(|by| by.split_once(OF_INGRESS)) else {
             continue;
         };
@@ -169,6 +180,20 @@ fn name_annotations(decisions: &mut [Decision], ingresses: &InForce<'_>) {
             _ => {}
         }
     }
+}
+
+/// The only Ingress of a namespace that names a host and has a `server-snippet`.
+fn of_server_snippet(namespace: &str, host: &str, ingresses: &InForce<'_>) -> Option<String> {
+    let key = format!("{}/server-snippet", ingresses.options.annotations_prefix);
+    let mut owners = ingresses.snapshot.ingresses.values().filter(|ingress| {
+        let names = |name: &str| name.eq_ignore_ascii_case(host);
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        *ingress.meta.key.namespace == *namespace
+            && ingress.meta.annotations.contains_key(&key)
+            && hosts.any(names)
+    });
+    let owner = owners.next()?;
+    owners.next().is_none().then(|| owner.meta.key.name.to_string())
 }
 
 /// Guards that annotations of these names ask for, or else this key of the ConfigMap.

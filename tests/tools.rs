@@ -768,6 +768,64 @@ spec:
     assert!(least < WAIT, "{least:?}");
 }
 
+/// Two Ingresses of one namespace, the first of which has snippets.
+const SNIPPETS: &str = r#"
+{apiVersion: v1, kind: ConfigMap, metadata: {name: ingress-nginx-controller, namespace: ingress-nginx}, data: {
+  allow-snippet-annotations: "true", annotations-risk-level: Critical}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: cam
+  namespace: shop
+  annotations:
+    nginx.ingress.kubernetes.io/server-snippet: |
+      location ~ \.png$ { return 406; }
+      location = /own { return 407; }
+      if ($arg_x) { return 405; }
+    nginx.ingress.kubernetes.io/configuration-snippet: |
+      if ($arg_y) { return 409; }
+      location ~* ^/img/ { return 410; }
+spec:
+  ingressClassName: nginx
+  rules: [{host: cam.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: shop, namespace: shop}
+spec:
+  ingressClassName: nginx
+  rules: [{host: cam.test, http: {paths: [{path: /b, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]
+"#;
+
+#[test]
+fn steps_of_snippets_name_the_annotation_and_the_ingress_and_expressions_are_called_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), SNIPPETS).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    let told = |target: &str| {
+        let url = format!("http://cam.test{target}");
+        text(&fairway(&["explain", &url, "--manifests", path]).stdout)
+    };
+    let of_server = "[server-snippet of Ingress shop/cam]";
+    let of_location = "[configuration-snippet of Ingress shop/cam]";
+    let story = told("/?x=1");
+    says(&story, "snippet", &format!("server, line 3, column 15: return: 405  {of_server}"));
+    let story = told("/?y=1");
+    says(&story, "snippet", &format!("location, line 1, column 15: return: 409  {of_location}"));
+    let story = told("/IMG/x");
+    says(
+        &story,
+        "location",
+        "/IMG/x is at RegularExpression (any case) ^/img/, which a snippet has",
+    );
+    says(&story, "snippet", &format!("location, line 2, column 22: return: 410  {of_location}"));
+    let story = told("/a.png");
+    says(&story, "location", r"/a.png is at RegularExpression \.png$, which a snippet has");
+    says(&story, "snippet", &format!("location, line 1, column 21: return: 406  {of_server}"));
+    says(&told("/own"), "location", "/own is at Exact /own, which a snippet has");
+}
+
 #[test]
 fn near_misses_of_paths_and_hosts_are_told() {
     let story = explained(&["http://plain.test/foobar"]);

@@ -10,6 +10,7 @@ mod near_misses;
 mod routing;
 mod sampled;
 mod shown;
+mod snippets;
 mod towards_upstream;
 
 pub(crate) use kept::{Asked, Phase, Trace};
@@ -33,6 +34,12 @@ impl Story<'_> {
         self.decisions.push(Decision { step, outcome: outcome.into(), by: None, nobody: None });
     }
 
+    /// A decision, and who asks for it.
+    fn say_of(&mut self, step: &'static str, outcome: impl Into<String>, by: String) {
+        let (outcome, by) = (outcome.into(), Some(by));
+        self.decisions.push(Decision { step, outcome, by, nobody: None });
+    }
+
     /// A decision that an annotation of the location's Ingress asks for.
     fn say_by(&mut self, step: &'static str, outcome: impl Into<String>, annotation: &str) {
         let place = self.exchange.place.as_ref();
@@ -41,7 +48,7 @@ impl Story<'_> {
             Some(origin) => format!("{annotation} of {origin}"),
             None => format!("{annotation} of the ConfigMap"),
         };
-        self.decisions.push(Decision { step, outcome: outcome.into(), by: Some(by), nobody: None });
+        self.say_of(step, outcome, by);
     }
 
     /// It was decided last that nobody is there: what was decided, without why.

@@ -1,9 +1,8 @@
 //! Who the client is, which server and location answer, and redirects.
 
-use super::{Phase, Story, Wanted, near_misses, shown};
+use super::{Phase, Story, Wanted, near_misses, shown, snippets};
 use crate::exchange::Exchange;
 use crate::snippet::Running;
-use ::snippet::run::Owner;
 use model::policy::{Policy, Rewrite};
 use model::{Backend, PathKind, Steps};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +19,7 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     }
     server(story);
     location(story);
-    programs(story);
+    snippets::programs(story);
     redirects(story, response);
 }
 
@@ -114,12 +113,13 @@ fn location(story: &mut Story<'_>) {
         return story.say("location", "none: the host's snippet comes before");
     }
     let location = &place.spot().location;
+    let own = place.spot().extras().snippet.as_ref().is_some_and(|level| level.own);
+    let expression = || snippets::expression(exchange, &place.site, &location.path).filter(|_| own);
     let kind = match location.kind {
         _ if near_misses::is_expression(exchange, &place.site, place.index) => "RegularExpression",
-        PathKind::Exact => "Exact",
+        PathKind::Exact => expression().unwrap_or("Exact"),
         PathKind::Prefix => "Prefix",
     };
-    let own = place.spot().extras().snippet.as_ref().is_some_and(|level| level.own);
     let by = match &location.origin {
         _ if own => ", which a snippet has".to_owned(),
         Some(origin) if location.is_of_host() => {
@@ -177,20 +177,6 @@ fn without_place(story: &Story<'_>, path: &str) -> String {
 /// Whether the location is one of a route that redirects, and needs no backend.
 fn redirects_itself(policy: &Policy) -> bool {
     policy.route.as_ref().is_some_and(|filters| filters.redirect.is_some())
-}
-
-/// What programs of snippets did: the server's, then those of its locations.
-fn programs(story: &mut Story<'_>) {
-    let exchange = story.exchange;
-    let Some(running) = &exchange.snippet else { return };
-    for done in running.state.story.iter().flatten() {
-        let of = match done.of {
-            Owner::Server => "server",
-            Owner::Location => "location",
-        };
-        let whose = done.namespace.as_deref().unwrap_or("the ConfigMap");
-        story.say("snippet", format!("{of} of {whose}, {}: {}", done.at, done.text));
-    }
 }
 
 /// Whose endpoints there are none of, and what to do about it.
