@@ -130,15 +130,21 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
             }
         }
     }
-    has_named_config_maps(&snapshot, &options)?;
-    if options.config_map.is_none() {
-        options.config_map = likely_config_map(&snapshot)?;
-    }
+    settle_config_map(&snapshot, &mut options)?;
     Ok(Objects { snapshot, options, assumed })
 }
 
+/// Finds the controller's ConfigMap where no flag names it.
+pub(crate) fn settle_config_map(snapshot: &Snapshot, options: &mut Options) -> Result<()> {
+    has_named_config_maps(snapshot, options)?;
+    if options.config_map.is_none() {
+        options.config_map = likely_config_map(snapshot)?;
+    }
+    Ok(())
+}
+
 /// Whether the ConfigMaps are there that flags name: without one, defaults would be looked at for what it says.
-pub(crate) fn has_named_config_maps(snapshot: &Snapshot, options: &Options) -> Result<()> {
+fn has_named_config_maps(snapshot: &Snapshot, options: &Options) -> Result<()> {
     for (key, flag) in [
         (&options.config_map, "--configmap"),
         (&options.tcp_services, "--tcp-services-configmap"),

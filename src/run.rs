@@ -79,9 +79,9 @@ fn of_listeners(listeners: &Listeners, options: Options) -> Options {
 pub(crate) fn translate(flags: &Translate) -> Result<ExitCode> {
     let manifests = [&flags.manifests[..], &flags.paths[..]].concat();
     let source = Source { manifests, ..Source::default() };
-    let options = options(&flags.classes);
+    let mut options = options(&flags.classes);
     let snapshot = first_snapshot(source, &options)?;
-    reading::has_named_config_maps(&snapshot, &options)?;
+    reading::settle_config_map(&snapshot, &mut options)?;
     let translation = translate::translate(&snapshot, &options);
     for problem in translation.problems.iter() {
         note!("{problem}");

@@ -90,6 +90,10 @@ fn a_reader_who_has_had_enough_is_no_mistake() {
     }
 }
 
+/// A ConfigMap of a controller, with a value that is none.
+const LOW_LEVEL: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: ingress-nginx-controller, namespace: web}, \
+                         data: {annotations-risk-level: lowest}}";
+
 #[test]
 fn translate_says_by_its_exit_code_whether_all_is_served() {
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default}\nspec: {ports: [{port: 80}]}\n";
@@ -111,6 +115,10 @@ fn translate_says_by_its_exit_code_whether_all_is_served() {
     let output = fairway(&["translate", path, "--configmap=a/nope"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("there is no ConfigMap a/nope"));
+    fs::write(folder.path().join("map.yaml"), LOW_LEVEL).expect("a file");
+    let said = text(&fairway(&["translate", path]).stderr);
+    assert!(said.contains("using ConfigMap web/ingress-nginx-controller"), "{said}");
+    assert!(said.contains("annotations-risk-level"), "what it says counts: {said}");
     let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: ingress-nginx-controller, namespace: \
                ingress-nginx}, data: {http-snippet: foo bar}}";
     let (code, page, _) = checked(&[&site, map], &[]);
