@@ -252,6 +252,11 @@ impl Draft {
     }
 }
 
+/// Why a path below [`RESERVED_PATHS`] is closed.
+fn reserved() -> String {
+    format!("paths below {RESERVED_PATHS} are Fairway's own; write another one")
+}
+
 /// Where paths lead: made once for those that follow one another and lead to the same port, as most do.
 struct Leads {
     target: Arc<Target>,
@@ -385,10 +390,7 @@ impl Reader<'_> {
                 continue;
             }
             if path.path.starts_with(RESERVED_PATHS) {
-                let message = format!(
-                    "{:?} answers 503: paths below {RESERVED_PATHS} are Fairway's own; write another one",
-                    path.path
-                );
+                let message = format!("{:?} answers 503: {}", path.path, reserved());
                 wrong(field(), message.into());
             }
             leads = self.leads(&path.backend, leads.take());
@@ -473,8 +475,7 @@ impl Reader<'_> {
             Some(Err(reason)) => (Arc::clone(own), Some(reason)),
             None => (Arc::clone(own), None),
         };
-        let reserved = || text.starts_with(RESERVED_PATHS).then(|| "reserved path".to_owned());
-        let denied = denied.or_else(reserved);
+        let denied = denied.or_else(|| text.starts_with(RESERVED_PATHS).then(reserved));
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
             None => Backend::Upstream(leads.id.clone()),
