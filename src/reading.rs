@@ -5,7 +5,7 @@ use crate::say::note;
 use crate::{default_class, passed_over, sources};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use objects::manifests::parts_of_chart;
-use objects::{ConfigMap, IngressClass, Malformed, Meta, ObjectKey, Snapshot, Unread};
+use objects::{ConfigMap, IngressClass, Kind, Malformed, Meta, ObjectKey, Snapshot, Unread};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
@@ -151,10 +151,14 @@ fn has_named_config_maps(snapshot: &Snapshot, options: &Options) -> Result<()> {
         (&options.udp_services, "--udp-services-configmap"),
     ] {
         let Some(key @ ObjectKey { namespace, name }) = key else { continue };
+        if snapshot.config_maps.contains_key(key) {
+            continue;
+        }
         ensure!(
-            snapshot.config_maps.contains_key(key),
-            "there is no ConfigMap {namespace}/{name}, which {flag} names"
+            !Malformed::is_among(&snapshot.malformed, Kind::ConfigMap, key),
+            "ConfigMap {namespace}/{name}, which {flag} names, could not be read: mend it"
         );
+        bail!("there is no ConfigMap {namespace}/{name}, which {flag} names");
     }
     Ok(())
 }
@@ -222,7 +226,15 @@ fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
         (Some(usual), _) => usual,
         (None, [one]) => *one,
         (None, []) => {
-            note!("no ConfigMap of the controller: its defaults count (--configmap names one)");
+            match unread_config_map(snapshot) {
+                Some(ObjectKey { namespace, name }) => note!(
+                    "ConfigMap {namespace}/{name} could not be read, and no other looks like the controller's: its defaults \
+                     count; mend it"
+                ),
+                None => note!(
+                    "no ConfigMap of the controller: its defaults count (--configmap names one)"
+                ),
+            }
             return Ok(None);
         }
         (None, several) => {
@@ -235,6 +247,17 @@ fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
     };
     note!("using ConfigMap {}/{} (--configmap names another)", found.namespace, found.name);
     Ok(Some(found.clone()))
+}
+
+/// A ConfigMap that is called as those of controllers are and could not be read.
+fn unread_config_map(snapshot: &Snapshot) -> Option<ObjectKey> {
+    let unread = snapshot.malformed.values().filter_map(|malformed| malformed.object());
+    let is_called_so = |key: &ObjectKey| {
+        let usual = USUAL_CONFIG_MAPS.contains(&(&*key.namespace, &*key.name));
+        usual || USUAL_ENDS.iter().any(|end| key.name.ends_with(end))
+    };
+    let mut maps = unread.filter(|(kind, _)| *kind == Kind::ConfigMap).map(|(_, key)| key);
+    maps.find(is_called_so)
 }
 
 /// Folders rarely hold the IngressClass: without any, the usual one is taken as ours.

@@ -390,7 +390,17 @@ fn the_config_map_is_found_or_asked_for() {
     let (code, _, said) = checked(&[&site, &shipped], &[]);
     assert!(code == Some(0) && said.contains("using ConfigMap fairway/fairway"), "{said}");
     let (code, _, said) = checked(&[&site, &map("app", "colour: blue")], &[]);
-    assert!(code == Some(0) && said.contains("its defaults count"), "{said}");
+    assert!(code == Some(0) && said.contains("no ConfigMap of the controller"), "{said}");
+    let unread = map("ingress-nginx-controller", "use-gzip: true");
+    let (code, _, said) = checked(&[&site, &unread], &[]);
+    let words = "ConfigMap web/ingress-nginx-controller could not be read, and no other";
+    assert!(code == Some(1) && said.contains(words), "{said}");
+    let flag = ["--configmap", "web/ingress-nginx-controller"];
+    let (code, _, said) = checked(&[&site, &unread], &flag);
+    assert!(
+        code == Some(1) && said.contains("which --configmap names, could not be read"),
+        "{said}"
+    );
 }
 
 #[test]

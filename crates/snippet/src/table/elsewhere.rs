@@ -6,7 +6,8 @@ use crate::level::Levels;
 const ANY: u8 = u8::MAX;
 const FILE: &str = "The image's files are served to nobody: serve files by a Service.";
 const CACHES: &str = "Answers are not cached; put a cache in front, or into the application.";
-const LUA_SAYS: &str = "Lua runs in nginx only; most of it is an annotation, a map, or `auth-url`.";
+const LUA_SAYS: &str =
+    "Lua runs in nginx only; an annotation, a map or `auth-url` does most of what it is used for.";
 const OTHER: &str = "This module of nginx has no counterpart here.";
 const OF_PROCESS: &str = "How nginx's processes run.";
 const LAYER_4: &str = "Layer 4 is Fairway's own, with either engine: ports that lead to Services.";

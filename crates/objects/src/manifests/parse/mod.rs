@@ -213,8 +213,15 @@ fn head(value: &mut Value) -> Head {
             let wanted = known.api_version();
             Head::Wrong(format!("{kind} has no apiVersion; write apiVersion: {wanted}"))
         } else if is_meant(api_version) {
+            let fields = match known {
+                Kind::Ingress => {
+                    ", and what it asks for: backend.service.name, backend.service.port.number and a pathType \
+                     (`kubectl convert` writes all of it)"
+                }
+                _ => "",
+            };
             Head::Wrong(format!(
-                "{kind} of apiVersion `{api_version}` is not read; write apiVersion: {}",
+                "{kind} of apiVersion `{api_version}` is not read; write apiVersion: {}{fields}",
                 known.api_version()
             ))
         } else {

@@ -292,7 +292,7 @@ fn path_types(value: &Value) -> Vec<String> {
             };
             said.push(format!(
                 "spec.rules[{rule}].http.paths[{path}].pathType {what}, which no API server takes: write Prefix, Exact or \
-                 ImplementationSpecific, as which it counts"
+                 ImplementationSpecific; here it counts as the last of these"
             ));
         }
     }

@@ -131,7 +131,8 @@ fn what_is_no_manifest_is_left_alone_and_an_old_version_is_not() {
                 10,
                 1,
                 "Ingress of apiVersion `extensions/v1beta1` is not read; \
-                 write apiVersion: networking.k8s.io/v1"
+                 write apiVersion: networking.k8s.io/v1, and what it asks for: backend.service.name, \
+                 backend.service.port.number and a pathType (`kubectl convert` writes all of it)"
             ),
             (14, 1, "kind is missing; name the kind of the object"),
         ]
