@@ -39,8 +39,14 @@ fn key_risk(name: &str) -> Option<Risk> {
 }
 
 fn too_risky(settings: &mut Settings<'_>, name: &str, risk: Risk, limits: &Limits) {
+    // Whoever mends the level alone has a snippet that is ignored.
+    let either = if name.ends_with("-snippet") && !limits.snippets {
+        " (nor is allow-snippet-annotations true there: without it the snippet is ignored)"
+    } else {
+        ""
+    };
     let reason = format!(
-        "its risk is {risk:?}, and annotations-risk-level of the ConfigMap allows {:?} at most",
+        "its risk is {risk:?}, and annotations-risk-level of the ConfigMap allows {:?} at most{either}",
         limits.risk
     );
     settings.reject_by(Rule::Risk, name, &reason);

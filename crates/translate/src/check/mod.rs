@@ -419,7 +419,13 @@ impl Checker<'_> {
     fn remark(&self, problem: &Problem) -> Remark {
         const GIVE: &str = "; no ConfigMap was read: give `check` that of the controller, or set \
             allow-snippet-annotations: \"true\" and annotations-risk-level: Critical there";
-        let more = if self.hangs_on_config_map(problem) { GIVE } else { "" };
+        const FLAG: &str = "; if ingress-nginx has that flag, give it to `check`, too";
+        let is_passthrough = problem.key.as_deref() == Some("ssl-passthrough");
+        let more = match problem {
+            problem if self.hangs_on_config_map(problem) => GIVE,
+            _ if is_passthrough && !self.options.passthrough => FLAG,
+            _ => "",
+        };
         Remark { key: problem.key.clone(), message: format!("{}{more}", problem.message) }
     }
 

@@ -359,6 +359,23 @@ fn mistakes_of_a_snippet_are_told_line_by_line() {
 }
 
 #[test]
+fn what_a_flag_or_a_second_key_would_change_is_said_at_once() {
+    let key = |rest: &str| format!("nginx.ingress.kubernetes.io/{rest}");
+    let passed = [ingress("it", &key("ssl-passthrough: 'true'"), "a.test", "/")];
+    let says = |found: &Check, words: &str| {
+        let found = of(found, "it");
+        found.notes.iter().chain(&found.reasons).any(|it| it.message.contains(words))
+    };
+    assert!(says(&checked(&passed), "give it to `check`"));
+    let options = Options { passthrough: true, ..Options::default() };
+    assert!(!says(&checked_by(&options, &passed), "give it to `check`"));
+    let snippet = [ingress("it", &key("configuration-snippet: 'deny all;'"), "a.test", "/")];
+    let either = "nor is allow-snippet-annotations true";
+    assert!(says(&checked_with("", &snippet), either));
+    assert!(!says(&checked_with("allow-snippet-annotations: 'true'", &snippet), either));
+}
+
+#[test]
 fn classic_mistakes_are_noted() {
     let rewrite = |target: &str| format!("nginx.ingress.kubernetes.io/rewrite-target: {target}");
     let found = checked(&[
