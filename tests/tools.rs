@@ -845,6 +845,24 @@ fn steps_of_snippets_name_the_annotation_and_the_ingress_and_expressions_are_cal
 }
 
 #[test]
+fn a_host_whose_authority_cannot_be_had_is_told_to_be_closed_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = "nginx.ingress.kubernetes.io/auth-tls-secret: demo/none";
+    let objects = PASSED.replace(
+        "name: api, namespace: demo",
+        &format!("name: api, namespace: demo, annotations: {{{key}}}"),
+    );
+    fs::write(folder.path().join("in.yaml"), objects).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    for url in ["https://api.test/x", "http://api.test/x"] {
+        let story = text(&fairway(&["explain", url, "--manifests", path]).stdout);
+        says(&story, "client certificate", "denied, 403: ");
+        says(&story, "client certificate", "Secret demo/none");
+        assert!(!story.contains("none for /"), "{story}");
+    }
+}
+
+#[test]
 fn near_misses_of_paths_and_hosts_are_told() {
     let story = explained(&["http://plain.test/foobar"]);
     says(&story, "near miss", "Prefix /foo of Ingress demo/plain: a Prefix ends at a slash");

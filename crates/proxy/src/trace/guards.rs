@@ -2,7 +2,7 @@
 
 use super::{Phase, Story, Wanted};
 use model::Steps;
-use model::policy::{RequestLimit, Satisfy};
+use model::policy::{ClientCertificate, RequestLimit, Satisfy};
 use wire::Response;
 
 /// What is said of an authenticator that nobody is behind.
@@ -15,7 +15,11 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
         story.say("block lists", outcome);
     }
     if of_certificate(story, response) {
-        story.say("client certificate", format!("asked for by auth-tls-secret: {status}"));
+        let outcome = match closed(story) {
+            Some(reason) => format!("denied, {status}: {reason}"),
+            None => format!("asked for by auth-tls-secret: {status}"),
+        };
+        story.say("client certificate", outcome);
     }
     if story.reached(Phase::Limits) && story.exchange.place.is_some() {
         limits(story);
@@ -32,6 +36,16 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     }
     if story.ended(Phase::Body) {
         story.say("body", format!("refused with {status}"));
+    }
+}
+
+/// Why the host lets nobody in, whatever certificate a client has.
+fn closed(story: &Story<'_>) -> Option<String> {
+    let exchange = story.exchange;
+    let site = exchange.generation.sites.find(&exchange.host, &Steps::default()).ok().flatten()?;
+    match site.server.client_certificate.as_ref()? {
+        ClientCertificate::Closed(reason) => Some(reason.clone()),
+        ClientCertificate::Verified(_) => None,
     }
 }
 

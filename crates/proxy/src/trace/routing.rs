@@ -169,6 +169,8 @@ fn without_place(story: &Story<'_>, path: &str) -> String {
         "none: the path is not one (RFC 3986)".to_owned()
     } else if path.is_empty() {
         "none: no host has the request".to_owned()
+    } else if found.is_some_and(|site| site.clients.is_some()) {
+        "none: the certificate of the client is looked at before the path".to_owned()
     } else {
         format!("none for {path}")
     }
