@@ -178,11 +178,7 @@ pub(super) fn of(
             "is a realm called off; ingress-nginx served without asking for a password".to_owned(),
         );
     }
-    let is_in_lower_case = |text: String| {
-        let word = text.to_ascii_uppercase();
-        word != text && PROTOCOLS.contains(&word.trim())
-    };
-    if value("backend-protocol").is_some_and(is_in_lower_case) {
+    if value("backend-protocol").is_some_and(|text| is_protocol_in_lower_case(&text)) {
         say(
             "backend-protocol",
             "means the same in lower case; ingress-nginx lost headers".to_owned(),
@@ -221,6 +217,12 @@ pub(super) fn of(
     }
     found.extend(addresses(ingress, snapshot, options));
     found
+}
+
+/// Whether it means a protocol in letters with which ingress-nginx chose it and forgot its headers.
+fn is_protocol_in_lower_case(text: &str) -> bool {
+    let word = text.to_ascii_uppercase();
+    word != text && PROTOCOLS.contains(&word.trim())
 }
 
 /// `use-forwarded-headers` with a network: ingress-nginx believes the scheme, host and port of any peer.
