@@ -142,7 +142,8 @@ pub fn config_map_markdown() -> String {
         Keys of the ConfigMap that `--configmap` names. Changes count at once. A value that cannot be read is a problem on \
         the ConfigMap, and the default counts. A guard that cannot be read (a network, a block list, `global-auth-url`) \
         keeps its last good text in force until it is mended, and where there was none there is none. At a start, when nothing \
-        is known of before, every location answers 503, and such a Pod is not ready. `proxy-real-ip-cidr` is such a guard if \
+        is known of before, every location answers 503, and such a Pod is not ready. So it is where the ConfigMap is made, or made \
+        anew, while Pods run, which stay ready. `proxy-real-ip-cidr` is such a guard if \
         forwarded headers or the PROXY protocol are to be believed. Where the ConfigMap is deleted, defaults count from then on, and what it guarded is open.\n"
         .to_owned();
     let rows = config_map_rows();

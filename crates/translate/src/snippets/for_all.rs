@@ -48,8 +48,8 @@ pub(crate) struct ForAll {
     written: Texts,
     /// Those that are in force.
     texts: Texts,
-    /// What is known for when one of them is not understood.
-    known: Known,
+    /// Whether there was a ConfigMap: where there was none, nothing is known for when a text is not understood.
+    is_known: bool,
     /// The variables that they declare.
     pub(super) names: Names,
     /// `http-snippet`
@@ -66,13 +66,6 @@ pub(crate) struct ForAll {
     problems: Vec<(&'static str, Severity, Message)>,
 }
 
-/// What was in force when the ConfigMap was there last: one that is deleted and made anew is not unknown.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Known {
-    texts: Texts,
-    is_closed: bool,
-}
-
 /// Whether a key of the ConfigMap is one of these.
 pub(crate) fn is_key(name: &str) -> bool {
     KEYS.iter().any(|(known, _)| *known == name)
@@ -86,15 +79,11 @@ impl ForAll {
             |name: &str| Some(data?.1.get(name)?.clone()).filter(|text| !text.trim().is_empty());
         let written: Texts =
             KEYS.iter().filter_map(|(name, _)| Some((*name, text(name)?))).collect();
-        let known = before.map(|before| before.known.clone());
         let mut now = match before {
             Some(before) if before.written == written => before.clone(),
-            _ => Self::of(written, ports, known.as_ref()),
+            before => Self::of(written, ports, before.filter(|before| before.is_known)),
         };
-        now.known = match known {
-            Some(known) if settings.scope().config_map.is_none() => known,
-            _ => Known { texts: now.texts.clone(), is_closed: now.denied.is_some() },
-        };
+        now.is_known = settings.scope().config_map.is_some();
         let now = now.said_by(settings.own_origin());
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());
@@ -133,7 +122,7 @@ impl ForAll {
     /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before. Where
     /// there was none there is none, as in ingress-nginx, which takes no such change; where nothing is known from
     /// before, at a start, one that may guard something closes everything.
-    fn of(written: Texts, ports: &Ports, before: Option<&Known>) -> Self {
+    fn of(written: Texts, ports: &Ports, before: Option<&Self>) -> Self {
         let mut problems = Vec::new();
         let mut denied = None;
         let mut texts = written.clone();
@@ -147,7 +136,7 @@ impl ForAll {
             };
             let wrong = texts.remove(name).unwrap_or_default();
             let good = before.and_then(|before| before.texts.get(name));
-            let was_none = good.is_none() && before.is_some_and(|before| !before.is_closed);
+            let was_none = good.is_none() && before.is_some_and(|before| before.denied.is_none());
             // The one before may need what others had before: then there is none.
             let good = good.filter(|good| **good != wrong && written.get(name) == Some(&wrong));
             let guard = guard(name, &wrong).filter(|_| good.is_none());

@@ -26,8 +26,7 @@ const DISBELIEVES: &str = "answers 503 if it is to believe anybody";
 /// The last good texts of what guards everything, and what is used in place of a ConfigMap with worse ones.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
-    /// The ConfigMap when it was looked at last; none before that, at a start.
-    seen: Option<Option<Arc<ConfigMap>>>,
+    seen: Option<Arc<ConfigMap>>,
     instead: Option<Arc<ConfigMap>>,
     /// By key; none where it was not written, which is another thing than nothing for who is believed.
     good: BTreeMap<&'static str, Option<String>>,
@@ -44,17 +43,12 @@ impl Guards {
     ) -> Snapshot {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
-        if self.seen.as_ref() != Some(&now) {
+        if now != self.seen {
             self.instead = None;
             let mut problems = Vec::new();
             match &now {
-                // A Pod that runs without one has no guard. Where it was deleted and is made anew, as by
-                // `kubectl replace --force`, what it said before goes on to count for what it cannot say now.
-                None if self.seen.is_none() => {
-                    let names = guards().map(|(name, _)| name).chain(names_of_global_auth());
-                    self.good = names.map(|name| (name, None)).collect();
-                }
-                None => {}
+                // Whoever makes it, or makes it anew, says what is to be guarded for the first time.
+                None => self.good.clear(),
                 Some(now) => {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
@@ -66,7 +60,7 @@ impl Guards {
                 }
             }
             ledger.set(Finder::Guards, problems);
-            self.seen = Some(now);
+            self.seen = now;
         }
         if let Some(instead) = &self.instead {
             snapshot.config_maps.insert(key.clone(), Arc::clone(instead));
