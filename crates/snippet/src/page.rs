@@ -67,11 +67,14 @@ which level a directive may stand: an annotation `configuration-snippet` and the
 ## Whose they are
 
 Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-risk-level: Critical`, as in ingress-nginx.
-`annotation-value-word-blocklist` forbids words in them.
+`annotation-value-word-blocklist` forbids words in them. Both keys are needed. Below that level the Ingress is refused. At that level, with
+`allow-snippet-annotations` missing or `false`, a snippet is ignored: the Ingress is served WITHOUT it, and without a `deny` or `return` in it. `check`
+has a note of that and says \"served identically\".
 
 - What is not understood closes the Ingress that says it (503), and nobody else; the Problem has line and column, and so has the
   webhook's refusal. What takes nginx is a warning of the webhook, and closes as well.
-- A text of the ConfigMap that is not understood leaves the one before in force. At a start there is none: then it is missing, and
+- A text of the ConfigMap that is not understood leaves the one before in force, or that there was none. At a start, and where the
+  ConfigMap is made, nothing is known of before: then it is missing, and
   where it has a word of a guard (`deny`, `auth_basic`, `limit_req`, `return` in a server or location and the like), every location
   answers 503 until it is mended.
 - `location-snippet` stands before `configuration-snippet`, `server-snippet` of an Ingress before that of the ConfigMap. Of the
