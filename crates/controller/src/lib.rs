@@ -127,6 +127,9 @@ impl<E: Engine> Controller<E> {
         if !changes.is_empty() || !before.is_serving() {
             self.apply(&mut known, &changes, began).await;
             self.measure(seen.filter(|_| known.refused.is_none()), more);
+        } else if !more {
+            // What waited changed nothing that is served: no later change took as long.
+            self.held_since = None;
         }
         if known.refused.is_some() {
             // Nobody is told that something is served which is not.
