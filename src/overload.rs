@@ -1,20 +1,61 @@
-//! Overload: what the process is short of decides what the engine takes on.
+//! Overload: what the process is short of decides what the engine and TCP and UDP services take on.
 
 use proxy::{Native, Pressure};
 use runtime::overload::{Level, Scarce, Watched};
 use std::sync::Arc;
 use std::time::Duration;
+use stream::{Memory, Streams};
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// How often clients of limits are forgotten that were away for long.
 const FORGETS: Duration = Duration::from_secs(10);
 
-/// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`. The bound of memory in
-/// bytes, if there is one.
+/// How often those of TCP and UDP services end where memory is short.
+const ENDS: Duration = Duration::from_millis(500);
+
+/// How short memory is.
+#[derive(Debug)]
+pub(crate) struct Overload {
+    /// The bound of memory in bytes, if there is one.
+    pub(crate) bound: Option<u64>,
+    memory: watch::Receiver<Memory>,
+}
+
+impl Overload {
+    /// Of an engine that is not watched.
+    pub(crate) fn unwatched() -> Self {
+        Self { bound: None, memory: watch::channel(Memory::Enough).1 }
+    }
+
+    /// Lets TCP and UDP services follow it from now on.
+    pub(crate) fn press(&self, streams: &Arc<Streams>) {
+        let (mut memory, streams) = (self.memory.clone(), streams.clone());
+        tokio::spawn(async move {
+            loop {
+                let is_short = |memory: &Memory| *memory != Memory::Enough;
+                if memory.wait_for(is_short).await.is_err() {
+                    return;
+                }
+                loop {
+                    let now = *memory.borrow_and_update();
+                    streams.press(now);
+                    if now == Memory::Enough {
+                        break;
+                    }
+                    sleep(ENDS).await;
+                }
+            }
+        });
+    }
+}
+
+/// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`.
 pub(crate) fn follow(
     engine: &Arc<Native>,
     memory: Option<u64>,
     descriptors: Option<u64>,
-) -> Option<u64> {
+) -> Overload {
     let engine = engine.clone();
     let watched = Watched::of_this_process(memory, descriptors);
     let bound = watched.memory_bound();
@@ -29,7 +70,13 @@ pub(crate) fn follow(
             remembering.forget_clients();
         }
     });
+    let (tell, memory) = watch::channel(Memory::Enough);
     tokio::spawn(watched.watch(move |level, scarce| {
+        tell.send_replace(match (scarce, level) {
+            (Scarce::Descriptors, _) | (_, Level::Normal) => Memory::Enough,
+            (Scarce::Memory, Level::High) => Memory::Short,
+            (Scarce::Memory, Level::Full) => Memory::Gone(bound.unwrap_or(u64::MAX)),
+        });
         let pressure = match level {
             Level::Normal => Pressure::Normal,
             Level::High => Pressure::High,
@@ -40,5 +87,5 @@ pub(crate) fn follow(
             Scarce::Descriptors => engine.press_for_files(pressure),
         }
     }));
-    bound
+    Overload { bound, memory }
 }

@@ -3,6 +3,7 @@
 use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, EngineName, Listeners, Run, Source, Translate, Webhook};
 use crate::http_engine::{self, HttpEngine};
+use crate::overload::Overload;
 use crate::room::Room;
 use crate::say;
 use crate::say::note;
@@ -125,7 +126,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let room = Room::find(worker_threads)?;
     let engine = Arc::new(engines::start(&listeners, room, geoip, &options(&classes), &metrics)?);
     logs::follow(&engine, control)?;
-    room.tell(follow_pressure(&engine, &listeners, memory_limit, body_files_limit, room));
+    let limits = (memory_limit, body_files_limit);
+    let overload = follow_pressure(&engine, &listeners, limits, room);
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
     let metrics = Metrics::new(HttpEngine::clone(&engine), identity(&classes), following.clone());
     let console = Console::new(HttpEngine::clone(&engine), who(&classes));
@@ -148,6 +150,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let replica = Replica::find((cluster, admin.port()), &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), &listeners, room, engine.resolver());
+    overload.press(&streams);
     let (loops, known) = (controller.metrics(), controller.known());
     tell_console(&console, &options, &streams);
     console.follow(loops.clone(), known.clone());
@@ -200,21 +203,20 @@ async fn give_way() {
 }
 
 /// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.
-/// The bound of memory in bytes, if there is one.
 fn follow_pressure(
     engine: &HttpEngine,
     listeners: &Listeners,
-    memory_limit: Option<u64>,
-    body_files_limit: Option<u64>,
+    (memory, body_files): (Option<u64>, Option<u64>),
     room: Room,
-) -> Option<u64> {
-    match engine.native() {
-        Some(native) => overload::follow(native, memory_limit, room.files),
-        None => {
-            http_engine::tell_without_effect(listeners, memory_limit, body_files_limit);
-            None
-        }
-    }
+) -> Overload {
+    let overload = if let Some(native) = engine.native() {
+        overload::follow(native, memory, room.files)
+    } else {
+        http_engine::tell_without_effect(listeners, memory, body_files);
+        Overload::unwatched()
+    };
+    room.tell(overload.bound);
+    overload
 }
 
 /// The end comes by signals; those that reload other servers are answered with a line.

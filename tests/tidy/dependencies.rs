@@ -18,10 +18,6 @@ struct Package {
     uses: Vec<Use>,
 }
 
-/// What a crate depends on until the next `make train`: names of its functions hang on that, and the profile of what
-/// requests run through knows functions by their names.
-const WAITS: [(&str, &str); 1] = [("proxy", "tokio_rustls")];
-
 /// A dependency.
 struct Use {
     id: String,
@@ -91,8 +87,7 @@ impl Packages {
             let (in_what_ships, anywhere) = (named(&ships), named(&all));
             for found in &package.uses {
                 let named = if found.ships { &in_what_ships } else { &anywhere };
-                let waits = WAITS.contains(&(&package.name, &found.called));
-                if !named.contains(&found.called) && !waits {
+                if !named.contains(&found.called) {
                     let file = below("Cargo.toml");
                     complaints
                         .push(format!("{file}: nobody uses {}", self.packages[&found.id].name));

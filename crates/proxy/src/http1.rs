@@ -548,9 +548,7 @@ impl<'a> Writer<'a> {
             Frame::Data(data) => {
                 self.body += data.len() as u64;
                 if framing == Framing::Chunked {
-                    outbox.push(write::chunk_line(data.len()));
-                    outbox.push(data);
-                    outbox.push(&b"\r\n"[..]);
+                    write::chunk(outbox, data);
                 } else {
                     outbox.push(data);
                 }

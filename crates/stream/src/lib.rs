@@ -30,5 +30,6 @@ pub use order::{Order, Whose};
 pub use pipe::pipe_until_over;
 pub use places::{Held, Patience, Places};
 pub use reach::connect;
+pub use room::Memory;
 pub use streams::Streams;
 pub use traffic::Traffic;

@@ -1,5 +1,7 @@
 //! Carries bytes both ways between two connections until both have ended, or nothing moved for too long.
 
+use crate::room::Place;
+use crate::shares::Side;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +12,18 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Carries bytes both ways until nothing has moved for as long as `idle`. An end of one direction is passed on, and the
-/// other one goes on (half-close).
+/// other one goes on (half-close). The place knows who takes nothing.
 pub(crate) async fn pipe(
     client: &mut (impl AsyncRead + AsyncWrite + Unpin),
     upstream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    idle: Duration,
+    (idle, place): (Duration, &Place),
 ) -> io::Result<()> {
     let (began, moved) = (Instant::now(), AtomicU64::new(0));
-    let mut client = Noted { inner: client, began, moved: &moved, over: None };
-    let mut upstream = Noted { inner: upstream, began, moved: &moved, over: None };
+    let takes = |side| Some((side, place));
+    let mut client =
+        Noted { inner: client, began, moved: &moved, over: None, takes: takes(Side::Client) };
+    let mut upstream =
+        Noted { inner: upstream, began, moved: &moved, over: None, takes: takes(Side::Endpoint) };
     let copying = pin!(copy_bidirectional(&mut client, &mut upstream));
     until_quiet(copying, (began, &moved), idle).await
 }
@@ -50,8 +55,8 @@ pub async fn pipe_until_over(
     linger: Duration,
 ) -> io::Result<()> {
     let (began, moved, over) = (Instant::now(), AtomicU64::new(0), Notify::new());
-    let mut client = Noted { inner: client, began, moved: &moved, over: None };
-    let mut server = Noted { inner: server, began, moved: &moved, over: Some(&over) };
+    let mut client = Noted { inner: client, began, moved: &moved, over: None, takes: None };
+    let mut server = Noted { inner: server, began, moved: &moved, over: Some(&over), takes: None };
     let mut copying = pin!(copy_bidirectional(&mut client, &mut server));
     tokio::select! {
         copied = &mut copying => return copied.map(|_| ()),
@@ -68,6 +73,8 @@ struct Noted<'a, S> {
     moved: &'a AtomicU64,
     /// Who is told when all of it was read.
     over: Option<&'a Notify>,
+    /// The place that knows whether it takes what waits for it.
+    takes: Option<(Side, &'a Place)>,
 }
 
 impl<S> Noted<'_, S> {
@@ -105,6 +112,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
         if written.is_ready() {
             self.note();
         }
+        if let Some((side, place)) = self.takes {
+            place.took(side, written.is_ready());
+        }
         written
     }
 
@@ -120,15 +130,56 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::{pipe, pipe_until_over};
+    use crate::room::{Memory, Place, Room, STALLED};
+    use crate::shares::Holder;
+    use model::{StreamPort, Transport};
     use std::io::ErrorKind;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::sleep;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn place() -> Place {
+        place_of(&Room::new(8))
+    }
+
+    fn place_of(room: &Arc<Room>) -> Place {
+        let port = StreamPort { transport: Transport::Tcp, number: 1, address: None };
+        let whose = Holder::new(&"one".into(), port, IpAddr::V4(Ipv4Addr::LOCALHOST));
+        room.now(&whose).expect("there is room")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_place_knows_whether_an_endpoint_takes_what_its_client_sends() {
+        let ((mut client, mut near), (mut far, mut upstream)) = (duplex(1024), duplex(64));
+        let room = Room::new(8);
+        let place = place_of(&room);
+        let lost = place.lost();
+        let idle = Duration::from_secs(600);
+        tokio::spawn(async move { pipe(&mut near, &mut far, (idle, &place)).await });
+        let mut said = [0; 512];
+        client.write_all(&said).await.expect("there is room");
+        sleep(STALLED + SECOND).await;
+        upstream.read_exact(&mut said).await.expect("it comes");
+        sleep(SECOND).await;
+        room.press(Memory::Short);
+        assert_eq!(room.in_use().0, 1, "it has taken all");
+        client.write_all(&said).await.expect("there is room");
+        sleep(STALLED + SECOND).await;
+        room.press(Memory::Short);
+        assert_eq!(room.in_use().0, 0);
+        lost.await;
+    }
 
     #[tokio::test]
     async fn an_end_of_one_direction_leaves_the_other_one_open() {
         let ((mut client, mut near), (mut far, mut upstream)) = (duplex(64), duplex(64));
-        let piping =
-            tokio::spawn(async move { pipe(&mut near, &mut far, Duration::from_secs(600)).await });
+        let piping = tokio::spawn(async move {
+            pipe(&mut near, &mut far, (Duration::from_secs(600), &place())).await
+        });
         client.write_all(b"question").await.unwrap();
         client.shutdown().await.unwrap();
         let mut seen = String::new();
@@ -147,7 +198,7 @@ mod tests {
         let ((client, mut near), (mut far, mut upstream)) = (duplex(64), duplex(64));
         let begin = tokio::time::Instant::now();
         let idle = Duration::from_secs(10);
-        let piping = tokio::spawn(async move { pipe(&mut near, &mut far, idle).await });
+        let piping = tokio::spawn(async move { pipe(&mut near, &mut far, (idle, &place())).await });
         tokio::time::advance(Duration::from_secs(8)).await;
         upstream.write_all(b"x").await.unwrap();
         let error = piping.await.unwrap().unwrap_err();

@@ -64,7 +64,7 @@ impl Held {
     ) -> io::Result<()> {
         let mut client = Counted::new(&mut client, None, &self.0);
         match patience {
-            Some(idle) => pipe(&mut client, upstream, idle).await,
+            Some(idle) => pipe(&mut client, upstream, (idle, &self.0)).await,
             None => pipe_until_over(&mut client, upstream, LINGER).await,
         }
     }

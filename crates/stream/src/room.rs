@@ -1,9 +1,10 @@
 //! Places for connections and sessions: bounded for the process, and half of them at most for one namespace. Where all
-//! are taken a newcomer gets the place of somebody who holds more, or of one that is quiet.
+//! are taken a newcomer gets the place of somebody who holds more, or of one that is quiet. Where memory is short,
+//! places are lost, too.
 
-use crate::shares::{Holder, Seat, Shares};
+use crate::shares::{Holder, Seat, Shares, Side};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use system::sockets;
@@ -15,6 +16,28 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections that wait at most, and fewer where there are few places: a quarter of them.
 const WAITING: usize = 64;
 
+/// How long a side may take nothing of what waits for it, where memory is short.
+pub(crate) const STALLED: Duration = Duration::from_secs(10);
+/// Where memory is all but gone, more than so many have no newcomer beside them: it takes somebody's place.
+const FEW: usize = 8;
+/// What a place is taken for where memory is all but gone: its buffers, and what the system keeps.
+const ASSUMED: u64 = 64 << 10;
+/// Nobody goes, whoever takes what waits for it, as long as all together hold less than this part of the memory.
+const SPARED: u64 = 16;
+/// The part of all places that goes each time.
+const GO: usize = 32;
+
+/// How short memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// There is enough.
+    Enough,
+    /// It becomes scarce.
+    Short,
+    /// It is all but gone, of so many bytes.
+    Gone(u64),
+}
+
 /// Places for everybody, and half of them at most for one namespace.
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -24,6 +47,8 @@ pub(crate) struct Room {
     refused: AtomicU64,
     shares: Mutex<Shares>,
     waiting: Semaphore,
+    /// Memory is all but gone.
+    is_pressed: AtomicBool,
     /// A place is free that was not.
     freed: Notify,
 }
@@ -46,6 +71,7 @@ impl Room {
             refused: AtomicU64::new(0),
             shares: Mutex::default(),
             waiting: Semaphore::new((most / 4).clamp(1, WAITING)),
+            is_pressed: AtomicBool::default(),
             freed: Notify::new(),
         })
     }
@@ -84,19 +110,52 @@ impl Room {
 
     fn take(self: &Arc<Self>, whose: &Holder, spared: Duration) -> Option<Place> {
         let mut shares = self.shares();
-        let half = (self.most / 2).max(1);
-        if shares.taken() >= self.most || shares.of(&whose.namespace) >= half {
+        let is_pressed = self.is_pressed.load(Ordering::Relaxed);
+        let most = if is_pressed { self.most.min(FEW) } else { self.most };
+        let half = (most / 2).max(1);
+        if shares.taken() >= most || shares.of(&whose.namespace) >= half {
             let loser = shares.loser(whose)?;
             if loser.equal && loser.is_busy(self.clock(), millis(spared)) {
                 return None;
             }
-            shares.leave(&loser.whose, &loser.seat);
-            loser.seat.lost.notify_one();
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.end(&mut shares, &loser.whose, &loser.seat);
         }
         let seat = Seat::new(self.next.fetch_add(1, Ordering::Relaxed), self.clock());
         shares.enter(whose, seat.clone());
         Some(Place { room: self.clone(), whose: whose.clone(), seat })
+    }
+
+    /// Takes the place of somebody.
+    fn end(&self, shares: &mut Shares, whose: &Holder, seat: &Seat) {
+        shares.leave(whose, seat);
+        seat.lost.notify_one();
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Follows how short memory is; asked for each half second as long as it is. Where it is, whoever has taken nothing
+    /// for long of what waits for it goes first, a quarter of them each time; where it is all but gone, others of
+    /// whoever holds most, too.
+    pub(crate) fn press(&self, memory: Memory) {
+        self.is_pressed.store(matches!(memory, Memory::Gone(_)), Ordering::Relaxed);
+        if memory == Memory::Enough {
+            return;
+        }
+        let mut shares = self.shares();
+        let stalled = shares.stalled(self.clock().saturating_sub(millis(STALLED)));
+        for (whose, seat) in stalled.iter().take(stalled.len().div_ceil(4)) {
+            self.end(&mut shares, whose, seat);
+        }
+        if let Memory::Gone(bytes) = memory {
+            for _ in 0..shares.taken().div_ceil(GO) {
+                if shares.taken() as u64 * ASSUMED < bytes / SPARED {
+                    break;
+                }
+                let Some((whose, seat)) = shares.quietest() else { break };
+                self.end(&mut shares, &whose, &seat);
+            }
+        }
+        drop(shares);
+        self.freed.notify_waiters();
     }
 
     /// Places that are taken, all of them, and how often somebody got none or lost one to somebody else.
@@ -140,6 +199,15 @@ impl Place {
         self.seat.told(self.room.clock());
     }
 
+    /// A side took some of what waits for it, or took nothing.
+    pub(crate) fn took(&self, side: Side, some: bool) {
+        if some {
+            self.seat.flows(side);
+        } else {
+            self.seat.stalls(side, self.room.clock());
+        }
+    }
+
     /// It is that of another client, for whom the peer speaks.
     pub(crate) fn is_of(&mut self, client: IpAddr) {
         let mut shares = self.room.shares();
@@ -166,8 +234,8 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{PATIENCE, Place, Room, WAITING};
-    use crate::shares::Holder;
+    use super::{ASSUMED, FEW, Memory, PATIENCE, Place, Room, STALLED, WAITING};
+    use crate::shares::{Holder, Side};
     use model::{StreamPort, Transport};
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;
@@ -307,6 +375,51 @@ mod tests {
         }
         assert!(came.elapsed() >= PATIENCE, "{:?}", came.elapsed());
         assert!(room.wait(&one).await.is_some(), "nobody moved for as long as it waited");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_memory_is_short_those_end_that_take_nothing_for_long() {
+        let room = Room::new(64);
+        let all: [Place; 8] = places(&room, &of("one", 1, 1));
+        all[0].took(Side::Client, false);
+        all[1].took(Side::Endpoint, false);
+        advance(Duration::from_millis(1)).await;
+        all[2].took(Side::Client, false);
+        advance(STALLED).await;
+        all[3].took(Side::Client, false);
+        // What one side takes says nothing of the other.
+        all[0].took(Side::Client, true);
+        all[1].took(Side::Client, true);
+        room.press(Memory::Enough);
+        assert_eq!(lost(&all).await, 0);
+        room.press(Memory::Short);
+        assert_eq!((lost([&all[1]]).await, lost(&all).await), (1, 0), "it waited for longest");
+        room.press(Memory::Short);
+        assert_eq!(lost(&all).await, 0, "others wait for no longer than they may");
+        advance(STALLED).await;
+        room.press(Memory::Short);
+        assert_eq!((lost([&all[2]]).await, lost(&all).await, room.in_use()), (1, 0, (6, 64, 2)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_memory_is_all_but_gone_newcomers_take_a_place_and_those_go_that_hold_most() {
+        let room = Room::new(256);
+        let (many, few) = (of("many", 1, 1), of("few", 1, 2));
+        let of_many: [Place; 64] = places(&room, &many);
+        let of_few: [Place; FEW] = places(&room, &few);
+        let taken = of_many.len() + of_few.len();
+        room.press(Memory::Gone(u64::MAX));
+        assert_eq!((room.in_use().0, lost(&of_many).await), (taken, 0), "others hold the memory");
+        room.press(Memory::Gone(16 * ASSUMED * taken as u64));
+        assert_eq!((lost(&of_many).await, room.in_use().0), (1, taken - 1), "too little is left");
+        room.press(Memory::Gone(ASSUMED));
+        assert_eq!((lost(&of_many).await, room.in_use().0), (3, taken - 4));
+        let newcomer = heard(&room, &of("new", 1, 3));
+        assert_eq!((lost(&of_many).await, room.in_use().0), (1, taken - 4));
+        assert_eq!(lost(&of_few).await + lost([&newcomer]).await, 0);
+        room.press(Memory::Enough);
+        let _free = heard(&room, &many);
+        assert_eq!((lost(&of_many).await, room.in_use().0), (0, taken - 3), "it is as before");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
 //! Who holds places, and who has to give one up: the quietest of whoever holds most, by namespace, then by port, then
-//! by the address of the client.
+//! by the address of the client. Where memory is short, whoever holds bytes that nobody takes.
 
 use model::StreamPort;
 use std::cmp::Reverse;
@@ -13,6 +13,18 @@ use tokio::sync::Notify;
 /// Milliseconds for which whoever's client has said nothing yet counts as quiet longer than it is. Those that are
 /// quiet for longer go first all the same: who has just come may still be about to speak.
 const SAID: u64 = 60_000;
+
+/// Nothing waits to be taken.
+const FLOWS: u64 = u64::MAX;
+
+/// Who is to take bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side {
+    /// The client, what its endpoint says.
+    Client,
+    /// The endpoint, what its client says.
+    Endpoint,
+}
 
 /// Whose a place is.
 #[derive(Clone, Debug)]
@@ -40,6 +52,8 @@ pub(crate) struct Seat {
     moved: AtomicU64,
     /// The move by which it stands in the list: later ones are noted there once it is its turn to go.
     listed: AtomicU64,
+    /// Since when bytes wait that the client does not take, and that the endpoint does not take; [`FLOWS`]: none do.
+    stalled: [AtomicU64; 2],
     /// Told once somebody else has the place.
     pub(crate) lost: Notify,
 }
@@ -47,7 +61,8 @@ pub(crate) struct Seat {
 impl Seat {
     pub(crate) fn new(number: u64, now: u64) -> Arc<Self> {
         let (moved, listed) = (AtomicU64::new(now), AtomicU64::new(now));
-        Arc::new(Self { number, came: now, moved, listed, lost: Notify::new() })
+        let stalled = [AtomicU64::new(FLOWS), AtomicU64::new(FLOWS)];
+        Arc::new(Self { number, came: now, moved, listed, stalled, lost: Notify::new() })
     }
 
     /// Something came from the client.
@@ -60,6 +75,28 @@ impl Seat {
         if self.moved.load(Ordering::Relaxed) != self.came {
             self.heard(now);
         }
+    }
+
+    /// Bytes wait that one side does not take now.
+    pub(crate) fn stalls(&self, side: Side, now: u64) {
+        let since = &self.stalled[side as usize];
+        if since.load(Ordering::Relaxed) == FLOWS {
+            since.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// That side took some.
+    pub(crate) fn flows(&self, side: Side) {
+        let since = &self.stalled[side as usize];
+        if since.load(Ordering::Relaxed) != FLOWS {
+            since.store(FLOWS, Ordering::Relaxed);
+        }
+    }
+
+    /// Since when a side has taken nothing of what waits for it.
+    fn stalled_since(&self) -> u64 {
+        let [client, endpoint] = &self.stalled;
+        client.load(Ordering::Relaxed).min(endpoint.load(Ordering::Relaxed))
     }
 
     /// The stamp that it should stand by.
@@ -145,6 +182,33 @@ impl Shares {
             self.taken -= 1;
         }
         left
+    }
+
+    /// Those of whom a side has taken nothing since before `until`, though something waits for it: whoever waits for
+    /// longest first.
+    pub(crate) fn stalled(&self, until: u64) -> Vec<(Holder, Arc<Seat>)> {
+        let mut all = Vec::new();
+        for (namespace, share) in &self.namespaces {
+            for (port, clients) in &share.ports {
+                for (client, seats) in &clients.seats {
+                    let stalled = seats.values().filter(|seat| seat.stalled_since() < until);
+                    let whose =
+                        || Holder { namespace: namespace.clone(), port: *port, client: *client };
+                    all.extend(stalled.map(|seat| (whose(), seat.clone())));
+                }
+            }
+        }
+        all.sort_by_key(|(_, seat)| seat.stalled_since());
+        all
+    }
+
+    /// Who goes where nobody comes: the quietest of whoever holds most.
+    pub(crate) fn quietest(&mut self) -> Option<(Holder, Arc<Seat>)> {
+        let namespace = self.namespaces.iter().max_by_key(|(_, share)| share.taken)?.0.clone();
+        let share = self.namespaces.get_mut(&namespace)?;
+        let port = *share.ports.iter().max_by_key(|(_, clients)| clients.taken)?.0;
+        let (client, seat, ..) = share.ports.get_mut(&port)?.quietest(None)?;
+        Some((Holder { namespace, port, client }, seat))
     }
 
     /// Who goes for a newcomer, which counts among its own: they lose a place before others who hold as much.

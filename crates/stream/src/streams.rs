@@ -3,7 +3,7 @@
 use crate::names::{Named, Resolver};
 use crate::own;
 use crate::reach::Reach;
-use crate::room::Room;
+use crate::room::{Memory, Room};
 use crate::traffic::{Counts, Traffic};
 use crate::turns::{Turn, Turns};
 use crate::waiting::Waiting;
@@ -255,6 +255,13 @@ impl Streams {
         Some(same.unwrap_or_else(|| {
             Arc::new(Named::new(&self.resolver, &stream.namespace, name.clone()))
         }))
+    }
+
+    /// Follows how short memory is; to be called each half second while it is short, and once when it is no longer.
+    /// Those who take nothing end, then others of whoever holds most (docs/overload.md).
+    pub fn press(&self, memory: Memory) {
+        self.connections.press(memory);
+        self.sessions.press(memory);
     }
 
     /// Places for connections and for sessions of UDP: those that are taken, all of them, and how often

@@ -93,5 +93,5 @@ async fn serve(
         upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
     }
     let mut client = Counted::new(&mut client, Some(&session), place);
-    pipe(&mut client, &mut upstream, global.streams.idle).await
+    pipe(&mut client, &mut upstream, (global.streams.idle, place)).await
 }

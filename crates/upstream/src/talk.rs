@@ -175,11 +175,7 @@ impl Upload {
 fn push(outbox: &mut Outbox, frame: Option<Frame>, coding: Coding) -> bool {
     match (frame, coding) {
         (Some(Frame::Data(data)), Coding::Plain) => outbox.push(data),
-        (Some(Frame::Data(data)), Coding::Chunked) => {
-            outbox.push(write::chunk_line(data.len()));
-            outbox.push(data);
-            outbox.push(&b"\r\n"[..]);
-        }
+        (Some(Frame::Data(data)), Coding::Chunked) => write::chunk(outbox, data),
         (Some(Frame::Data(data)), Coding::Stdin) => super::fastcgi::stdin(data, outbox),
         // Trailers of a request end here, as in nginx: merged into the head they would say what heads may not.
         (Some(Frame::Trailers(_)), _) => {}

@@ -232,6 +232,76 @@ async fn the_length_of_a_request_counts_its_body_as_over_http1() {
     assert_eq!(std::fs::read_to_string(file).expect("the log is a file"), "10000\n");
 }
 
+/// Somebody of HTTP/1 who answers two requests over one connection, and says what came once each was whole.
+async fn two_in_a_row() -> (SocketAddr, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (said, heard) = mpsc::channel(2);
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        for _ in 0..2 {
+            let mut came = String::new();
+            while !came.ends_with("0\r\n\r\n") {
+                let mut byte = [0];
+                tcp.read_exact(&mut byte).await.expect("a request");
+                came.push(byte[0].into());
+            }
+            tcp.write_all(NOTHING).await.expect("it is taken");
+            said.send(came).await.expect("somebody listens");
+        }
+    });
+    (address, heard)
+}
+
+#[tokio::test]
+async fn a_body_that_ends_with_an_empty_frame_ends_once_towards_http1() {
+    let (address, mut heard) = two_in_a_row().await;
+    let mut policy = Policy::default();
+    policy.body.request_buffering = false;
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let mut client = client(&native).await;
+    for _ in 0..2 {
+        let (answer, mut body) = send(&mut client, Method::POST, &[], false);
+        body.send_data(Bytes::from_static(b"x"), false).expect("sent");
+        body.send_data(Bytes::new(), true).expect("sent");
+        assert_eq!(status(answer).await, StatusCode::OK);
+        let came = in_time(heard.recv()).await.expect("a request");
+        assert!(
+            came.starts_with("POST / ") && came.ends_with("\r\n1\r\nx\r\n0\r\n\r\n"),
+            "{came:?}"
+        );
+    }
+}
+
+/// A service of HTTP/2 whose answers end with an empty frame.
+async fn ended_with_nothing() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.expect("a connection");
+        let mut session = h2::server::handshake(tcp).await.expect("it speaks HTTP/2");
+        while let Some(Ok((_, mut respond))) = session.accept().await {
+            let mut sent = respond.send_response(http::Response::new(()), false).expect("sent");
+            sent.send_data(Bytes::from_static(b"x"), false).expect("sent");
+            sent.send_data(Bytes::new(), true).expect("sent");
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_with_an_empty_frame_ends_once_for_clients_of_http1() {
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![ended_with_nothing().await])], policy)).await;
+    let twice = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n\
+        GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let answers = talk(&native, twice).await;
+    let ends: Vec<_> = answers.match_indices("0\r\n\r\n").map(|(at, _)| at).collect();
+    let [first, last] = ends[..] else { panic!("{answers:?}") };
+    assert!(answers[first..].starts_with("0\r\n\r\nHTTP/1.1 200 OK\r\n"), "{answers:?}");
+    assert_eq!(answers.len(), last + 5);
+}
+
 /// A gRPC service that says which trailers it got.
 async fn service() -> (SocketAddr, oneshot::Receiver<HeaderMap>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");

@@ -2,7 +2,7 @@
 
 use super::framing::Framing;
 use crate::controls::as_one_line;
-use crate::{Clock, Headers, Interim, Response, Version, reason};
+use crate::{Clock, Headers, Interim, Outbox, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// How an answer is framed and what becomes of the connection.
@@ -87,9 +87,14 @@ pub fn content_length(out: &mut BytesMut, length: u64) {
     out.put_slice(b"\r\n");
 }
 
-/// The line that begins a chunk of `size` bytes.
-pub fn chunk_line(size: usize) -> Bytes {
-    format!("{size:x}\r\n").into()
+/// Queues a piece of a body as a chunk.
+pub fn chunk(outbox: &mut Outbox, data: Bytes) {
+    // One of no bytes would end the message (RFC 9112 section 7.1).
+    if !data.is_empty() {
+        outbox.push(format!("{:x}\r\n", data.len()));
+        outbox.push(data);
+        outbox.push(&b"\r\n"[..]);
+    }
 }
 
 /// The last chunk with its trailers.

@@ -86,8 +86,10 @@ impl<S: BodyStream> BodySource for StreamBody<S> {
 
 impl<S: BodyStream> StreamBody<S> {
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
-        if self.stage == Stage::Data {
+        while self.stage == Stage::Data {
             match ready!(self.stream.poll_data(cx)) {
+                // The frame that ends a stream may have no bytes, and is no piece then.
+                Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => return Poll::Ready(self.take(data).map(Some)),
                 Some(Err(_)) => return Poll::Ready(Err(BodyError::Aborted)),
                 None => self.stage = Stage::Trailers,
