@@ -126,8 +126,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let room = Room::find(worker_threads)?;
     let engine = Arc::new(engines::start(&listeners, room, geoip, &options(&classes), &metrics)?);
     logs::follow(&engine, control)?;
-    let limits = (memory_limit, body_files_limit);
-    let overload = follow_pressure(&engine, &listeners, limits, room);
+    let overload = follow_pressure(&engine, &listeners, (memory_limit, body_files_limit), room);
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
     let metrics = Metrics::new(HttpEngine::clone(&engine), identity(&classes), following.clone());
     let console = Console::new(HttpEngine::clone(&engine), who(&classes));
@@ -151,10 +150,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), &listeners, room, engine.resolver());
     overload.press(&streams);
-    let (loops, known) = (controller.metrics(), controller.known());
     tell_console(&console, &options, &streams);
-    console.follow(loops.clone(), known.clone());
-    metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
+    show(&controller, &streams, &console, &metrics);
     serve_first(&mut controller, &mut feed, &engine).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
@@ -278,6 +275,18 @@ fn identity(classes: &Classes) -> Identity {
 fn tell_console(console: &Console, options: &Options, streams: &Arc<Streams>) {
     console.explain_with(explain::OfKnown::new(options.clone()));
     console.count_sessions_with(streams::sessions(streams));
+}
+
+/// The page and the metrics show what is in force from now on.
+fn show(
+    controller: &Controller<HttpEngine>,
+    streams: &Arc<Streams>,
+    console: &Console,
+    metrics: &Metrics,
+) {
+    let (loops, known) = (controller.metrics(), controller.known());
+    console.follow(loops.clone(), known.clone());
+    metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
 }
 
 /// The same for people.

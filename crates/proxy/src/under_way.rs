@@ -38,7 +38,7 @@ const FIELD: usize = 24;
 const LITTLE: usize = 256 << 10;
 const RESERVE: u64 = 4;
 /// Less than this is not worth an end.
-const WORTH: usize = 16 << 10;
+pub(crate) const WORTH: usize = 16 << 10;
 /// Of the memory, what requests hold is left alone below so many parts, and so many are given back at a look.
 const LEFT_ALONE: u64 = 16;
 const GIVEN_BACK: u64 = 32;

@@ -99,6 +99,11 @@ impl<T> Routes<T> {
         self.wildcard.get(parent)
     }
 
+    /// Whether a wildcard host covers a name.
+    pub fn has_wildcard(&self, host: &str) -> bool {
+        self.find_wildcard(host).is_some()
+    }
+
     /// Whether names may have to be looked for among patterns.
     pub fn has_patterns(&self) -> bool {
         self.aliases.has_patterns()

@@ -46,11 +46,11 @@ pub(super) async fn send(
     })?;
     journal.connected(reused);
     connection.requests += 1;
-    let Head::Http1(head) = request.head.take() else {
+    let Head::Http1(head, length) = request.head.take() else {
         let error = TryError::InvalidHeader;
         return Err(Failed { error, sent: false, refused: false, reused });
     };
-    let coding = match request.body.length() {
+    let coding = match length {
         Length::Known(0) => None,
         Length::Known(_) => Some(Coding::Plain),
         Length::Unknown => Some(Coding::Chunked),

@@ -195,7 +195,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
-    use wire::{Body, Control, Frame, Room};
+    use wire::{Body, Control, Frame, Length, Room};
 
     const SIZE: usize = 20_000;
 
@@ -212,7 +212,7 @@ mod tests {
         let (pool, book) = (Rc::new(Pool::new(Arc::new(Room::new(9)))), Rc::<Control>::default());
         let mut outgoing = Outgoing {
             method: &Method::GET,
-            head: Head::Http1(Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n")),
+            head: Head::Http1(Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n"), Length::Known(0)),
             body: &mut Body::empty(),
             upgrade: false,
             interim: &|_| {},

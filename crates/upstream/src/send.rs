@@ -12,7 +12,7 @@ pub async fn send(
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
     match request.head {
-        Head::Http1(_) => http1::send(pool, target, request, journal).await,
+        Head::Http1(..) => http1::send(pool, target, request, journal).await,
         // Boxed: their room would be moved with every plain request.
         Head::Http2(_) => Box::pin(http2::send(pool, target, request, journal)).await,
         Head::FastCgi(_) => Box::pin(fastcgi::send(pool, target, request, journal)).await,

@@ -39,7 +39,13 @@ impl Control {
 
     /// Asks the connection to end: at once if idle, else after the request it is busy with.
     pub fn close_when_idle(&self) {
-        self.closing.set(true);
+        // It is asked time and again.
+        if !self.closing.replace(true) {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -52,14 +58,18 @@ impl Control {
 
     /// Says that there is no more time: whoever can take leave in a word does so now.
     pub fn end(&self) {
-        self.over.set(true);
-        self.close_when_idle();
+        self.closing.set(true);
+        if !self.over.replace(true) {
+            self.wake();
+        }
     }
 
     /// Ends it at once, whatever it is busy with.
     pub fn cut(&self) {
-        self.cut.set(true);
-        self.close_when_idle();
+        self.closing.set(true);
+        if !self.cut.replace(true) {
+            self.wake();
+        }
     }
 
     /// Whether it was asked to end; the task is woken when it is.

@@ -288,14 +288,24 @@ impl Generation {
     }
 
     /// The same where there are Gateways. Requests to a host that these name have steps of their own for patterns of
-    /// Ingresses, whoever wrote those: where these steps do not last, it is the host of no Ingress.
+    /// Ingresses, whoever wrote those: where these do not last, rules that go before any pattern may still have it.
     #[cold]
     fn site_beside_routes(&self, host: &str, steps: &Steps) -> Result<Option<&Arc<Site>>, Spent> {
         const PART: usize = 16;
         if !self.has_route(host) {
             return self.sites.find(host, steps);
         }
-        Ok(self.sites.find(host, &Steps::new(Steps::OF_REQUEST / PART)).unwrap_or_default())
+        self.sites.find(host, &Steps::new(Steps::OF_REQUEST / PART))
+    }
+
+    /// Whether a rule of this host of Gateways goes before whatever patterns of Ingresses say of a name: these go before
+    /// rules without a host, and a wildcard host of Ingresses, which takes its turn among patterns, beside one of rules.
+    pub(crate) fn goes_before_patterns(&self, of_rule: &str, host: &str) -> bool {
+        match of_rule {
+            "_" => false,
+            name if name.starts_with('*') => !self.sites.has_wildcard(host),
+            _ => true,
+        }
     }
 
     /// What is not served, and why.

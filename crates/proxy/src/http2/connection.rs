@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use wire::http2::{
     AllIncoming, ClientFrames, ClientStream, Guarded, Held, Piece, Refused, Rules, judge,
 };
-use wire::{Io, Request, Timer, Wear, lane};
+use wire::{Control, Io, Request, Timer, Wear, lane};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -26,6 +26,8 @@ type Session = h2::server::Connection<Guarded, Piece>;
 const LOCAL_RESETS: usize = 100;
 /// Streams reset before they were taken up (rapid reset, CVE-2023-44487).
 const PENDING_RESETS: usize = 20;
+/// Bytes of a body that may come before anybody takes them.
+const WINDOW: u32 = 64 << 10;
 /// Bytes of answers held for each stream; for all of a connection see [`Held`].
 const SEND_BUFFER: usize = 128 << 10;
 /// How long a client may take to hear that the connection ends: a round trip, however slow.
@@ -37,16 +39,24 @@ const LATE: i64 = 10;
 pub(crate) async fn serve(io: Io, entry: Entry) {
     let Entry { connection, worker } = &entry;
     let (guarded, frames) = Guarded::client(io);
-    let Some(session) = Box::pin(begin(guarded, worker.generation())).await else { return };
+    let begins = begin(guarded, worker.generation(), &connection.control);
+    let Some(session) = Box::pin(begins).await else { return };
     let held = Held::new(connection.control.clone());
     Streams::new(connection.clone(), worker.clone(), frames, held).run(session).await;
 }
 
-async fn begin(guarded: Guarded, generation: Arc<Generation>) -> Option<Box<Session>> {
+/// None where it does not begin in time, or has to end before: who waits for the preface hears of that.
+async fn begin(
+    guarded: Guarded,
+    generation: Arc<Generation>,
+    control: &Control,
+) -> Option<Box<Session>> {
     let global = generation.global();
+    // Bodies that nobody takes leave their windows to all others of the connection.
+    let all = WINDOW.saturating_mul(global.http2_streams).clamp(1 << 20, i32::MAX as u32);
     let handshake = h2::server::Builder::new()
-        .initial_window_size(64 << 10)
-        .initial_connection_window_size(1 << 20)
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(all)
         .max_concurrent_streams(global.http2_streams)
         .max_header_list_size(u32::try_from(generation.heads.total).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER)
@@ -54,7 +64,16 @@ async fn begin(guarded: Guarded, generation: Arc<Generation>) -> Option<Box<Sess
         .max_pending_accept_reset_streams(PENDING_RESETS)
         .max_local_error_reset_streams(Some(LOCAL_RESETS))
         .handshake(guarded);
-    match tokio::time::timeout(global.limits.header_timeout, handshake).await {
+    let ends = poll_fn(|cx| {
+        let ends = control.poll_cut(cx) || control.poll_closing(cx);
+        if ends { Poll::Ready(()) } else { Poll::Pending }
+    });
+    let handshake = tokio::time::timeout(global.limits.header_timeout, handshake);
+    let begun = tokio::select! {
+        begun = handshake => begun,
+        () = ends => return None,
+    };
+    match begun {
         Ok(Ok(session)) => Some(Box::new(session)),
         Ok(Err(error)) => {
             tracing::debug!(%error, "HTTP/2 did not start");

@@ -334,10 +334,16 @@ async fn plain(mut io: Io, entry: Entry) -> Option<Open> {
                 match io.poll_read_head(cx, &mut buffer) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
                     Poll::Ready(Ok(_)) => {}
-                    Poll::Pending if buffer.is_empty() && connection.control.poll_closing(cx) => {
-                        return Poll::Ready(None);
+                    Poll::Pending => {
+                        let control = &connection.control;
+                        // What has begun is looked at as any other head.
+                        control
+                            .unfinished
+                            .set(control.unfinished.get().max(u8::from(!buffer.is_empty())));
+                        let ends =
+                            control.poll_cut(cx) || (buffer.is_empty() && control.poll_closing(cx));
+                        return if ends { Poll::Ready(None) } else { Poll::Pending };
                     }
-                    Poll::Pending => return Poll::Pending,
                 }
             }
         }),

@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::generation::{Generation, Onward};
 use crate::told::About;
+use crate::under_way;
 use crate::worker::Worker;
 use model::ServerName;
 use std::future::poll_fn;
@@ -23,9 +24,10 @@ use wire::backlog::Backlog;
 /// What is told of who got no place, or lost it.
 const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
 
-/// What a connection that is carried on holds: two buffers of 8 KiB, and some for its task. It is less than half of
-/// what a stream of HTTP/2 counts for: where there is no more room for these, others go first.
-const TAKES: usize = 18 << 10;
+/// What a connection that is carried on holds: about two buffers of 8 KiB. By itself it is not worth an end: it goes
+/// with all others of whoever's namespace holds most, and nobody who holds more by far goes for a flood of these.
+const TAKES: usize = 15 << 10;
+const _: () = assert!(TAKES < under_way::WORTH);
 /// What lies at least for a client that takes nothing: a buffer of ours, and what the system has for it.
 const LIES: usize = 64 << 10;
 

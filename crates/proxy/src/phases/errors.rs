@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use upstream::{Call, Group, Head, Way, call};
 use wire::http1::write;
-use wire::{Body, Field, Headers, Response, Source};
+use wire::{Body, Field, Headers, Length, Response, Source, Spool};
 
 /// Fields that tell about an error, in lower case: clients cannot bring them along.
 const ABOUT: [&str; 7] = [
@@ -124,12 +124,13 @@ async fn ask(
         return response_of(exchange, stop);
     }
     let body = std::mem::replace(&mut exchange.request.body, Body::empty()).into_spool().ok();
-    let head = head(exchange, status, body.as_ref().map(wire::Spool::size));
+    let size = body.as_ref().map(Spool::size);
+    let head = head(exchange, status, size);
     let whose = exchange.spot().location.namespace();
     let method = exchange.request.method.clone();
     let request = Call {
         method: &method,
-        head: Head::Http1(head),
+        head: Head::Http1(head, Length::Known(size.unwrap_or_default())),
         body: body.as_ref(),
         policy: &TOWARDS,
         whose: &whose,

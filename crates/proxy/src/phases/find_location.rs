@@ -7,7 +7,7 @@ use crate::generation::{Generation, Site};
 use crate::snippet::{Running, judge_head};
 use bytes::Bytes;
 use http::StatusCode;
-use model::{Backend, Location, PathKind};
+use model::{Backend, Location, PathKind, Spent};
 use route::Found;
 use route::path::Canonical;
 use std::borrow::Cow;
@@ -22,13 +22,15 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
             // Whoever is refused there takes no turn of those who have asked for nothing yet.
             let door = generation.doors.get(&door).map(|door| Arc::as_ptr(door).addr());
             door.into_iter().for_each(|door| goes_in(exchange, Lane::of(Owner::NOBODY, door)));
-            None
+            Ok(None)
         }
-        None => site(exchange, &generation)?,
+        None => site(exchange, &generation),
     };
-    site.into_iter().for_each(|site| is_for(exchange, site));
+    if let Ok(Some(site)) = site {
+        is_for(exchange, site);
+    }
     if generation.heads.differ && exchange.place.is_none() {
-        let said = site.and_then(|site| site.own_heads());
+        let said = site.ok().flatten().and_then(|site| site.own_heads());
         judge_head(&mut exchange.request, generation.global(), said)
             .map_err(|status| Stop::from(Response::page(status)))?;
     }
@@ -52,7 +54,8 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
-    let Some(site) = site else {
+    let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
+    let Some(site) = site.map_err(too_hard)? else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
     redirects::www(exchange, site)?;
@@ -122,11 +125,10 @@ pub(super) fn says_more(exchange: &Exchange, kind: PathKind, path: &str, asked: 
 fn site<'g>(
     exchange: &Exchange,
     generation: &'g Generation,
-) -> Result<Option<&'g Arc<Site>>, Error> {
+) -> Result<Option<&'g Arc<Site>>, Spent> {
     let main = [exchange.worker.listen.http_port, exchange.worker.listen.https_port];
     let port = exchange.connection.local.port();
-    let found = generation.site(port, main, &exchange.host, &exchange.steps);
-    found.map_err(|_| Error::TooHard(format!("names (host {})", exchange.host)))
+    generation.site(port, main, &exchange.host, &exchange.steps)
 }
 
 /// Looks for the location again, after a program of the one at hand has changed the path.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use upstream::{Call, Cause, Destination, Group, Head, Way, call, host_of};
 use wire::http1::write;
-use wire::{Body, Control, Spool, lane};
+use wire::{Body, Control, Length, Spool, lane};
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -80,12 +80,14 @@ pub(super) fn copy(exchange: &mut Exchange) {
     if let Some(copies) = &spot.extras().mirror {
         let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body);
         let authority = variables::text_of(&copies.destination.url.authority, exchange);
-        let head = head(exchange, copies, &authority, body.map(Spool::size));
+        let size = body.map(Spool::size);
+        let head = head(exchange, copies, &authority, size);
         let to = To::Url { destination: copies.destination.clone(), authority };
         if variables::fit(exchange).is_err() {
             return;
         }
-        send(exchange, Head::Http1(head), CopiedBody::of(body), to);
+        let head = Head::Http1(head, Length::Known(size.unwrap_or_default()));
+        send(exchange, head, CopiedBody::of(body), to);
     }
     if exchange.visit.mirrored > 0 {
         to_mirrors(exchange);

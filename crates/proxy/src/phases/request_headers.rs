@@ -324,7 +324,9 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
     match exchange.spot().location.policy.protocol {
         Protocol::Grpc => http2(exchange, false),
         Protocol::Grpcs => http2(exchange, true),
-        Protocol::Http | Protocol::Https | Protocol::AutoHttp => Some(Head::Http1(http1(exchange))),
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => {
+            Some(http1(exchange, upgrade(exchange)))
+        }
         Protocol::Fcgi => Some(Head::FastCgi(super::fastcgi::head(exchange))),
     }
 }
@@ -334,14 +336,10 @@ pub(super) fn of_copy(exchange: &Exchange, over_http2: bool) -> Option<Head> {
     if over_http2 {
         return http2(exchange, false);
     }
-    Some(Head::Http1(written(exchange, None)))
+    Some(http1(exchange, None))
 }
 
-fn http1(exchange: &Exchange) -> Bytes {
-    written(exchange, upgrade(exchange))
-}
-
-fn written(exchange: &Exchange, upgrade: Option<Bytes>) -> Bytes {
+fn http1(exchange: &Exchange, upgrade: Option<Bytes>) -> Head {
     let request = &exchange.request;
     let policy = &exchange.spot().location.policy;
     let old = policy.http_version == HttpVersion::Http10;
@@ -373,7 +371,8 @@ fn written(exchange: &Exchange, upgrade: Option<Bytes>) -> Bytes {
     if !connection.is_empty() {
         write::field(&mut out, b"Connection", connection);
     }
-    match request.body.length() {
+    let length = request.body.length();
+    match length {
         Length::Unknown => write::field(&mut out, b"Transfer-Encoding", b"chunked"),
         Length::Known(0) if !wants_length(&request.method) => {}
         Length::Known(length) => write::content_length(&mut out, length),
@@ -392,7 +391,7 @@ fn written(exchange: &Exchange, upgrade: Option<Bytes>) -> Bytes {
         write::field(&mut out, name, value);
     }
     out.put_slice(b"\r\n");
-    out.freeze()
+    Head::Http1(out.freeze(), length)
 }
 
 /// Appends the fields that Fairway sets, if that is all there is to it: nothing that is configured stands in their

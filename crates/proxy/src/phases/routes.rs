@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Asked, Routed, Site};
 use http::StatusCode;
-use model::{Rule, RuleMatch, Share};
+use model::{Rule, RuleMatch, Share, Spent};
 use route::path::Canonical;
 use route::{Found, Rank};
 use std::net::SocketAddr;
@@ -14,11 +14,12 @@ use std::sync::Arc;
 use wire::Response;
 
 /// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
-/// path it is the Ingress's. Where that had to be looked up, `found` is what the path leads to among Ingresses.
+/// path it is the Ingress's. Where that had to be looked up, `found` is what the path leads to among Ingresses. Where
+/// patterns of names take too long, nobody knows which Ingress has the host: then only rules before these have it.
 pub(super) fn choose(
     exchange: &Exchange,
     canonical: &Canonical<'_>,
-    of_ingress: Option<&Arc<Site>>,
+    of_ingress: Result<Option<&Arc<Site>>, Spent>,
     found: &mut Option<Found>,
 ) -> Result<Option<Place>, Error> {
     let routes = &exchange.generation.routes;
@@ -28,7 +29,14 @@ pub(super) fn choose(
     // What cannot have the request is not asked: its expressions are nobody else's cost.
     let mut claim = None;
     let may_have = |host: &Routed, rule: &Rule| {
-        let Some(site) = of_ingress else { return true };
+        let site = match of_ingress {
+            Ok(Some(site)) => site,
+            Ok(None) => return true,
+            Err(Spent) => {
+                let of_rule = host.host.name.as_str();
+                return exchange.generation.goes_before_patterns(of_rule, &exchange.host);
+            }
+        };
         let claim = *claim.get_or_insert_with(|| {
             let found = found.insert(site.locations.find(canonical, &exchange.steps));
             Claim::of(exchange, site, *found)

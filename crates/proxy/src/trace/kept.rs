@@ -100,7 +100,7 @@ impl Trace {
     /// Keeps the head that goes to the upstream.
     pub(crate) fn note_head(&self, head: &Head) {
         let text = match head {
-            Head::Http1(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Head::Http1(bytes, _) => String::from_utf8_lossy(bytes).into_owned(),
             Head::Http2(head) => {
                 let (request, _) = &**head;
                 let fields = request.headers().iter().map(|(name, value)| {

@@ -179,6 +179,36 @@ async fn patterns_of_others_cost_a_host_of_a_gateway_nothing() {
 }
 
 #[tokio::test]
+async fn where_patterns_take_too_long_no_rule_has_what_may_be_an_ingress_s() {
+    let (address, _seen) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let mut all = bed::configuration(&[(bed::MAIN, vec![address])], Policy::default());
+    let name = ServerName::new("a.test");
+    // What is asked at a wildcard host takes its turn among the patterns of others, by their names.
+    for (host, aliases) in [("*.app.test", "~^(a+)+(?!.)z"), ("*.both.test", "")] {
+        let mut server = Server::clone(&all.servers[&name]);
+        server.name = ServerName::new(host);
+        server.aliases = Alias::parse(aliases).into_iter().flatten().collect();
+        all.servers.insert(server.name.clone(), Arc::new(server));
+    }
+    for host in ["*.both.test", "*.routes.test", "_"] {
+        bed::put_route(&mut all, host, UpstreamId::new(bed::MAIN), Arc::default());
+    }
+    let native = bed::start(&all).await;
+    let dear = "a".repeat(40);
+    for (host, wanted) in [
+        ("b.both.test".to_owned(), "200"),
+        ("b.test".to_owned(), "200"),
+        (format!("{dear}.both.test"), "500"),
+        (format!("{dear}.routes.test"), "200"),
+        (format!("{dear}.test"), "500"),
+    ] {
+        let get = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let got = bed::talk(&native, get.as_bytes()).await;
+        assert_eq!(got.split(' ').nth(1), Some(wanted), "{host}: {got}");
+    }
+}
+
+#[tokio::test]
 async fn a_target_of_a_rewrite_looks_for_values_within_the_bound_of_a_request() {
     let (address, _seen) = bed::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let target = template(&format!("/{}", "$cookie_a".repeat(256)));

@@ -21,22 +21,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(crate) const SETTINGS: u8 = 4;
 const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
 const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
 /// GET, POST http://a.test/ (RFC 7541 appendix A).
 const GET: &[u8] = b"\x82\x86\x84\x01\x06a.test";
-const POST: &[u8] = b"\x83\x86\x84\x01\x06a.test";
+pub(crate) const POST: &[u8] = b"\x83\x86\x84\x01\x06a.test";
 
-async fn client(native: &Native) -> SendRequest<Bytes> {
+pub(crate) async fn client(native: &Native) -> SendRequest<Bytes> {
     let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
     let tcp = TcpStream::connect(address).await.expect("listening");
     let (client, connection) = h2::client::handshake(tcp).await.expect("it speaks HTTP/2");
@@ -44,7 +44,7 @@ async fn client(native: &Native) -> SendRequest<Bytes> {
     client.ready().await.expect("a stream")
 }
 
-fn send(
+pub(crate) fn send(
     client: &mut SendRequest<Bytes>,
     method: Method,
     fields: &[(&'static str, &'static str)],
@@ -59,7 +59,7 @@ fn send(
     client.send_request(request, ended).expect("sent")
 }
 
-async fn in_time<F: Future>(what: F) -> F::Output {
+pub(crate) async fn in_time<F: Future>(what: F) -> F::Output {
     tokio::time::timeout(PATIENCE, what).await.expect("in time")
 }
 
@@ -561,16 +561,16 @@ async fn a_path_begins_with_a_slash() {
 }
 
 /// A client that sends what it likes and acknowledges nothing but SETTINGS.
-struct Frames {
+pub(crate) struct Frames {
     tcp: TcpStream,
     read: Vec<u8>,
 }
 
 /// A frame: kind, flags, stream, payload.
-type Seen = (u8, u8, u32, Vec<u8>);
+pub(crate) type Seen = (u8, u8, u32, Vec<u8>);
 
 impl Frames {
-    async fn open(native: &Native) -> Self {
+    pub(crate) async fn open(native: &Native) -> Self {
         let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
         let mut tcp = TcpStream::connect(address).await.expect("listening");
         tcp.set_nodelay(true).expect("a socket");
@@ -579,7 +579,7 @@ impl Frames {
         Self { tcp, read: Vec::new() }
     }
 
-    async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    pub(crate) async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         // A connection that has ended shows in what is read.
         let _ = self.tcp.write_all(&frame(kind, flags, stream, payload)).await;
     }
@@ -604,7 +604,7 @@ impl Frames {
     }
 
     /// The first frame that `wanted` says yes to; none if the connection ends before.
-    async fn until(&mut self, wanted: impl Fn(&Seen) -> bool) -> Option<Seen> {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Seen) -> bool) -> Option<Seen> {
         loop {
             match self.next().await {
                 Some(seen) if wanted(&seen) => return Some(seen),

@@ -10,6 +10,7 @@ mod effects;
 mod error_pages;
 mod fastcgi;
 mod http2;
+mod http2_together;
 mod kept;
 mod listeners;
 mod logs;

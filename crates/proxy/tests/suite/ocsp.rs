@@ -197,7 +197,7 @@ async fn start(chain: &Chain) -> Arc<Native> {
 
 /// Notes what is stapled and believes everybody.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<u8>>);
+pub(crate) struct Notes(Mutex<Vec<u8>>);
 
 impl ServerCertVerifier for Notes {
     fn verify_server_cert(

@@ -224,16 +224,16 @@ async fn are_carried(native: &Native, count: u64) {
 #[tokio::test]
 async fn where_memory_is_short_carried_connections_end_until_it_is_enough() {
     let (native, at) = carrying().await;
-    // A sixteenth of it is left to them.
-    native.bound_memory(512 << 10);
-    let mut ending = crowd(at, 3, "a.test").await;
-    are_carried(&native, 3).await;
+    // An eighth of it is left to a namespace.
+    native.bound_memory(256 << 10);
+    let mut ending = crowd(at, 4, "a.test").await;
+    are_carried(&native, 4).await;
     native.press(Pressure::Full);
     ended(&mut ending, 2).await;
-    assert!(ending.try_recv().is_err(), "what one takes is left alone");
+    assert!(ending.try_recv().is_err(), "what two take is left alone");
     assert_eq!(native.shed().unread, 2);
     native.press(Pressure::Normal);
-    are_carried(&native, 1).await;
+    are_carried(&native, 2).await;
 }
 
 #[tokio::test]

@@ -38,6 +38,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// Requests that were broken off, after which a session gets no other one: servers end those that have more, with all
 /// that is on them (Netty: 200 within 30 s).
 const RESETS: u32 = 50;
+/// Pieces of bodies without a byte, after which it gets no other one, either: the h2 crate ends a connection with more
+/// than 100 of them, with all that is on it.
+const EMPTY: u32 = 50;
 
 /// Requests that a session has numbers for: 31 bits, and a client's are odd (RFC 9113 section 5.1.1).
 const IDS: u64 = 1 << 30;
@@ -246,6 +249,7 @@ impl Session {
     fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
         wear(limits).is_reached(self.requests.get(), self.since)
             || self.shared.resets.get() >= RESETS
+            || self.shared.frames.seen.empty() >= EMPTY
     }
 
     /// Whether requests are on their way.

@@ -203,7 +203,10 @@ impl Scanner {
         let useless = 1 + i64::try_from(charged).unwrap_or(0) / EARNED_BY;
         let budget = peer.budget();
         match kind {
-            DATA if length == 0 && flags & END_STREAM == 0 => budget.spend(10),
+            DATA if length == 0 && flags & END_STREAM == 0 => {
+                peer.as_upstream().into_iter().for_each(|upstream| upstream.seen.came_empty());
+                budget.spend(10);
+            }
             DATA => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
             // Of interim answers there may be as many as an upstream likes.
             HEADERS if peer.as_upstream().is_some() => budget.spend(1),

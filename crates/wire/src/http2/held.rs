@@ -15,7 +15,7 @@ const MOVING: usize = 128 << 10;
 /// and so much of theirs could go at once: half of the smallest usual window, below which clients open it again.
 pub const LIVELY: usize = 32 << 10;
 
-/// Bytes of interim answers of one request; one over HTTP/1 has as many that wait for its client.
+/// Bytes of interim answers of one request.
 const INTERIMS: usize = 64 << 10;
 
 /// The budget of a connection.

@@ -12,11 +12,12 @@ pub(super) const WINDOW: i64 = 65_535;
 pub struct Seen {
     window: Cell<i64>,
     heard: Cell<Instant>,
+    empty: Cell<u32>,
 }
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { window: Cell::new(WINDOW), heard: Cell::new(crate::now()) }
+        Self { window: Cell::new(WINDOW), heard: Cell::new(crate::now()), empty: Cell::new(0) }
     }
 }
 
@@ -38,6 +39,16 @@ impl Seen {
     /// When anything came of it last.
     pub fn heard(&self) -> Instant {
         self.heard.get()
+    }
+
+    /// How many pieces of bodies came that have no bytes and do not end their stream: the h2 crate ends a connection with
+    /// more than a hundred of them.
+    pub fn empty(&self) -> u32 {
+        self.empty.get()
+    }
+
+    pub(super) fn came_empty(&self) {
+        self.empty.set(self.empty.get().saturating_add(1));
     }
 
     pub(super) fn hear(&self) {

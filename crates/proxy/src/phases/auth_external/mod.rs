@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use upstream::{Call, Head, call};
-use wire::Response;
+use wire::{Length, Response};
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
 const DRAINED: usize = 64 << 10;
@@ -125,7 +125,7 @@ async fn ask(
     let head = question::head(exchange, authenticator, told, &method);
     variables::fit(exchange)?;
     let question = Call {
-        head: Head::Http1(head),
+        head: Head::Http1(head, Length::Known(0)),
         method: &method,
         body: None,
         policy: &authenticator.towards,

@@ -15,7 +15,7 @@ use model::policy::GuardAsked;
 use upstream::{Call, Head, call};
 use wire::http1::write;
 use wire::http2::append;
-use wire::{Headers, Response, Spool};
+use wire::{Headers, Length, Response, Spool};
 
 /// A field as it is sent.
 type Field = (Bytes, Bytes);
@@ -45,7 +45,8 @@ pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verd
     let head = if *http2 {
         over_http2(&method, &target, &fields, guard.way.tls.is_some())
     } else {
-        Some(over_http1(&method, &target, &fields))
+        let length = Length::Known(body.map_or(0, Spool::size));
+        Some(Head::Http1(over_http1(&method, &target, &fields), length))
     };
     let answer = ask(exchange, guard, &method, (head, body)).await?;
     match answer.status.as_u16() {
@@ -137,7 +138,7 @@ pub(super) fn each(
     }
 }
 
-fn over_http1(method: &Method, target: &[u8], fields: &[Field]) -> Head {
+fn over_http1(method: &Method, target: &[u8], fields: &[Field]) -> Bytes {
     let mut out = BytesMut::with_capacity(target.len() + 512);
     out.put_slice(method.as_str().as_bytes());
     out.put_u8(b' ');
@@ -147,7 +148,7 @@ fn over_http1(method: &Method, target: &[u8], fields: &[Field]) -> Head {
         write::field(&mut out, name, value);
     }
     out.put_slice(b"\r\n");
-    Head::Http1(out.freeze())
+    out.freeze()
 }
 
 /// The same in HTTP/2: in clear the host travels as a field, as towards backends.

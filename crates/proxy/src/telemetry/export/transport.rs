@@ -12,7 +12,7 @@ use tls::Profiles;
 use tokio::time::{Instant, timeout};
 use upstream::{Cause, Head, Outgoing, Pool, Target, Try, send};
 use wire::http1::write;
-use wire::{Body, Frame, Headers, Response, Room};
+use wire::{Body, Frame, Headers, Length, Response, Room};
 
 /// How long one request may take (OTLP's default).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -162,7 +162,7 @@ fn http_head(destination: &Destination, length: usize) -> Head {
         write::field(&mut out, name.as_bytes(), value.as_bytes());
     }
     out.put_slice(b"\r\n");
-    Head::Http1(out.freeze())
+    Head::Http1(out.freeze(), Length::Known(length as u64))
 }
 
 /// A message with gRPC's prefix: not compressed, and so long.
