@@ -281,7 +281,7 @@ fn tell_console(console: &Console, options: &Options, streams: &Arc<Streams>) {
 fn show(
     controller: &Controller<HttpEngine>,
     streams: &Arc<Streams>,
-    console: &Console,
+    console: &Arc<Console>,
     metrics: &Metrics,
 ) {
     let (loops, known) = (controller.metrics(), controller.known());

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// Times that something may come back: to an authenticator behind the same address, and to one of that.
@@ -104,9 +105,46 @@ pub fn may_be_one_machine(one: SocketAddr, other: SocketAddr) -> bool {
     canonical(one).ip() == canonical(other).ip() || ELSEWHERE.load(Ordering::Relaxed)
 }
 
-/// TCP connections that are being made, whose own addresses are not known yet: where they lead, and how often what they
-/// will carry has come back.
-static UNDER_WAY: Mutex<BTreeMap<u64, (SocketAddr, u8)>> = Mutex::new(BTreeMap::new());
+/// TCP connections that are being made, whose own addresses are not known yet.
+static UNDER_WAY: Mutex<Ways> = Mutex::new(Ways { all: BTreeMap::new(), to: BTreeMap::new() });
+
+/// How often it is looked, at most, whether those stand that somebody may be: mostly they do in a turn of the event loop.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+struct Ways {
+    /// Where each leads.
+    all: BTreeMap<u64, SocketAddr>,
+    /// How often what each will carry has come back, by where it leads.
+    to: BTreeMap<SocketAddr, BTreeMap<u64, u8>>,
+}
+
+impl Ways {
+    fn put(&mut self, number: u64, to: SocketAddr, hops: u8) {
+        self.remove(number);
+        self.all.insert(number, to);
+        self.to.entry(to).or_default().insert(number, hops);
+    }
+
+    fn remove(&mut self, number: u64) {
+        let Some(to) = self.all.remove(&number) else { return };
+        if let Some(there) = self.to.get_mut(&to) {
+            there.remove(&number);
+            if there.is_empty() {
+                self.to.remove(&to);
+            }
+        }
+    }
+
+    /// Of those that lead there, and are no younger than that: the most that one has come back, and the youngest of them.
+    fn coming(&self, to: SocketAddr, until: u64) -> Option<(u8, u64)> {
+        let there = || Some(self.to.get(&to)?.range(..=until));
+        let most = there()?.map(|(_, hops)| *hops).max()?;
+        let (youngest, _) = there()?.next_back()?;
+        Some((most, *youngest))
+    }
+}
 
 /// A connection that is being made. Whoever it reaches may be this process, and sooner than we hear of it.
 #[derive(Debug)]
@@ -124,7 +162,7 @@ impl UnderWay {
 
     /// Where it is tried next.
     pub(crate) fn leads_to(&self, to: SocketAddr) {
-        under_way().insert(self.number, (canonical(to), self.hops.saturating_add(1)));
+        under_way().put(self.number, canonical(to), self.hops.saturating_add(1));
     }
 
     /// It stands: whoever it has reached finds the same number in the books as before.
@@ -135,23 +173,34 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        under_way().remove(&self.number);
+        under_way().remove(self.number);
     }
 }
 
-/// How often what a client sends has come back, asked as soon as it is connected.
-pub(crate) fn hops_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
+/// How often what a client sends has come back, asked as soon as it is connected. It may be a connection of this process
+/// that is not in the books yet: then it counts as any that are coming, unless it had to end for that. Nobody ends for
+/// the circles of others, so those are waited for.
+pub(crate) async fn hops_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
     if !may_be_one_machine(peer, local) {
         return 0;
     }
-    // Before the books: whoever was under way until now is in them.
-    let coming =
-        under_way().values().filter(|(to, _)| *to == canonical(local)).map(|(_, hops)| *hops).max();
-    let known = hops_of(peer, local);
-    known.map(|hops| hops.load(Ordering::Relaxed)).or(coming).unwrap_or(0)
+    let (mut looks, mut until) = (LOOKS, u64::MAX);
+    loop {
+        // Before the books: whoever was under way until now is in them.
+        let coming = under_way().coming(canonical(local), until);
+        let known = hops_of(peer, local).map(|hops| hops.load(Ordering::Relaxed));
+        let Some((hops, youngest)) = coming.filter(|_| known.is_none()) else {
+            return known.unwrap_or(0);
+        };
+        if hops < MOST || looks == 0 {
+            return hops;
+        }
+        (looks, until) = (looks - 1, youngest);
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
-fn under_way() -> MutexGuard<'static, BTreeMap<u64, (SocketAddr, u8)>> {
+fn under_way() -> MutexGuard<'static, Ways> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -208,18 +257,40 @@ fn all() -> MutexGuard<'static, Option<Known>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_stranger_may_have_the_port_of_an_own_connection_that_leads_elsewhere() {
+    #[tokio::test]
+    async fn a_stranger_may_have_the_port_of_an_own_connection_that_leads_elsewhere() {
         let address = |port| SocketAddr::from(([127, 0, 0, 9], port));
         let (port, backend, service) = (address(40_000), address(9_000), address(8_080));
         let own = Own::noted((port, Some(backend)), 1);
         assert!(hops_of(port, service).is_none(), "somebody else, by the same port");
-        assert_eq!(hops_at_once(port, service), 0);
+        assert_eq!(hops_at_once(port, service).await, 0);
         assert!(hops_of(port, backend).is_some(), "this process");
         assert!(own.carries(2));
-        assert_eq!(hops_at_once(port, backend), 3);
+        assert_eq!(hops_at_once(port, backend).await, 3);
         drop(own);
         assert!(hops_of(port, backend).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_does_not_end_for_a_circle_that_is_being_closed_where_it_goes() {
+        let to = SocketAddr::from(([127, 0, 0, 8], 8_080));
+        let stranger = SocketAddr::from(([127, 0, 0, 8], 50_000));
+        let circle = UnderWay::new(MOST - 1);
+        circle.leads_to(to);
+        let (hops, ()) = tokio::join!(hops_at_once(stranger, to), async {
+            tokio::time::sleep(3 * PAUSE).await;
+            // Others that begin meanwhile are not waited for.
+            let later = UnderWay::new(MOST - 1);
+            later.leads_to(to);
+            drop(circle);
+            tokio::time::sleep(LOOKS * PAUSE).await;
+            drop(later);
+        });
+        assert_eq!(hops, 0);
+        let circle = UnderWay::new(MOST - 1);
+        circle.leads_to(SocketAddr::from(([127, 0, 0, 8], 1)));
+        circle.leads_to(to);
+        assert_eq!(hops_at_once(stranger, to).await, MOST, "it may be this one");
     }
 
     #[tokio::test]
@@ -230,9 +301,9 @@ mod tests {
         under_way.leads_to(to);
         let tcp = TcpStream::connect(to).await.expect("it listens");
         let from = tcp.local_addr().expect("its address");
-        assert_eq!(hops_at_once(from, to), 4);
+        assert_eq!(hops_at_once(from, to).await, 4);
         let own = under_way.stands(&tcp);
-        assert_eq!(hops_at_once(from, to), 4, "nobody has asked yet whether it carries");
+        assert_eq!(hops_at_once(from, to).await, 4, "nobody has asked yet whether it carries");
         assert!(own.is_some_and(|own| own.carries(3)));
     }
 }

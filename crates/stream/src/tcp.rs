@@ -55,7 +55,7 @@ async fn serve(
 ) -> io::Result<()> {
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let session = counts.begin();
-    let hops = own::hops_at_once(peer, client.local_addr()?);
+    let hops = own::hops_at_once(peer, client.local_addr()?).await;
     client.set_nodelay(true)?;
     let announced = if stream.takes_proxy {
         let taking = proxy_protocol::take(&mut client);
