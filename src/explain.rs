@@ -7,9 +7,10 @@ use crate::say::note;
 use anyhow::{Context, Result, bail, ensure};
 use console::{Asked, Explained, Line};
 use controller::Known;
-use model::{Changes, Configuration, Kind, Origin, Printable};
+use model::{Changes, Configuration, Kind, Origin, Printable, ServerName};
 use objects::Snapshot;
 use proxy::{Decision, Explainer, Nobody, Question, Wanted};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -245,7 +246,31 @@ fn notes(
     let left_out = left_out
         .into_iter()
         .map(|(object, problem)| format!("near miss: {object} names {host}, but {problem}"));
-    others.chain(vain).chain(left_out).collect()
+    let elsewhere = at_own_addresses(host, &translation.configuration);
+    others.chain(vain).chain(left_out).chain(elsewhere).collect()
+}
+
+/// Gateways with addresses of their own that have routes for a host. A request there is another one: it asks none of the
+/// hosts that are explained here.
+fn at_own_addresses(host: &str, configuration: &Configuration) -> BTreeSet<String> {
+    let covers = |name: &ServerName| match name.as_str().strip_prefix('*') {
+        Some(parent) => host.len() > parent.len() && ends_with_ignoring_case(host, parent),
+        None => name.as_str() == "_" || name.as_str().eq_ignore_ascii_case(host),
+    };
+    let routes = configuration.routes.keys().chain(configuration.tls_routes.keys());
+    let listeners = routes.filter(|key| covers(&key.host)).filter_map(|key| key.listener.as_ref());
+    let listeners = listeners.filter(|id| covers(&id.hosts));
+    let listeners = listeners.filter_map(|id| configuration.listeners.get(id));
+    let told = listeners.map(|listener| {
+        let (gateway, address) = (&listener.origin, listener.id.address);
+        format!("{gateway} has routes for {host} at {address}, which is its own: requests there are not explained here")
+    });
+    told.collect()
+}
+
+fn ends_with_ignoring_case(text: &str, end: &str) -> bool {
+    let at = text.len().saturating_sub(end.len());
+    text.get(at..).is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
 fn passed_on(question: &Question, configuration: &Configuration) -> Option<Vec<Decision>> {

@@ -664,6 +664,26 @@ fn a_pipe_is_read_and_files_beside_it_are_not_passed_over() {
 }
 
 #[test]
+fn gateways_with_addresses_of_their_own_are_told_of_where_a_request_is_not_explained() {
+    let read = |name: &str| fs::read_to_string(root().join("gateway").join(name)).expect("a file");
+    let objects = [read("ground.yaml"), read("own-addresses.yaml")].join("\n---\n");
+    let ports = ["PORT-https", "PORT-http", "PORT-a", "PORT-b", "PORT-c"];
+    let numbered = ports.iter().zip(8080..);
+    let objects =
+        numbered.fold(objects, |text, (port, number)| text.replace(port, &number.to_string()));
+    let told = |host: &str| {
+        let story =
+            story_of(&objects, &["--gateway-addresses=127.91.0.0/30", &format!("http://{host}/")]);
+        let elsewhere = story.lines().filter(|line| line.contains("not explained here"));
+        elsewhere.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let [first, second] = &told("any.test")[..] else { panic!("{:?}", told("any.test")) };
+    assert!(first.contains("Gateway demo/first has routes for any.test at 127.91.0.1:8081"));
+    assert!(second.contains("Gateway demo/second has routes for any.test at 127.91.0.2:8081"));
+    assert!(told("Other.test").iter().any(|line| line.contains("127.91.0.1:8080")));
+}
+
+#[test]
 fn a_request_of_a_gateway_is_explained_by_the_rules_of_its_routes() {
     let read = |name: &str| fs::read_to_string(root().join("gateway").join(name)).expect("a file");
     let objects = [read("ground.yaml"), read("matches.yaml")].join("\n---\n");

@@ -121,7 +121,7 @@ pub enum Error {
     },
     /// Some objects cannot be listed.
     #[error(
-        "cannot list {missing}; allow {rights} of them in the ClusterRole, and check the API server"
+        "cannot list {missing}; allow {rights} of them in the ClusterRole, or where a flag names one object in the Role of its namespace, and check the API server"
     )]
     Incomplete {
         /// What is missing, and why.

@@ -4,11 +4,16 @@ use objects::Kind;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Knows how the watches of a cluster are. Copies share it.
 #[derive(Clone, Debug, Default)]
-pub struct Following(Arc<Mutex<All>>);
+pub struct Following {
+    all: Arc<Mutex<All>>,
+    /// Something that was lost is followed again.
+    again: Arc<Notify>,
+}
 
 #[derive(Debug, Default)]
 struct All {
@@ -85,18 +90,28 @@ impl Following {
             return Some(format!("the API server: {reason}"));
         }
         let missing = all.watches.iter().filter(|one| !one.listed && !one.is_dispensed());
-        let mut words: Vec<String> = missing
-            .map(|one| match &one.lost {
-                Some((_, why)) if !why.is_empty() => format!("{}: {why}", one.kind),
-                _ => one.kind.to_string(),
-            })
-            .collect();
+        let why = |one: &Watched| one.lost.as_ref().map(|(_, why)| why.clone());
+        let mut missing: Vec<_> =
+            missing.map(|one| (one.kind, why(one).filter(|why| !why.is_empty()))).collect();
+        without_waiting_secrets(&mut missing);
+        let text = |(kind, why): (Kind, Option<String>)| match why {
+            Some(why) => format!("{kind}: {why}"),
+            None => kind.to_string(),
+        };
+        let mut words: Vec<String> = missing.into_iter().map(text).collect();
         words.dedup();
         (!words.is_empty()).then(|| words.join(", "))
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Secrets wait for the others, which say which of them are wanted: that alone is no news.
+pub(crate) fn without_waiting_secrets<T>(missing: &mut Vec<(Kind, Option<T>)>) {
+    if missing.iter().any(|(kind, why)| *kind != Kind::Secret || why.is_some()) {
+        missing.retain(|(kind, why)| *kind != Kind::Secret || why.is_some());
     }
 }
 
@@ -104,6 +119,7 @@ impl Report {
     /// The list is complete.
     pub(crate) fn listed(&self) {
         self.change(|one| (one.listed, one.lost, one.forbidden) = (true, None, false));
+        self.following.again.notify_waiters();
     }
 
     /// The API server does not have the kind.
@@ -114,6 +130,12 @@ impl Report {
     /// What was listed before is followed again.
     pub(crate) fn followed(&self) {
         self.change(|one| (one.lost, one.forbidden) = (None, false));
+        self.following.again.notify_waiters();
+    }
+
+    /// Returns once any of them is followed again: the API server is back, and nobody has to wait any longer.
+    pub(crate) async fn others_follow(&self) {
+        self.following.again.notified().await;
     }
 
     /// It is not followed, for this reason.
@@ -150,7 +172,7 @@ mod tests {
             [(Kind::Secret, false), (Kind::IngressClass, true), (Kind::Service, false)]
                 .map(|(kind, optional)| following.add(kind, optional));
         services.listed();
-        assert_eq!(following.missing().as_deref(), Some("Secret, IngressClass"));
+        assert_eq!(following.missing().as_deref(), Some("IngressClass"));
         for one in [&secrets, &classes] {
             one.lost(Some(403), "403 Forbidden: User \"system:serviceaccount:a:b\" cannot list");
         }

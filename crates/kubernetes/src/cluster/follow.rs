@@ -5,6 +5,7 @@ use super::contents::Contents;
 use super::watches::{Watched, Watches};
 use crate::client::reason;
 use crate::feed::Publisher;
+use crate::following::without_waiting_secrets;
 use crate::watch::{Change, Guarded, News, WatchId, backoff};
 use crate::{Error, Following};
 use k8s_openapi::api::core::v1::Secret;
@@ -22,6 +23,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// is too slow for that there are no other news either.
 const HOLD: Duration = Duration::from_secs(1);
 
+/// How long a Snapshot is held back at most, once the first kind is followed again after all were lost: until the
+/// others are, it would say that what an Ingress names now is not there.
+const RESUMES: Duration = Duration::from_secs(5);
+
 /// News that are taken into one Snapshot at most, so that an endless stream of them cannot keep it back.
 const BATCH: usize = 16 * 1024;
 
@@ -33,6 +38,13 @@ enum State {
     Listed,
     /// Listing is forbidden, and that is no reason to wait.
     Forbidden,
+}
+
+/// Most kinds were lost at the same time.
+#[derive(Debug, Default)]
+struct Outage {
+    /// Until when the Snapshot is held back, once the first of them is followed again.
+    until: Option<Instant>,
 }
 
 /// The loop behind a cluster's Feed.
@@ -49,6 +61,9 @@ pub(super) struct Follower {
     fetching: HashSet<ObjectKey>,
     /// Until when the Snapshot is held back for them.
     hold: Option<Instant>,
+    /// Which watches were listed and are not followed now, other than for want of rights.
+    lost: Vec<bool>,
+    outage: Option<Outage>,
     following: Following,
     /// Whether all namespaces are watched: whoever watches one may have no right to IngressClasses by design.
     is_everywhere: bool,
@@ -75,11 +90,13 @@ impl Follower {
             once: options.once,
             contents: Contents::new(&options.pinned, secrets_of, has_selector, sender),
             states: watched.iter().map(|_| State::Waiting { trouble: None }).collect(),
+            lost: vec![false; watched.len()],
             watched,
             news,
             fetches: JoinSet::new(),
             fetching: HashSet::new(),
             hold: None,
+            outage: None,
             following: options.following.clone(),
             is_everywhere: options.namespace.is_none(),
             lacks_classes: false,
@@ -103,7 +120,7 @@ impl Follower {
     /// Publishes every change from then on.
     pub(super) async fn run(mut self, publisher: Publisher) {
         loop {
-            let turned = match self.hold {
+            let turned = match self.held_until() {
                 Some(until) => timeout_at(until, self.turn()).await.unwrap_or(Ok(())),
                 None => self.turn().await,
             };
@@ -111,7 +128,7 @@ impl Follower {
                 // Refusals end a start, but not what runs: the watches keep trying.
                 tracing::warn!(%error, "the last Snapshot stays");
             }
-            if self.hold.is_some_and(|until| Instant::now() < until) {
+            if self.held_until().is_some() {
                 continue;
             }
             self.hold = None;
@@ -119,6 +136,33 @@ impl Follower {
             if let Some(snapshot) = self.contents.publish() {
                 publisher.publish(snapshot, since.into_std());
             }
+        }
+    }
+
+    /// Until when the Snapshot is held back, if it is.
+    fn held_until(&self) -> Option<Instant> {
+        let resumes = self.outage.as_ref().and_then(|outage| outage.until);
+        self.hold.max(resumes).filter(|until| Instant::now() < *until)
+    }
+
+    /// Notes whether a watch follows.
+    fn note(&mut self, watch: WatchId, news: &News) {
+        self.lost[watch] = match news {
+            News::Trouble { code, .. } => {
+                matches!(self.states[watch], State::Listed) && *code != Some(403)
+            }
+            News::Listed(_) | News::Changed(_) | News::Followed => false,
+        };
+        let lost = self.lost.iter().filter(|lost| **lost).count();
+        if lost == 0 {
+            self.outage = None;
+        } else if self.lost[watch] {
+            let listed = self.states.iter().filter(|state| matches!(state, State::Listed)).count();
+            if lost > listed / 2 {
+                self.outage.get_or_insert_default();
+            }
+        } else if let Some(outage) = &mut self.outage {
+            outage.until.get_or_insert_with(|| Instant::now() + RESUMES);
         }
     }
 
@@ -194,9 +238,11 @@ impl Follower {
     }
 
     fn take(&mut self, watch: WatchId, news: News) -> Result<(), Error> {
+        self.note(watch, &news);
         let Watched { kind, optional } = self.watched[watch];
         match news {
             News::Changed(change) => self.contents.apply(change),
+            News::Followed => {}
             News::Listed(changes) => {
                 self.states[watch] = State::Listed;
                 if kind == Kind::IngressClass {
@@ -242,17 +288,16 @@ impl Follower {
 
     /// What was not listed, and why.
     fn missing(&self) -> String {
-        let mut missing = Vec::new();
-        for (watched, state) in self.watched.iter().zip(&self.states) {
-            if let State::Waiting { trouble } = state {
-                let why = trouble.as_deref();
-                // Secrets wait for the others; that alone is no news.
-                if watched.kind != Kind::Secret || why.is_some() || missing.is_empty() {
-                    let why = why.unwrap_or("no answer in time");
-                    missing.push(format!("{} ({why})", watched.kind));
-                }
-            }
-        }
+        let waiting = self.watched.iter().zip(&self.states).filter_map(|(watched, state)| {
+            let State::Waiting { trouble } = state else { return None };
+            Some((watched.kind, trouble.as_deref()))
+        });
+        let mut waiting: Vec<_> = waiting.collect();
+        without_waiting_secrets(&mut waiting);
+        let text = |(kind, why): (Kind, Option<&str>)| {
+            format!("{kind} ({})", why.unwrap_or("no answer in time"))
+        };
+        let mut missing: Vec<String> = waiting.into_iter().map(text).collect();
         if self.lacks_classes {
             missing.push(format!("{} (403 Forbidden)", Kind::IngressClass));
         }
@@ -310,6 +355,7 @@ async fn fetch(client: Client, key: ObjectKey) -> (ObjectKey, Option<Object>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Feed;
     use k8s_openapi::api::networking::v1::Ingress;
     use objects::Trim;
     use serde_json::json;
@@ -341,6 +387,8 @@ mod tests {
             fetches: JoinSet::new(),
             fetching: HashSet::new(),
             hold: None,
+            lost: vec![false; kinds.len()],
+            outage: None,
             following,
             is_everywhere,
             lacks_classes: false,
@@ -396,5 +444,54 @@ mod tests {
             assert!(snapshot.classes.is_none());
             assert_eq!(follower.following.kinds().get("IngressClass"), None);
         }
+    }
+
+    /// What an Ingress says now that was there before.
+    fn changed(port: u16) -> Change {
+        let backend = json!({"service": {"name": "web", "port": {"number": port}}});
+        let ingress = json!({
+            "metadata": {"name": "web", "namespace": "shop", "resourceVersion": port.to_string()},
+            "spec": {"defaultBackend": backend},
+        });
+        let ingress: Ingress = serde_json::from_value(ingress).expect("it fits");
+        Change::Put(ingress.trim().expect("it is well formed"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_an_outage_nothing_is_told_before_all_kinds_are_followed_again() {
+        let (mut follower, sender) = forbidden(false, json!({}), None).await;
+        first(&mut follower).await.expect("it goes without classes");
+        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
+        tell(CLASSES, News::Listed(Vec::new())).await;
+        let (mut feed, publisher) = Feed::new(Snapshot::default());
+        tokio::spawn(follower.run(publisher));
+        feed.snapshots.changed().await.expect("classes");
+        let lost = || News::Trouble { code: None, reason: "Connection refused".to_owned() };
+        let mut port = 0;
+        for (others_come, after) in [(true, Duration::ZERO), (false, RESUMES)] {
+            for watch in [INGRESSES, CLASSES] {
+                tell(watch, lost()).await;
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let _ = feed.take();
+            port += 1;
+            tell(INGRESSES, News::Changed(changed(port))).await;
+            let begin = Instant::now();
+            if others_come {
+                let early = timeout(RESUMES / 2, feed.snapshots.changed()).await;
+                assert!(early.is_err(), "half of it is not told");
+                tell(CLASSES, News::Followed).await;
+            }
+            feed.snapshots.changed().await.expect("all of it");
+            let waited = if others_come { RESUMES / 2 } else { after };
+            assert_eq!(begin.elapsed(), waited);
+            tell(CLASSES, News::Followed).await;
+        }
+        // One kind alone is no outage.
+        tell(CLASSES, lost()).await;
+        tell(INGRESSES, News::Listed(vec![changed(9)])).await;
+        let begin = Instant::now();
+        feed.snapshots.changed().await.expect("it is told");
+        assert!(begin.elapsed().is_zero());
     }
 }

@@ -47,6 +47,8 @@ pub(crate) enum News {
     Listed(Vec<Change>),
     /// One object changed.
     Changed(Change),
+    /// It is followed again after trouble, and nothing has changed so far.
+    Followed,
     /// The API server cannot be reached or refuses; the watch tries again.
     Trouble {
         /// The status that it answered, if it did.
@@ -191,6 +193,9 @@ impl<K: Watchable> Watch<K> {
                     next = stream.next() => next,
                     () = self.confirmed(), if progress.in_trouble() => {
                         self.succeed(progress);
+                        if !self.tell(News::Followed).await {
+                            return;
+                        }
                         continue;
                     }
                     () = sleep_until(until) => return,
@@ -351,7 +356,10 @@ impl<K: Watchable> Watch<K> {
         let forbidden = code == Some(403);
         let pauses = if forbidden { &mut progress.forbidden } else { &mut progress.backoff };
         let pause = pauses.next();
-        self.pause(pause).await;
+        tokio::select! {
+            () = self.pause(pause) => {}
+            () = self.report.others_follow(), if !forbidden => {}
+        }
         // The stream goes back to a list by itself when a running watch is too old, but not when it is to be resumed.
         if at_start && code == Some(410) { Next::StartOver } else { Next::Resume }
     }

@@ -99,6 +99,7 @@ async fn words(mut news: mpsc::Receiver<(WatchId, News)>) -> Vec<String> {
                 format!("listed {}", changes.iter().map(name).collect::<Vec<_>>().join(" "))
             }
             News::Changed(change) => name(&change),
+            News::Followed => "followed".to_owned(),
             News::Trouble { code, .. } => format!("trouble {code:?}"),
         });
     }
