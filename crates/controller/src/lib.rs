@@ -162,7 +162,7 @@ impl<E: Engine> Controller<E> {
                 let took = began.elapsed() - translated;
                 self.reporter.served(applied.generation, changes, translated, took);
                 let (before, after) = (&known.serving, &known.configuration);
-                self.reporter.report_lost(before, after, changes);
+                self.reporter.report_endpoints(before, after, changes);
                 self.reporter.report_ending(after, changes);
                 let fingerprint = self.fingerprints.follow(before, after, changes);
                 self.metrics.applied(applied.generation, fingerprint, took);

@@ -77,6 +77,9 @@ impl Reporter {
             return None;
         }
         self.unserved = Some((unserved, now));
+        if number == 0 {
+            return Some((Level::INFO, format!("all {all} Ingresses are served")));
+        }
         let level = if number == all || has_lost { Level::WARN } else { Level::INFO };
         let why = match without_class {
             0 => "their class is not ours or does not exist".to_owned(),
@@ -118,39 +121,41 @@ impl Reporter {
         }
     }
 
-    /// Warns of upstreams that had endpoints and have none now: their requests are answered 503.
-    pub(crate) fn report_lost(
+    /// Warns of upstreams that had endpoints and have none now, and tells of those that have some again.
+    pub(crate) fn report_endpoints(
         &mut self,
         before: &Configuration,
         after: &Configuration,
         changes: &Changes,
     ) {
-        for line in self.lost(before, after, changes) {
-            tracing::warn!("{line}");
+        for (level, line) in self.endpoints(before, after, changes) {
+            tell(level, &line);
         }
     }
 
-    fn lost(
+    fn endpoints(
         &mut self,
         before: &Configuration,
         after: &Configuration,
         changes: &Changes,
-    ) -> Vec<String> {
+    ) -> Vec<(Level, String)> {
         let is_served = |all: &Configuration, id: &UpstreamId| {
             let upstream = all.upstreams.get(id)?;
             Some(upstream.external.is_some() || !upstream.endpoints.usable().is_empty())
         };
-        let lost = changes.upstreams.iter().filter(|id| {
-            is_served(before, id) == Some(true) && is_served(after, id) == Some(false)
-        });
         let mut lines = Vec::new();
-        for id in lost {
-            let namespace = before.upstreams.get(id).map(|one| one.namespace.clone());
+        for id in &changes.upstreams {
+            let told = match (is_served(before, id), is_served(after, id)) {
+                // What follows hangs on who leads there: a path, a canary, a guard or a TLSRoute.
+                (Some(true), Some(false)) => {
+                    (Level::WARN, "has lost all its endpoints: paths that lead there answer 503")
+                }
+                (Some(false), Some(true)) => (Level::INFO, "has an endpoint now"),
+                _ => continue,
+            };
+            let namespace = after.upstreams.get(id).map(|one| one.namespace.clone());
             if self.told.take(namespace.unwrap_or_default()) {
-                let line = format!(
-                    "upstream {id} has lost all its endpoints: its requests are answered 503"
-                );
-                lines.push(line);
+                lines.push((told.0, format!("upstream {id} {}", told.1)));
             }
         }
         lines
@@ -455,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_that_loses_all_its_endpoints_is_told_once() {
+    fn an_upstream_that_loses_all_its_endpoints_is_told_once_and_so_is_one_that_has_some() {
         let with = |endpoints: Endpoints, namespace: &str| {
             let id = UpstreamId::new("shop-web-80");
             let (endpoints, external) = (Arc::new(endpoints), None);
@@ -466,18 +471,20 @@ mod tests {
             all
         };
         let address = "192.0.2.1:80".parse().expect("an address");
-        let full = |namespace: &str| {
-            with(Endpoints { ready: vec![address], ..Endpoints::default() }, namespace)
-        };
-        let (other, full) = (full("shop-web"), full("shop"));
+        let full = with(Endpoints { ready: vec![address], ..Endpoints::default() }, "shop");
         let empty = with(Endpoints::default(), "shop");
+        let other_empty = with(Endpoints::default(), "shop-web");
         let changes =
             Changes { upstreams: vec![UpstreamId::new("shop-web-80")], ..Changes::default() };
         let mut reporter = Reporter::default();
-        let mut lost = |before: &_, after: &_| reporter.lost(before, after, &changes).len();
-        assert_eq!((lost(&full, &empty), lost(&empty, &empty), lost(&empty, &full)), (1, 0, 0));
-        assert_eq!((0..2 * LINES).map(|_| lost(&full, &empty)).sum::<usize>(), LINES - 1);
-        assert_eq!(lost(&other, &empty), 1, "the lines of whose Service it is");
+        let mut told = |before: &_, after: &_| reporter.endpoints(before, after, &changes);
+        let [(level, line)] = &told(&full, &empty)[..] else { panic!("it is told") };
+        assert!(*level == Level::WARN && line.contains("shop-web-80 has lost all"), "{line}");
+        assert!(told(&empty, &empty).is_empty());
+        let [(Level::INFO, line)] = &told(&empty, &full)[..] else { panic!("it is told") };
+        assert_eq!(line, "upstream shop-web-80 has an endpoint now");
+        assert_eq!((0..2 * LINES).map(|_| told(&full, &empty).len()).sum::<usize>(), LINES - 2);
+        assert_eq!(told(&full, &other_empty).len(), 1, "the lines of whose Service it is");
     }
 
     #[test]
