@@ -149,6 +149,21 @@ impl Policy {
         Self { auth_basic: None, auth_external: None, ..self }
     }
 
+    /// Whether something decides who may have a request.
+    pub fn is_guarded(&self) -> bool {
+        !self.is_guarded_as(&Self::default())
+    }
+
+    /// Whether the same decides who may have a request as at another location.
+    pub fn is_guarded_as(&self, other: &Self) -> bool {
+        self.auth_external == other.auth_external
+            && self.auth_basic == other.auth_basic
+            && self.access == other.access
+            && self.client_certificate == other.client_certificate
+            && self.snippet == other.snippet
+            && self.raw == other.raw
+    }
+
     /// The same without `affinity`, for what no path of a rule leads to.
     pub fn without_sessions(self) -> Self {
         let balance = Balance { affinity: None, ..self.balance };

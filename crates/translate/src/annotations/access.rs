@@ -16,10 +16,12 @@ static ALLOW: Key<Networks> =
             "none",
             "The only client addresses that are let in; others get 403.",
         )
+        .of_all(parse::addresses_of_all)
         .risk(Risk::Medium)
         .on_bad(OnBad::Deny);
 
 static DENY: Key<Networks> = Key::both("denylist-source-range", parse::addresses_without_gaps)
+    .of_all(parse::addresses_of_all)
     .says(
         "networks, comma separated",
         "none",

@@ -6,6 +6,7 @@ mod owners;
 mod passthrough;
 mod roots;
 mod sections;
+mod shut;
 mod snippets;
 mod tls;
 
@@ -16,6 +17,7 @@ pub(crate) use sections::Sections;
 use objects::ObjectKey;
 use owners::{Owners, is_foreign};
 use roots::{of_the_catch_all, towards_the_default};
+use shut::Shut;
 
 use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
@@ -307,7 +309,7 @@ impl Host<'_> {
         if !self.regex {
             return Vec::new();
         }
-        let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
+        let (mut patterns, mut closed, mut shut) = (Vec::new(), HashSet::new(), Vec::new());
         let mut budgets = HostBudgets::default();
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
@@ -331,6 +333,10 @@ impl Host<'_> {
             };
             match refused {
                 Refused::Invalid(reason) => {
+                    shut.extend(Shut::of(
+                        &location,
+                        &format!("it is no regular expression: {reason}"),
+                    ));
                     let message = format!(
                         "path {path} of host {host} is left out: the paths of this host are regular expressions, and \
                          it is none ({reason})"
@@ -340,6 +346,7 @@ impl Host<'_> {
                     self.path_problem(&location, Severity::Error, message);
                 }
                 Refused::TooLarge(reason) => {
+                    shut.extend(Shut::of(&location, &reason));
                     if budget.is_news() {
                         let message = format!(
                             "path {path} of host {host}, and others after it, are closed: {reason}"
@@ -358,6 +365,7 @@ impl Host<'_> {
                 }
             }
         }
+        shut::close(&mut self.locations, &shut);
         patterns
     }
 

@@ -480,7 +480,9 @@ impl Reader<'_> {
             Some(reason) => Backend::Denied(reason),
             None => Backend::Upstream(leads.id.clone()),
         };
-        let path = if too_large.is_some() { stand_in(text) } else { Some(text) };
+        // What is guarded is the host's to close, with what comes behind it.
+        let stays = too_large.is_none() || policy.is_guarded();
+        let path = if stays { Some(text) } else { stand_in(text) };
         let location = path.map(|path| Location {
             path: path.to_owned(),
             kind,

@@ -204,7 +204,7 @@ impl<'a> Settings<'a> {
             }
         }
         let (name, text) = self.in_config_map(about)?;
-        (key.parse)(&text).map_err(|wrong| self.bad_config_map(about, name, &text, &wrong)).ok()
+        (key.of_all)(&text).map_err(|wrong| self.bad_config_map(about, name, &text, &wrong)).ok()
     }
 
     /// The items of a key of the ConfigMap, where an empty value means none and not the default.

@@ -135,6 +135,8 @@ pub struct Key<T: 'static> {
     /// Reads an annotation where values are not validated; the same, unless the characters of a value are all that is
     /// validated.
     pub free: fn(&str) -> Result<T, String>,
+    /// Reads the ConfigMap's value; the same, unless ingress-nginx takes a list apart in another way there.
+    pub of_all: fn(&str) -> Result<T, String>,
 }
 
 impl<T> Key<T> {
@@ -154,7 +156,7 @@ impl<T> Key<T> {
             secret: false,
             doc: "",
         };
-        Self { about, parse, free: parse }
+        Self { about, parse, free: parse, of_all: parse }
     }
 
     /// A key that annotations alone may have.
@@ -242,6 +244,12 @@ impl<T> Key<T> {
         self
     }
 
+    /// Reads the ConfigMap's value so.
+    pub const fn of_all(mut self, of_all: fn(&str) -> Result<T, String>) -> Self {
+        self.of_all = of_all;
+        self
+    }
+
     /// What is wrong with values that ingress-nginx passed over.
     pub const fn passed_over(mut self, wrong: &'static str) -> Self {
         self.about.passed_over = Some(wrong);
@@ -283,7 +291,7 @@ impl<T> AnyKey for Key<T> {
     }
 
     fn fault(&self, text: &str) -> Option<String> {
-        (self.parse)(text).err()
+        (self.of_all)(text).err()
     }
 }
 

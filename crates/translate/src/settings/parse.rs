@@ -171,6 +171,13 @@ pub(crate) fn addresses_without_gaps(text: &str) -> Result<Networks, String> {
     addresses(text)
 }
 
+/// The same in the ConfigMap, where items without a character are none (splitAndTrimSpace,
+/// internal/ingress/controller/template/configmap.go).
+pub(crate) fn addresses_of_all(text: &str) -> Result<Networks, String> {
+    let items: Vec<&str> = text.split(',').filter(|item| !item.is_empty()).collect();
+    addresses_without_gaps(&items.join(","))
+}
+
 /// What is wrong with a list of networks in which nothing stands before, between or behind commas.
 pub(crate) const EMPTY_ITEM: &str =
     "has an empty item: write networks such as 10.0.0.0/8, comma separated";

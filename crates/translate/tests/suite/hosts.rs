@@ -325,6 +325,52 @@ fn many_paths_with_classes_take_little_memory() {
 }
 
 #[test]
+fn what_a_guarded_expression_that_cannot_be_asked_would_have_had_is_nobody_else_s() {
+    let large = format!(
+        "/({})(/|$)(.*)",
+        (0..400).map(|number| format!("admin{number}[a-z]{{20}}")).collect::<Vec<_>>().join("|")
+    );
+    for (guarded, closed) in [
+        (large, vec!["/", "/xyz"]),
+        (r"/x\p{Unknown}+[a-z]{20}".to_owned(), vec!["/", "/xyz"]),
+        (r"/x\w{700}\w{700}\w{700}".to_owned(), vec!["/", "/xyz"]),
+        (r"/other\p{Unknown}+[a-z]".to_owned(), vec!["/"]),
+    ] {
+        for is_guarded in [true, false] {
+            let mut snapshot = cluster();
+            let mut one = patterns("guarded", "shop.test", std::iter::once(guarded.clone()));
+            if is_guarded {
+                annotate(&mut one, "whitelist-source-range", "10.0.0.0/8");
+            }
+            put_ingress(&mut snapshot, one);
+            put_ingress(&mut snapshot, simple("demo", "root", "shop.test", "/", "s"));
+            put_ingress(&mut snapshot, simple("demo", "plain", "shop.test", "/xyz", "s"));
+            let mut alike = simple("demo", "alike", "shop.test", "/xy", "s");
+            annotate(&mut alike, "whitelist-source-range", "10.0.0.0/8");
+            put_ingress(&mut snapshot, alike);
+            put_ingress(
+                &mut snapshot,
+                patterns("re", "shop.test", std::iter::once("/re.*".to_owned())),
+            );
+            let found = translate(&snapshot, &Options::default());
+            let is_closed = |path: &&str| {
+                let at = location(&found.configuration, "shop.test", path, PathKind::Prefix);
+                at.is_some_and(|at| matches!(at.backend, model::Backend::Denied(_)))
+            };
+            let all: Vec<&str> =
+                ["/", "/xyz", "/xy", "/re.*"].into_iter().filter(is_closed).collect();
+            let of_large = guarded.starts_with("/(");
+            let wanted = match is_guarded {
+                true if of_large => [&closed[..], &["/re.*"]].concat(),
+                true => closed.clone(),
+                false => Vec::new(),
+            };
+            assert_eq!(all, wanted, "{guarded} {is_guarded}: {}", found.problems);
+        }
+    }
+}
+
+#[test]
 fn paths_that_would_take_too_much_memory_are_closed_and_nobody_else_is_touched() {
     let mut snapshot = cluster();
     let hungry = (0..600).map(|number| format!(r"/x\w{{500}}{number:04}$"));

@@ -12,7 +12,8 @@ use super::{Block, Scope, Word};
 use crate::push;
 use model::policy::{Policy, TlsRedirect};
 use model::{
-    Backend, Configuration, DEFAULT_BACKEND, Kind, Location, Server, ServerName, is_same_owner,
+    Backend, Configuration, DEFAULT_BACKEND, Kind, Location, PathKind, Server, ServerName,
+    is_same_owner,
 };
 use names::{names, path};
 use std::cmp::Reverse;
@@ -125,7 +126,9 @@ fn order(scope: &Scope<'_>, server: &Server) -> Vec<usize> {
     if server.regex {
         order.sort_by_key(|index| {
             let path = path(location(*index));
-            (Reverse(path.len()), Reverse(path.to_owned()))
+            // The root of a host goes before an Exact `/`, which is the same expression.
+            let is_second = path == "/" && location(*index).kind == PathKind::Exact;
+            (Reverse(path.len()), Reverse(path.to_owned()), is_second)
         })
     } else {
         order.sort_by_cached_key(|index| {
