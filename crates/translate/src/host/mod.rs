@@ -7,6 +7,7 @@ mod passthrough;
 mod roots;
 mod sections;
 mod snippets;
+mod starts;
 mod tls;
 
 pub(crate) use canary::beside_nobody;

@@ -25,6 +25,7 @@ mod load_balancers;
 mod names;
 mod newcomers;
 mod own_servers;
+mod owners;
 mod raw;
 mod redirects;
 mod rejected;
