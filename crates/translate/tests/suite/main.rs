@@ -30,6 +30,7 @@ mod raw;
 mod redirects;
 mod rejected;
 mod routes;
+mod sentences;
 mod sets;
 mod streams;
 mod tenants;
