@@ -9,6 +9,7 @@ mod keys;
 mod lost;
 mod made;
 mod names;
+mod order;
 mod paths;
 mod process;
 mod proof;

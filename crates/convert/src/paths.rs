@@ -24,13 +24,9 @@ impl Path {
     }
 
     /// Whatever begins with a match of an expression, in any case of letters: a route's expression matches the whole
-    /// path.
+    /// path. Each is written alike, so that of two the longer one stays the longer one, which is asked first.
     pub(crate) fn beginning(source: &str) -> Self {
-        Self::Regex(if source.contains('|') && !is_grouped(source) {
-            format!("(?i)(?:{source}).*")
-        } else {
-            format!("(?i){source}.*")
-        })
+        Self::Regex(format!("(?i)(?:{source}).*"))
     }
 
     pub(crate) fn value(&self) -> Value {
@@ -62,15 +58,6 @@ impl Path {
     }
 }
 
-/// Whether every `|` stands within parentheses.
-fn is_grouped(source: &str) -> bool {
-    let mut depth = 0_i32;
-    source.chars().all(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c != '|' || depth > 0
-    })
-}
-
 /// Whether a text has nothing but itself to match, a dot aside.
 pub(crate) fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "-/._~".contains(c))
@@ -81,8 +68,8 @@ mod tests {
     use super::Path;
 
     #[test]
-    fn an_alternative_outside_of_parentheses_gets_its_own() {
-        assert_eq!(Path::beginning("/a(/|$)"), Path::Regex("(?i)/a(/|$).*".to_owned()));
+    fn expressions_are_written_alike_with_and_without_alternatives() {
+        assert_eq!(Path::beginning("/a(/|$)"), Path::Regex("(?i)(?:/a(/|$)).*".to_owned()));
         assert_eq!(Path::beginning("/a|/b"), Path::Regex("(?i)(?:/a|/b).*".to_owned()));
     }
 

@@ -5,7 +5,7 @@ use crate::gateway::{self, Listeners};
 use crate::keys::{GUARD_REMEDY, NO_ACTION};
 use crate::lost::{Ledger, Weight};
 use crate::made::{API, Made};
-use crate::paths::Path;
+use crate::order;
 use crate::rules::{self, Room, Said};
 use crate::tls::Policies;
 use crate::{backends, filters, redirects};
@@ -94,7 +94,7 @@ fn all_said<'s>(
         let said = rules::said(room, server, location, &of);
         all.push((of, &**location, said));
     }
-    order(room, server, &mut all);
+    order::keep(room, server, &mut all);
     // Requests for a path that cannot be said go to a shorter one, which must not let them in.
     let unsaid = all
         .iter()
@@ -117,52 +117,6 @@ fn all_said<'s>(
         said.slash = rules::to_slash(&taken, location, said);
     }
     all
-}
-
-/// Expressions go before prefixes; where the longer path was the prefix, it is the other one's now.
-fn order(room: &mut Room<'_, '_>, server: &Server, all: &mut [(ObjectKey, &Location, Said)]) {
-    const SIGNS: [char; 10] = ['(', '[', '.', '*', '+', '?', '\\', '^', '$', '|'];
-    let expressions = all.iter().enumerate();
-    let expressions =
-        expressions.filter(|(_, (_, _, said))| matches!(said.path, Some(Path::Regex(_))));
-    let expressions: Vec<(usize, &str)> = expressions
-        .map(|(index, (_, location, _))| {
-            (index, location.path.split(SIGNS).next().unwrap_or_default())
-        })
-        .collect();
-    for index in 0..all.len() {
-        let (of, location, one) = &all[index];
-        let Some(Path::Prefix(prefix)) = &one.path else { continue };
-        let goes_before = |(other, start): &&(usize, &str)| {
-            all[*other].1.path.len() < location.path.len()
-                && (start.starts_with(prefix.as_str()) || prefix.starts_with(*start))
-        };
-        let before: Vec<usize> =
-            expressions.iter().filter(goes_before).map(|(other, _)| *other).collect();
-        let Some(first) = before.first().map(|other| &all[*other].1.path) else { continue };
-        let (of, path, is_guarded) = (of.clone(), &location.path, one.is_closed);
-        // One line for each path: as many as there are pairs would be too many to read, and to hold.
-        let more = match before.len() - 1 {
-            0 => String::new(),
-            more => format!(", and {more} more"),
-        };
-        let reason = format!("{first} goes before {path}, which was asked first{more}");
-        room.ledger.stand_at(Some((server, path.as_str())));
-        room.ledger.add(Some(&of), "use-regex", Weight::Lost, reason, "write both as expressions");
-        for other in before.into_iter().filter(|_| is_guarded) {
-            let (theirs, location, said) = &mut all[other];
-            if !said.is_closed {
-                said.close();
-                let reason = format!(
-                    "{} goes before {path}, which was asked first and is guarded",
-                    location.path
-                );
-                let key = format!("path {}", location.path);
-                room.ledger.stand_at(Some((server, location.path.as_str())));
-                room.ledger.add(Some(theirs), &key, Weight::Closed, reason, GUARD_REMEDY);
-            }
-        }
-    }
 }
 
 /// Ingresses that stand on several hosts, whose routes are called by their hosts, too.

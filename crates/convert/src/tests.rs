@@ -140,6 +140,32 @@ fn an_expression_that_goes_before_a_guarded_prefix_is_closed() {
 }
 
 #[test]
+fn an_expression_that_routes_ask_before_a_guarded_one_is_closed() {
+    let (regex, guard) = (("use-regex", "true"), ("auth-url", "http://auth.test/"));
+    let made = |guarded: (&str, &str), other: (&str, &str)| {
+        let made = converted(&[
+            ingress(guarded.0, "a.test", &[regex, guard], &[guarded.1]),
+            ingress(other.0, "a.test", &[regex], &[other.1]),
+        ]);
+        let key = format!("path {}", other.1);
+        let is_told = made.losses.iter().any(|loss| {
+            loss.key == key && loss.weight == Weight::Closed && loss.reason.contains("goes before")
+        });
+        (open(&made).len(), is_told)
+    };
+    // The longer one stays the longer one, whatever stands in it.
+    let written = |path: &str| crate::paths::Path::beginning(path).value()["value"].to_string();
+    assert!(written("/api/admin/.*").len() > written("/api/.*|/pub").len());
+    assert_eq!(made(("a", "/api/admin/.*"), ("b", "/api/.*|/pub")), (1, false));
+    // As long: the greater text was first, and routes ask the older one, or that with the lesser name.
+    assert_eq!(made(("b", "/s/z.*c"), ("a", "/s/.*zc")), (0, true));
+    assert_eq!(made(("b", "/s/z.*c"), ("a", "/S/.*zc")), (0, true));
+    // What was first stays so, and what has paths of its own is nobody else's.
+    assert_eq!(made(("b", "/s/.*zc"), ("a", "/s/z.*c")), (1, false));
+    assert_eq!(made(("b", "/t/z.*c"), ("a", "/s/.*zc")), (1, false));
+}
+
+#[test]
 fn what_a_host_does_not_have_is_not_taken_from_a_wider_one() {
     let made = converted(&[
         ingress("wide", "*.test", &[], &["/"]),

@@ -136,7 +136,7 @@ impl Wanted {
 fn not_programmed(own: &mut [Condition], reason: &'static str, message: &str) {
     let programmed = own.iter_mut().filter(|one| one.kind == "Programmed" && one.holds);
     programmed.for_each(|one| {
-        (one.holds, one.reason, one.message) = (false, reason, message.to_owned());
+        (one.holds, one.reason, one.message) = (false, reason, message.into());
     });
 }
 
@@ -192,7 +192,7 @@ fn conditions(before: &Value, own: &[Condition], generation: i64, now: Timestamp
             "type": condition.kind,
             "status": status,
             "reason": condition.reason,
-            "message": condition.message,
+            "message": &*condition.message,
             "observedGeneration": generation,
             "lastTransitionTime": since.unwrap_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()),
         });
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     fn condition(kind: &'static str, holds: bool) -> Condition {
-        Condition { kind, holds, reason: kind, message: String::new() }
+        Condition { kind, holds, reason: kind, message: "".into() }
     }
 
     fn at(second: i64) -> Timestamp {

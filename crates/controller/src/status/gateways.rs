@@ -5,6 +5,7 @@ use super::address::Address;
 use super::document::Wanted;
 use super::farewell;
 use super::later::{Later, Naming, Silence, pause};
+use super::refusals::Refusals;
 use super::services::{self, Scribe};
 use super::siblings::Siblings;
 use super::which::{Id, Which, api, differing};
@@ -122,6 +123,7 @@ struct Keeper {
     /// Those that are left alone for a while.
     later: Later<Id>,
     naming: Naming,
+    refusals: Refusals,
 }
 
 impl Gateways {
@@ -148,6 +150,7 @@ impl Gateways {
             silence: Silence::default(),
             later: Later::default(),
             naming: Naming::default(),
+            refusals: Refusals::default(),
         };
         loop {
             if keeper.own.leadership.is_leader() {
@@ -471,10 +474,7 @@ impl Keeper {
                 }
             }
             Outcome::Conflict => self.pending.insert(id),
-            Outcome::Refused(reason) => tracing::error!(
-                kind = id.0.kind().name(), namespace = %id.1.namespace, name = %id.1.name, reason,
-                "this is not written: the API server does not take it, or it is somebody else's"
-            ),
+            Outcome::Refused(reason) => self.refusals.tell(&id, &reason, now),
             Outcome::Failed(reason) => {
                 if self.naming.is_due(now) {
                     tracing::warn!(

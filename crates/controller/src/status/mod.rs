@@ -7,6 +7,7 @@ mod farewell;
 mod gateways;
 mod later;
 mod plan;
+mod refusals;
 mod services;
 mod shown;
 mod siblings;

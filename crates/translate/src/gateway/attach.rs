@@ -76,20 +76,22 @@ pub(super) fn attach(
     };
     let (mut told, mut taken) = (Vec::with_capacity(ours.len()), Taken::default());
     let wish = wish(route);
+    // One text for all parents.
+    let refused = attached.draft.refused.as_ref();
+    let refused = refused.map(|(reason, message)| Condition::fails("Accepted", reason, message));
+    let (resolved, partial) = (attached.draft.resolved(), attached.draft.partial());
     for (parent, (state, set)) in ours {
         let found = listeners(&wish, parent, (state, set), snapshot);
-        let accepted = match (&attached.draft.refused, found) {
+        let accepted = match (&refused, found) {
             (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
-            (Some((reason, message)), Ok(_)) => {
-                Condition::fails("Accepted", reason, message.clone())
-            }
+            (Some(refused), Ok(_)) => refused.clone(),
             (None, Ok(found)) => {
                 take(&mut taken, route, state, &found);
                 Condition::holds("Accepted", "Accepted")
             }
         };
-        let partial = attached.draft.partial().filter(|_| accepted.holds);
-        let conditions = [accepted, attached.draft.resolved()].into_iter().chain(partial);
+        let partial = partial.clone().filter(|_| accepted.holds);
+        let conditions = [accepted, resolved.clone()].into_iter().chain(partial);
         let mut conditions: Vec<_> = conditions.collect();
         conditions.shrink_to_fit();
         told.push((parent.clone(), conditions));
@@ -307,7 +309,8 @@ pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usiz
     own.map(|own| rank(&own)).max().unwrap_or_default()
 }
 
-fn rank(name: &str) -> (usize, usize) {
+/// How special a host name is: whatever is exact is more so than a wildcard, and so is what is longer.
+pub(super) fn rank(name: &str) -> (usize, usize) {
     (if name.starts_with('*') { 0 } else { name.len() }, name.len())
 }
 

@@ -2,6 +2,7 @@
 
 use super::paths::{ANY, path_of};
 use crate::pattern_budget::{PatternBudget, Refused};
+use crate::settings::quote;
 use model::{GrpcMatch, Pattern, RuleMatch, Scheme, ValueMatch};
 use objects::gateway::{MethodMatch, NameMatch, PathMatch, RouteMatch, ValueMatch as Wanted};
 
@@ -94,7 +95,7 @@ fn check(source: &str) -> Result<(), Refused> {
 }
 
 fn invalid(source: &str, why: &str) -> Refused {
-    Refused::Invalid(format!("{source:?} is no regular expression: {why}"))
+    Refused::Invalid(format!("{} is no regular expression: {why}", quote(source)))
 }
 
 #[cfg(test)]

@@ -263,7 +263,12 @@ impl State {
             }
             None => {
                 let holds = good > 0;
-                Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
+                Condition {
+                    kind: "Accepted",
+                    holds,
+                    reason: "ListenersNotValid",
+                    message: bad().into(),
+                }
             }
         };
         let lacks = self.reach.lacks().filter(|_| accepted.holds);
@@ -296,7 +301,7 @@ impl State {
             Err((reason, message)) => Condition::fails("ResolvedRefs", reason, message.clone()),
         });
         let insecure = client_certificates::falls_back(&self.gateway).then(|| Condition {
-            message: "clients are let in whatever their certificates are worth".to_owned(),
+            message: "clients are let in whatever their certificates are worth".into(),
             ..Condition::holds("InsecureFrontendValidationMode", "ConfigurationChanged")
         });
         resolved.into_iter().chain(insecure)
@@ -377,9 +382,9 @@ impl Listening {
                 kind: "Conflicted",
                 holds: true,
                 reason,
-                message: conflict_text(reason),
+                message: conflict_text(reason).into(),
             },
-            None => Condition::fails("Conflicted", "NoConflicts", String::new()),
+            None => Condition::fails("Conflicted", "NoConflicts", ""),
         };
         let unresolved = self.clients.as_ref().and_then(|asked| asked.unresolved.clone());
         let resolved = match &self.certificate {

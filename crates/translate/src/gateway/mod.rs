@@ -49,7 +49,7 @@ pub(crate) use rules::usual;
 pub use service_names::{label_of, named_by, service_name};
 pub use status::{
     ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
-    RouteStatus, ServiceKind, SetStatus, Statuses,
+    RouteStatus, Sentence, ServiceKind, SetStatus, Statuses,
 };
 
 use crate::Options;

@@ -4,6 +4,7 @@ use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::few::{Few, Set};
 use super::paths::path_of;
+use super::status::Sentence;
 use super::{filters, guards, sessions, status, texts, ungranted};
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
@@ -107,7 +108,7 @@ impl Draft {
 
     /// The condition about rules that are left out, if there are any.
     pub(super) fn partial(&self) -> Option<status::Condition> {
-        let message = || format!("Dropped Rule: {}", self.dropped.join("; "));
+        let message = || format!("Dropped Rule: {}", self.dropped.join("; ")).into();
         (!self.dropped.is_empty()).then(|| status::Condition {
             kind: "PartiallyInvalid",
             holds: true,
@@ -129,15 +130,21 @@ impl Draft {
 
 /// Adds what is wrong to what was found before; a condition has one reason, and no more text than people read.
 fn add(found: &mut Option<(&'static str, String)>, reason: &'static str, message: &str) {
-    const MOST: usize = 1000;
     let Some((_, said)) = found else {
-        *found = Some((reason, message.to_owned()));
+        *found = Some((reason, beginning(message)));
         return;
     };
-    if said.len() + message.len() <= MOST && !said.split("; and ").any(|one| one == message) {
+    if said.len() + message.len() <= Sentence::MOST
+        && !said.split("; and ").any(|one| one == message)
+    {
         said.push_str("; and ");
         said.push_str(message);
     }
+}
+
+/// As much of a text as a condition says, and a byte more if it is too long: then it is told as cut.
+fn beginning(text: &str) -> String {
+    text[..text.ceil_char_boundary(Sentence::MOST + 1)].to_owned()
 }
 
 /// Matches times backends: what a route takes under each host where it answers. Long texts count as more, since each
@@ -300,6 +307,14 @@ impl Reader<'_> {
         add(&mut self.draft.refused, reason, &message);
     }
 
+    /// Notes that a rule is left out, if people read that far.
+    fn leave_out(&mut self, why: &str) {
+        let dropped = &mut self.draft.dropped;
+        if dropped.iter().map(String::len).sum::<usize>() <= Sentence::MOST {
+            dropped.push(beginning(why));
+        }
+    }
+
     fn rule(&mut self, index: usize, rule: &RouteRule) {
         let at = format!("spec.rules[{index}]");
         self.policies.clear();
@@ -317,7 +332,7 @@ impl Reader<'_> {
         let matches = match matches {
             Ok(matches) => matches,
             Err(Refused::Invalid(why)) => {
-                return self.draft.dropped.push(format!("{at}.matches: {why}"));
+                return self.leave_out(&format!("{at}.matches: {why}"));
             }
             Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
         };

@@ -174,7 +174,8 @@ impl State {
         } else {
             let reason = if bad.is_empty() { "Accepted" } else { "ListenersNotValid" };
             let message = if bad.is_empty() { String::new() } else { of_bad() };
-            let accepted = Condition { message, ..Condition::holds("Accepted", reason) };
+            let accepted =
+                Condition { message: message.into(), ..Condition::holds("Accepted", reason) };
             let programmed = if is_closed || self.reach.lacks().is_some() {
                 let message = "its Gateway has no address; see its status".to_owned();
                 Condition::fails("Programmed", "ParentNotProgrammed", message)

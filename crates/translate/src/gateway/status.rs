@@ -1,11 +1,13 @@
 //! What the objects of the Gateway API are told about themselves; addresses and times are somebody else's to add.
 
 use imbl::OrdMap;
-use model::Transport;
+use model::{Printable, Transport};
 use objects::gateway::{Infrastructure, ParentRef};
 use objects::{Kind, ObjectKey};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The status of all objects that are ours.
@@ -35,16 +37,59 @@ pub struct Condition {
     /// `reason`.
     pub reason: &'static str,
     /// `message`.
-    pub message: String,
+    pub message: Sentence,
+}
+
+/// What a condition says. Texts of objects may be a part of it: it is one line, has a bound, and those that are told
+/// the same share it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sentence(Option<Arc<str>>);
+
+impl Sentence {
+    /// Its bytes at most: a status has a sentence for each parent of a route, and the API server takes so much of one
+    /// object (docs/limits.md).
+    pub const MOST: usize = 1000;
+}
+
+impl<T: AsRef<str>> From<T> for Sentence {
+    fn from(text: T) -> Self {
+        const CUT: &str = "…";
+        let text = text.as_ref();
+        // What is too long is not written out as escapes, either.
+        let mut said = Printable(&text[..text.floor_char_boundary(Self::MOST)]).to_string();
+        if text.len() > Self::MOST || said.len() > Self::MOST {
+            said.truncate(said.floor_char_boundary(Self::MOST - CUT.len()));
+            said.push_str(CUT);
+        }
+        Self((!said.is_empty()).then(|| said.into()))
+    }
+}
+
+impl Deref for Sentence {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
 }
 
 impl Condition {
     pub(super) fn holds(kind: &'static str, reason: &'static str) -> Self {
-        Self { kind, holds: true, reason, message: String::new() }
+        Self { kind, holds: true, reason, message: Sentence::default() }
     }
 
-    pub(super) fn fails(kind: &'static str, reason: &'static str, message: String) -> Self {
-        Self { kind, holds: false, reason, message }
+    pub(super) fn fails(
+        kind: &'static str,
+        reason: &'static str,
+        message: impl Into<Sentence>,
+    ) -> Self {
+        Self { kind, holds: false, reason, message: message.into() }
     }
 }
 
@@ -147,4 +192,21 @@ pub struct RouteStatus {
 /// Reason and message for what the nginx engine has no words for: all that Gateways and their routes are.
 pub(super) fn unserved(what: &str) -> (&'static str, String) {
     ("Unsupported", format!("--engine=nginx serves no {what}: start Fairway with --engine=native"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sentence;
+
+    #[test]
+    fn a_sentence_is_one_line_of_a_thousand_bytes_and_says_that_it_was_cut() {
+        assert_eq!(&*Sentence::from("as it is"), "as it is");
+        assert_eq!(&*Sentence::from("a\u{1}\nb"), "a\\u{1}\\u{a}b");
+        for long in ["a", "ä", "\u{1}", "…"].map(|one| one.repeat(1001)) {
+            let said = Sentence::from(long);
+            assert!((990..=Sentence::MOST).contains(&said.len()), "{}", said.len());
+            assert!(said.ends_with('…') && !said.contains('\u{1}'), "{said}");
+        }
+        assert_eq!(Sentence::from("a".repeat(1000)).len(), 1000);
+    }
 }

@@ -1,7 +1,7 @@
 //! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. Of several routes that
 //! want a port, or a host of a listener, one has it; the others stand behind it.
 
-use super::attach::{Wish, attachable, hosts, listeners, route_keys};
+use super::attach::{Wish, attachable, hosts, listeners, rank, route_keys};
 use super::backend_tls::Policies;
 use super::few::{Few, Set};
 use super::index::{put, take_out};
@@ -30,8 +30,9 @@ use std::sync::Arc;
 /// A list of endpoints that ports lead to: a Service port and its protocol.
 pub(super) type List = (Port, &'static str);
 
-/// Where a route stands among those that want the same: how long the host is by which it does, its age, and its name.
-type Claim = (Reverse<usize>, i64, ObjectKey, objects::Kind);
+/// Where a route stands among those that want the same: how special the host name is by which it does, its age, and its
+/// name.
+type Claim = (Reverse<(usize, usize)>, i64, ObjectKey, objects::Kind);
 
 /// What was made of these routes.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ struct Draft {
     /// The ports that it wants.
     ports: BTreeSet<StreamPort>,
     /// The hosts that it wants, how long each is as the route says it, and where it would lead.
-    hosts: BTreeMap<RouteKey, (usize, Arc<TlsRoute>)>,
+    hosts: BTreeMap<RouteKey, ((usize, usize), Arc<TlsRoute>)>,
     /// The Gateways where TLS ends before its backends are reached.
     ended: BTreeSet<ObjectKey>,
     /// What its parents say; none if none of them is ours.
@@ -130,15 +131,15 @@ impl Draft {
         };
         let unread = route.unread.as_ref().map(|why| ("UnsupportedValue", why.clone()));
         let refused = waits.or(unread);
+        let refused =
+            refused.map(|(reason, message)| Condition::fails("Accepted", reason, message));
         let wish = wish(route);
         let mut told = Vec::with_capacity(ours.len());
         for (parent, (state, set)) in ours {
             let found = listeners(&wish, parent, (state, set), snapshot);
             let accepted = match (&refused, found) {
                 (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
-                (Some((reason, message)), Ok(_)) => {
-                    Condition::fails("Accepted", reason, message.clone())
-                }
+                (Some(refused), Ok(_)) => refused.clone(),
                 (None, Ok(found)) => {
                     for index in found {
                         draft.lead((state, index), policies, snapshot);
@@ -193,7 +194,7 @@ impl Draft {
             // Of its host names those count that lead here.
             let written = route.hostnames.iter();
             let written = written.filter(|name| hosts(from_ref(*name), listens).contains(&host));
-            let rank = written.map(String::len).max().unwrap_or_default();
+            let rank = written.map(|name| rank(name)).max().unwrap_or_default();
             let at = RouteKey { listener: Some(own.clone()), host };
             self.hosts.insert(at, (rank, made.clone()));
         }
@@ -216,7 +217,7 @@ impl Draft {
         }
     }
 
-    fn claim(&self, rank: usize) -> Claim {
+    fn claim(&self, rank: (usize, usize)) -> Claim {
         let meta = &self.route.meta;
         (Reverse(rank), meta.created, meta.key.clone(), self.route.kind)
     }
@@ -263,7 +264,7 @@ fn listed<'s>(
 
 impl Streams {
     fn put(&mut self, id: &RouteId, draft: Draft, work: &mut Work) {
-        draft.ports.iter().for_each(|port| put(&mut self.ports, port, draft.claim(0)));
+        draft.ports.iter().for_each(|port| put(&mut self.ports, port, draft.claim((0, 0))));
         for (at, (rank, _)) in &draft.hosts {
             put(&mut self.hosts, at, draft.claim(*rank));
         }
@@ -273,7 +274,7 @@ impl Streams {
     }
 
     fn take_out(&mut self, id: &RouteId, draft: &Draft, work: &mut Work) {
-        draft.ports.iter().for_each(|port| take_out(&mut self.ports, port, &draft.claim(0)));
+        draft.ports.iter().for_each(|port| take_out(&mut self.ports, port, &draft.claim((0, 0))));
         for (at, (rank, _)) in &draft.hosts {
             take_out(&mut self.hosts, at, &draft.claim(*rank));
         }

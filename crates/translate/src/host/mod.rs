@@ -8,6 +8,7 @@ mod roots;
 mod sections;
 mod shut;
 mod snippets;
+mod starts;
 mod tls;
 
 pub(crate) use canary::beside_nobody;

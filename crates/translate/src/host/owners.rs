@@ -1,11 +1,12 @@
 //! Who owns a host and its paths: the namespace of the oldest Ingress that names them, whether it is taken or not, so
 //! that nobody loses a path by a mistake or a restart (docs/tenancy.md).
 
+use super::starts::{Sought, Starts, TooMany};
 use super::{Host, Won};
 use crate::ingress::{Draft, Drafts, Standing};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::{Message, PathKind, ServerName, Severity, Why, may_have_alternatives};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A path as its owner has it.
@@ -83,39 +84,52 @@ pub(super) struct Owners<'a> {
     /// By path, who is oldest.
     oldest: HashMap<Claim, &'a Draft>,
     /// Who is older than the Ingress of a path that would take requests, by where that is written.
-    lost: HashMap<(*const Draft, PathKind, &'a str), &'a Draft>,
-    /// By path without its final slash, in lower case.
+    lost: HashMap<(*const Draft, PathKind, &'a str), Older<'a>>,
+    /// Those that another one may overlap, by path without its final slash; in lower case on a host of regular
+    /// expressions. Each has a few at most, however many are written.
     bare: HashMap<String, Vec<Path<'a>>>,
     /// By what every path that a path matches begins with.
-    starts: Oldest<'a>,
+    starts: Starts<'a, &'a Draft>,
     /// The same of patterns that say more than "and what is below".
-    closed: Oldest<'a>,
+    closed: Starts<'a, &'a Draft>,
+    /// Steps that each namespace may take yet to compare starts with dots.
+    steps: HashMap<&'a str, usize>,
 }
 
-/// The oldest Ingress of each start, by namespace: who has many paths costs others little.
-type Oldest<'a> = BTreeMap<&'a str, BTreeMap<String, &'a Draft>>;
+/// Steps to compare starts with dots that the paths of a namespace may take together on a host (docs/limits.md). Those
+/// that begin with a text of their own take some each.
+const STEPS: usize = 1_000_000;
+
+/// Whose requests a path would take.
+#[derive(Clone, Copy)]
+enum Older<'a> {
+    /// Those of an Ingress of another namespace.
+    Of(&'a Draft),
+    /// It took too many steps to tell, so nobody's are risked.
+    Unknown,
+}
+
+impl Older<'_> {
+    /// Why the path is not served.
+    fn why(self) -> String {
+        match self {
+            Self::Of(other) => {
+                let other = &other.ingress.meta.key;
+                let (namespace, name) = (&other.namespace, &other.name);
+                format!("it would take requests from Ingress {namespace}/{name}, which is older")
+            }
+            Self::Unknown => "too many older paths begin alike but for dots, which are any \
+                              character, to tell whether it would take requests from one"
+                .to_owned(),
+        }
+    }
+}
 
 fn claim<'a>(oldest: &mut HashMap<Claim, &'a Draft>, path: &Path<'a>) {
     let oldest = oldest.entry((path.kind, path.text.to_owned())).or_insert(path.draft);
     if path.draft.age() < oldest.age() {
         *oldest = path.draft;
     }
-}
-
-fn note<'a>(all: &mut Oldest<'a>, start: String, draft: &'a Draft) {
-    let oldest = all.entry(namespace(draft)).or_default().entry(start).or_insert(draft);
-    if draft.age() < oldest.age() {
-        *oldest = draft;
-    }
-}
-
-/// Those of other namespaces than that of `draft`.
-fn foreign<'o, 'a>(
-    all: &'o Oldest<'a>,
-    draft: &Draft,
-) -> impl Iterator<Item = &'o BTreeMap<String, &'a Draft>> {
-    let own = namespace(draft).clone();
-    all.iter().filter(move |(namespace, _)| ***namespace != *own).map(|(_, starts)| starts)
 }
 
 impl<'a> Owners<'a> {
@@ -162,11 +176,26 @@ impl<'a> Owners<'a> {
                 continue;
             }
             let (start, rest) = split(text);
+            let (start, of) = (bare(start), &**namespace(draft));
             if rest.bytes().any(|byte| !b"()$^?/|.*+".contains(&byte)) {
-                note(&mut self.closed, bare(start), draft);
+                self.closed.note(&start, of, draft);
             }
-            note(&mut self.starts, bare(start), draft);
-            self.bare.entry(bare(text)).or_default().push(path);
+            self.starts.note(&start, of, draft);
+            self.note(path, host.regex);
+        }
+    }
+
+    /// Notes a path for those that are younger. One of a kind of each of two namespaces is enough: whoever asks, the
+    /// older one of these that is foreign is the oldest that is.
+    fn note(&mut self, path: Path<'a>, regex: bool) {
+        let all = self.bare.entry(alike(path.text, regex)).or_default();
+        let is_same = |other: &Path<'_>| {
+            other.kind == path.kind && other.text.ends_with('/') == path.text.ends_with('/')
+        };
+        let mut same = all.iter().filter(|other| is_same(other)).map(|other| other.draft);
+        let is_known = same.clone().any(|other| !is_foreign(other, path.draft));
+        if !is_known && same.nth(1).is_none() {
+            all.push(path);
         }
     }
 
@@ -179,47 +208,35 @@ impl<'a> Owners<'a> {
         is_foreign(oldest, draft).then_some(oldest)
     }
 
-    /// Whose requests a path would take, if they are those of an older Ingress of another namespace. `regex`: whether
-    /// the paths of the host are regular expressions.
-    fn taken_from(&self, path: &Path<'_>, regex: bool) -> Option<&'a Draft> {
-        let is_older =
-            |other: &Draft| is_foreign(other, path.draft) && other.age() < path.draft.age();
-        let same = self.bare.get(&bare(path.text)).into_iter().flatten();
-        let mut same = same.filter(|other| is_older(other.draft) && overlap(path, other, regex));
+    /// Whose requests a path would take, if they are those of an Ingress of another namespace that was settled before,
+    /// and so is older. `regex`: whether the paths of the host are regular expressions.
+    fn taken_from(&mut self, path: &Path<'a>, regex: bool) -> Option<Older<'a>> {
+        let same = self.bare.get(&alike(path.text, regex)).into_iter().flatten();
+        let mut same =
+            same.filter(|other| is_foreign(other.draft, path.draft) && overlap(path, other, regex));
         if let Some(other) = same.next() {
-            return Some(other.draft);
+            return Some(Older::Of(other.draft));
         }
         if !regex || is_literal(path.text) {
             return None;
         }
         let start = bare(split(path.text).0);
-        let literal = start.split('.').next().unwrap_or_default();
-        let from = literal.strip_suffix('/').unwrap_or(literal);
-        let near = foreign(&self.starts, path.draft).flat_map(|starts| {
-            let near = starts.range(from.to_owned()..);
-            near.take_while(|(other, _)| other.starts_with(from))
+        let own = &**namespace(path.draft);
+        let steps = self.steps.entry(own).or_insert(STEPS);
+        let near = self.starts.find(Sought::near(&start), own, steps);
+        let found = near.and_then(|near| match near {
+            Some(_) => Ok(near),
+            None => self.closed.find(Sought::alike(&start), own, steps),
         });
-        let near = near.filter(|(other, _)| reaches(&start, other));
-        let closed = foreign(&self.closed, path.draft).flatten();
-        let closed = closed.filter(|(other, _)| agree(&start, other));
-        near.chain(closed).map(|(_, draft)| *draft).find(|draft| is_older(draft))
+        match found {
+            Ok(found) => found.map(Older::Of),
+            Err(TooMany) => {
+                // Younger ones would find no more than this one.
+                *steps = 0;
+                Some(Older::Unknown)
+            }
+        }
     }
-}
-
-/// Whether two texts are the same as far as both go; a dot is any character.
-fn agree(one: &str, other: &str) -> bool {
-    let same = |(a, b): (u8, u8)| a == b || a == b'.' || b == b'.';
-    one.bytes().zip(other.bytes()).all(same)
-}
-
-/// Whether a pattern that begins with `start` may have what is at or right below `other`, rather than something with a
-/// name of its own there.
-fn reaches(start: &str, other: &str) -> bool {
-    if !agree(start, other) || other.len() >= start.len() {
-        return agree(start, other);
-    }
-    let (within, beyond) = start.as_bytes().split_at(other.len());
-    within.contains(&b'.') || beyond.iter().all(|byte| matches!(byte, b'/' | b'.'))
 }
 
 /// Whether a path, written like another one but for case, kind and final slash, has requests of the other one.
@@ -245,6 +262,11 @@ fn bare(path: &str) -> String {
     path.strip_suffix('/').unwrap_or(path).to_ascii_lowercase()
 }
 
+/// What paths that overlap have in common.
+fn alike(path: &str, regex: bool) -> String {
+    if regex { bare(path) } else { path.strip_suffix('/').unwrap_or(path).to_owned() }
+}
+
 impl Host<'_> {
     /// Leaves out the paths that would take requests from older ones of other namespaces, and those that would make
     /// the paths of another namespace's host regular expressions.
@@ -263,12 +285,7 @@ impl Host<'_> {
                     .to_owned();
                 (Item::Regex, why)
             } else if let Some(other) = owners.lost.get(&(std::ptr::from_ref(draft), kind, text)) {
-                let other = &other.ingress.meta.key;
-                let why = format!(
-                    "it would take requests from Ingress {}/{}, which is older",
-                    other.namespace, other.name
-                );
-                (Item::Paths, why)
+                (Item::Paths, other.why())
             } else {
                 stay.push((draft, route));
                 continue;

@@ -1,0 +1,71 @@
+//! What the log tells of statuses that the API server refuses: whoever changes his object again and again is told no
+//! more often than of his other mistakes.
+
+use super::which::Id;
+use crate::clock::Moment;
+use crate::lines::Shares;
+use std::sync::Arc;
+
+/// Bytes of a reason that are told: it may quote what the object says.
+const REASON: usize = 2 << 10;
+
+/// The lines of this minute.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Shares);
+
+impl Refusals {
+    /// Tells that something is not written, if there may be one more line about its namespace.
+    pub(super) fn tell(&mut self, (which, key): &Id, reason: &str, now: Moment) {
+        let (untold, may) = self.take(&key.namespace, now);
+        for (namespace, left_out) in untold {
+            tracing::error!(
+                %namespace, left_out,
+                "more of this namespace is not written, and not told here, nor what follows within a minute"
+            );
+        }
+        if may {
+            tracing::error!(
+                kind = which.kind().name(), namespace = %key.namespace, name = %key.name, reason = cut(reason),
+                "this is not written: the API server does not take it, or it is somebody else's"
+            );
+        }
+    }
+
+    /// Whose lines are left out, and how many, and whether there may be one more about a namespace.
+    fn take(&mut self, namespace: &Arc<str>, now: Moment) -> (Vec<(Arc<str>, usize)>, bool) {
+        let mut untold = self.0.renew(now).unwrap_or_default();
+        let may = self.0.take(Arc::clone(namespace));
+        untold.extend(self.0.close());
+        (untold, may)
+    }
+}
+
+fn cut(reason: &str) -> &str {
+    &reason[..reason.floor_char_boundary(REASON)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, Moment, REASON, Refusals, cut};
+    use crate::lines::{LINES, SPAN};
+
+    #[test]
+    fn a_namespace_whose_statuses_are_refused_has_a_minute_s_share_of_the_log() {
+        let (mut refusals, start) = (Refusals::default(), Moment::now());
+        let [many, few] = ["many", "few"].map(Arc::<str>::from);
+        let told = (0..1000).map(|_| refusals.take(&many, start)).collect::<Vec<_>>();
+        assert_eq!(told.iter().filter(|(_, may)| *may).count(), LINES);
+        // The first one that is left out is told of, and how many were in the next minute.
+        let closing: Vec<_> = told.into_iter().flat_map(|(untold, _)| untold).collect();
+        assert_eq!(closing, [(many.clone(), 1)]);
+        assert_eq!(refusals.take(&few, start), (Vec::new(), true));
+        let left_out = 1000 - LINES - 1;
+        assert_eq!(refusals.take(&many, start + SPAN), (vec![(many, left_out)], true));
+    }
+
+    #[test]
+    fn a_reason_is_told_up_to_a_bound() {
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"ä".repeat(10_000)).len(), REASON);
+    }
+}
