@@ -36,7 +36,7 @@ local function by_session(chosen, session)
   }
   local peer, new = sessions:choose(claim, draw_session, draw)
   if peer and new then
-    session_cookie.tell(session, new .. "|" .. sessions.upstream_key)
+    session_cookie.tell(session, new .. "|" .. sessions.upstream_key, chosen.names)
   end
   return peer
 end

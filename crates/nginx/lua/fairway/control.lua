@@ -111,8 +111,7 @@ local function change_upstreams(list, gone)
       round_robin.forget(name)
       add_change(changes, name, nil)
     end
-    local removals = (store.upstreams:get(upstreams.REMOVALS) or 0) + 1
-    changes[#changes + 1] = { dict = store.upstreams, key = upstreams.REMOVALS, value = removals }
+    changes[#changes + 1] = store.removal()
   end
   changes[#changes + 1] = { dict = store.upstreams, key = INITIALIZED, value = true }
   return changes
@@ -134,6 +133,23 @@ local function some_upstreams(body)
     return nil, "a list of upstreams is wanted"
   end
   return change_upstreams(body, {})
+end
+
+-- Texts of routes by key; an empty one goes.
+local function some_routes(body)
+  local changes, gone = {}, false
+  for key, text in pairs(body) do
+    local reason = pushed.bad_text(key, text)
+    if reason then
+      return nil, reason
+    end
+    gone = gone or text == ""
+    changes[#changes + 1] = { dict = store.upstreams, key = key, value = text ~= "" and text or nil }
+  end
+  if gone then
+    changes[#changes + 1] = store.removal()
+  end
+  return changes
 end
 
 local function show_upstreams()
@@ -172,6 +188,9 @@ local routes = {
     GET = show_upstreams,
     POST = function() return push(all_upstreams) end,
     PATCH = function() return push(some_upstreams) end,
+  },
+  ["/configuration/routes"] = {
+    POST = function() return push(some_routes) end,
   },
   ["/configuration/servers"] = {
     GET = function() return answer(200, cjson.encode(certificates.hosts()), "application/json") end,

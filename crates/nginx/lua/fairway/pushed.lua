@@ -1,6 +1,8 @@
 -- What a push has to look like. It comes from our own controller, but a worker that believed it blindly would fail
 -- requests later, one by one, instead of the push, once.
 
+local cjson = require("cjson.safe")
+
 local pushed = {}
 
 local ALGORITHMS = { round_robin = true, ewma = true, random = true }
@@ -61,14 +63,6 @@ local function bad_affinity(affinity)
       return attribute .. " is no text"
     end
   end
-  if not optional(session.locations, is_table) then
-    return "locations is no table"
-  end
-  for _, paths in pairs(session.locations or {}) do
-    if not is_table(paths) then
-      return "locations of a host are no list"
-    end
-  end
 end
 
 -- What is wrong with how requests are spread over one upstream.
@@ -81,34 +75,53 @@ local function bad_balance(policy)
   return reason or affinity ~= nil and bad_affinity(affinity) or nil
 end
 
-local function bad_canary(alternative)
-  if not is_table(alternative) or not is_text(alternative.backend) then
-    return "the alternative has no backend"
-  end
-  local rules = alternative.trafficShapingPolicy
-  if not optional(rules, is_table) then
-    return "trafficShapingPolicy is no table"
-  end
+-- What is wrong with who goes to a canary.
+local function bad_rules(rules)
   for _, key in ipairs({ "weight", "weightTotal" }) do
-    if not optional(rules and rules[key], function(value) return type(value) == "number" and value >= 0 end) then
+    if not optional(rules[key], function(value) return type(value) == "number" and value >= 0 end) then
       return key .. " is no number"
     end
   end
   for _, key in ipairs({ "header", "headerPattern", "cookie" }) do
-    if not optional(rules and rules[key], is_text) then
+    if not optional(rules[key], is_text) then
       return key .. " is no text"
     end
   end
-  return bad_balance(alternative)
+end
+
+local function bad_part(part)
+  return bad_balance(part) or bad_rules(part)
 end
 
 local function bad_route(route)
-  if not is_table(route) then
-    return "a table is wanted"
-  elseif not optional(route["stand-in"], is_text) then
+  local other = route.alternative
+  if not optional(route["stand-in"], is_text) then
     return "stand-in is no name"
+  elseif not optional(route.spread, is_text) or not optional(route.names, is_text) then
+    return "spread or names is no key"
+  elseif not optional(other, is_table) or other and not is_text(other.backend) then
+    return "the alternative has no backend"
+  elseif other and not (optional(other.spread, is_text) and is_text(other.rules)) then
+    return "the alternative has no rules"
   end
-  return bad_balance(route) or route.alternative ~= nil and bad_canary(route.alternative) or nil
+end
+
+local TEXTS = { part = bad_part, route = bad_route, name = function() end }
+
+-- What is wrong with a text of routes; an empty one takes away.
+function pushed.bad_text(key, text)
+  local bad = TEXTS[type(key) == "string" and key:match("^(%l+) ") or ""]
+  if not bad or type(text) ~= "string" then
+    return tostring(key) .. " is no text of a part, a route or a name"
+  elseif text == "" or bad == TEXTS.name then
+    return nil
+  end
+  local said, err = cjson.decode(text)
+  if not is_table(said) then
+    return key .. ": it is no JSON: " .. (err or "a table is wanted")
+  end
+  local reason = bad(said)
+  return reason and key .. ": " .. reason
 end
 
 -- What is wrong with an upstream, if anything is.
@@ -123,15 +136,6 @@ function pushed.bad_upstream(upstream)
     local reason = bad_endpoint(upstream[list])
     if reason then
       return at(list, reason)
-    end
-  end
-  if not optional(upstream.routes, is_table) then
-    return at("routes", "a table is wanted")
-  end
-  for key, route in pairs(upstream.routes or {}) do
-    local reason = type(key) ~= "string" and "keys are texts" or bad_route(route)
-    if reason then
-      return at("route " .. tostring(key), reason)
     end
   end
 end

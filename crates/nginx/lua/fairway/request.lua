@@ -5,6 +5,7 @@ local canary = require("fairway.canary")
 local certificates = require("fairway.certificates")
 local ewma = require("fairway.ewma")
 local measurements = require("fairway.measurements")
+local routes = require("fairway.routes")
 local session_cookie = require("fairway.session_cookie")
 local settings = require("fairway.settings")
 local sticky = require("fairway.sticky")
@@ -49,40 +50,40 @@ end
 
 -- The side that the client's session belongs to.
 local function session_side(route, main, other)
-  local session = route.session
+  local session = route.spread.session
   local value = session and session_cookie.read(session.name)
   local _, key = sticky.read(value or "")
   if not key then
     return nil
   elseif key == main:sessions().upstream_key then
     return canary.MAIN
-  elseif route.alternative.session and key == other:sessions().upstream_key then
+  elseif route.alternative.spread.session and key == other:sessions().upstream_key then
     return canary.CANARY
   end
 end
 
 -- The alternative of a route, if this request goes there.
 local function alternative(route, main)
-  local policy = route and route.alternative
-  local other = policy and upstreams.get(policy.backend)
+  local side = route and route.alternative
+  local other = side and upstreams.get(side.backend)
   -- A canary without endpoints takes nothing.
   if not other or other:is_empty() then
     return nil
   end
-  local rules = policy.trafficShapingPolicy or {}
+  local rules = side.rules
   local asked = { session = session_side(route, main, other) }
   if not asked.session then
     asked.header = rules.header and header(rules.header)
     asked.cookie = rules.cookie and ngx.var["cookie_" .. rules.cookie]
   end
   if canary.side(rules, asked, draw) == canary.CANARY then
-    return other, policy
+    return other, side.spread
   end
 end
 
 -- Who takes the request of a location whose upstream has no endpoints; nothing if nobody does.
 local function stand_in(var, route)
-  local name = route and route["stand-in"]
+  local name = route and route.stand_in
   local other = name and upstreams.get(name)
   if not other or other:is_empty() then
     return nil
@@ -99,18 +100,19 @@ local function choose(var, revision)
     return
   end
   local main = upstreams.get(name, revision)
-  local route = main and main.routes[var.fairway_route]
+  local route = routes.get(name, var.fairway_route, revision)
   if not main or main:is_empty() then
     main = stand_in(var, route)
   end
   if not main then
     return ngx.exit(503)
   end
-  local other, policy = alternative(route, main)
+  local other, spread = alternative(route, main)
   if other then
     var.proxy_alternative_upstream_name = other.name
   end
-  ngx.ctx.fairway = { upstream = other or main, policy = policy or route, peer = false }
+  local names = route and route.names
+  ngx.ctx.fairway = { upstream = other or main, policy = spread or route and route.spread, names = names, peer = false }
 end
 
 -- Redirects plain HTTP to HTTPS where that is `wanted` ("always", or "certificate": if the host has one), and chooses

@@ -1,5 +1,7 @@
 -- The cookie of a session: what the client says, and what it is told.
 
+local routes = require("fairway.routes")
+
 local session_cookie = {}
 
 -- The value of a session cookie; of several with the name the last counts, as in the original.
@@ -25,16 +27,18 @@ local function takes_none(agent)
   return not (old_chrome or ios_12 or mojave)
 end
 
--- The path of the Ingress where this host has sessions; nothing where it has none.
-local function place(session)
-  local locations = session.locations or {}
+-- Whether this client is told its session: where only some names of the server tell it, by one of these, or one label
+-- below a wildcard.
+local function is_told(server)
+  if not server or server == "_" then
+    return true
+  end
   local host = ngx.var.host or ""
   local above = host:match("^[^.]+%.(.+)$")
-  local paths = locations[host] or above and locations["*." .. above] or locations["_"]
-  return paths and paths[1]
+  return routes.has_name(server, host) or above and routes.has_name(server, "*." .. above)
 end
 
-local function attributes(session, path)
+local function attributes(session)
   local parts = {}
   if tonumber(session.expires) then
     parts[#parts + 1] = "Expires=" .. ngx.cookie_time(math.max(0, ngx.time() + tonumber(session.expires)))
@@ -45,7 +49,8 @@ local function attributes(session, path)
   if session.domain then
     parts[#parts + 1] = "Domain=" .. session.domain
   end
-  parts[#parts + 1] = "Path=" .. (session.path or path)
+  -- Without one of its own, that of the location, as its Ingress has it.
+  parts[#parts + 1] = "Path=" .. (session.path or ngx.var.location_path or "/")
   if session.secure or ngx.var.https == "on" then
     parts[#parts + 1] = "Secure"
   end
@@ -57,11 +62,11 @@ local function attributes(session, path)
   return table.concat(parts, "; ")
 end
 
--- One cookie, whatever the number of tries: the last one names the endpoint that answered.
-function session_cookie.tell(session, value)
-  local path = place(session)
-  if path then
-    ngx.header["Set-Cookie"] = session.name .. "=" .. value .. "; " .. attributes(session, path)
+-- One cookie, whatever the number of tries: the last one names the endpoint that answered. `server`: whose names tell
+-- it; all of them if there is none.
+function session_cookie.tell(session, value, server)
+  if is_told(server) then
+    ngx.header["Set-Cookie"] = session.name .. "=" .. value .. "; " .. attributes(session)
   end
 end
 

@@ -5,6 +5,7 @@ local store = {}
 local GENERATION = "generation"
 local REVISION = "revision"
 local PUSHING = "pushing"
+local REMOVALS = "removals"
 -- Seconds after which a push whose worker died no longer keeps others out.
 local PUSH_TAKES = 10
 
@@ -19,6 +20,16 @@ end
 -- The number of pushes that were taken, by which the controller knows what is here.
 function store.generation()
   return store.upstreams:get(GENERATION) or 0
+end
+
+-- Counts the pushes that took something away.
+function store.removals()
+  return store.upstreams:get(REMOVALS) or 0
+end
+
+-- The change that counts one more of them.
+function store.removal()
+  return { dict = store.upstreams, key = REMOVALS, value = store.removals() + 1 }
 end
 
 -- Puts back what was there before the first `count` changes. What they brought goes first, so that there is room.

@@ -4,7 +4,6 @@
 local cjson = require("cjson.safe")
 local chash = require("fairway.chash")
 local chashsubset = require("fairway.chashsubset")
-local expression = require("fairway.expression")
 local sticky = require("fairway.sticky")
 local store = require("fairway.store")
 
@@ -12,10 +11,8 @@ local upstreams = {}
 local upstream = {}
 upstream.__index = upstream
 
--- Keys of the dictionary: this and the upstream's name.
+-- Keys of the dictionary: this and the name of the upstream.
 upstreams.PREFIX = "upstream "
--- Counts the upstreams that went.
-upstreams.REMOVALS = "removals"
 
 local function peers_of(list)
   local peers = {}
@@ -30,32 +27,13 @@ local function peers_of(list)
   return peers
 end
 
-local function prepare(policy)
-  local hash = policy.upstreamHashByConfig
-  if hash then
-    policy.key = expression.read(hash["upstream-hash-by"])
-    policy.subset = hash["upstream-hash-by-subset"] and hash["upstream-hash-by-subset-size"]
-  end
-  local session = policy.sessionAffinityConfig
-  policy.session = session and session.cookieSessionAffinity
-  if policy.session then
-    policy.session.mode = session.mode
-  end
-end
-
 -- What JSON says about an upstream, ready for use.
 function upstreams.compile(text)
   local said = assert(cjson.decode(text))
-  local self = { name = said.name, routes = said.routes or {} }
+  local self = { name = said.name }
   self.ready, self.draining = peers_of(said.endpoints), peers_of(said.draining)
   -- Endpoints that are about to end serve while nothing else does.
   self.usable = self.ready[1] and self.ready or self.draining
-  for _, route in pairs(self.routes) do
-    prepare(route)
-    if route.alternative then
-      prepare(route.alternative)
-    end
-  end
   return setmetatable(self, upstream)
 end
 
@@ -103,7 +81,7 @@ function upstreams.get(name, revision)
   if entry and entry.checked == revision then
     return entry.upstream
   end
-  local removals = store.upstreams:get(upstreams.REMOVALS) or 0
+  local removals = store.removals()
   if removals ~= known_removals then
     -- Those that went are never asked for again, so nobody else would drop them.
     known, known_removals, entry = {}, removals, nil

@@ -1,9 +1,11 @@
 //! Leaving out what nginx does not take: the locations of an Ingress answer 503; of a key of the ConfigMap the text
 //! before stays, or none; a host is closed or loses a setting; everything else goes on.
 
+mod room;
 mod verdicts;
 mod without;
 
+pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
 pub(crate) use without::without;
 
@@ -159,6 +161,8 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
         let environment = host.as_ref().map(|host| format!(" for host {host}")).unwrap_or_default();
         let instead = match (*key, instead) {
             (_, Instead::Before) => "the one before stays",
+            // A canary has no paths of its own.
+            (None, Instead::Nothing) => "it is left out",
             (None, _) => "its paths answer 503",
             (Some(RULES), _) => "the paths that it would guard answer 503",
             (Some(CLIENT_CERTIFICATE), _) => "every path of the host answers 403",

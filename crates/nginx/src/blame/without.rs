@@ -67,10 +67,18 @@ fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) 
         let own = fault.map(|fault| fault.reason.as_str());
         own.or_else(|| unguarded.filter(|_| !exempt(location)))
     };
-    if whole.is_none() && !server.locations.iter().any(|location| reason(location).is_some()) {
+    let loses_canary = |location: &Location| {
+        let canary = location.canary.as_ref();
+        canary.is_some_and(|canary| left_out.contains_key(&Owner::from(&canary.origin)))
+    };
+    let is_touched = |location: &Location| reason(location).is_some() || loses_canary(location);
+    if whole.is_none() && !server.locations.iter().any(|location| is_touched(location)) {
         return None;
     }
     let locations = server.locations.iter().map(|location| match reason(location) {
+        None if loses_canary(location) => {
+            Arc::new(Location { canary: None, ..Location::clone(location) })
+        }
         None => location.clone(),
         Some(reason) => Arc::new(Location {
             backend: Backend::Denied(reason.to_owned()),

@@ -40,8 +40,8 @@ fn base(scope: &Scope<'_>) -> Block {
     let path = Word::from(environment.lua().as_path()).then("/?.lua;;");
     put!(http, "lua_package_path", path);
     for (name, size) in [
-        ("fairway", "256m"),
-        ("fairway_certificates", "128m"),
+        ("fairway", "320m"),
+        ("fairway_certificates", "384m"),
         ("fairway_turns", "1m"),
         ("fairway_scores", "10m"),
         ("fairway_staples", "5m"),

@@ -1,8 +1,9 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
 mod acceptable;
+mod state;
 
-use crate::blame::{self, LeftOut, Verdicts};
+use crate::blame;
 use crate::conf::{self, Environment, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::leaving::Leaving;
@@ -11,7 +12,7 @@ use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
 use crate::pulse::{Care, Pulse};
-use crate::push::{General, Metrics, Pusher};
+use crate::push::{General, Metrics, Pusher, Told, Wish};
 use crate::requests::Requests;
 use crate::start_error::StartError;
 use crate::{fallback, measurements, pem, push, stub_status, trial};
@@ -20,6 +21,7 @@ use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Listeners};
 use request_metrics::Connections;
 use rustix::process::Signal;
+use state::State;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -94,26 +96,6 @@ struct Inner {
     pulse: Arc<Pulse>,
     pace: Duration,
     patience: Duration,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// The process id of the master, once there is one.
-    master: Option<i32>,
-    /// What was asked for last.
-    asked: Configuration,
-    /// What runs of it, and what was left out.
-    running: Configuration,
-    left_out: LeftOut,
-    /// What need not be tried again.
-    verdicts: Verdicts,
-    written: Written,
-    /// What workers of earlier reloads still serve.
-    leaving: Leaving,
-    /// When nginx was reloaded last.
-    reloaded: Option<Instant>,
-    /// What has to be done in any case, as an attempt at it failed halfway.
-    owed: Plan,
 }
 
 /// What an apply may come to grief of; it becomes a [`Rejected`].
@@ -252,10 +234,10 @@ impl Engine for Nginx {
         let applied = self.inner.apply(&mut state, next).await;
         self.inner.names.keep(&state.leaving.and(&state.asked));
         match applied {
-            Ok(left_out) => {
+            Ok(()) => {
                 self.inner.sweep(&state);
                 self.inner.generation.store(generation, Ordering::Relaxed);
-                Ok(Applied { generation, left_out: blame::problems(&left_out) })
+                Ok(Applied { generation, left_out: state.problems() })
             }
             Err(failure) => {
                 self.inner.serving.send_if_modified(|serving| {
@@ -292,7 +274,9 @@ impl Inner {
         self: &Arc<Self>,
         state: &mut State,
         next: &Configuration,
-    ) -> Result<LeftOut, Failure> {
+    ) -> Result<(), Failure> {
+        let no_room = blame::without_room(next);
+        let next = &blame::without(next, &state.running, &no_room);
         let todo = match state.master {
             // An nginx that has ended comes back with what runs.
             Some(_) => plan(&state.asked, next).max(state.owed),
@@ -304,7 +288,7 @@ impl Inner {
                 self.stand_back(next);
                 state.owed = todo;
                 let accepted = blame::without(next, &state.running, &state.left_out);
-                self.settle(state, &accepted).await?;
+                state.lacks = self.settle(state, &accepted).await?.problems;
                 state.running = accepted;
             }
             (Plan::Reload, master) => {
@@ -320,12 +304,12 @@ impl Inner {
                 state.left_out = left_out;
             }
         }
-        state.owed = Plan::Nothing;
+        (state.owed, state.no_room) = (Plan::Nothing, no_room);
         state.asked = next.clone();
         if let Some(requests) = &self.requests {
             requests.follow(&state.running);
         }
-        Ok(state.left_out.clone())
+        Ok(())
     }
 
     /// What stands in front of nginx has to know first who passes it by; but not before nginx takes the rest.
@@ -383,8 +367,7 @@ impl Inner {
         self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
         self.pusher.forget().await;
-        let resolved = self.names.resolved(accepted);
-        self.pusher.settle(accepted, &resolved, self.general(accepted)).await?;
+        state.lacks = self.settle(state, accepted).await?.problems;
         self.swap(master, written).await
     }
 
@@ -406,7 +389,8 @@ impl Inner {
         // The new workers find everything there; the old ones keep what they have until they are gone.
         let both = state.leaving.and(accepted);
         let resolved = self.names.resolved(&both);
-        self.pusher.extend(&both, &resolved, self.general(accepted)).await?;
+        let wish = Wish { now: accepted, all: &both, resolved: &resolved };
+        self.pusher.extend(wish, self.general(accepted)).await?;
         if swaps {
             self.wait_for_turn(state.reloaded).await?;
             let swapped = self.swap(master, written).await;
@@ -417,7 +401,8 @@ impl Inner {
             swapped?;
             state.reloaded = Some(Instant::now());
         }
-        Ok(self.settle(state, accepted).await?)
+        state.lacks = self.settle(state, accepted).await?.problems;
+        Ok(())
     }
 
     /// Waits until it is time for another reload.
@@ -429,10 +414,17 @@ impl Inner {
     }
 
     /// Lua gets what a Configuration says, and what workers that leave still need.
-    async fn settle(&self, state: &State, accepted: &Configuration) -> Result<(), push::PushError> {
-        let both = state.leaving.and(accepted);
-        let resolved = self.names.resolved(&both);
-        self.pusher.settle(&both, &resolved, self.general(accepted)).await.map(drop)
+    async fn settle(
+        &self,
+        state: &State,
+        accepted: &Configuration,
+    ) -> Result<Told, push::PushError> {
+        let both = (!state.leaving.is_empty()).then(|| state.leaving.and(accepted));
+        let all = both.as_ref().unwrap_or(accepted);
+        let resolved = self.names.resolved(all);
+        self.pusher
+            .settle(Wish { now: accepted, all, resolved: &resolved }, self.general(accepted))
+            .await
     }
 
     /// Installs a configuration that was tested, and waits until new workers have taken over.
@@ -570,7 +562,8 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
         if !left && !renamed {
             continue;
         }
-        if let Err(error) = inner.settle(&state, &state.running).await {
+        let settled = inner.settle(&state, &state.running).await;
+        if let Err(error) = settled.map(|told| state.lacks = told.problems) {
             tracing::warn!(%error, "nginx was not told of new addresses");
             names.mark_changed();
             drop(state);

@@ -133,12 +133,14 @@ async fn exchange(
         Ok((parts, body.to_bytes()))
     };
     // The connection moves only while somebody drives it; it ends with the answer.
-    tokio::pin!(connection);
+    tokio::pin!(connection, answer);
     let (parts, body) = tokio::select! {
-        answer = answer => answer?,
-        ended = &mut connection => match ended {
-            Ok(()) => return Err(broken("the connection was closed".into())),
-            Err(error) => return Err(broken(error.into())),
+        answer = &mut answer => answer?,
+        // A refusal may have come before all of the request was read.
+        ended = &mut connection => match (answer.await, ended) {
+            (Ok(answer), _) => answer,
+            (Err(_), Err(error)) => return Err(broken(error.into())),
+            (Err(error), Ok(())) => return Err(error),
         },
     };
     if parts.status.is_success() {

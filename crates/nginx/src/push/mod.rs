@@ -4,14 +4,18 @@
 mod backends;
 mod client;
 mod general;
+mod known;
 mod pusher;
+mod room;
 mod route;
+pub(crate) mod routes;
 mod scripts;
 mod servers;
 
 pub use client::PushError;
 pub(crate) use client::get;
 pub use general::{General, Metrics};
-pub use pusher::Pusher;
+pub use pusher::{Pusher, Told, Wish};
+pub(crate) use room::ROUTES;
 pub use route::route_key;
 pub use scripts::write_scripts;

@@ -1,26 +1,32 @@
 //! Makes nginx have what a Configuration says: sends what differs from what it has already, again and again until it is
-//! taken or refused for good.
+//! taken. What nginx refuses for good is looked for by halves and left out, so that it keeps nothing else back.
 
-use super::backends::{self, Backends, Gone};
+use super::backends::{self, Backend};
 use super::client::{PushError, send};
 use super::general::General;
-use super::servers::{self, Posted, Servers};
+use super::known::{Pushed, Text, Things, keep, problem};
+use super::room::{CERTIFICATES, HOSTS, UPSTREAMS};
+use super::routes;
+use super::servers::{self, DEFAULT, Host, Kept};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use http::Method;
-use model::{Certificate, Configuration, Endpoints, UpstreamId};
-use serde::Serialize;
+use model::{Certificate, Configuration, Endpoints, Problem, UpstreamId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-const BACKENDS: &str = "/configuration/backends";
-const SERVERS: &str = "/configuration/servers";
 const GENERAL: &str = "/configuration/general";
 
-/// Upstreams or certificates of one request at most: a worker reads it in one go, and answers nobody meanwhile.
+/// Things of one request at most, and their bytes, unless one has more alone: a worker reads it in one go, and answers
+/// nobody meanwhile.
 const PIECE: usize = 200;
+const PIECE_BYTES: usize = 1 << 20;
+/// Things that go with one request at most: only their names are sent.
+const GONE: usize = 2000;
+/// How often a piece of one namespace that nginx refuses is halved at most; then all of it is left out.
+const LOOKS: usize = 40;
 /// The first pause before another attempt, the longest, and how long all of them take together.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -32,23 +38,99 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Pusher {
     socket: PathBuf,
     fallback: Arc<Certificate>,
-    has: Mutex<Option<Has>>,
+    has: Mutex<Has>,
 }
+
+/// What nginx was made to have.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// The number by which nginx knows it.
+    pub generation: u64,
+    /// What it has not, and why.
+    pub problems: Vec<Problem>,
+}
+
+/// What nginx is to have.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// What is to be served.
+    pub now: &'a Configuration,
+    /// The same, with what only workers need that leave.
+    pub all: &'a Configuration,
+    /// The endpoints of upstreams that stand for a name.
+    pub resolved: &'a BTreeMap<UpstreamId, Arc<Endpoints>>,
+}
+
+/// What nginx has of one sort; none where it is not known which, or whether it is there.
+type Known<V> = Things<Option<V>>;
 
 /// What nginx has.
 #[derive(Debug, Default)]
 struct Has {
-    generation: u64,
-    backends: Backends,
-    servers: Servers,
+    /// None where somebody has to ask.
+    generation: Option<u64>,
+    upstreams: Known<Backend>,
+    parts: Known<Text>,
+    routes: Known<Text>,
+    certificates: Known<Kept>,
+    hosts: Known<Host>,
     general: Option<General>,
 }
 
-/// What nginx is to have.
+impl Has {
+    /// Nothing of it is known for sure any more.
+    fn doubt(&mut self) {
+        fn doubt<V>(known: &mut Known<V>) {
+            known.values_mut().for_each(|value| *value = None);
+        }
+        self.generation = None;
+        doubt(&mut self.upstreams);
+        doubt(&mut self.parts);
+        doubt(&mut self.routes);
+        doubt(&mut self.certificates);
+        doubt(&mut self.hosts);
+        self.general = None;
+    }
+}
+
+/// What nginx is to have, as far as there is room for it.
 struct Wanted {
-    backends: Backends,
-    servers: Servers,
+    upstreams: Things<Backend>,
+    parts: Things<Text>,
+    routes: Things<Text>,
+    certificates: Things<Kept>,
+    hosts: Things<Host>,
     general: General,
+    problems: Vec<Problem>,
+}
+
+impl Wanted {
+    fn new(wish: Wish<'_>, fallback: &Arc<Certificate>, general: General) -> Self {
+        let Wish { now, all, resolved } = wish;
+        let mut problems = Vec::new();
+        let mut upstreams = backends::of(all, resolved);
+        let is_now = |id: &str| now.upstreams.contains_key(&UpstreamId::new(id));
+        keep(&mut upstreams, UPSTREAMS, is_now, &mut problems);
+        let mut said = routes::of(all);
+        // What is served now was seen to before (`routes_beyond`).
+        if !std::ptr::eq(now, all) {
+            let own = routes::of(now);
+            let is_now = |key: &str| own.parts.contains_key(key) || own.routes.contains_key(key);
+            said.keep_older(is_now);
+        }
+        let mut servers = servers::of(all, fallback);
+        keep(&mut servers.certificates, CERTIFICATES, |_| true, &mut problems);
+        keep(&mut servers.hosts, HOSTS, |_| true, &mut problems);
+        Self {
+            upstreams,
+            parts: said.parts,
+            routes: said.routes,
+            certificates: servers.certificates,
+            hosts: servers.hosts,
+            general,
+            problems,
+        }
+    }
 }
 
 /// What is there and no longer wanted.
@@ -58,53 +140,73 @@ enum Surplus {
     Goes,
 }
 
+/// What an attempt has come to.
+struct Attempt {
+    generation: u64,
+    /// How often pieces of a namespace were halved.
+    looks: BTreeMap<String, usize>,
+    problems: Vec<Problem>,
+}
+
+/// Things of one request.
+type Piece<'a, V> = Vec<(&'a Arc<str>, &'a V)>;
+
+impl Attempt {
+    /// A piece that nginx does not take, as smaller ones: of each namespace, then by halves. The same as an error where
+    /// it has to be left out.
+    fn smaller<'a, V: Pushed>(
+        &mut self,
+        piece: Piece<'a, V>,
+    ) -> Result<Vec<Piece<'a, V>>, Piece<'a, V>> {
+        let mut namespaces: BTreeMap<&str, Piece<'a, V>> = BTreeMap::new();
+        for (key, thing) in piece {
+            namespaces.entry(thing.namespace()).or_default().push((key, thing));
+        }
+        if namespaces.len() > 1 {
+            return Ok(namespaces.into_values().collect());
+        }
+        let Some((namespace, mut small)) = namespaces.pop_first() else { return Ok(Vec::new()) };
+        let looks = self.looks.entry(namespace.to_owned()).or_default();
+        if small.len() < 2 || *looks == LOOKS {
+            return Err(small);
+        }
+        *looks += 1;
+        let large = small.split_off(small.len() / 2);
+        Ok(vec![large, small])
+    }
+}
+
 impl Pusher {
     /// Speaks to the Lua that listens on `socket`. `fallback` is the certificate where a Configuration has no default
     /// one.
     pub fn new(socket: PathBuf, fallback: Arc<Certificate>) -> Self {
-        Self { socket, fallback, has: Mutex::new(None) }
+        Self { socket, fallback, has: Mutex::default() }
     }
 
     /// Nginx was started anew: it has nothing.
     pub async fn forget(&self) {
-        *self.has.lock().await = None;
+        *self.has.lock().await = Has::default();
     }
 
-    /// Nginx gets what `next` adds and changes; what it has besides stays. Before a reload: the old workers still need
-    /// what the new ones will not. `resolved` has the endpoints of upstreams that stand for a name.
-    pub async fn extend(
-        &self,
-        next: &Configuration,
-        resolved: &BTreeMap<UpstreamId, Arc<Endpoints>>,
-        general: General,
-    ) -> Result<u64, PushError> {
-        self.push(next, resolved, general, Surplus::Stays).await
+    /// Nginx gets what a wish adds and changes; what it has besides stays. Before a reload: the old workers still need
+    /// what the new ones will not.
+    pub async fn extend(&self, wish: Wish<'_>, general: General) -> Result<Told, PushError> {
+        self.push(wish, general, Surplus::Stays).await
     }
 
-    /// Nginx gets what `next` says and has nothing else. After a reload, or if there is none.
-    pub async fn settle(
-        &self,
-        next: &Configuration,
-        resolved: &BTreeMap<UpstreamId, Arc<Endpoints>>,
-        general: General,
-    ) -> Result<u64, PushError> {
-        self.push(next, resolved, general, Surplus::Goes).await
+    /// Nginx gets what a wish says and has nothing else. After a reload, or if there is none.
+    pub async fn settle(&self, wish: Wish<'_>, general: General) -> Result<Told, PushError> {
+        self.push(wish, general, Surplus::Goes).await
     }
 
     async fn push(
         &self,
-        next: &Configuration,
-        resolved: &BTreeMap<UpstreamId, Arc<Endpoints>>,
+        wish: Wish<'_>,
         general: General,
         surplus: Surplus,
-    ) -> Result<u64, PushError> {
-        let wanted = Wanted {
-            backends: backends::of(next, resolved),
-            servers: servers::of(next, &self.fallback),
-            general,
-        };
+    ) -> Result<Told, PushError> {
+        let wanted = Wanted::new(wish, &self.fallback, general);
         let mut has = self.has.lock().await;
-        let has = &mut *has;
         let pauses = ExponentialBuilder::new()
             .with_min_delay(PAUSE)
             .with_max_delay(LONGEST_PAUSE)
@@ -114,15 +216,14 @@ impl Pusher {
             .with_jitter();
         let mut pauses = pauses.build();
         loop {
-            let error = match self.attempt(has, &wanted, surplus).await {
-                Ok(generation) => return Ok(generation),
+            let error = match self.attempt(&mut has, &wanted, surplus).await {
+                Ok(told) => return Ok(told),
                 Err(error) => error,
             };
             if error.is_final() {
                 return Err(error);
             }
-            // Whatever went wrong, what nginx has is no longer known for sure.
-            *has = None;
+            has.doubt();
             let Some(pause) = pauses.next() else { return Err(error) };
             if !error.is_conflict() {
                 tracing::debug!(%error, ?pause, "a push to nginx is tried again");
@@ -134,146 +235,228 @@ impl Pusher {
 
     async fn attempt(
         &self,
-        has: &mut Option<Has>,
+        has: &mut Has,
         wanted: &Wanted,
         surplus: Surplus,
-    ) -> Result<u64, PushError> {
-        let mut known = match has.take() {
-            Some(known) => known,
-            None => self.begin(wanted).await?,
+    ) -> Result<Told, PushError> {
+        let generation = match has.generation {
+            Some(generation) => generation,
+            None => send(&self.socket, Method::GET, GENERAL, None, Vec::new()).await?,
         };
-        let outcome = self.differences(&mut known, wanted, surplus).await;
-        let generation = known.generation;
-        // A refusal changes nothing, so what came before it is still known.
-        *has = Some(known);
-        outcome.map(|()| generation)
-    }
-
-    /// A fresh nginx has nothing; one that has something unknown gets all at once.
-    async fn begin(&self, wanted: &Wanted) -> Result<Has, PushError> {
-        let generation = send(&self.socket, Method::GET, GENERAL, None, Vec::new()).await?;
-        let mut has = Has { generation, ..Has::default() };
         if generation == 0 {
-            return Ok(has);
+            // It was started anew by itself.
+            *has = Has::default();
         }
-        let certificates = wanted.servers.certificates.iter();
-        let posted = Posted {
-            certificates: certificates
-                .map(|(uid, it)| (uid.as_str(), servers::in_pem(it)))
-                .collect(),
-            servers: hosts(&wanted.servers),
-        };
-        self.tell(&mut has, Method::PUT, SERVERS, &posted).await?;
-        has.servers = wanted.servers.clone();
-        let all: Vec<_> = wanted.backends.values().collect();
-        self.tell(&mut has, Method::POST, BACKENDS, &all).await?;
-        has.backends = wanted.backends.clone();
-        Ok(has)
+        let problems = wanted.problems.clone();
+        let mut attempt = Attempt { generation, looks: BTreeMap::new(), problems };
+        let outcome = self.differences(&mut attempt, has, wanted, surplus).await;
+        // A refusal changes nothing, so what came before it is still known.
+        has.generation = Some(attempt.generation);
+        let Attempt { generation, looks: _, problems } = attempt;
+        outcome.map(|()| Told { generation, problems })
     }
 
     async fn differences(
         &self,
+        attempt: &mut Attempt,
         has: &mut Has,
         wanted: &Wanted,
         surplus: Surplus,
     ) -> Result<(), PushError> {
         if has.general.as_ref() != Some(&wanted.general) {
-            self.tell(has, Method::POST, GENERAL, &wanted.general).await?;
+            let body = serde_json::to_vec(&wanted.general).expect("texts and numbers are JSON");
+            self.tell(attempt, Method::POST, GENERAL, body).await?;
             has.general = Some(wanted.general.clone());
         }
-        self.add_servers(has, &wanted.servers).await?;
-        self.add_backends(has, &wanted.backends).await?;
+        // Certificates before the hosts that have them, and parts before routes.
+        self.add(attempt, &mut has.certificates, &wanted.certificates).await?;
+        let hosts = with_certificates(&wanted.hosts, &has.certificates);
+        self.add(attempt, &mut has.hosts, &hosts).await?;
+        self.add(attempt, &mut has.upstreams, &wanted.upstreams).await?;
+        self.add(attempt, &mut has.parts, &wanted.parts).await?;
+        self.add(attempt, &mut has.routes, &wanted.routes).await?;
         if surplus == Surplus::Goes {
-            self.remove_backends(has, &wanted.backends).await?;
-            self.remove_servers(has, &wanted.servers).await?;
+            self.remove(attempt, &mut has.routes, &wanted.routes).await?;
+            self.remove(attempt, &mut has.parts, &wanted.parts).await?;
+            self.remove(attempt, &mut has.upstreams, &wanted.upstreams).await?;
+            self.remove(attempt, &mut has.hosts, &hosts).await?;
+            self.remove(attempt, &mut has.certificates, &wanted.certificates).await?;
         }
         Ok(())
     }
 
-    /// Certificates before the hosts that have them.
-    async fn add_servers(&self, has: &mut Has, wanted: &Servers) -> Result<(), PushError> {
-        let new: Vec<_> = wanted
-            .certificates
-            .iter()
-            .filter(|(uid, _)| !has.servers.certificates.contains_key(*uid))
-            .collect();
-        for piece in new.chunks(PIECE) {
-            let certificates =
-                piece.iter().map(|(uid, it)| (uid.as_str(), servers::in_pem(it))).collect();
-            let posted = Posted { certificates, ..Posted::default() };
-            self.tell(has, Method::POST, SERVERS, &posted).await?;
-            let taken = piece.iter().map(|(uid, it)| ((*uid).clone(), (*it).clone()));
-            has.servers.certificates.extend(taken);
-        }
-        let changed: Vec<_> = wanted
-            .hosts
-            .iter()
-            .filter(|(host, uid)| has.servers.hosts.get(*host) != Some(uid))
-            .collect();
-        for piece in changed.chunks(PIECE) {
-            let servers = piece.iter().map(|(host, uid)| (host.as_str(), uid.as_str())).collect();
-            let posted = Posted { servers, ..Posted::default() };
-            self.tell(has, Method::POST, SERVERS, &posted).await?;
-            let taken = piece.iter().map(|(host, uid)| ((*host).clone(), (*uid).clone()));
-            has.servers.hosts.extend(taken);
-        }
-        Ok(())
-    }
-
-    async fn add_backends(&self, has: &mut Has, wanted: &Backends) -> Result<(), PushError> {
-        let changed: Vec<_> =
-            wanted.iter().filter(|(id, backend)| has.backends.get(*id) != Some(backend)).collect();
-        for piece in changed.chunks(PIECE) {
-            let list: Vec<_> = piece.iter().map(|(_, backend)| backend).collect();
-            self.tell(has, Method::PATCH, BACKENDS, &list).await?;
-            let taken = piece.iter().map(|(id, backend)| ((*id).clone(), (*backend).clone()));
-            has.backends.extend(taken);
+    /// What is new or another one; the small first, so that where room is short it is the large that find none.
+    async fn add<V: Pushed>(
+        &self,
+        attempt: &mut Attempt,
+        has: &mut Known<V>,
+        wanted: &Things<V>,
+    ) -> Result<(), PushError> {
+        let differs =
+            |(key, thing): &(&Arc<str>, &V)| has.get(*key).and_then(Option::as_ref) != Some(*thing);
+        let mut changed: Vec<_> = wanted.iter().filter(differs).collect();
+        changed.sort_by_key(|(_, thing)| thing.bytes());
+        let mut pieces = pieces(&changed);
+        while let Some(piece) = pieces.pop() {
+            match self.tell_of(attempt, &piece).await {
+                Ok(()) => {
+                    let taken = piece.into_iter();
+                    has.extend(taken.map(|(key, thing)| (key.clone(), Some(thing.clone()))));
+                }
+                Err(error) if error.is_final() => match attempt.smaller(piece) {
+                    Ok(smaller) => pieces.extend(smaller),
+                    Err(refused) => self.leave_out(attempt, has, &refused, &error).await?,
+                },
+                Err(error) => {
+                    // Nobody knows whether nginx has it.
+                    piece.iter().for_each(|(key, _)| drop(has.insert(Arc::clone(key), None)));
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
 
-    async fn remove_backends(&self, has: &mut Has, wanted: &Backends) -> Result<(), PushError> {
-        let mut gone: Vec<UpstreamId> = has.backends.keys().cloned().collect();
-        gone.retain(|id| !wanted.contains_key(id));
-        if gone.is_empty() {
-            return Ok(());
+    /// What nginx does not take is told, and nothing of it stays: that is better than what counts no more.
+    async fn leave_out<V: Pushed>(
+        &self,
+        attempt: &mut Attempt,
+        has: &mut Known<V>,
+        refused: &[(&Arc<str>, &V)],
+        error: &PushError,
+    ) -> Result<(), PushError> {
+        tracing::warn!(%error, things = refused.len(), "nginx does not take a part of a push");
+        let reason = error.to_string();
+        let problems = refused.iter().map(|(key, thing)| problem(*thing, key, &reason));
+        attempt.problems.extend(problems);
+        let stale = refused.iter().filter(|(key, _)| has.contains_key(*key));
+        let stale: Vec<Arc<str>> = stale.map(|(key, _)| Arc::clone(key)).collect();
+        self.take_away(attempt, has, &stale).await
+    }
+
+    async fn remove<V: Pushed>(
+        &self,
+        attempt: &mut Attempt,
+        has: &mut Known<V>,
+        wanted: &Things<V>,
+    ) -> Result<(), PushError> {
+        let gone = has.keys().filter(|key| !wanted.contains_key(*key));
+        let gone: Vec<Arc<str>> = gone.cloned().collect();
+        self.take_away(attempt, has, &gone).await
+    }
+
+    async fn take_away<V: Pushed>(
+        &self,
+        attempt: &mut Attempt,
+        has: &mut Known<V>,
+        gone: &[Arc<str>],
+    ) -> Result<(), PushError> {
+        for piece in gone.chunks(GONE) {
+            let things: Vec<_> = piece.iter().map(|key| (&**key, None::<&V>)).collect();
+            let (method, path) = request::<V>();
+            self.tell(attempt, method, path, V::body(&things)).await?;
+            piece.iter().for_each(|key| drop(has.remove(key)));
         }
-        let list: Vec<_> = gone.iter().map(Gone::new).collect();
-        self.tell(has, Method::PATCH, BACKENDS, &list).await?;
-        has.backends.retain(|id, _| wanted.contains_key(id));
         Ok(())
     }
 
-    async fn remove_servers(&self, has: &mut Has, wanted: &Servers) -> Result<(), PushError> {
-        let Servers { mut hosts, mut certificates } = has.servers.clone();
-        hosts.retain(|host, _| !wanted.hosts.contains_key(host));
-        certificates.retain(|uid, _| !wanted.certificates.contains_key(uid));
-        if hosts.is_empty() && certificates.is_empty() {
-            return Ok(());
-        }
-        let posted = Posted {
-            certificates: certificates.keys().map(|uid| (uid.as_str(), String::new())).collect(),
-            servers: hosts.keys().map(|host| (host.as_str(), "-1")).collect(),
-        };
-        self.tell(has, Method::POST, SERVERS, &posted).await?;
-        has.servers.hosts.retain(|host, _| wanted.hosts.contains_key(host));
-        has.servers.certificates.retain(|uid, _| wanted.certificates.contains_key(uid));
-        Ok(())
+    async fn tell_of<V: Pushed>(
+        &self,
+        attempt: &mut Attempt,
+        piece: &[(&Arc<str>, &V)],
+    ) -> Result<(), PushError> {
+        let things: Vec<_> = piece.iter().map(|(key, thing)| (&***key, Some(*thing))).collect();
+        let (method, path) = request::<V>();
+        self.tell(attempt, method, path, V::body(&things)).await
     }
 
     async fn tell(
         &self,
-        has: &mut Has,
+        attempt: &mut Attempt,
         method: Method,
         path: &str,
-        body: &impl Serialize,
+        body: Vec<u8>,
     ) -> Result<(), PushError> {
-        let body = serde_json::to_vec(body).expect("texts, numbers and lists are JSON");
-        has.generation = send(&self.socket, method, path, Some(has.generation), body).await?;
+        let after = Some(attempt.generation);
+        attempt.generation = send(&self.socket, method, path, after, body).await?;
         Ok(())
     }
 }
 
-fn hosts(servers: &Servers) -> BTreeMap<&str, &str> {
-    servers.hosts.iter().map(|(host, uid)| (host.as_str(), uid.as_str())).collect()
+/// Hosts whose certificate nginx does not have, have the default one.
+fn with_certificates(hosts: &Things<Host>, has: &Known<Kept>) -> Things<Host> {
+    let mut hosts = hosts.clone();
+    for (name, host) in &mut hosts {
+        if &**name != DEFAULT && !matches!(has.get(&host.uid), Some(Some(_))) {
+            host.uid = DEFAULT.into();
+        }
+    }
+    hosts
+}
+
+fn request<V: Pushed>() -> (Method, &'static str) {
+    V::REQUEST
+}
+
+/// As few requests as it takes, the last one first.
+fn pieces<'a, V: Pushed>(things: &[(&'a Arc<str>, &'a V)]) -> Vec<Piece<'a, V>> {
+    let (mut pieces, mut rest) = (Vec::new(), things);
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |(key, thing): &&(&Arc<str>, &V)| {
+            bytes += key.len() + thing.bytes();
+            bytes <= PIECE_BYTES
+        };
+        let count = rest.iter().take(PIECE).take_while(fits).count().max(1);
+        let (piece, others) = rest.split_at(count);
+        pieces.push(piece.to_vec());
+        rest = others;
+    }
+    pieces.reverse();
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Wanted, Wish};
+    use crate::push::General;
+    use model::{Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    fn certificate(id: &str, bytes: usize) -> Arc<Certificate> {
+        Arc::new(Certificate {
+            id: CertificateId::new(id),
+            chain: vec![vec![0; bytes]],
+            key: PrivateKey(Vec::new()),
+            names: Vec::new(),
+            not_after: 0,
+        })
+    }
+
+    #[test]
+    fn certificates_beyond_the_share_of_a_namespace_are_not_pushed_and_their_hosts_have_the_default_one()
+     {
+        let mut next = Configuration::default();
+        let mut add = |id: &str, bytes: usize| {
+            let certificate = certificate(id, bytes);
+            let mut server = Server::new(ServerName::new(format!("{id}.test").replace('/', ".")));
+            server.certificate = Some(certificate.id.clone());
+            next.certificates.insert(certificate.id.clone(), certificate);
+            next.servers.insert(server.name.clone(), Arc::new(server));
+        };
+        // 40 of 1.4 MiB in PEM, where there is room for 32 MiB.
+        (0..40).for_each(|number| add(&format!("greedy/{number:02}"), (1 << 20) + number));
+        add("honest/one", 3000);
+        let general = General { http_redirect_code: 308, enable_ocsp: false, metrics: None };
+        let wish = Wish { now: &next, all: &next, resolved: &BTreeMap::new() };
+        let wanted = Wanted::new(wish, &certificate("fallback", 1), general);
+        let told: Vec<_> = wanted.problems.iter().map(|problem| &problem.origin).collect();
+        assert!((10..25).contains(&told.len()), "{told:?}");
+        assert!(told.iter().all(|origin| &*origin.namespace == "greedy"), "{told:?}");
+        assert_eq!(told.last().map(|origin| &*origin.name), Some("39"));
+        assert_eq!(wanted.certificates.len() + told.len(), 42, "the fallback is among them");
+        assert!(wanted.certificates.keys().any(|uid| uid.starts_with("honest/one@")));
+        assert_eq!(wanted.hosts.len(), 42, "all were promised TLS");
+    }
 }

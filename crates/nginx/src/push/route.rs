@@ -4,8 +4,8 @@ use crate::conf::fingerprint;
 use model::{Location, PathKind, ServerName};
 use std::fmt::Write;
 
-/// Bytes of a key at most: nginx would not read a much longer one.
-const LONGEST: usize = 1000;
+/// Bytes of a key at most: there may be as many keys as paths, in nginx's memory.
+const LONGEST: usize = 200;
 
 /// The value of `$fairway_route`: kind, host and path, which no two locations share. It says nothing of how requests
 /// are spread, so that this may change without a reload. Whatever the path, no character of it means anything to nginx.

@@ -14,8 +14,8 @@ macro_rules! scripts {
 
 scripts! {
     "answer" "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "digest" "error_page"
-    "ewma" "expression" "measurements" "ocsp" "pushed" "request" "round_robin" "session_cookie" "settings" "start"
-    "sticky" "store" "upstreams"
+    "ewma" "expression" "measurements" "ocsp" "pushed" "request" "round_robin" "routes" "session_cookie" "settings"
+    "start" "sticky" "store" "upstreams"
 }
 
 /// Writes the modules to `folder`/fairway, so that `lua_package_path "<folder>/?.lua;;"` finds them.

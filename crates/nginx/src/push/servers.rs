@@ -1,27 +1,51 @@
 //! Certificates and the hosts that have them, in the JSON of ingress-nginx's `/configuration/servers`.
 
+use super::known::Things;
 use crate::conf::fingerprint;
 use crate::pem;
-use model::{Certificate, CertificateId, Configuration, ServerName};
-use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use model::{Certificate, CertificateId, Configuration, Origin, ServerName};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The host that stands for every handshake without a certificate of its own; also the uid of what has no other one.
-const DEFAULT: &str = "_";
+pub(super) const DEFAULT: &str = "_";
 
-/// Hosts by name with the uid of their certificate, and certificates by uid.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Hosts by name, and certificates by uid.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Servers {
-    pub(super) hosts: BTreeMap<String, String>,
-    pub(super) certificates: BTreeMap<String, Arc<Certificate>>,
+    pub(super) hosts: Things<Host>,
+    pub(super) certificates: Things<Kept>,
 }
 
-/// What is sent: `-1` takes a host away, nothing a certificate.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Posted<'a> {
-    pub(super) certificates: BTreeMap<&'a str, String>,
-    pub(super) servers: BTreeMap<&'a str, &'a str>,
+/// The certificate of a host.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    pub(super) uid: Arc<str>,
+    /// Who asked for the host first.
+    pub(super) origin: Option<Arc<Origin>>,
+}
+
+impl PartialEq for Host {
+    fn eq(&self, other: &Self) -> bool {
+        self.uid == other.uid
+    }
+}
+
+/// A certificate, and whose it is: the default one is nobody's.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Kept {
+    pub(super) certificate: Arc<Certificate>,
+    pub(super) namespace: Arc<str>,
+}
+
+impl Kept {
+    /// Bytes in PEM, or a few more.
+    pub(super) fn length(&self) -> usize {
+        const AROUND: usize = 64;
+        let parts = self.certificate.chain.iter().chain([&self.certificate.key.0]);
+        // Four letters for three bytes, and an end of line for 64 of them.
+        parts.map(|der| der.len() * 11 / 8 + AROUND).sum()
+    }
 }
 
 /// The hosts of a Configuration; `fallback` serves where it has no default certificate.
@@ -32,21 +56,26 @@ pub(super) fn of(configuration: &Configuration, fallback: &Arc<Certificate>) -> 
         .and_then(|id| configuration.certificates.get(id))
         .unwrap_or(fallback);
     let mut uids = Uids { configuration, known: HashMap::new(), servers: Servers::default() };
-    let default_uid = uids.of(default);
-    uids.servers.hosts.insert(DEFAULT.to_owned(), default_uid);
+    let uid = uids.of(default);
+    if let Some(kept) = uids.servers.certificates.get_mut(&uid) {
+        kept.namespace = "".into();
+    }
+    uids.servers.hosts.insert(DEFAULT.into(), Host { uid, origin: None });
     for server in configuration.servers.values() {
         let Some(id) = &server.certificate else { continue };
         let uid = uids.named(id);
         let certificate = configuration.certificates.get(id).unwrap_or(default);
+        let origin = server.locations.iter().find_map(|location| location.origin.clone());
+        let host = Host { uid, origin };
         for name in server.certified_names().filter(|name| certificate.covers(name.as_str())) {
             // A host of its own goes before a name that merely leads to another one.
             let own = configuration.servers.get(&name).and_then(|own| own.certificate.as_ref());
             if own.is_none() {
-                uids.servers.hosts.insert(name.to_string(), uid.clone());
+                uids.servers.hosts.insert(name.as_str().into(), host.clone());
             }
         }
         if server.name != ServerName::catch_all() {
-            uids.servers.hosts.insert(server.name.to_string(), uid);
+            uids.servers.hosts.insert(server.name.as_str().into(), host);
         }
     }
     uids.servers
@@ -54,26 +83,29 @@ pub(super) fn of(configuration: &Configuration, fallback: &Arc<Certificate>) -> 
 
 struct Uids<'a> {
     configuration: &'a Configuration,
-    known: HashMap<&'a CertificateId, String>,
+    known: HashMap<&'a CertificateId, Arc<str>>,
     servers: Servers,
 }
 
 impl<'a> Uids<'a> {
-    fn named(&mut self, id: &CertificateId) -> String {
+    fn named(&mut self, id: &CertificateId) -> Arc<str> {
         match self.configuration.certificates.get(id) {
             Some(certificate) => self.of(certificate),
-            None => DEFAULT.to_owned(),
+            None => DEFAULT.into(),
         }
     }
 
     /// Another content has another uid, so that workers may keep what they have read.
-    fn of(&mut self, certificate: &'a Arc<Certificate>) -> String {
+    fn of(&mut self, certificate: &'a Arc<Certificate>) -> Arc<str> {
         let servers = &mut self.servers;
         let uid = self.known.entry(&certificate.id).or_insert_with(|| {
             let parts = certificate.chain.iter().chain([&certificate.key.0]);
             let content: Vec<u8> = parts.flatten().copied().collect();
-            let uid = format!("{}@{}", certificate.id, fingerprint(&content));
-            servers.certificates.insert(uid.clone(), certificate.clone());
+            let uid: Arc<str> = format!("{}@{}", certificate.id, fingerprint(&content)).into();
+            let namespace = certificate.id.as_str().split_once('/').map_or("", |(it, _)| it).into();
+            servers
+                .certificates
+                .insert(uid.clone(), Kept { certificate: certificate.clone(), namespace });
             uid
         });
         uid.clone()
@@ -117,8 +149,9 @@ mod tests {
         own.certificate = Some(CertificateId::of_default());
         configuration.servers.insert(own.name.clone(), Arc::new(own));
         let servers = of(&configuration, &certificate("fallback", &[]));
-        let uid =
-            |host: &str| servers.hosts.get(host).map(|uid| uid.split('@').next().unwrap_or(uid));
+        let uid = |host: &str| {
+            servers.hosts.get(host).map(|it| it.uid.split('@').next().unwrap_or(&it.uid))
+        };
         assert_eq!(uid("_"), Some("fallback"));
         assert_eq!(uid("shop.example"), Some("demo/shop"));
         assert_eq!(uid("a.shop.example"), Some("demo/shop"));

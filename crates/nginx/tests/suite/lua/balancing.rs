@@ -25,7 +25,7 @@ fn cart(hosts: &[u8], policy: &str) -> String {
 fn session(mode: &str, more: &str) -> String {
     format!(
         r#""sessionAffinityConfig":{{"name":"cookie","mode":"{mode}","cookieSessionAffinity":{{
-            "name":"S","locations":{{"shop.example":["/"]}}{more}}}}}"#
+            "name":"S"{more}}}}}"#
     )
 }
 

@@ -1,11 +1,14 @@
 //! A real nginx with the configuration written by hand that crates/nginx/lua/README.md asks for.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -177,13 +180,56 @@ impl Nginx {
         ask(&mut stream, method, path, &format!("Connection: close\r\n{fields}"), body)
     }
 
-    /// Replaces the upstreams, which must work; `PORT` stands for the port of the backends.
+    /// Replaces the upstreams, which must work; `PORT` stands for the port of the backends. What their `routes` say is
+    /// pushed apart, in parts.
     pub(crate) fn push(&self, json: &str) -> u64 {
-        let body = json.replace("PORT", &self.backend.to_string());
+        let json = json.replace("PORT", &self.backend.to_string());
+        let mut upstreams: Vec<Value> = serde_json::from_str(&json).expect("a list");
+        let mut texts = serde_json::Map::new();
+        for upstream in &mut upstreams {
+            let upstream = upstream.as_object_mut().expect("an upstream");
+            let Some(Value::Object(routes)) = upstream.remove("routes") else { continue };
+            let name = upstream["name"].as_str().expect("a name");
+            for (route, said) in routes {
+                let (key, text) = (format!("route {name} {route}"), in_parts(said, &mut texts));
+                texts.insert(key, text.to_string().into());
+            }
+        }
+        if !texts.is_empty() {
+            let texts = Value::Object(texts).to_string();
+            let answer = self.control("POST", "/configuration/routes", &texts);
+            assert_eq!(answer.status, 201, "{}", answer.body);
+        }
+        let body = Value::from(upstreams).to_string();
         let answer = self.control("POST", "/configuration/backends", &body);
         assert_eq!(answer.status, 201, "{}", answer.body);
         answer.generation()
     }
+}
+
+/// A route whose parts are among the texts.
+fn in_parts(mut said: Value, texts: &mut serde_json::Map<String, Value>) -> Value {
+    let mut part = |said: Value| {
+        let text = said.to_string();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let key = format!("part {}", hasher.finish());
+        texts.insert(key.clone(), text.into());
+        key
+    };
+    let route = said.as_object_mut().expect("a route");
+    let (other, stand_in) = (route.remove("alternative"), route.remove("stand-in"));
+    let mut parted = json!({ "spread": part(said) });
+    if let Some(Value::Object(mut other)) = other {
+        let backend = other.remove("backend").expect("a backend");
+        let rules = other.remove("trafficShapingPolicy").unwrap_or_else(|| json!({}));
+        let (rules, spread) = (part(rules), part(other.into()));
+        parted["alternative"] = json!({ "backend": backend, "rules": rules, "spread": spread });
+    }
+    if let Some(stand_in) = stand_in {
+        parted["stand-in"] = stand_in;
+    }
+    parted
 }
 
 impl Drop for Nginx {

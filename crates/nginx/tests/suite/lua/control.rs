@@ -4,6 +4,7 @@ use crate::lua::bed::{Nginx, ask};
 use std::net::TcpStream;
 
 const BACKENDS: &str = "/configuration/backends";
+const ROUTES: &str = "/configuration/routes";
 const SERVERS: &str = "/configuration/servers";
 const GENERAL: &str = "/configuration/general";
 
@@ -75,35 +76,30 @@ const BAD: &[(&str, &str, &str, &str)] = &[
         r#"[{"name":"x","draining":[{"address":"10.0.0.1"}]}]"#,
         "10.0.0.1 has no port",
     ),
+    ("POST", ROUTES, r#"{"general":"{}"}"#, "general is no text of a part, a route or a name"),
+    ("POST", ROUTES, r#"{"part r":7}"#, "part r is no text"),
+    ("POST", ROUTES, r#"{"part r":"{"}"#, "part r: it is no JSON"),
     (
-        "PATCH",
-        BACKENDS,
-        r#"[{"name":"x","routes":{"r":{"load-balance":"best"}}}]"#,
-        "route r: load-balance is unknown",
+        "POST",
+        ROUTES,
+        r#"{"part r":"{\"load-balance\":\"best\"}"}"#,
+        "part r: load-balance is unknown",
     ),
     (
-        "PATCH",
-        BACKENDS,
-        r#"[{"name":"x","routes":{"r":{"upstreamHashByConfig":{}}}}]"#,
+        "POST",
+        ROUTES,
+        r#"{"part r":"{\"upstreamHashByConfig\":{}}"}"#,
         "upstream-hash-by is missing",
     ),
+    ("POST", ROUTES, r#"{"part r":"{\"sessionAffinityConfig\":{}}"}"#, "the cookie has no name"),
+    ("POST", ROUTES, r#"{"part r":"{\"weight\":\"1\"}"}"#, "weight is no number"),
+    ("POST", ROUTES, r#"{"route r":"{\"alternative\":{}}"}"#, "the alternative has no backend"),
+    ("POST", ROUTES, r#"{"route r":"{\"spread\":{}}"}"#, "spread or names is no key"),
     (
-        "PATCH",
-        BACKENDS,
-        r#"[{"name":"x","routes":{"r":{"sessionAffinityConfig":{}}}}]"#,
-        "the cookie has no name",
-    ),
-    (
-        "PATCH",
-        BACKENDS,
-        r#"[{"name":"x","routes":{"r":{"alternative":{}}}}]"#,
-        "the alternative has no backend",
-    ),
-    (
-        "PATCH",
-        BACKENDS,
-        r#"[{"name":"x","routes":{"r":{"alternative":{"backend":"y","trafficShapingPolicy":{"weight":"1"}}}}}]"#,
-        "weight is no number",
+        "POST",
+        ROUTES,
+        r#"{"route r":"{\"alternative\":{\"backend\":\"y\"}}"}"#,
+        "the alternative has no rules",
     ),
     ("POST", SERVERS, r#"{"certificates":{"u":"nonsense"}}"#, "certificate u cannot be used"),
     ("POST", SERVERS, r#"{"servers":{"h":7}}"#, "h has no text"),

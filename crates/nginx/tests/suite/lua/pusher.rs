@@ -6,7 +6,7 @@ use model::{
     Backend, Certificate, CertificateId, Configuration, Endpoints, Kind, Location, Origin,
     PathKind, PrivateKey, Server, ServerName, Template, Upstream, UpstreamId,
 };
-use nginx::push::{General, PushError, Pusher};
+use nginx::push::{General, PushError, Pusher, Told, Wish};
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -65,8 +65,20 @@ fn serve(configuration: &mut Configuration, policy: Policy, canary: Option<Canar
     configuration.servers.insert(server.name.clone(), Arc::new(server));
 }
 
+fn wish(next: &Configuration) -> Wish<'_> {
+    static NOBODY: BTreeMap<UpstreamId, Arc<Endpoints>> = BTreeMap::new();
+    Wish { now: next, all: next, resolved: &NOBODY }
+}
+
 async fn settle(pusher: &Pusher, next: &Configuration) -> u64 {
-    pusher.settle(next, &BTreeMap::new(), general()).await.expect("nginx takes it")
+    let Told { generation, problems } = settle_some(pusher, next).await;
+    assert!(problems.is_empty(), "{problems:?}");
+    generation
+}
+
+/// As much as there is room for.
+async fn settle_some(pusher: &Pusher, next: &Configuration) -> Told {
+    pusher.settle(wish(next), general()).await.expect("nginx takes it")
 }
 
 #[tokio::test]
@@ -78,7 +90,7 @@ async fn only_what_differs_is_pushed_and_what_is_gone_goes() {
     assert_eq!(nginx.get("/", "").body, "127.0.0.2");
     assert_eq!(settle(&pusher, &first).await, generation, "nothing differs, nothing is pushed");
     let second = upstreams(&nginx, &[("demo-cart-80", &[4])]);
-    pusher.extend(&second, &BTreeMap::new(), general()).await.expect("nginx takes it");
+    pusher.extend(wish(&second), general()).await.expect("nginx takes it");
     assert_eq!(nginx.get("/", "").body, "127.0.0.4");
     let shown = || nginx.control("GET", "/configuration/backends", "").body;
     assert!(shown().contains("demo-old-80"), "the old workers may need it");
@@ -148,12 +160,102 @@ async fn an_nginx_that_was_started_anew_or_changed_by_others_gets_everything_aga
     assert_eq!(nginx.get("/", "").body, "127.0.0.5");
 }
 
+#[tokio::test]
+async fn what_is_too_much_for_a_push_or_for_nginx_is_left_out_and_everybody_else_changes() {
+    // 1 MiB of memory, and requests of 256 KiB.
+    let nginx =
+        Nginx::start_with(&[("client_max_body_size 8m;", "client_max_body_size 256k;")]).await;
+    let pusher = pusher(&nginx);
+    let mut next = upstreams(&nginx, &[("demo-cart-80", &[2]), ("demo-other-80", &[3])]);
+    let many = |count: u16| {
+        let ready = (1..=count).map(|port| SocketAddr::from(([10, 0, 0, 1], port))).collect();
+        Arc::new(Endpoints { ready, draining: Vec::new() })
+    };
+    let mut add = |name: &str, endpoints: Arc<Endpoints>| {
+        let id = UpstreamId::new(name);
+        let namespace = "greedy".into();
+        let upstream = Upstream { id: id.clone(), endpoints, external: None, namespace };
+        next.upstreams.insert(id, Arc::new(upstream));
+    };
+    // More than a request may have, and together more than there is memory for.
+    add("greedy-body-80", many(20_000));
+    for number in 0..8 {
+        add(&format!("greedy-memory-{number}-80"), many(5_000));
+    }
+    let told = settle_some(&pusher, &next).await;
+    let lacks = |told: &Told, text: &str| {
+        told.problems.iter().filter(|problem| problem.message.to_string().contains(text)).count()
+    };
+    assert_eq!(lacks(&told, "greedy-body-80"), 1, "{:?}", told.problems);
+    assert!((1..8).contains(&lacks(&told, "greedy-memory-")), "{:?}", told.problems);
+    assert_eq!(lacks(&told, "demo-"), 0, "{:?}", told.problems);
+    assert!(told.problems.iter().all(|problem| problem.message.contains("fewer endpoints")));
+    assert_eq!(nginx.get("/", "").body, "127.0.0.2");
+    // The next change of somebody else is taken as ever, and so is what is no longer too much.
+    let changed = upstreams(&nginx, &[("demo-cart-80", &[4])]);
+    next.upstreams.extend(changed.upstreams);
+    settle_some(&pusher, &next).await;
+    assert_eq!(nginx.get("/", "").body, "127.0.0.4");
+    for number in 0..8 {
+        next.upstreams.remove(&UpstreamId::new(format!("greedy-memory-{number}-80")));
+    }
+    let told = settle_some(&pusher, &next).await;
+    assert_eq!((told.problems.len(), lacks(&told, "greedy-body-80")), (1, 1));
+    assert!(!nginx.log().contains("[alert]"), "{}", nginx.log());
+}
+
+#[tokio::test]
+async fn a_certificate_that_finds_no_room_leaves_its_host_the_default_one() {
+    let nginx = Nginx::start().await;
+    let pusher = pusher(&nginx);
+    let mut next = upstreams(&nginx, &[("demo-cart-80", &[2])]);
+    serve(&mut next, Policy::default(), None);
+    let mut shop = Certificate::clone(&certificate("greedy/shop"));
+    shop.chain = vec![shop.chain[0].clone(); 3_000];
+    let id = shop.id.clone();
+    next.certificates.insert(id.clone(), Arc::new(shop));
+    let name = ServerName::new("shop.example");
+    let server = Server { certificate: Some(id), ..Server::clone(&next.servers[&name]) };
+    next.servers.insert(name, Arc::new(server));
+    let told = settle_some(&pusher, &next).await;
+    assert_eq!(told.problems.len(), 1, "{:?}", told.problems);
+    assert_eq!(told.problems[0].origin, Origin::new(Kind::Secret, "greedy", "shop"));
+    let hosts = nginx.control("GET", "/configuration/servers", "").body;
+    assert!(hosts.contains(r#""shop.example":"_""#), "{hosts}");
+    assert_eq!(nginx.get("/secure", "").status, 308, "it was promised TLS");
+    assert_eq!(nginx.get("/", "").body, "127.0.0.2");
+}
+
+#[tokio::test]
+async fn certificates_that_nginx_cannot_read_are_left_out_however_many_and_those_of_others_are_not()
+{
+    let nginx = Nginx::start().await;
+    let pusher = pusher(&nginx);
+    let mut next = upstreams(&nginx, &[("demo-cart-80", &[2])]);
+    let mut add = |id: String, chain: Option<Vec<u8>>| {
+        let mut certificate = Certificate::clone(&certificate(&id));
+        certificate.chain = chain.map_or(certificate.chain, |der| vec![der]);
+        let mut server = Server::new(ServerName::new(id.replace('/', ".")));
+        server.certificate = Some(certificate.id.clone());
+        next.certificates.insert(certificate.id.clone(), Arc::new(certificate));
+        next.servers.insert(server.name.clone(), Arc::new(server));
+    };
+    (0..150).for_each(|number| add(format!("bad/{number}"), Some(vec![0x30; 400])));
+    (0..3).for_each(|number| add(format!("good/{number}"), None));
+    let told = settle_some(&pusher, &next).await;
+    assert_eq!(told.problems.len(), 150);
+    assert!(told.problems.iter().all(|problem| &*problem.origin.namespace == "bad"));
+    let hosts = nginx.control("GET", "/configuration/servers", "").body;
+    assert_eq!(hosts.matches(r#":"good\/"#).count(), 3, "{hosts}");
+    assert_eq!(nginx.get("/", "").body, "127.0.0.2");
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_listening_is_an_error_that_names_the_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("nobody.sock");
     let pusher = Pusher::new(socket, certificate("fallback"));
-    let error = pusher.settle(&Configuration::default(), &BTreeMap::new(), general()).await;
+    let error = pusher.settle(wish(&Configuration::default()), general()).await;
     let error = error.expect_err("nobody listens");
     assert!(matches!(error, PushError::Connect { .. }), "{error}");
     assert!(error.to_string().contains("nobody.sock"), "{error}");

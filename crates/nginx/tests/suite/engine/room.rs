@@ -1,0 +1,144 @@
+//! What is asked for in small objects and is much for nginx: it is told once, and where it is too much, its owner alone
+//! is not served.
+
+use crate::engine::bed::{
+    Folder, PATIENCE, apply, backend, configuration, folder, free_port, get, start,
+};
+use engine::Engine;
+use model::policy::{Affinity, AffinityMode, Algorithm, Balance, Policy};
+use model::{
+    Alias, Configuration, Kind, Location, Origin, Part, Server, ServerName, Template, Variable,
+};
+use nginx::Nginx;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn ok(name: &str) -> Option<(u16, String)> {
+    Some((200, name.to_owned()))
+}
+
+fn bed() -> (Folder, u16, Arc<Nginx>) {
+    let (folder, port) = (folder(), free_port());
+    let engine = start(&folder, port);
+    (folder, port, engine)
+}
+
+/// The Set-Cookie of a path.
+fn cookie(port: u16, host: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("nginx listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{host}{path}: {answer}");
+    answer.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")).map(str::to_owned)
+}
+
+/// Gives the host an Ingress's paths, all with this policy.
+fn paths(all: &mut Configuration, host: &str, count: usize, balance: Balance) {
+    let server = all.servers.get_mut(&ServerName::new(host)).expect("a host");
+    let server = Arc::make_mut(server);
+    let policy = Arc::new(Policy { balance, ..Policy::default() });
+    let root = Location { policy, ..Location::clone(&server.locations[0]) };
+    let path = |number| Arc::new(Location { path: format!("/{number}"), ..root.clone() });
+    server.locations =
+        std::iter::once(Arc::new(root.clone())).chain((1..count).map(path)).collect();
+}
+
+fn sessions() -> Balance {
+    let affinity = Affinity {
+        mode: AffinityMode::Balanced,
+        name: "S".to_owned(),
+        secure: false,
+        expires: None,
+        max_age: None,
+        path: None,
+        domain: None,
+        same_site: None,
+        conditional_same_site_none: false,
+        change_on_failure: false,
+        of_rule: None,
+    };
+    Balance { affinity: Some(affinity.into()), ..Balance::default() }
+}
+
+fn hash(text: String) -> Balance {
+    let key = Template::from_parts(vec![Part::Text(text), Part::Variable(Variable::RequestUri)]);
+    Balance { algorithm: Algorithm::Hash(key), affinity: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_names_and_a_thousand_paths_are_told_once_and_hold_nobody_up() {
+    let (_folder, port, engine) = bed();
+    let (one, two) = (backend("one"), backend("two"));
+    let mut next = configuration(&[
+        ("greedy.test", one, None),
+        ("hash.test", one, None),
+        ("b.test", one, None),
+    ]);
+    paths(&mut next, "greedy.test", 1000, sessions());
+    paths(&mut next, "hash.test", 500, hash("x".repeat(140_000)));
+    let server = next.servers.get_mut(&ServerName::new("greedy.test")).expect("a host");
+    let alias = |text: String| Alias::parse(&text).expect("an alias");
+    let aliases = (0..1000).flat_map(|number| alias(format!("{number:055}.test")));
+    let odd = ["*.below.test", "~^odd[0-9]\\.test$"].map(str::to_owned);
+    Arc::make_mut(server).aliases = aliases.chain(odd.into_iter().flat_map(alias)).collect();
+    assert!(apply(&engine, &next).await.is_empty(), "all of it is served");
+    assert_eq!(get(port, "hash.test"), ok("one"));
+    for host in ["greedy.test", &format!("{:055}.test", 7), "a.below.test"] {
+        let cookie = cookie(port, host, "/7").expect("a session");
+        assert!(cookie.starts_with("S=") && cookie.contains("; Path=/7;"), "{host}: {cookie}");
+    }
+    assert_eq!(cookie(port, "odd1.test", "/7"), None, "as in ingress-nginx");
+    assert_eq!(cookie(port, "a.b.below.test", "/7"), None, "two labels below the wildcard");
+    let before = engine.reloads();
+    let upstream = configuration(&[("b.test", two, None)]).upstreams;
+    next.upstreams.extend(upstream);
+    assert!(apply(&engine, &next).await.is_empty());
+    assert_eq!((get(port, "b.test"), engine.reloads()), (ok("two"), before));
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_its_share_a_namespace_has_paths_closed_and_nobody_else() {
+    let (_folder, port, engine) = bed();
+    let (one, two) = (backend("one"), backend("two"));
+    let greedy: Vec<String> = (0..100).map(|number| format!("greedy-{number}.test")).collect();
+    let mut hosts: Vec<_> = greedy.iter().map(|host| (host.as_str(), one, None)).collect();
+    hosts.push(("b.test", one, None));
+    let mut next = configuration(&hosts);
+    let own = |host: &str, server: &mut Server| {
+        for location in &mut server.locations {
+            let origin = Some(Origin::new(Kind::Ingress, "greedy", host).into());
+            *location = Arc::new(Location { origin, ..Location::clone(location) });
+        }
+    };
+    for (number, host) in greedy.iter().enumerate() {
+        paths(&mut next, host, 2, hash(format!("{number}{}", "x".repeat(140_000 + number * 10))));
+        let server = next.servers.get_mut(&ServerName::new(host.as_str())).expect("a host");
+        own(host, Arc::make_mut(server));
+    }
+    paths(&mut next, "b.test", 2, hash("b".repeat(140_000)));
+    let told = apply(&engine, &next).await;
+    // 12 MiB hold 86 texts of 141 to 144 kB.
+    assert!((10..20).contains(&told.len()), "{}: {told:?}", told.len());
+    assert!(told.iter().all(|host| host.starts_with("greedy-")), "{told:?}");
+    assert!(told.contains(&"greedy-99.test".to_owned()), "the largest: {told:?}");
+    for host in &greedy {
+        let wanted = if told.contains(host) { 503 } else { 200 };
+        assert_eq!(get(port, host).map(|(status, _)| status), Some(wanted), "{host}");
+    }
+    assert_eq!(get(port, "b.test"), ok("one"));
+    next.upstreams.extend(configuration(&[("b.test", two, None)]).upstreams);
+    assert_eq!(apply(&engine, &next).await, told, "they are told again");
+    assert_eq!(get(port, "b.test"), ok("two"));
+    for host in greedy.iter().take(20) {
+        next.servers.remove(&ServerName::new(host.as_str()));
+    }
+    assert!(apply(&engine, &next).await.is_empty(), "there is room for the rest");
+    assert_eq!(get(port, "greedy-99.test"), ok("one"));
+    engine.drain(Duration::from_secs(5)).await;
+}
