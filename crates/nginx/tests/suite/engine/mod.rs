@@ -6,6 +6,7 @@ mod halfway;
 mod leaving;
 mod names;
 mod refused;
+mod smuggled;
 
 use bed::{
     PATIENCE, apply, backend, configuration, environment, folder, free_port, get, is_alive,
