@@ -28,6 +28,9 @@ macro_rules! variables {
         }
 
         impl Variable {
+            /// The names of all but those that only a beginning tells (`http_…`).
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
             /// The variable called `name` (without `$`), if there is one.
             pub fn named(name: &str) -> Option<Self> {
                 Some(match name {

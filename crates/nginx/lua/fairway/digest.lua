@@ -1,5 +1,6 @@
 -- Digest authentication (RFC 7616 with MD5 and qop=auth), with the rules of the module that ingress-nginx has: a number
 -- is good for 20 requests within 10 seconds of its first, and five wrong answers lock an address out for five minutes.
+-- Each namespace has its own: nobody's mistakes or numbers cost another one anything.
 
 local digest = {}
 
@@ -11,6 +12,10 @@ local mistakes = ngx.shared.fairway_mistakes
 local UNUSED, USED, USES = 60, 10, 20
 -- Wrong answers after which an address is no longer listened to, and for how many seconds.
 local MISTAKES, LOCKED = 5, 300
+-- Uses that are remembered, of which those of one namespace are half, and no more than are left for others.
+local KEPT = 65536
+-- Addresses that made mistakes in a namespace; those of long ago are forgotten.
+local BLAMED = 2048
 -- What has to be there once, and not empty.
 local FIELDS = { "username", "realm", "nonce", "uri", "qop", "nc", "cnonce", "response" }
 
@@ -39,20 +44,21 @@ local function same(one, other)
   return ngx.hmac_sha1(key(), one) == ngx.hmac_sha1(key(), other)
 end
 
-local function proof(head)
-  return hex(ngx.hmac_sha1(key(), head)):sub(1, 16)
+local function proof(head, namespace)
+  return hex(ngx.hmac_sha1(key(), head .. namespace)):sub(1, 16)
 end
 
--- A number for a challenge: the time, something unlike all others, and proof that it is ours. Nothing is kept.
-local function number()
+-- A number for a challenge of a namespace: the time, something unlike all others, and proof that it is ours. Nothing is
+-- kept.
+local function number(namespace)
   local head = string.format("%08x%04x%04x", ngx.time(), math.random(0, 65535), math.random(0, 65535))
-  return head .. proof(head)
+  return head .. proof(head, namespace)
 end
 
--- Seconds since we gave a number out; nothing if we did not.
-local function age(nonce)
+-- Seconds since we gave a number out for a namespace; nothing if we did not.
+local function age(nonce, namespace)
   local given = nonce:match("^(%x%x%x%x%x%x%x%x)")
-  if #nonce == 32 and given and same(nonce:sub(17), proof(nonce:sub(1, 16))) then
+  if #nonce == 32 and given and same(nonce:sub(17), proof(nonce:sub(1, 16), namespace)) then
     return ngx.time() - tonumber(given, 16)
   end
 end
@@ -109,9 +115,35 @@ local function response(secret, said, method)
   return ngx.md5(table.concat({ secret, said.nonce, said.nc, said.cnonce, said.qop, request }, ":"))
 end
 
+-- How many uses were remembered in this span of `UNUSED + USED` and in the one before, which is all that may still be;
+-- and where they are counted.
+local function held(whose)
+  local span = math.floor(ngx.now() / (UNUSED + USED))
+  local now, before = "held " .. span .. whose, "held " .. (span - 1) .. whose
+  return (numbers:get(now) or 0) + (numbers:get(before) or 0), now
+end
+
+-- Remembers something of a namespace, unless it is there ("exists") or has no room.
+local function keep(name, value, namespace)
+  local all, of_all = held("")
+  local own, of_own = held(" of " .. namespace)
+  if own >= math.min(KEPT / 2, KEPT - all) then
+    return nil, "no room"
+  end
+  local fresh, err = numbers:safe_add(name, value, UNUSED + USED)
+  if fresh then
+    for _, count in ipairs({ of_all, of_own }) do
+      -- With a first value `incr` would make room for it.
+      numbers:safe_add(count, 0, 2 * (UNUSED + USED))
+      numbers:incr(count, 1)
+    end
+  end
+  return fresh, err
+end
+
 -- Uses a number up, once for each count.
-local function spend(nonce, count)
-  local seconds = age(nonce)
+local function spend(nonce, count, namespace)
+  local seconds = age(nonce, namespace)
   count = count:find("^%x+$") and tonumber(count, 16) or 0
   if not seconds or count == 0 then
     return WRONG
@@ -123,20 +155,45 @@ local function spend(nonce, count)
     if seconds >= UNUSED then
       return STALE
     end
-    numbers:safe_add("first " .. nonce, ngx.now(), UNUSED + USED)
+    keep("first " .. nonce, ngx.now(), namespace)
     first = numbers:get("first " .. nonce)
   end
   if not first or first + USED <= ngx.now() then
     return STALE
   end
-  local fresh, err = numbers:safe_add("spent " .. count .. " " .. nonce, true, UNUSED + USED)
+  local fresh, err = keep("spent " .. count .. " " .. nonce, true, namespace)
   if err == "exists" then
     return WRONG
   end
   return fresh and RIGHT or STALE
 end
 
-local function judge(secret, said, var)
+-- An address at the door of a namespace, in few bytes: names are long.
+local function name_of(client, namespace)
+  return ngx.hmac_sha1(key(), namespace .. " " .. client)
+end
+
+-- Counts a mistake. Who is new takes the place of who came first among those that a namespace remembers.
+local function blame(client, namespace)
+  if mistakes:incr(client, 1) then
+    mistakes:expire(client, LOCKED)
+    return
+  end
+  local whose = ngx.hmac_sha1(key(), namespace)
+  -- As long as the last of the mistakes may count.
+  local long = MISTAKES * LOCKED
+  local turn = mistakes:incr("turn " .. whose, 1, 0) or 0
+  mistakes:expire("turn " .. whose, long)
+  local place = turn % BLAMED .. " " .. whose
+  local first = mistakes:get(place)
+  if first then
+    mistakes:delete(first)
+  end
+  mistakes:set(place, client, long)
+  mistakes:set(client, 1, LOCKED)
+end
+
+local function judge(secret, said, var, namespace)
   -- Some clients leave the query out, and are believed (as the original's module does).
   local target = var.request_uri
   local rest = target:sub(#said.uri + 1, #said.uri + 1)
@@ -145,7 +202,7 @@ local function judge(secret, said, var)
   elseif not same(response(secret, said, var.request_method), said.response) then
     return WRONG
   end
-  return spend(said.nonce, said.nc)
+  return spend(said.nonce, said.nc, namespace)
 end
 
 local files = {}
@@ -167,7 +224,8 @@ end
 -- Lets the request through, or answers it with 401.
 function digest.check()
   local var = ngx.var
-  local client, realm = var.remote_addr, var.fairway_digest_realm
+  local realm, namespace = var.fairway_digest_realm, var.namespace or ""
+  local client = name_of(var.remote_addr, namespace)
   if (mistakes:get(client) or 0) >= MISTAKES then
     return ngx.exit(401)
   end
@@ -175,19 +233,19 @@ function digest.check()
   local verdict
   if said and said.realm == realm then
     local secret = secrets(var.fairway_digest_users)[said.username]
-    verdict = judge(secret, said, var)
+    verdict = judge(secret, said, var, namespace)
     if verdict == RIGHT then
       mistakes:delete(client)
       ngx.header["Authentication-Info"] = string.format(
         'qop="auth", rspauth="%s", cnonce="%s", nc=%s', response(secret, said, ""), said.cnonce, said.nc)
       return
     elseif verdict == WRONG then
-      mistakes:set(client, (mistakes:get(client) or 0) + 1, LOCKED)
+      blame(client, namespace)
     end
   end
   local stale = verdict == STALE and ', stale="true"' or ""
   ngx.header["WWW-Authenticate"] = string.format(
-    'Digest algorithm="MD5", qop="auth", realm="%s", nonce="%s"%s', realm, number(), stale)
+    'Digest algorithm="MD5", qop="auth", realm="%s", nonce="%s"%s', realm, number(namespace), stale)
   return ngx.exit(401)
 end
 

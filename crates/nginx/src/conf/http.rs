@@ -1,7 +1,7 @@
 //! The block `http`: what counts for every server.
 
 use super::tree::{lua, put, words};
-use super::{Block, Scope, Word, policy, server, upstream, variables};
+use super::{Block, Scope, Word, policy, server, templates, upstream, variables};
 use model::ServerName;
 
 /// Everything under `http`.
@@ -10,6 +10,7 @@ pub(super) fn write(scope: &mut Scope<'_>) -> Block {
     let mut http = base(scope);
     // Sizes of hashes come before what is hashed.
     policy::global::write(scope, &mut http);
+    templates::note_global(&scope.configuration.global, scope);
     variables::write(scope, &mut http);
     policy::raw::of_http(scope, &mut http);
     for (_, block) in std::mem::take(&mut scope.declared) {

@@ -16,6 +16,8 @@ pub(crate) struct Scope<'a> {
     /// Whatever else locations declare once (`geo`, `map`, zones), by what it is about.
     pub(crate) declared: BTreeMap<String, Block>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// Variables of snippets that templates have.
+    pub(crate) of_snippets: BTreeSet<String>,
 }
 
 impl<'a> Scope<'a> {
@@ -31,6 +33,7 @@ impl<'a> Scope<'a> {
             upstreams: BTreeMap::new(),
             declared: BTreeMap::new(),
             files: BTreeMap::new(),
+            of_snippets: BTreeSet::new(),
         }
     }
 

@@ -4,7 +4,7 @@ use super::location;
 use super::pattern::pattern;
 use super::policy::{self, client_certificate};
 use super::tree::{lua, put, words};
-use super::{Block, Owner, Scope, Word};
+use super::{Block, Owner, Scope, Word, templates};
 use model::policy::Ciphers;
 use model::{Alias, Server, ServerName};
 
@@ -31,6 +31,7 @@ pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
     let mut certificate = Block::default();
     client_certificate::of_host(scope, server, &mut certificate);
     block.append_for(Owner::of_host(server, CLIENT_CERTIFICATE), certificate);
+    templates::note_server(server, scope);
     if let Some(target) = &server.app_root {
         let (mut begins, mut redirect) = (Block::default(), Block::default());
         let to = Word::from("$scheme://$http_host").then(Word::template(target));

@@ -3,8 +3,7 @@
 
 use super::policy;
 use super::tree::words;
-use super::word::DECODED;
-use super::{Block, Scope, Word};
+use super::{Block, Scope, Word, one_line};
 use ipnet::IpNet;
 use model::RealIp;
 
@@ -39,13 +38,7 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     for (name, otherwise) in SET {
         map(http, "", name, &[("default".into(), otherwise.into())]);
     }
-    for name in DECODED {
-        let source = Word::from("$").then(name);
-        let mut safe = Block::default();
-        safe.entry("default".into(), vec![source.clone()]);
-        safe.entry("~[\\x00-\\x1f\\x7f]".into(), words![""]);
-        http.open("map", vec![source, Word::from("$fairway_safe_").then(name)], safe);
-    }
+    one_line::write(&scope.of_snippets, http);
     map(http, "", "$fairway_no_certificate", &[("default".into(), "".into())]);
     geo(http, "$remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);
     trust(&global.real_ip, http);

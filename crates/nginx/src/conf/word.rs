@@ -1,6 +1,7 @@
 //! A parameter of a directive. What comes from outside gets in by a function that says how it is meant.
 
-use model::{Part, Template};
+use super::one_line;
+use model::{Part, Template, Variable};
 
 /// A parameter as nginx reads it, before quoting. Only text of this program becomes one by `into()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,16 +9,6 @@ pub struct Word(String);
 
 /// The variable that stands for `$` where variables count: nginx knows no other way to write one.
 pub(super) const DOLLAR: &str = "${fairway_dollar}";
-
-/// Variables that nginx decodes.
-pub(super) const DECODED: [&str; 6] = [
-    "uri",
-    "document_uri",
-    "remote_user",
-    "fastcgi_script_name",
-    "ssl_client_cert",
-    "ssl_client_raw_cert",
-];
 
 impl Word {
     /// A text for a directive that knows no variables: a name of a server, a path, a file.
@@ -30,30 +21,44 @@ impl Word {
         Self(text.replace('$', DOLLAR))
     }
 
-    /// A text with variables, for a directive that knows them. What may hold control characters, since nginx decodes
-    /// it, counts as empty where it does: it would end a header line.
+    /// A text with variables, for a directive that knows them; groups are those of the location's path. What is of
+    /// more than one line counts as empty: it would end that of a header.
     pub fn template(template: &Template) -> Self {
-        Self::of_template(template, |name| {
-            if DECODED.contains(&name.as_str()) {
-                format!("${{fairway_safe_{name}}}")
+        let group = |group| braced(&one_line::name_of_group(group));
+        Self::of_template(template, |variable| braced(&one_line::name(variable)), group)
+    }
+
+    /// The same for what goes into no head, whatever is in it: lines of the log, which are escaped, and keys, where
+    /// what counts as empty would be that of somebody else, or no limit.
+    pub fn exact(template: &Template) -> Self {
+        let group = |group| braced(&one_line::own(group));
+        Self::of_template(template, |variable| braced(&variable.name()), group)
+    }
+
+    /// The same where groups are those of a match that the directive makes itself. Variables that patterns find out
+    /// were found out before ([`found`]).
+    pub(super) fn of_match(template: &Template) -> Self {
+        let variable = |variable: &Variable| {
+            if one_line::is_found_by_patterns(variable) {
+                braced(&found(variable))
             } else {
-                format!("${{{name}}}")
+                braced(&variable.name())
             }
-        })
+        };
+        Self::of_template(template, variable, |group| format!("${group}"))
     }
 
-    /// The same for a log, which escapes what it writes.
-    pub fn log(template: &Template) -> Self {
-        Self::of_template(template, |name| format!("${{{name}}}"))
-    }
-
-    fn of_template(template: &Template, write: impl Fn(String) -> String) -> Self {
+    fn of_template(
+        template: &Template,
+        variable: impl Fn(&Variable) -> String,
+        group: impl Fn(usize) -> String,
+    ) -> Self {
         let mut text = String::new();
         for part in template.parts() {
             match part {
                 Part::Text(literal) => text.push_str(&literal.replace('$', DOLLAR)),
-                Part::Variable(variable) => text.push_str(&write(variable.name())),
-                Part::Capture(group) => text.push_str(&format!("${group}")),
+                Part::Variable(of_request) => text.push_str(&variable(of_request)),
+                Part::Capture(number) => text.push_str(&group(*number)),
             }
         }
         Self(text)
@@ -76,6 +81,15 @@ impl Word {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn braced(name: &str) -> String {
+    format!("${{{name}}}")
+}
+
+/// The name of what a variable was before the rewrite module made its matches.
+pub(super) fn found(variable: &Variable) -> String {
+    format!("fairway_found_{}", variable.name())
 }
 
 impl From<&'static str> for Word {

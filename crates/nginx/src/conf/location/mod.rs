@@ -8,7 +8,7 @@ pub(super) use at::{At, Beside};
 
 use super::policy::{self, client_certificate};
 use super::tree::{lua, put, words};
-use super::{Block, Scope, Word};
+use super::{Block, Scope, Word, templates};
 use crate::push;
 use model::policy::{Policy, TlsRedirect};
 use model::{
@@ -141,7 +141,8 @@ fn order(scope: &Scope<'_>, server: &Server) -> Vec<usize> {
 
 fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Beside) -> Block {
     let location = &server.locations[index];
-    let mut at = At { scope, server, location, index, block: Block::default(), beside };
+    let block = templates::keep_groups(server, &location.policy, scope);
+    let mut at = At { scope, server, location, index, block, beside };
     variables(&mut at);
     policy::hsts::write(&mut at);
     if matches!(location.backend, Backend::Denied(_)) {

@@ -27,12 +27,11 @@ pub(in crate::conf) fn write(policy: &AnswerRewrites, at: &mut At<'_, '_>) {
 }
 
 fn replaced(Replacement { from, to }: &Replacement) -> Vec<Word> {
-    let from = match from {
-        Replaced::Text(text) => Word::template(text),
+    match from {
+        Replaced::Text(text) => words![Word::template(text), Word::template(to)],
         Replaced::Pattern(found) => {
             let mark = if found.ignores_case() { "~*" } else { "~" };
-            Word::from(mark).then(pattern(found.source()))
+            words![Word::from(mark).then(pattern(found.source())), Word::of_match(to)]
         }
-    };
-    words![from, Word::template(to)]
+    }
 }

@@ -175,11 +175,7 @@ fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
         format!("{} {:?} {} {}", at.server.name, at.location.kind, at.location.path, at.index)
             .as_bytes(),
     );
-    put!(
-        block,
-        "proxy_cache_key",
-        Word::plain(id).then(" $fairway_form ").then(Word::template(key))
-    );
+    put!(block, "proxy_cache_key", Word::plain(id).then(" $fairway_form ").then(Word::exact(key)));
     for duration in durations {
         let any = duration.statuses.is_empty().then(|| Word::from("any"));
         let statuses = duration.statuses.iter().map(|status| Word::from(*status)).chain(any);

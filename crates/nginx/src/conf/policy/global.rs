@@ -273,7 +273,7 @@ fn logs(global: &Global, http: &mut Block) {
         (false, false) => "escape=default",
     };
     of_snippets(template, http);
-    put!(http, "log_format", "upstreaminfo", escape, Word::log(template));
+    put!(http, "log_format", "upstreaminfo", escape, Word::exact(template));
     let mut loggable = Block::default();
     loggable.entry("default".into(), words![1_u8]);
     for url in &global.skip_access_log {

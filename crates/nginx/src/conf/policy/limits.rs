@@ -60,7 +60,7 @@ fn declare_key(policy: &Limits, id: &str, at: &mut At<'_, '_>) -> Word {
     }
     let value = match &policy.key {
         LimitKey::Address => Word::from("$binary_remote_addr"),
-        LimitKey::Text(template) => Word::template(template),
+        LimitKey::Text(template) => Word::exact(template),
     };
     let mut keys = Block::default();
     keys.entry("0".into(), words![value]);

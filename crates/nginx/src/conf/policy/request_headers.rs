@@ -2,6 +2,7 @@
 //! `connection-proxy-header`, `x-forwarded-prefix`, and what `proxy-set-headers` of the ConfigMap says instead.
 
 use super::super::location::At;
+use super::super::tree::put;
 use super::super::variables::variable_of;
 use super::super::{Block, Word};
 use super::{auth_external, client_certificate};
@@ -45,6 +46,7 @@ fn or_own_host(host: Option<&Template>, at: &mut At<'_, '_>) -> Word {
     let print = super::super::fingerprint(host.to_string().as_bytes());
     let variable = Word::plain(format!("$fairway_vhost_{print}"));
     let mut map = Block::default();
+    put!(map, "volatile");
     map.entry("default".into(), vec![wanted.clone()]);
     map.entry("".into(), vec![clients]);
     let mut declared = Block::default();

@@ -7,6 +7,7 @@ mod leaving;
 mod names;
 mod refused;
 mod room;
+mod smuggled;
 
 use bed::{
     PATIENCE, apply, backend, configuration, environment, folder, free_port, get, is_alive,
