@@ -275,7 +275,7 @@ fn services_and_ports_that_an_ingress_lacks_are_looked_for_once() {
     let of_it = references(&asked, &options);
     index.set(asked.meta.key.clone(), of_it);
     there.ports.pop();
-    let lost = needs::lost_ports(&there, &snapshot, &index);
+    let lost = needs::lost_ports(&there, &snapshot, &index, &options);
     let expected = [format!("called p{}", MANY - 2), format!("called p{}", MANY - 1)];
     assert_eq!(lost.len(), 2, "{lost:?}");
     assert!(lost.iter().zip(&expected).all(|(said, port)| said.contains(port)), "{lost:?}");
