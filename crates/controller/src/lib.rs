@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use system::breaks::between_pieces;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use translate::{Options, Translation, Translator};
 
 /// Pause before what the engine refused is tried again, and the longest one: each is twice the one before.
@@ -127,9 +127,9 @@ impl<E: Engine> Controller<E> {
         if !changes.is_empty() || !before.is_serving() {
             self.apply(&mut known, &changes, began).await;
             self.measure(seen.filter(|_| known.refused.is_none()), more);
-        } else if !more {
-            // What waited changed nothing that is served: no later change took as long.
-            self.held_since = None;
+        } else {
+            // Where what waited changed nothing that is served, no later change took as long.
+            self.held_since = if more { self.held_since.or(seen) } else { None };
         }
         if known.refused.is_some() {
             // Nobody is told that something is served which is not.
@@ -199,6 +199,8 @@ impl<E: Engine> Controller<E> {
     pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
         let mut pause = FIRST_PAUSE;
         let mut daily = tokio::time::interval(DAY);
+        // Nobody asks for it while the engine refuses changes: the days that went by then are told once.
+        daily.set_missed_tick_behavior(MissedTickBehavior::Delay);
         daily.tick().await;
         loop {
             let changed = feed.snapshots.changed();
@@ -335,6 +337,36 @@ mod tests {
             rounds.push((known.serving.servers.len() - 1, has("small.test"), more));
         }
         assert_eq!(rounds, [(2, true, true), (3, true, true), (4, true, false)]);
+    }
+
+    #[tokio::test]
+    async fn a_change_is_measured_from_when_it_was_seen_though_its_first_portion_changes_nothing() {
+        let folder = TempDir::new().expect("a folder");
+        std::fs::write(folder.path().join("class.yaml"), CLASS).expect("a file");
+        let mut feed =
+            kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects");
+        let mut controller = Controller::new(Arc::new(Patient), Options::default());
+        controller.follow(&mut feed).await;
+        let long = "x".repeat(10_000);
+        let of = |version: usize, name: &str, class: &str| {
+            let meta = format!(
+                "name: {name}, resourceVersion: '{version}', annotations: {{note: {long}}}"
+            );
+            let text = HOST.replacen("name: NAME", &meta, 1).replace("NAME", name);
+            text.replace("nginx", class)
+        };
+        let all = [of(1, "one", "other"), of(2, "two", "other"), of(3, "three", "nginx")];
+        // They are seen together.
+        let hidden = folder.path().join("all");
+        std::fs::write(&hidden, all.join("\n---\n")).expect("a file");
+        std::fs::rename(&hidden, hidden.with_extension("yaml")).expect("renamed");
+        feed.snapshots.changed().await.expect("the feed lives");
+        let mut held = Vec::new();
+        while controller.follow(&mut feed).await {
+            held.push(controller.held_since);
+        }
+        assert!(held.len() == 2 && held[0].is_some() && held[0] == held[1], "{held:?}");
+        assert_eq!(controller.held_since, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use objects::gateway::{HttpRoute, PathMatch, RouteMatch, ValueMatch};
-use objects::{Ingress, Kind, Meta, ObjectKey, Snapshot};
+use objects::{Asks, Ingress, Kind, Meta, ObjectKey, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Changes {
             else {
                 continue;
             };
-            if old.zip(new).is_some_and(|(old, new)| old.says_the_same(new)) {
+            if old.zip(new).is_some_and(|(old, new)| old.asks_the_same_as(new)) {
                 continue;
             }
             let is_gone = new.is_none();
@@ -133,11 +133,9 @@ impl Changes {
     }
 }
 
-/// An object of which it matters how much it says.
-trait Object: PartialEq {
+/// An object of which it matters how much it says. Who asks for the same takes no new reading.
+trait Object: Asks {
     fn meta(&self) -> &Meta;
-    /// Whether it takes no new reading.
-    fn says_the_same(&self, other: &Self) -> bool;
     /// The bytes of it that have to be read.
     fn said(&self) -> usize;
 }
@@ -147,32 +145,14 @@ impl Object for Ingress {
         &self.meta
     }
 
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.meta.annotations == other.meta.annotations
-            && self.class == other.class
-            && self.rules == other.rules
-    }
-
     fn said(&self) -> usize {
-        let annotations =
-            self.meta.annotations.iter().map(|(name, value)| name.len() + value.len());
-        let rules = self.rules.iter().map(|rule| {
-            let paths = rule.paths.iter().flatten().map(|path| path.path.len());
-            rule.host.as_ref().map_or(0, String::len) + paths.sum::<usize>()
-        });
-        annotations.chain(rules).sum()
+        Self::said(self)
     }
 }
 
 impl Object for HttpRoute {
     fn meta(&self) -> &Meta {
         &self.meta
-    }
-
-    fn says_the_same(&self, other: &Self) -> bool {
-        self.parents == other.parents
-            && self.hostnames == other.hostnames
-            && self.rules == other.rules
     }
 
     fn said(&self) -> usize {
@@ -200,7 +180,7 @@ fn said_by_match(RouteMatch { path, method: _, headers, query }: &RouteMatch) ->
 #[cfg(test)]
 mod tests {
     use super::{EACH, PORTION, Portions};
-    use objects::{Ingress, ObjectKey, Snapshot, snapshot_of};
+    use objects::{Ingress, IngressBackend, IngressTls, ObjectKey, Snapshot, snapshot_of};
     use std::path::Path;
     use std::sync::Arc;
 
@@ -275,6 +255,23 @@ mod tests {
         let of_class = of(&taken, "large").filter(|one| one.class.is_some());
         let names: Vec<&str> = of_class.map(|one| &*one.meta.key.name).collect();
         assert!(more && names == ["i0006", "i0007", "i0008"], "{names:?}");
+        // So are another default backend, other TLS sections, and the same text made anew.
+        let backend = IngressBackend::Other;
+        let section = IngressTls { hosts: Vec::new(), secret: Some("s".repeat(PORTION / 4)) };
+        let others: [&dyn Fn(&mut Ingress); 4] = [
+            &|one| one.default_backend = Some(Box::new(backend.clone())),
+            &|one| one.tls.push(section.clone()),
+            &|one| one.meta.uid = "other".into(),
+            &|one| one.meta.created += 1,
+        ];
+        for (at, other) in others.into_iter().enumerate() {
+            let mut next = now.clone();
+            (0..9).for_each(|number| set(&mut next, number, other));
+            let (taken, more) = portion(&now, next.clone());
+            let is_new = |one: &&Ingress| now.ingresses[&one.meta.key].as_ref() != *one;
+            let count = of(&taken, "large").filter(is_new).count();
+            assert!(more && count == if at == 1 { 1 } else { 3 }, "{at}: {count}");
+        }
         // What takes no new reading waits for nothing.
         let mut told = now.clone();
         for number in 0..9 {

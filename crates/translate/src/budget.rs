@@ -51,8 +51,8 @@ const OF_PATHS: [&str; 2] = ["use-regex", "rewrite-target"];
 /// Annotations that are one themselves.
 const PATTERNS: [&str; 2] = ["canary-by-header-pattern", "auth-tls-match-cn"];
 
-/// Bytes of Ingresses that waited which come in at a time, with those that each counts for: reading them takes time,
-/// for which others have to wait.
+/// Bytes of Ingresses that waited, and of what their annotations name, which come in at a time, with those that each
+/// Ingress and each path counts for: reading them takes time, for which others have to wait.
 const PORTION: u64 = 16 << 10;
 const EACH: u64 = 64;
 
@@ -164,6 +164,8 @@ struct Weight {
     created: i64,
     /// Kinds with their amounts, without those of which it takes nothing: most take of three.
     amounts: Box<[(usize, u64)]>,
+    /// Bytes of it that take time to read.
+    said: u64,
     secrets: BTreeSet<ObjectKey>,
 }
 
@@ -208,15 +210,16 @@ impl Weight {
             Reference::Secret(key) => Some(key).filter(is_own),
             Reference::ConfigMap(_) | Reference::Service(_) => None,
         });
-        let created = ingress.meta.created;
-        Self { created, amounts: those_taken(&amounts), secrets: secrets.collect() }
+        let (created, said) = (ingress.meta.created, count(ingress.said()));
+        Self { created, amounts: those_taken(&amounts), said, secrets: secrets.collect() }
     }
 
     /// Bytes that it counts for where it comes in with others.
     fn portion(&self) -> u64 {
         let of =
             |wanted| self.amounts.iter().find(|(kind, _)| *kind == wanted).map_or(0, |it| it.1);
-        EACH * (1 + of(PATHS)) + of(PATTERN_BYTES)
+        let each = of(PATHS).saturating_add(1).saturating_mul(EACH);
+        each.saturating_add(self.said).saturating_add(of(NAMED_BYTES))
     }
 
     /// At least as much as another one.
@@ -226,6 +229,7 @@ impl Weight {
             amounts[*kind] = amounts[*kind].max(*amount);
         }
         self.amounts = those_taken(&amounts);
+        self.said = self.said.max(other.said);
         self.secrets.extend(other.secrets);
         self
     }

@@ -222,7 +222,7 @@ fn other(
         }
         (Reference::Service(_), Some(object)) => {
             let service = parse_service(object).map_err(|_| NoReview::Undecodable)?;
-            needs::lost_ports(&service, snapshot, references)
+            needs::lost_ports(&service, snapshot, references, options)
         }
         (Reference::Secret(_), Some(object)) => {
             let secret = parse_secret(object).map_err(|_| NoReview::Undecodable)?;

@@ -1,17 +1,21 @@
 //! Which certificate the TLS sections of an Ingress have for a host. An Ingress may have as many sections as hosts, so
-//! they are read once for all of its hosts.
+//! they are read once for all of its hosts. The certificates in them may have millions of names: these are gone
+//! through, for all hosts at once, where looking for one host after the other would take longer.
 
 use super::{Host, Surroundings, heard, not_heard, unheard};
+use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts};
 use crate::problems::LONGEST;
 use crate::tenancy::Item;
 use model::{CertificateId, Message, ServerName, Severity};
 use objects::{Ingress, ObjectKey};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Hosts of an Ingress for each of which its sections are read anew: most have few, and nothing is put aside.
 const FEW: usize = 8;
+/// Looking for a host in a certificate takes as long as going through so many of its names.
+const LOOK: usize = 16;
 
 /// The TLS sections of an Ingress.
 #[derive(Debug)]
@@ -19,11 +23,12 @@ pub(crate) struct Sections {
     ingress: Arc<Ingress>,
     /// By each host that is listed, in lower case, the first section that lists it.
     listed: HashMap<String, usize>,
-    /// The Secrets of all sections, each once, and how many of them were looked at for hosts that nobody lists.
+    /// The Secrets of all sections, each once.
     secrets: Vec<ObjectKey>,
-    looked_at: usize,
-    /// By each name in the certificates of these, the first of them.
-    names: HashMap<String, usize>,
+    /// Those of them whose names are not among `wanted`, and how often each was looked into.
+    looks: BTreeMap<usize, usize>,
+    /// By each name that a host of the Ingress may have in a certificate, the first of the other Secrets with it.
+    wanted: HashMap<String, Option<usize>>,
     unusable: Option<Unusable>,
 }
 
@@ -49,34 +54,59 @@ impl Sections {
             }
         }
         let names = (0..ingress.tls.len()).filter_map(|number| secret(ingress, number));
-        let secrets = names.filter(|secret| seen.insert(secret.clone())).collect();
-        let (names, ingress) = (HashMap::new(), Arc::clone(ingress));
-        Self { ingress, listed, secrets, looked_at: 0, names, unusable: None }
+        let secrets: Vec<_> = names.filter(|secret| seen.insert(secret.clone())).collect();
+        let looks = (0..secrets.len()).map(|secret| (secret, 0)).collect();
+        let (wanted, ingress) = (HashMap::new(), Arc::clone(ingress));
+        Self { ingress, listed, secrets, looks, wanted, unusable: None }
     }
 
-    /// The Secret of the first section that lists the host, else of the first one whose certificate covers it.
+    /// The Secret of the first section that lists a host of `draft`, else of the first one whose certificate covers it.
     fn secret_for(
         &mut self,
         host: &str,
+        draft: &Draft,
         surroundings: &mut impl Surroundings,
     ) -> Option<ObjectKey> {
         if let Some(section) = self.listed.get(&host.to_ascii_lowercase()) {
             return secret(&self.ingress, *section);
         }
-        let known = |names: &HashMap<String, usize>| {
-            covering(host).filter_map(|name| names.get(&name).copied()).min()
-        };
-        let mut found = known(&self.names);
-        while let (None, Some(secret)) = (found, self.secrets.get(self.looked_at)) {
-            if let Ok(judged) = surroundings.certificate(secret) {
-                for name in &judged.certificate.names {
-                    self.names.entry(name.clone()).or_insert(self.looked_at);
-                }
-                found = known(&self.names);
+        let of_name = |name: String| self.wanted.get(&name).copied().flatten();
+        let mut found = covering(host).filter_map(of_name).min();
+        let mut known = Vec::new();
+        for (secret, looks) in &mut self.looks {
+            if found.is_some_and(|found| found < *secret) {
+                break;
             }
-            self.looked_at += 1;
+            let judged = surroundings.certificate(&self.secrets[*secret]).ok();
+            let names = judged.as_ref().map_or(0, |judged| judged.certificate.names.len());
+            if judged.as_ref().is_some_and(|judged| judged.covers(host)) {
+                found = Some(*secret);
+            }
+            *looks += 1;
+            if *looks * LOOK > names {
+                known.push((*secret, judged));
+            }
+        }
+        for (secret, judged) in known {
+            self.looks.remove(&secret);
+            self.go_through(secret, judged.as_deref(), draft);
         }
         found.map(|secret| self.secrets[secret].clone())
+    }
+
+    /// Goes through the names of a Secret, once for all hosts.
+    fn go_through(&mut self, secret: usize, judged: Option<&Judged>, draft: &Draft) {
+        let Some(judged) = judged else { return };
+        if self.wanted.is_empty() {
+            let hosts = draft.servers();
+            let names = hosts.flat_map(|host| covering(host.as_str()).collect::<Vec<_>>());
+            self.wanted = names.map(|name| (name, None)).collect();
+        }
+        for name in &judged.certificate.names {
+            if let Some(first) = self.wanted.get_mut(name) {
+                *first = Some(first.map_or(secret, |first| first.min(secret)));
+            }
+        }
     }
 
     /// What is wrong with the Secret of a section that stands for the host without listing it: by a wildcard, or as one
@@ -151,12 +181,13 @@ impl Host<'_> {
                 self.problem(&draft.ingress.meta.key, "spec.tls", Severity::Warning, message);
             }
         }
-        let Draft { ingress, hosts, .. } = &**ours?;
-        let key = &ingress.meta.key;
+        let draft = &**ours?;
+        let key = &draft.ingress.meta.key;
         let known = surroundings.take_sections(key);
-        let mut sections = known.unwrap_or_else(|| Sections::of(ingress));
-        let certificate = self.certificate_of(&mut sections, key, surroundings);
-        if hosts.len() > FEW {
+        let mut sections = known.unwrap_or_else(|| Sections::of(&draft.ingress));
+        let certificate = self.certificate_of(&mut sections, draft, surroundings);
+        let beside = draft.canary.as_ref().map_or(0, |canary| canary.hosts.len());
+        if draft.hosts.len() + beside > FEW {
             surroundings.put_sections(key, sections);
         }
         Some(certificate.unwrap_or_else(CertificateId::of_default))
@@ -166,10 +197,12 @@ impl Host<'_> {
     fn certificate_of(
         &mut self,
         sections: &mut Sections,
-        ingress: &ObjectKey,
+        draft: &Draft,
         surroundings: &mut impl Surroundings,
     ) -> Option<CertificateId> {
-        let Some(secret) = sections.secret_for(self.name.as_str(), surroundings) else {
+        let ingress = &draft.ingress.meta.key;
+        let found = sections.secret_for(self.name.as_str(), draft, surroundings);
+        let Some(secret) = found else {
             self.tell_without_secret(sections, ingress, surroundings);
             return None;
         };

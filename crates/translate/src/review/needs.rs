@@ -17,13 +17,13 @@ const USERS: usize = 64;
 /// What of the things that an Ingress refers to is not there.
 pub fn missing(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
     let mut warnings = Warnings::default();
-    let ports = ports(ingress);
+    let led = Led { ports: ports(ingress), unless: unless(ingress, None, snapshot, options) };
     let by_annotations = named(ingress, options);
     for reference in references(ingress, options) {
         // What other namespaces have or lack is for nobody to ask here.
         if is_own(&reference, ingress) && is_seen(&reference, snapshot, options) {
             let is_by_annotation = by_annotations.contains(&reference);
-            lack(&reference, is_by_annotation, &ports, snapshot, &mut warnings);
+            lack(&reference, is_by_annotation, &led, snapshot, &mut warnings);
         }
     }
     warnings.shortened()
@@ -59,6 +59,11 @@ pub fn lost(
     let users = Users::of(reference, snapshot, index);
     let Some(names) = users.names(namespace(reference)) else { return Vec::new() };
     let consequence = match reference {
+        Reference::Service(service)
+            if users.any(|user| !unless(user, Some(service), snapshot, options).is_empty()) =>
+        {
+            "paths that lead to it answer 503 without it, unless a default-backend stands in"
+        }
         Reference::Service(_) => "paths that lead to it answer 503 without it",
         Reference::Secret(secret)
             if users.any(|user| names_by_annotation(user, secret, options)) =>
@@ -72,19 +77,24 @@ pub fn lost(
 }
 
 /// What Ingresses miss in a Service as it is about to become.
-pub fn lost_ports(service: &Service, snapshot: &Snapshot, index: &ReverseIndex) -> Vec<String> {
+pub fn lost_ports(
+    service: &Service,
+    snapshot: &Snapshot,
+    index: &ReverseIndex,
+    options: &Options,
+) -> Vec<String> {
     let key = &service.meta.key;
     let users = Users::of(&Reference::Service(key.clone()), snapshot, index);
     let mut warnings = Warnings::default();
     let has = PortsOf::of(service);
     for user in users.looked_at.iter().filter(|user| user.meta.key.namespace == key.namespace) {
-        let wanted = ports(user);
+        let (wanted, unless) = (ports(user), unless(user, None, snapshot, options));
         let wanted = wanted.get(&*key.name).into_iter().flat_map(Wanted::ports);
         for port in wanted.filter(|port| !has.has(port)) {
             let ObjectKey { namespace, name } = &user.meta.key;
             warnings.add(|| {
                 format!(
-                    "{}, which Ingress {namespace}/{name} leads to: it answers 503 then",
+                    "{}, which Ingress {namespace}/{name} leads to: it answers 503 then{unless}",
                     no_port(service, port)
                 )
             });
@@ -173,11 +183,31 @@ fn is_seen(reference: &Reference, snapshot: &Snapshot, options: &Options) -> boo
     !is_elsewhere && !is_hidden
 }
 
+/// What follows a 503 where the `default-backend` of an Ingress, unless it is `gone`, answers in its stead.
+fn unless(
+    ingress: &Ingress,
+    gone: Option<&ObjectKey>,
+    snapshot: &Snapshot,
+    options: &Options,
+) -> &'static str {
+    let stands_in = annotation_of(ingress, "default-backend", options).is_some_and(|name| {
+        let service = ObjectKey::new(Arc::clone(&ingress.meta.key.namespace), name);
+        gone != Some(&service) && snapshot.services.contains_key(&service)
+    });
+    if stands_in { ", unless its default-backend stands in" } else { "" }
+}
+
+/// Where the paths of an Ingress lead, and what follows a 503 there.
+struct Led<'a> {
+    ports: HashMap<&'a str, Wanted<'a>>,
+    unless: &'static str,
+}
+
 /// What is wrong with a reference of an Ingress, whose paths lead to these ports.
 fn lack(
     reference: &Reference,
     is_by_annotation: bool,
-    ports: &HashMap<&str, Wanted<'_>>,
+    Led { ports, unless }: &Led<'_>,
     snapshot: &Snapshot,
     warnings: &mut Warnings,
 ) {
@@ -188,7 +218,8 @@ fn lack(
                 let has = PortsOf::of(service);
                 for port in wanted.filter(|port| !has.has(port)) {
                     warnings.add(|| {
-                        format!("{}: its paths answer 503 until it has", no_port(service, port))
+                        let no_port = no_port(service, port);
+                        format!("{no_port}: its paths answer 503 until it has{unless}")
                     });
                 }
                 true
@@ -205,7 +236,7 @@ fn lack(
         Reference::Service(key) if !ports.contains_key(&*key.name) => {
             "until it does nothing stands in for errors (annotation default-backend)"
         }
-        Reference::Service(_) => "its paths answer 503 until it does",
+        Reference::Service(_) => &format!("its paths answer 503 until it does{unless}"),
         Reference::Secret(_) if is_by_annotation => "what it guards answers 503 until it does",
         Reference::Secret(_) => "its hosts get the default certificate until it does",
         Reference::ConfigMap(_) => "what names it waits until it does",

@@ -26,12 +26,14 @@ impl Certificates {
         parsed
     }
 
-    /// Looks at a changed Secret again; returns whether hosts may choose otherwise now.
+    /// Looks at a changed Secret again; returns whether hosts may choose otherwise now, or are told something else.
     pub(super) fn refresh(&mut self, secret: &ObjectKey, snapshot: &Snapshot) -> bool {
         let Some(before) = self.parsed.get_mut(secret) else { return false };
         let now = parse(secret, snapshot);
         let same = match (&*before, &now) {
-            (Ok(before), Ok(now)) => before.certificate.names == now.certificate.names,
+            (Ok(before), Ok(now)) => {
+                before.certificate.names == now.certificate.names && before.said() == now.said()
+            }
             (Err(before), Err(now)) => before == now,
             _ => false,
         };

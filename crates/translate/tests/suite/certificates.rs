@@ -550,6 +550,25 @@ fn a_key_that_is_dear_to_sign_with_is_served_and_told() {
 }
 
 #[test]
+fn what_was_told_of_a_certificate_ends_with_its_renewal_for_the_same_names() {
+    let mut snapshot = cluster();
+    put_ingress(
+        &mut snapshot,
+        with_tls("a", "a.shop.test", vec![tls(&["a.shop.test"], Some("long"))]),
+    );
+    let mut translator = Translator::new(Options::default());
+    let (certificate, key) = certificate(&["a.shop.test"]);
+    let renewed = secret("demo", "long", &[("tls.crt", &certificate), ("tls.key", &key)]);
+    for (found, told) in [(rsa(2048), "subjectAltName"), (renewed, ""), (rsa(4608), "RSA key")] {
+        put_secret(&mut snapshot, found);
+        let found = translator.update(&snapshot);
+        let anew = translate(&snapshot, &Options::default());
+        assert_eq!(found.problems, anew.problems);
+        assert!(found.problems.to_string().contains(told), "{told}: {}", found.problems);
+    }
+}
+
+#[test]
 fn a_locked_key_and_a_certificate_without_names_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a file");

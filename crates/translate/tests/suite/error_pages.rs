@@ -1,9 +1,10 @@
-//! `custom-http-errors` of an Ingress beside that of the ConfigMap.
+//! `custom-http-errors` of an Ingress beside that of the ConfigMap, and where a `default-backend` stands in.
 
 use crate::builders::*;
 use model::PathKind;
 use model::policy::Errors;
-use translate::{Options, translate};
+use objects::{PathType, PortRef, Reference, ReverseIndex};
+use translate::{Options, needs, references, translate};
 
 /// Makes an Ingress ask for something that closes its paths.
 const CLOSES: [(&str, &str); 2] = [("auth-type", "basic"), ("auth-secret", "missing")];
@@ -57,4 +58,31 @@ fn answers_of_upstreams_pass_only_where_the_config_map_has_no_pages_either() {
     assert!(!intercepts(&[("custom-http-errors", "700")]), "there are none");
     let both = [("custom-http-errors", "503"), ("disable-proxy-intercept-errors", "true")];
     assert!(!intercepts(&both));
+}
+
+#[test]
+fn the_webhook_says_where_a_default_backend_stands_in() {
+    let (options, mut snapshot) = (Options::default(), cluster());
+    put_service(&mut snapshot, service("demo", "shop", 81));
+    let mut asked = simple("demo", "asked", "shop.test", "/", "shop");
+    let to = backend("nowhere", Some(PortRef::Number(80)));
+    asked.rules.push(rule(Some("b.test"), Some(vec![path("/", PathType::Prefix, to)])));
+    annotate(&mut asked, "default-backend", "errors");
+    put_ingress(&mut snapshot, asked.clone());
+    let mut index = ReverseIndex::default();
+    index.set(asked.meta.key.clone(), references(&asked, &options));
+    for is_there in [false, true] {
+        if is_there {
+            put_service(&mut snapshot, service("demo", "errors", 80));
+        }
+        let shop = key("demo", "shop");
+        let lost =
+            |name| needs::lost(&Reference::Service(key("demo", name)), &snapshot, &index, &options);
+        let ports = needs::lost_ports(&snapshot.services[&shop], &snapshot, &index, &options);
+        let said = [needs::missing(&asked, &snapshot, &options), ports, lost("shop")].concat();
+        let of_503 = said.iter().filter(|said| said.contains("503"));
+        assert_eq!(of_503.clone().count(), 4, "{said:?}");
+        assert!(of_503.clone().all(|said| said.contains("default-backend stands in") == is_there));
+        assert!(lost("errors").iter().all(|said| !said.contains("stands in")), "{said:?}");
+    }
 }

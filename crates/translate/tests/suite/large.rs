@@ -80,6 +80,82 @@ fn each_section_of_an_ingress_is_read_once_for_all_of_its_hosts() {
     assert!(told.contains("Secret demo/absent0 does not exist"), "{told}");
 }
 
+/// An Ingress that names all of these Secrets for hosts that no section lists.
+fn naming(name: &str, hosts: &[String], secrets: &[String]) -> Ingress {
+    Ingress {
+        rules: hosts.iter().map(|host| rule(Some(host), None)).collect(),
+        tls: secrets.iter().map(|secret| tls(&[], Some(secret))).collect(),
+        ..ingress("demo", name)
+    }
+}
+
+#[test]
+fn certificates_with_many_names_are_looked_into_and_not_gone_through_for_each_ingress() {
+    const INGRESSES: usize = 1200;
+    let mut snapshot = cluster();
+    let names: Vec<String> = (0..2000).map(|number| format!("w{number}.test")).collect();
+    let wide: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (certificate, key) = certificate(&wide);
+    let secrets: Vec<String> = (0..50).map(|number| format!("s{number}")).collect();
+    for name in &secrets {
+        let pair = [("tls.crt", &*certificate), ("tls.key", &*key)];
+        put_secret(&mut snapshot, secret("demo", name, &pair));
+    }
+    for number in 0..INGRESSES {
+        // Of many hosts the sections are kept, of few they are not.
+        let count = if number % 20 == 0 { 10 } else { 1 };
+        let hosts: Vec<String> = (0..count).map(|host| format!("h{host}.i{number}.test")).collect();
+        put_ingress(&mut snapshot, naming(&format!("i{number}"), &hosts, &secrets));
+    }
+    let hosts = ["w1999.test".to_owned()];
+    put_ingress(&mut snapshot, naming("covered", &hosts, &secrets));
+    let found = translate(&snapshot, &Options::default());
+    let of = |host: &str| {
+        let server = &found.configuration.servers[&ServerName::new(host)];
+        server.certificate.as_ref().map(ToString::to_string).unwrap_or_default()
+    };
+    let chosen = ["h0.i0.test", "h9.i0.test", "h0.i1.test", "w1999.test"].map(of);
+    assert_eq!(chosen, ["default", "default", "default", "demo/s0"]);
+}
+
+#[test]
+fn the_first_secret_that_covers_a_host_has_it_whether_or_not_its_names_were_gone_through() {
+    const HOSTS: usize = 40;
+    let mut snapshot = cluster();
+    // The names of the first are gone through later than those of the others.
+    let filling: Vec<String> = (0..300).map(|number| format!("w{number}.test")).collect();
+    let first: Vec<String> = filling
+        .into_iter()
+        .chain((0..HOSTS).step_by(2).map(host))
+        .chain(["*.a.test".to_owned()])
+        .collect();
+    let second: Vec<String> = (0..HOSTS).step_by(3).map(host).collect();
+    let secrets = [("first", first), ("second", second), ("absent", Vec::new())];
+    for (name, names) in &secrets[..2] {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (certificate, key) = certificate(&names);
+        let pair = [("tls.crt", &*certificate), ("tls.key", &*key)];
+        put_secret(&mut snapshot, secret("demo", name, &pair));
+    }
+    let mut hosts: Vec<String> = (0..HOSTS).map(host).collect();
+    hosts.extend(["x.a.test".to_owned(), "*.a.test".to_owned(), "y.x.a.test".to_owned()]);
+    let names = secrets.map(|(name, _)| name.to_owned());
+    put_ingress(&mut snapshot, naming("many", &hosts, &names));
+    let found = translate(&snapshot, &Options::default());
+    for (number, host) in hosts.iter().enumerate() {
+        let server = &found.configuration.servers[&ServerName::new(host.as_str())];
+        let certificate = server.certificate.as_ref().map(ToString::to_string);
+        let expected = match number {
+            40 | 41 => "demo/first",
+            42 => "default",
+            _ if number % 2 == 0 => "demo/first",
+            _ if number % 3 == 0 => "demo/second",
+            _ => "default",
+        };
+        assert_eq!(certificate.as_deref(), Some(expected), "{host}");
+    }
+}
+
 #[test]
 fn the_paths_of_a_canary_and_of_its_main_ingress_are_each_gone_through_once() {
     const PATHS: usize = 40_000;
@@ -199,7 +275,7 @@ fn services_and_ports_that_an_ingress_lacks_are_looked_for_once() {
     let of_it = references(&asked, &options);
     index.set(asked.meta.key.clone(), of_it);
     there.ports.pop();
-    let lost = needs::lost_ports(&there, &snapshot, &index);
+    let lost = needs::lost_ports(&there, &snapshot, &index, &options);
     let expected = [format!("called p{}", MANY - 2), format!("called p{}", MANY - 1)];
     assert_eq!(lost.len(), 2, "{lost:?}");
     assert!(lost.iter().zip(&expected).all(|(said, port)| said.contains(port)), "{lost:?}");

@@ -567,6 +567,36 @@ fn what_waited_for_room_comes_in_by_portions() {
 }
 
 #[test]
+fn all_that_takes_time_to_read_of_what_waited_counts_for_its_portion() {
+    let long: &str = &"x".repeat(10_000);
+    let marks: &[&dyn Fn(&mut Ingress)] = &[
+        &|one| annotate(one, "configuration-snippet", &format!("# {long}")),
+        &|one| annotate(one, "whitelist-source-range", &"10.0.0.0/8,".repeat(900)),
+        &|one| one.tls = vec![tls(&[], None); 200],
+        &|one| annotate(one, "auth-secret", "long"),
+    ];
+    let budget = "ingresses=2".parse::<Budget>().expect("a budget");
+    let options = Options { namespace_budget: budget, raw: false, ..options() };
+    for (at, mark) in marks.iter().enumerate() {
+        let (mut snapshot, mut translator) = (cluster(), Translator::new(options.clone()));
+        put_secret(&mut snapshot, secret("a", "long", &[("auth", long)]));
+        for number in 0..4 {
+            let mut one = numbered("a", number);
+            one.meta.annotations.remove("nginx.ingress.kubernetes.io/use-regex");
+            one.tls.clear();
+            mark(&mut one);
+            put_ingress(&mut snapshot, one);
+        }
+        translator.update(&snapshot);
+        for oldest in ["i3", "i2"] {
+            snapshot.ingresses.remove(&key("a", oldest));
+        }
+        let more = [(); 2].map(|()| translator.update(&snapshot).more);
+        assert_eq!(more, [true, false], "{at}");
+    }
+}
+
+#[test]
 fn beyond_its_budget_the_newest_of_a_namespace_wait_and_nobody_elses() {
     for budget in BUDGETS {
         let mut snapshot = cluster();
