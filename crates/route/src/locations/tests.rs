@@ -158,6 +158,15 @@ fn an_exact_path_keeps_a_prefix_of_the_same_text_away_in_regex_mode() {
 }
 
 #[test]
+fn the_root_of_a_host_in_regex_mode_goes_before_an_exact_path_of_the_same_text() {
+    let (exact, root) = (("/", Exact, false), ("/", Prefix, false));
+    for (paths, wanted) in [([exact, root], "1"), ([root, exact], "0")] {
+        let locations = compile(true, &[&paths[..], &[("/a.*", Prefix, false)]].concat());
+        assert_eq!(all_found(&locations, ["/", "/other"]), [wanted, wanted]);
+    }
+}
+
+#[test]
 fn a_pattern_that_is_none_matches_nothing_and_hurts_nobody() {
     let locations = compile(true, &[("/a(", Prefix, true), ("/a", Prefix, true)]);
     assert_eq!(all_found(&locations, ["/a(", "/a"]), ["1", "1"]);

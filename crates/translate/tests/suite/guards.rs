@@ -162,10 +162,22 @@ fn where_it_cannot_be_read_who_is_believed_it_stays_as_it_was_or_is_nobody() {
 }
 
 #[test]
+fn a_comma_at_the_end_of_a_list_for_all_is_no_item() {
+    for key in ["whitelist-source-range", "denylist-source-range"] {
+        let mut snapshot = shop();
+        put_config_map(&mut snapshot, config_map("demo", "settings", &[(key, "10.0.0.0/8,")]));
+        let comma = translate(&snapshot, &options());
+        put_config_map(&mut snapshot, config_map("demo", "settings", &[(key, "10.0.0.0/8")]));
+        assert_eq!(comma.configuration, translate(&snapshot, &options()).configuration);
+        assert!(!comma.problems.to_string().contains(key), "{}", comma.problems);
+    }
+}
+
+#[test]
 fn whoever_knows_the_same_of_before_keeps_the_same() {
     for (good, bad) in [
         (GOOD, BAD),
-        (GOOD, ("whitelist-source-range", "10.0.0.0/8,")),
+        (GOOD, ("whitelist-source-range", "10.0.0.0/8, ,10.1.0.0/16")),
         (("denylist-source-range", "10.0.0.0/8"), ("denylist-source-range", "oops")),
         (("denylist-source-range", "10.0.0.0/8"), ("denylist-source-range", ",")),
         (("block-cidrs", "10.0.0.0/8"), ("block-cidrs", "oops")),

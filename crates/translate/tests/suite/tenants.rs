@@ -924,7 +924,7 @@ fn exactly(mut made: Ingress) -> Ingress {
     made
 }
 
-/// On such a host an Exact `/` matches whatever begins so, which is everything.
+/// On such a host an Exact `/` matches whatever begins so, which is everything; the root that each host has goes before.
 #[test]
 fn an_exact_root_takes_no_default_backend_on_a_host_of_regular_expressions() {
     let regex = ("use-regex", "true");
@@ -932,10 +932,10 @@ fn an_exact_root_takes_no_default_backend_on_a_host_of_regular_expressions() {
     app.meta.created = 0;
     let mut theirs = exactly(of("b", "other", "/", &[]));
     theirs.meta.created = 1;
-    // Nobody has what is left: it is free, as a Prefix / is.
+    // What is left is nobody's: the host's own root has it, as in ingress-nginx.
     let (free, problems) = with(&[], &[app.clone(), theirs.clone()]);
     assert!(shop(&free).regex);
-    assert_eq!(answer(&free, "/x"), "/ Exact of other", "{problems}");
+    assert_eq!(answer(&free, "/x"), "/ Prefix of app", "{problems}");
     assert_eq!(answer(&free, "/app"), "/app Prefix of app", "{problems}");
     // The owner's first Ingress has it by its default backend, wherever the regular expressions are written.
     let mut first = of("a", "first", "/", &[]);
