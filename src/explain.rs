@@ -250,8 +250,8 @@ fn notes(
     others.chain(vain).chain(left_out).chain(elsewhere).collect()
 }
 
-/// Gateways with addresses of their own that have routes for a host. A request there is another one: it asks none of the
-/// hosts that are explained here.
+/// Gateways with addresses of their own that have routes for a host. A request there is another one: it asks none of
+/// the hosts that are explained here.
 fn at_own_addresses(host: &str, configuration: &Configuration) -> BTreeSet<String> {
     let covers = |name: &ServerName| match name.as_str().strip_prefix('*') {
         Some(parent) => host.len() > parent.len() && ends_with_ignoring_case(host, parent),

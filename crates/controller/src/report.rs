@@ -95,12 +95,8 @@ impl Reporter {
         Some((level, line))
     }
 
-    /// Warns of the controller's ConfigMap where it was there and is gone, and of guards that it says no more:
-    /// ingress-nginx keeps what one that is gone said, and a guard that nobody asks for any more is open.
+    /// Warns of guards that the controller's ConfigMap says no more: a guard that nobody asks for any more is open.
     pub(crate) fn report_gone(&self, before: &Snapshot, now: &Known) {
-        let gone = |key: &&ObjectKey| {
-            before.config_maps.contains_key(*key) && !now.snapshot.config_maps.contains_key(*key)
-        };
         let key = now.options.config_map.as_ref();
         let both = key.and_then(|key| {
             Some((key, before.config_maps.get(key)?, now.snapshot.config_maps.get(key)?))
@@ -111,12 +107,6 @@ impl Reporter {
             let guards = guards.join(", ");
             tracing::warn!(
                 "ConfigMap {namespace}/{name} says no more: {guards}: what these guarded is open now"
-            );
-        }
-        if let Some(ObjectKey { namespace, name }) = key.filter(gone) {
-            tracing::warn!(
-                "ConfigMap {namespace}/{name}, which --configmap names, is gone: defaults count, and what it guarded is \
-                 open; create it again"
             );
         }
     }

@@ -108,7 +108,8 @@ pub fn may_be_one_machine(one: SocketAddr, other: SocketAddr) -> bool {
 /// TCP connections that are being made, whose own addresses are not known yet.
 static UNDER_WAY: Mutex<Ways> = Mutex::new(Ways { all: BTreeMap::new(), to: BTreeMap::new() });
 
-/// How often it is looked, at most, whether those stand that somebody may be: mostly they do in a turn of the event loop.
+/// How often it is looked, at most, whether those stand that somebody may be: mostly they do in a turn of the event
+/// loop.
 const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -137,7 +138,8 @@ impl Ways {
         }
     }
 
-    /// Of those that lead there, and are no younger than that: the most that one has come back, and the youngest of them.
+    /// Of those that lead there, and are no younger than that: the most that one has come back, and the youngest of
+    /// them.
     fn coming(&self, to: SocketAddr, until: u64) -> Option<(u8, u64)> {
         let there = || Some(self.to.get(&to)?.range(..=until));
         let most = there()?.map(|(_, hops)| *hops).max()?;
@@ -177,9 +179,9 @@ impl Drop for UnderWay {
     }
 }
 
-/// How often what a client sends has come back, asked as soon as it is connected. It may be a connection of this process
-/// that is not in the books yet: then it counts as any that are coming, unless it had to end for that. Nobody ends for
-/// the circles of others, so those are waited for.
+/// How often what a client sends has come back, asked as soon as it is connected. It may be a connection of this
+/// process that is not in the books yet: then it counts as any that are coming, unless it had to end for that. Nobody
+/// ends for the circles of others, so those are waited for.
 pub(crate) async fn hops_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
     if !may_be_one_machine(peer, local) {
         return 0;

@@ -298,8 +298,9 @@ impl Generation {
         self.sites.find(host, &Steps::new(Steps::OF_REQUEST / PART))
     }
 
-    /// Whether a rule of this host of Gateways goes before whatever patterns of Ingresses say of a name: these go before
-    /// rules without a host, and a wildcard host of Ingresses, which takes its turn among patterns, beside one of rules.
+    /// Whether a rule of this host of Gateways goes before whatever patterns of Ingresses say of a name: these go
+    /// before rules without a host, and a wildcard host of Ingresses, which takes its turn among patterns, beside one
+    /// of rules.
     pub(crate) fn goes_before_patterns(&self, of_rule: &str, host: &str) -> bool {
         match of_rule {
             "_" => false,

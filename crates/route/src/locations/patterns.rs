@@ -26,8 +26,9 @@ impl Patterns {
     pub(super) fn compile(locations: &[Arc<Location>]) -> Self {
         let exact: HashSet<&str> = of_kind(locations, PathKind::Exact).collect();
         let mut order: Vec<usize> = (0..locations.len()).collect();
-        // Stable: locations of the same path stay in the order of age. Only the root of a host, which it has whatever its
-        // Ingresses say, goes before an Exact `/`, which is the same pattern (createServers, internal/ingress/controller).
+        // Stable: locations of the same path stay in the order of age. Only the root of a host, which it has whatever
+        // its Ingresses say, goes before an Exact `/`, which is the same pattern (createServers,
+        // internal/ingress/controller).
         order.sort_by_key(|index| {
             let path = text(&locations[*index]);
             let is_second = path == "/" && locations[*index].kind == PathKind::Exact;

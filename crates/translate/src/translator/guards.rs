@@ -10,7 +10,7 @@ use crate::problems::Ledger;
 use crate::secret_files::SecretFiles;
 use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
 use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
-use objects::{ConfigMap, Snapshot};
+use objects::{ConfigMap, ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,7 +48,10 @@ impl Guards {
             let mut problems = Vec::new();
             match &now {
                 // Whoever makes it, or makes it anew, says what is to be guarded for the first time.
-                None => self.good.clear(),
+                None => {
+                    self.good.clear();
+                    problems.push(gone(key));
+                }
                 Some(now) => {
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
@@ -108,6 +111,16 @@ impl Guards {
                 Some(kept(used, url, &wrong, (before, CLOSED)))
             }
         }
+    }
+}
+
+/// It was there. (Where it never was, nobody knows whether it says anything: that is told at the start.)
+fn gone(key: &ObjectKey) -> Problem {
+    Problem {
+        origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
+        key: None,
+        severity: Severity::Error,
+        message: "it is gone, and --configmap names it: defaults count, and what it guarded is open; create it again".into(),
     }
 }
 

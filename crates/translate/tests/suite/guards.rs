@@ -162,6 +162,19 @@ fn where_it_cannot_be_read_who_is_believed_it_stays_as_it_was_or_is_nobody() {
 }
 
 #[test]
+fn a_config_map_that_is_gone_is_told_of_until_it_is_there_again() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    let said = |problems: &translate::Problems| problems.to_string().contains("it is gone");
+    assert!(!said(&translator.update(&snapshot).problems), "it never was there");
+    with(&mut translator, &mut snapshot, &[GOOD]);
+    snapshot.config_maps.remove(&key("demo", "settings"));
+    assert!(said(&translator.update(&snapshot).problems));
+    put_service(&mut snapshot, service("demo", "another", 80));
+    assert!(said(&translator.update(&snapshot).problems), "as long as it is");
+    assert!(!said(&with(&mut translator, &mut snapshot, &[GOOD]).problems));
+}
+
+#[test]
 fn a_comma_at_the_end_of_a_list_for_all_is_no_item() {
     for key in ["whitelist-source-range", "denylist-source-range"] {
         let mut snapshot = shop();

@@ -924,7 +924,8 @@ fn exactly(mut made: Ingress) -> Ingress {
     made
 }
 
-/// On such a host an Exact `/` matches whatever begins so, which is everything; the root that each host has goes before.
+/// On such a host an Exact `/` matches whatever begins so, which is everything; the root that each host has goes
+/// before.
 #[test]
 fn an_exact_root_takes_no_default_backend_on_a_host_of_regular_expressions() {
     let regex = ("use-regex", "true");

@@ -41,8 +41,8 @@ impl Seen {
         self.heard.get()
     }
 
-    /// How many pieces of bodies came that have no bytes and do not end their stream: the h2 crate ends a connection with
-    /// more than a hundred of them.
+    /// How many pieces of bodies came that have no bytes and do not end their stream: the h2 crate ends a connection
+    /// with more than a hundred of them.
     pub fn empty(&self) -> u32 {
         self.empty.get()
     }
