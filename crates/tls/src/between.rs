@@ -1,10 +1,10 @@
 //! The certificates between a client's and a root: those of which each has signed the one below it.
 
 use super::signatures::is_issued;
+use super::ways::{Effort, LOOKED_AT};
 use rustls::pki_types::CertificateDer;
 use std::collections::{HashMap, HashSet};
 use x509_parser::prelude::{FromDer, X509Certificate};
-use x509_parser::public_key::PublicKey;
 
 /// Certificates at most that may lead from a client's to a root. webpki goes every way that names allow, up to 200,000
 /// steps, in each of which it reads all of them, and looks at no signature before it has come to a root: whoever sends
@@ -14,13 +14,6 @@ const MOST: usize = 10;
 /// certificate can be made so that many keys have signed it: ten of one name would be 150,000 ways. An authority that
 /// has renewed its key has two.
 const KEYS: usize = 2;
-/// What the signatures may cost that are looked at for them: one of a usual key is 1, one of a key that is dear
-/// [`DEAR`].
-const SIGNATURES: usize = 32;
-/// A signature of P-521, or of an RSA key beyond 4,096 bits, takes about so many of P-256.
-const DEAR: usize = 8;
-/// Certificates of the right name that are looked at for them at most: a Secret may have a thousand.
-const LOOKED_AT: usize = 64;
 
 /// Authorities that are no roots, by their names: they help to find the way to one.
 #[derive(Debug, Default)]
@@ -55,7 +48,8 @@ impl Authorities {
     ) -> Between<'a> {
         let sent: Vec<Read<'a>> = sent.iter().filter_map(read).collect();
         let mut found: Vec<Read<'a>> = Vec::new();
-        let (mut is_forged, mut signatures, mut looked_at, mut next) = (false, 0, 0, 0);
+        let (mut is_forged, mut looked_at, mut next) = (false, 0, 0);
+        let effort = Effort::between();
         let mut below = leaf.clone();
         loop {
             let name = below.issuer().as_raw();
@@ -64,7 +58,7 @@ impl Authorities {
             let mut tried: Vec<&CertificateDer<'_>> = Vec::new();
             for (der, one) in named.chain(known) {
                 looked_at += 1;
-                if found.len() == MOST || signatures >= SIGNATURES || looked_at > LOOKED_AT {
+                if found.len() == MOST || !effort.is_left() || looked_at > LOOKED_AT {
                     break;
                 }
                 if tried.contains(&der) || found.iter().any(|(known, _)| *known == der) {
@@ -74,8 +68,11 @@ impl Authorities {
                     continue;
                 }
                 tried.push(der);
-                signatures += cost(&one);
-                if is_issued(&below, &one) { found.push((der, one)) } else { is_forged = true }
+                if effort.takes(&one) && is_issued(&below, &one) {
+                    found.push((der, one))
+                } else {
+                    is_forged = true
+                }
             }
             let Some((_, one)) = found.get(next) else { break };
             below = one.clone();
@@ -83,15 +80,6 @@ impl Authorities {
         }
         let certificates = found.into_iter().map(|(der, _)| CertificateDer::from(der.as_ref()));
         Between { certificates: certificates.collect(), is_forged }
-    }
-}
-
-/// What it costs to look at a signature of a certificate's key.
-fn cost(signer: &X509Certificate<'_>) -> usize {
-    match signer.public_key().parsed() {
-        Ok(PublicKey::EC(point)) if point.key_size() > 384 => DEAR,
-        Ok(PublicKey::RSA(key)) if key.key_size() > 4096 => DEAR,
-        _ => 1,
     }
 }
 

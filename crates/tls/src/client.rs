@@ -5,6 +5,7 @@ use super::ciphers::chosen;
 use super::signatures::is_issued;
 use super::subject_names;
 use super::verifier::in_time;
+use super::ways;
 use model::TlsVersion;
 use model::policy::{SubjectName, UpstreamTls};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -139,8 +140,7 @@ fn verifier(
         roots.add_parsable_certificates(trusted_by_system().iter().cloned());
     }
     let depth = if settings.depth == 0 { DEPTH } else { settings.depth as usize };
-    let authorities = settings.authorities.clone();
-    let names = settings.names.clone();
+    let (authorities, names) = (settings.authorities.clone(), settings.names.clone());
     let believes = Believes::DescendantsOf(Authorities { roots, depth, authorities, names });
     Ok(Arc::new(Verifier { provider, believes }))
 }
@@ -221,7 +221,6 @@ impl Authorities {
     /// Whether a certificate descends from an authority, or is one itself.
     fn believe(
         &self,
-        provider: &CryptoProvider,
         certificate: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
         now: UnixTime,
@@ -229,13 +228,16 @@ impl Authorities {
         let read = |der| X509Certificate::from_der(der).map(|(_, read)| read);
         let leaf = read(certificate).map_err(|_| webpki::Error::BadDer)?;
         let itself = self.authorities.iter().any(|authority| **authority == **certificate);
-        if leaf.version() != X509Version::V3 || itself && is_issued(&leaf, &leaf) {
+        let signs_itself = itself && is_issued(&leaf, &leaf);
+        if leaf.version() != X509Version::V3 || signs_itself {
             // OpenSSL takes what webpki does not: without extensions, or an authority that serves by itself.
             let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-            let mut issuers = self.authorities.iter().filter_map(|der| read(der).ok());
-            let issuer = issuers.find(|issuer| is_issued(&leaf, issuer));
-            let issuer = issuer.ok_or(webpki::Error::UnknownIssuer)?;
-            return match in_time(&leaf, now).and_then(|()| in_time(&issuer, now)) {
+            if !signs_itself {
+                let issuer = ways::issuer_of(&leaf, self.named(leaf.issuer().as_raw()));
+                let issuer = issuer.ok_or(webpki::Error::UnknownIssuer)?;
+                in_time(&issuer, now).map_err(|_| webpki::Error::InvalidCertValidity)?;
+            }
+            return match in_time(&leaf, now) {
                 Ok(()) if may_serve(&leaf) => Ok(()),
                 _ => Err(webpki::Error::InvalidCertValidity),
             };
@@ -244,13 +246,18 @@ impl Authorities {
             count if count <= self.depth => Ok(()),
             _ => Err(webpki::Error::UnknownIssuer),
         };
-        let algorithms = provider.signature_verification_algorithms.all;
         let (usage, roots) = (KeyUsage::server_auth(), &self.roots.roots);
         let end = EndEntityCert::try_from(certificate)?;
         let none = between::Authorities::default();
         let others = &none.above(&leaf, others).certificates;
-        end.verify_for_usage(algorithms, roots, others, now, usage, None, Some(&is_short))?;
-        Ok(())
+        ways::lead_to_root(&end, roots, others, now, usage, &is_short)
+    }
+
+    /// Those of this name.
+    fn named(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+        // The first roots are these, in their order, and their names have no tag before them.
+        let known = self.roots.roots.iter().zip(self.authorities.iter());
+        known.filter(|(root, _)| name.ends_with(&root.subject)).map(|(_, der)| &**der)
     }
 }
 
@@ -291,7 +298,7 @@ impl ServerCertVerifier for Verifier {
         let refused = |error: webpki::Error| {
             Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
         };
-        authorities.believe(&self.provider, certificate, others, now).map_err(refused)?;
+        authorities.believe(certificate, others, now).map_err(refused)?;
         if !authorities.names.is_empty() {
             return if subject_names::has_one(certificate, &authorities.names) {
                 Ok(ServerCertVerified::assertion())
@@ -313,8 +320,12 @@ impl ServerCertVerifier for Verifier {
 #[cfg(test)]
 mod tests {
     use super::{config, verifier};
+    use crate::signatures::counted;
+    use crate::version_1::of_version_1;
     use model::policy::UpstreamTls;
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    use rcgen::{
+        BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ECDSA_P521_SHA512,
+    };
     use rustls::crypto::aws_lc_rs;
     use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
     use std::sync::Arc;
@@ -394,6 +405,41 @@ mod tests {
         let refused = verifier.verify_server_cert(&leaf, &others, &name, &[], UnixTime::now());
         let refused = format!("{:?}", refused.expect_err("it is of nobody known"));
         assert!(refused.contains("UnknownIssuer"), "{refused}");
+    }
+
+    #[test]
+    fn of_authorities_of_one_name_few_keys_are_tried_for_a_certificate_of_version_1() {
+        let mut root = CertificateParams::new(Vec::new()).expect("no names");
+        root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let dear = || KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).expect("a key");
+        let of_key = |key: &KeyPair| -> Arc<[u8]> {
+            root.self_signed(key).expect("a root").der().as_ref().into()
+        };
+        let (ours, stranger) = (dear(), dear());
+        let leaf = |key: &KeyPair| {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            params.distinguished_name.push(rcgen::DnType::CommonName, "a.test");
+            let signed = params.signed_by(&dear(), &Issuer::from_params(&root, key));
+            of_version_1(signed.expect("signed").der(), key)
+        };
+        let accepts = |others: &[Arc<[u8]>], key: &KeyPair| {
+            let authorities = others.iter().cloned().chain([of_key(&ours)]).collect();
+            let settings = UpstreamTls { verify: true, authorities, ..UpstreamTls::default() };
+            let provider = Arc::new(aws_lc_rs::default_provider());
+            let verifier = verifier(&settings, provider).expect("valid settings");
+            let name = ServerName::try_from("a.test").expect("a name");
+            verifier.verify_server_cert(&leaf(key), &[], &name, &[], UnixTime::now()).is_ok()
+        };
+        let others: Vec<_> = (0..40).map(|_| of_key(&dear())).collect();
+        let before = counted();
+        assert!(!accepts(&others, &stranger));
+        assert_eq!(counted() - before, 8);
+        assert!(accepts(&others[..7], &ours) && !accepts(&others[..8], &ours));
+        // A key that was renewed many times is tried once.
+        let before = counted();
+        let again: Vec<_> = (0..40).map(|_| of_key(&stranger)).collect();
+        assert!(accepts(&again, &ours));
+        assert_eq!(counted() - before, 2);
     }
 
     #[test]

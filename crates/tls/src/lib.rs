@@ -25,6 +25,9 @@ mod signatures;
 mod subject_names;
 mod tickets;
 mod verifier;
+#[cfg(test)]
+mod version_1;
+mod ways;
 
 pub use certificates::{Certificates, never_shown, self_signed};
 pub use ciphers::openssl_name;

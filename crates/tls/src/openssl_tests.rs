@@ -323,7 +323,7 @@ fn of_very_many_roots_of_one_name_a_bounded_number_is_tried() {
         let key = rcgen::KeyPair::generate().expect("a key");
         Arc::from(params.self_signed(&key).expect("a certificate").der().as_ref())
     };
-    let others: Vec<Arc<[u8]>> = (0..super::SIGNATURES).map(|_| other()).collect();
+    let others: Vec<Arc<[u8]>> = (0..crate::ways::TO_ROOTS).map(|_| other()).collect();
     let behind = |others: &[Arc<[u8]>]| {
         let root = Arc::from(read("root").as_ref());
         let settings = &bench.verifier("root", None).settings;

@@ -1,13 +1,16 @@
 //! What revocation lists cost those who look into them, and that each counts however many there are.
 
 use super::tests::{Party, alone, below, list, list_of, params, root, verdict, verifier};
-use super::{Verdict, Verifier};
+use super::{Budget, RevocationList, Verdict, Verifier, X509Certificate, revocations};
 use crate::signatures::counted;
 use rcgen::{
     CertificateRevocationListParams, CrlDistributionPoint, CrlIssuingDistributionPoint, CrlScope,
     KeyIdMethod, KeyPair, PKCS_ECDSA_P384_SHA384, SerialNumber,
 };
+use rustls::pki_types::UnixTime;
+use std::sync::Arc;
 use std::time::Instant;
+use x509_parser::prelude::FromDer;
 
 /// Certificates with one name and one key, each of its own number.
 fn roots_of_one_key(number: u64) -> Vec<Party> {
@@ -191,6 +194,69 @@ fn a_list_counts_for_the_kind_and_the_place_that_it_names() {
     }
     let authorities = verifier(&[&ours], vec![limited(Some(CrlScope::CaCertsOnly))], 1);
     assert_eq!(verdict(&authorities, &[&here]), none);
+}
+
+/// A list for so many places, and a certificate that names these.
+fn of_places(ours: &Party, list: usize, certificate: Vec<String>) -> (RevocationList, Party) {
+    let distribution_point =
+        CrlDistributionPoint { uris: (0..list).map(|number| format!("l{number}")).collect() };
+    let list = CertificateRevocationListParams {
+        this_update: rcgen::date_time_ymd(2024, 1, 1),
+        next_update: rcgen::date_time_ymd(2124, 1, 1),
+        crl_number: SerialNumber::from(1),
+        issuing_distribution_point: Some(CrlIssuingDistributionPoint {
+            distribution_point,
+            scope: None,
+        }),
+        revoked_certs: Vec::new(),
+        key_identifier_method: KeyIdMethod::Sha256,
+    };
+    let list = list.signed_by(&ours.issuer()).expect("lists can be made");
+    let list = RevocationList::new(&Arc::from(list.der().as_ref())).expect("it can be read");
+    let mut params = params("client", false);
+    params.crl_distribution_points = vec![CrlDistributionPoint { uris: certificate }];
+    (list, below(ours, params))
+}
+
+fn checked(list: &RevocationList, client: &Party, issuer: &Party) -> Result<(), &'static str> {
+    let (_, client) = X509Certificate::from_der(&client.der).expect("a certificate");
+    let (_, issuer) = X509Certificate::from_der(&issuer.der).expect("a certificate");
+    let now = i64::try_from(UnixTime::now().as_secs()).expect("it is not that late");
+    revocations::check(std::slice::from_ref(list), &client, &issuer, now, &Budget::default())
+}
+
+#[test]
+fn very_many_places_of_a_list_are_not_compared_with_very_many_of_a_certificate() {
+    let ours = root("ours");
+    let elsewhere = (0..100_000).map(|number| format!("c{number}")).collect();
+    let (list, client) = of_places(&ours, 100_000, elsewhere);
+    assert_eq!(checked(&list, &client, &ours), Err("unable to get certificate CRL"));
+}
+
+#[test]
+fn so_many_places_of_a_certificate_count_and_no_more() {
+    let ours = root("ours");
+    let last_of = |number: usize| {
+        let mut places: Vec<_> = (1..number).map(|number| format!("c{number}")).collect();
+        places.push("l7".to_owned());
+        places
+    };
+    let (list, client) = of_places(&ours, 10, last_of(32));
+    assert_eq!(checked(&list, &client, &ours), Ok(()));
+    let (list, client) = of_places(&ours, 10, last_of(33));
+    assert_eq!(checked(&list, &client, &ours), Err("unable to get certificate CRL"));
+}
+
+#[test]
+fn certificates_without_a_list_are_a_bounded_number_for_a_verdict() {
+    let ours = root("ours");
+    let (_, read) = X509Certificate::from_der(&ours.der).expect("a certificate");
+    let budget = Budget::default();
+    for _ in 0..32 {
+        assert!(budget.is_left().is_ok());
+        assert!(revocations::check(&[], &read, &read, 0, &budget).is_err());
+    }
+    assert!(budget.is_left().is_err());
 }
 
 #[test]

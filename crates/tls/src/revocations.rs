@@ -1,10 +1,11 @@
 //! Revocation lists as OpenSSL reads them: of version 1, without number, without an end.
 
 use super::signatures::is_signed;
+use super::ways::Effort;
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use x509_parser::extensions::{DistributionPointName, GeneralName, IssuingDistributionPoint};
@@ -15,36 +16,43 @@ use x509_parser::prelude::{
 };
 
 const NONE: &str = "unable to get certificate CRL";
-/// Lists whose signature one verdict asks for at most, known or not: who has many lists and many keys of one name
-/// makes their product of work otherwise. A list of the newest that is signed is enough for each certificate.
+/// Lists whose signature one verdict asks for at most, known or not, and certificates without any: who has many lists
+/// and many keys of one name makes their product of work otherwise. A list of the newest that is signed is enough for
+/// each certificate.
 const ASKED: usize = 32;
+/// Addresses at most at which a certificate may say that its list is: they are looked for in all lists.
+const PLACES: usize = 32;
 /// Keys at most of which a list knows whether one of them has signed it. The first one to come goes first.
 const KEYS: usize = 32;
 
-/// What tells keys apart.
-type KeyDigest = [u8; SHA256_OUTPUT_LEN];
+/// What tells keys and addresses apart.
+type Digest = [u8; SHA256_OUTPUT_LEN];
 
-/// How often one verdict may still ask who has signed a list. The same answer comes again however much was known
-/// before, so what was asked counts and not what was computed.
+/// How often one verdict may still ask who has signed a list, and what that may cost. The same answer comes again
+/// however much was known before, so what was asked counts and not what was computed.
 #[derive(Debug)]
-pub(super) struct Budget(Cell<usize>);
+pub(super) struct Budget {
+    asked: Cell<usize>,
+    effort: Effort,
+}
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(Cell::new(ASKED))
+        Self { asked: Cell::new(ASKED), effort: Effort::to_roots() }
     }
 }
 
 impl Budget {
     /// An error once all of it is used up, which is the end of a search.
     pub(super) fn is_left(&self) -> Result<(), &'static str> {
-        if self.0.get() == 0 { Err(NONE) } else { Ok(()) }
+        if self.asked.get() == 0 || !self.effort.is_left() { Err(NONE) } else { Ok(()) }
     }
 
-    fn take(&self) -> Result<(), &'static str> {
+    /// Takes a question whether this issuer has signed a list.
+    fn take(&self, issuer: &X509Certificate<'_>) -> Result<(), &'static str> {
         self.is_left()?;
-        self.0.set(self.0.get() - 1);
-        Ok(())
+        self.asked.set(self.asked.get() - 1);
+        if self.effort.takes(issuer) { Ok(()) } else { Err(NONE) }
     }
 }
 
@@ -62,7 +70,7 @@ pub(super) struct RevocationList {
     algorithm: Box<[u8]>,
     signature: Box<[u8]>,
     /// Whether a key has signed it, of the keys that were asked for.
-    answers: Mutex<VecDeque<(KeyDigest, bool)>>,
+    answers: Mutex<VecDeque<(Digest, bool)>>,
 }
 
 impl RevocationList {
@@ -99,10 +107,11 @@ impl RevocationList {
         })
     }
 
-    /// Whether the list speaks of this certificate, if the issuer of the certificate has signed it.
-    fn speaks_of(&self, certificate: &X509Certificate<'_>) -> bool {
+    /// Whether the list speaks of this certificate, with a list at these places, if the issuer of the certificate has
+    /// signed it.
+    fn speaks_of(&self, certificate: &X509Certificate<'_>, places: &[Digest]) -> bool {
         *self.issuer == *certificate.issuer().as_raw()
-            && self.scope.as_ref().is_none_or(|scope| scope.covers(certificate))
+            && self.scope.as_ref().is_none_or(|scope| scope.covers(certificate, places))
     }
 
     fn is_current(&self, now: i64) -> bool {
@@ -110,7 +119,7 @@ impl RevocationList {
     }
 
     /// Whether this issuer has signed it; `key` is the digest of its key.
-    fn is_signed_by(&self, issuer: &X509Certificate<'_>, key: &KeyDigest) -> bool {
+    fn is_signed_by(&self, issuer: &X509Certificate<'_>, key: &Digest) -> bool {
         let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = answers().iter().find(|(known, _)| known == key) {
             return *known;
@@ -137,19 +146,15 @@ struct Scope {
     only_users: bool,
     only_authorities: bool,
     /// The addresses of which a certificate must name one.
-    places: Option<Box<[Box<str>]>>,
+    places: Option<HashSet<Digest>>,
 }
 
 impl Scope {
     fn new(scope: &IssuingDistributionPoint<'_>) -> Self {
-        let address = |name: &GeneralName<'_>| match name {
-            GeneralName::URI(address) => Some(Box::from(*address)),
-            _ => None,
-        };
         let (is_known, places) = match &scope.distribution_point {
             None => (true, None),
             Some(DistributionPointName::FullName(names)) => {
-                (true, Some(names.iter().filter_map(address).collect()))
+                (true, Some(addresses(names).collect()))
             }
             Some(DistributionPointName::NameRelativeToCRLIssuer(_)) => (false, None),
         };
@@ -164,27 +169,39 @@ impl Scope {
         }
     }
 
-    fn covers(&self, certificate: &X509Certificate<'_>) -> bool {
+    fn covers(&self, certificate: &X509Certificate<'_>, places: &[Digest]) -> bool {
         let other_kind = if certificate.is_ca() { self.only_users } else { self.only_authorities };
         if self.is_partial || other_kind {
             return false;
         }
-        let Some(places) = &self.places else { return true };
-        let points =
-            certificate.extensions().iter().filter_map(|one| match one.parsed_extension() {
-                ParsedExtension::CRLDistributionPoints(points) => Some(points.iter()),
-                _ => None,
-            });
-        let is_ours = |name: &GeneralName<'_>| match name {
-            GeneralName::URI(address) => places.iter().any(|place| **place == **address),
-            _ => false,
-        };
-        let mut names = points.flatten().filter_map(|point| point.distribution_point.as_ref());
-        names.any(|name| match name {
-            DistributionPointName::FullName(names) => names.iter().any(is_ours),
-            DistributionPointName::NameRelativeToCRLIssuer(_) => false,
-        })
+        self.places.as_ref().is_none_or(|ours| places.iter().any(|place| ours.contains(place)))
     }
+}
+
+/// Where a certificate says that its list is.
+fn places_of(certificate: &X509Certificate<'_>) -> Vec<Digest> {
+    let points = certificate.extensions().iter().filter_map(|one| match one.parsed_extension() {
+        ParsedExtension::CRLDistributionPoints(points) => Some(points.iter()),
+        _ => None,
+    });
+    let names = points.flatten().filter_map(|point| match &point.distribution_point {
+        Some(DistributionPointName::FullName(names)) => Some(addresses(names)),
+        _ => None,
+    });
+    names.flatten().take(PLACES).collect()
+}
+
+fn addresses(names: &[GeneralName<'_>]) -> impl Iterator<Item = Digest> {
+    names.iter().filter_map(|name| match name {
+        GeneralName::URI(address) => Some(digest_of(address.as_bytes())),
+        _ => None,
+    })
+}
+
+fn digest_of(bytes: &[u8]) -> Digest {
+    let mut found = Digest::default();
+    found.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    found
 }
 
 /// The numbers of revoked certificates, in their order and one behind another: fewer bytes than the list has.
@@ -237,7 +254,13 @@ pub(super) fn check(
     now: i64,
     budget: &Budget,
 ) -> Result<(), &'static str> {
-    let mut ours: Vec<_> = lists.iter().filter(|list| list.speaks_of(certificate)).collect();
+    let places = places_of(certificate);
+    let mut ours: Vec<_> =
+        lists.iter().filter(|list| list.speaks_of(certificate, &places)).collect();
+    if ours.is_empty() {
+        // So are the ways that end here bounded.
+        budget.take(issuer)?;
+    }
     // Of those that begin in the same second, the last one counts.
     ours.reverse();
     ours.sort_by_key(|list| Reverse((list.is_current(now), list.starts)));
@@ -260,10 +283,9 @@ fn signed<'a>(
     issuer: &X509Certificate<'_>,
     budget: &Budget,
 ) -> Result<&'a RevocationList, &'static str> {
-    let mut key = KeyDigest::default();
-    key.copy_from_slice(digest(&SHA256, issuer.public_key().raw).as_ref());
+    let key = digest_of(issuer.public_key().raw);
     for list in lists {
-        budget.take()?;
+        budget.take(issuer)?;
         if list.is_signed_by(issuer, &key) {
             return Ok(list);
         }

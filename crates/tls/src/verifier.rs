@@ -5,10 +5,9 @@ use super::between::Authorities;
 use super::may_sign;
 use super::revocations::{self, Budget, RevocationList};
 use super::roots::Roots;
-use super::signatures::is_issued;
+use super::ways;
 use model::policy::{ClientDemand, ClientErrorPage, ClientVerification};
 use rustls::DistinguishedName;
-use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use shares::WeakMap;
 use std::cell::Cell;
@@ -18,8 +17,6 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// Bytes of the names of authorities that a handshake tells a client at most: TLS has no room for more than twice that.
 const LONGEST_NAMES: usize = 32 << 10;
-/// Roots of one name whose signature is looked for at most, as many as webpki tries on its paths.
-const SIGNATURES: usize = 100;
 
 /// What a client's certificate is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,22 +132,16 @@ impl Verifier {
             return Verdict::Bad("certificate verify error");
         };
         let (refused, budget) = (Cell::new(None), Budget::default());
-        let verified = end.verify_for_usage(
-            default_provider().signature_verification_algorithms.all,
-            self.trusted.roots.anchors(),
-            &above.certificates,
-            now,
-            KeyUsage::client_auth(),
-            None,
-            Some(&|path| {
-                self.path(leaf, path, second, &budget).map_err(|reason| {
-                    refused.set(Some(reason));
-                    Error::UnknownIssuer
-                })
-            }),
-        );
+        let is_fit = |path: &VerifiedPath<'_>| {
+            self.path(leaf, path, second, &budget).map_err(|reason| {
+                refused.set(Some(reason));
+                Error::UnknownIssuer
+            })
+        };
+        let (roots, usage) = (self.trusted.roots.anchors(), KeyUsage::client_auth());
+        let verified = ways::lead_to_root(&end, roots, &above.certificates, now, usage, &is_fit);
         match (verified, refused.get()) {
-            (Ok(_), _) => Verdict::Good,
+            (Ok(()), _) => Verdict::Good,
             (Err(_), Some(reason)) => Verdict::Bad(reason),
             (Err(Error::UnknownIssuer), None) if above.is_forged => {
                 Verdict::Bad("certificate signature failure")
@@ -216,10 +207,8 @@ impl Verifier {
         let issuer = leaf.issuer().as_raw();
         let anchors = self.trusted.roots.anchors().iter();
         let named = anchors.filter(|anchor| issuer.ends_with(anchor.subject.as_ref()));
-        let roots =
-            named.take(SIGNATURES).filter_map(|one| self.trusted.roots.certificate(one, now));
-        let roots = roots.filter_map(|der| X509Certificate::from_der(der).ok());
-        match roots.map(|(_, root)| root).find(|root| is_issued(leaf, root)) {
+        let roots = named.filter_map(|one| self.trusted.roots.certificate(one, now));
+        match ways::issuer_of(leaf, roots.map(AsRef::as_ref)) {
             None => refusal(&Error::UnknownIssuer, chain),
             Some(root) => match self.certificates(&[leaf.clone(), root], now, &Budget::default()) {
                 Ok(()) => Verdict::Good,
@@ -378,3 +367,7 @@ mod revocation_tests;
 #[cfg(test)]
 #[path = "between_tests.rs"]
 mod between_tests;
+
+#[cfg(test)]
+#[path = "ways_tests.rs"]
+mod ways_tests;

@@ -7,8 +7,9 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject, SectionKind};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
+use x509_parser::extensions::DistributionPointName;
 use x509_parser::prelude::{
-    CertificateRevocationList, FromDer, GeneralName, X509Certificate, X509Version,
+    CertificateRevocationList, FromDer, GeneralName, ParsedExtension, X509Certificate, X509Version,
 };
 use x509_parser::public_key::PublicKey;
 
@@ -22,9 +23,11 @@ const SMALLEST_RSA: usize = 2048;
 /// Bits of RSA keys beyond which a namespace has few handshakes a second: `EACH_SECOND` of the TLS crate.
 const COSTLY_RSA: usize = 4096;
 
-/// Authorities of clients in a Secret at most, and revocation lists: each connection is judged by them.
+/// Authorities in a Secret at most, revocation lists, and addresses for which a list is: each connection is judged by
+/// them.
 const MOST_AUTHORITIES: usize = 1000;
 const MOST_LISTS: usize = 64;
+const MOST_PLACES: usize = 1000;
 
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
@@ -79,7 +82,7 @@ impl Judged {
 /// The authorities that an upstream's certificate must descend from, and the certificate shown to it.
 pub(crate) fn trust(secret: &Secret) -> Result<Trust, Message> {
     let authorities = match field(secret, "ca.crt") {
-        Some(pem) => certificates(pem, "ca.crt")?,
+        Some(pem) => distinct(pem, "upstreams")?,
         None => Vec::new(),
     };
     let has_pair = field(secret, "tls.crt").is_some() && field(secret, "tls.key").is_some();
@@ -115,16 +118,7 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, Message> {
         let message = "has no ca.crt: add the authorities of the clients' certificates";
         Why::Unknown.says(message)
     })?;
-    let mut authorities = certificates(pem, "ca.crt")?;
-    let mut seen = HashSet::new();
-    authorities.retain(|der| seen.insert(der.clone()));
-    if authorities.len() > MOST_AUTHORITIES {
-        let message = format!(
-            "has {} authorities in ca.crt, and {MOST_AUTHORITIES} are the most: leave those of the clients there",
-            authorities.len()
-        );
-        return Err(Why::TookIt.says(message));
-    }
+    let authorities = distinct(pem, "clients")?;
     let mut idle = None::<(usize, String)>;
     for der in &authorities {
         let one = read(der, "ca.crt")?;
@@ -137,6 +131,21 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, Message> {
     let certificates = shared(authorities);
     let may_sign = last_of(&certificates).is_some();
     Ok(Authorities { certificates, lists: shared(lists), may_sign, idle, unseen: unseen(pem) })
+}
+
+/// Authorities of a PEM text, each once.
+fn distinct(pem: &[u8], whose: &str) -> Result<Vec<Vec<u8>>, Message> {
+    let mut authorities = certificates(pem, "ca.crt")?;
+    let mut seen = HashSet::new();
+    authorities.retain(|der| seen.insert(der.clone()));
+    if authorities.len() > MOST_AUTHORITIES {
+        let message = format!(
+            "has {} authorities in ca.crt, and {MOST_AUTHORITIES} are the most: leave those of the {whose} there",
+            authorities.len()
+        );
+        return Err(Why::TookIt.says(message));
+    }
+    Ok(authorities)
 }
 
 /// The pair that a Secret holds, to be shown to upstreams; the error completes the sentence "Secret x …".
@@ -228,10 +237,31 @@ fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, Message> {
             );
             return Err(Why::TookIt.says(message));
         }
-        CertificateRevocationList::from_der(&der).map_err(|error| wrong(&error.to_string()))?;
+        let (_, list) =
+            CertificateRevocationList::from_der(&der).map_err(|error| wrong(&error.to_string()))?;
+        if places(&list) > MOST_PLACES {
+            let message = format!(
+                "has a revocation list in ca.crl for more than {MOST_PLACES} addresses (issuingDistributionPoint): put one \
+                 there that names fewer"
+            );
+            return Err(Why::TookIt.says(message));
+        }
         found.push(der);
     }
     if found.is_empty() { Err(wrong("nothing in it is PEM").into()) } else { Ok(found) }
+}
+
+/// Names of places for which a list is.
+fn places(list: &CertificateRevocationList<'_>) -> usize {
+    let names = list.extensions().iter().filter_map(|one| match one.parsed_extension() {
+        ParsedExtension::IssuingDistributionPoint(scope) => scope.distribution_point.as_ref(),
+        _ => None,
+    });
+    let number = names.map(|names| match names {
+        DistributionPointName::FullName(names) => names.len(),
+        DistributionPointName::NameRelativeToCRLIssuer(_) => 1,
+    });
+    number.sum()
 }
 
 fn field<'a>(secret: &'a Secret, name: &str) -> Option<&'a [u8]> {

@@ -259,7 +259,10 @@ fn authority_with_lists(number: u64) -> (String, Vec<String>) {
 }
 
 /// What a host asks of its clients whose authorities and lists are these, and what is told of it.
-fn asked_of_clients(authorities: &str, lists: &str) -> (Option<ClientCertificate>, String) {
+pub(crate) fn asked_of_clients(
+    authorities: &str,
+    lists: &str,
+) -> (Option<ClientCertificate>, String) {
     let mut snapshot = cluster();
     put_secret(&mut snapshot, secret("demo", "ca", &[("ca.crt", authorities), ("ca.crl", lists)]));
     let mut guarded = with_tls("shop", "shop.test", Vec::new());

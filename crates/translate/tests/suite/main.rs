@@ -5,6 +5,7 @@ mod any_text;
 mod builders;
 mod canaries;
 mod cases;
+mod certificate_bounds;
 mod certificates;
 mod check;
 mod classes;
