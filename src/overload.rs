@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stream::{Memory, Streams};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::interval;
 
 /// How often clients of limits are forgotten that were away for long.
 const FORGETS: Duration = Duration::from_secs(10);
@@ -37,13 +37,14 @@ impl Overload {
                 if memory.wait_for(is_short).await.is_err() {
                     return;
                 }
+                let mut ticks = interval(ENDS);
                 loop {
+                    ticks.tick().await;
                     let now = *memory.borrow_and_update();
                     streams.press(now);
                     if now == Memory::Enough {
                         break;
                     }
-                    sleep(ENDS).await;
                 }
             }
         });
@@ -64,7 +65,7 @@ pub(crate) fn follow(
     }
     let remembering = engine.clone();
     tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(FORGETS);
+        let mut ticks = interval(FORGETS);
         loop {
             ticks.tick().await;
             remembering.forget_clients();

@@ -198,6 +198,7 @@ pub(crate) async fn hops_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
             return hops;
         }
         (looks, until) = (looks - 1, youngest);
+        #[expect(clippy::disallowed_methods, reason = "looked again a few times")]
         tokio::time::sleep(PAUSE).await;
     }
 }
