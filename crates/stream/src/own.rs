@@ -274,6 +274,7 @@ mod tests {
         assert!(hops_of(port, backend).is_none());
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the clock is paused, and time is the matter")]
     #[tokio::test(start_paused = true)]
     async fn a_stranger_does_not_end_for_a_circle_that_is_being_closed_where_it_goes() {
         let to = SocketAddr::from(([127, 0, 0, 8], 8_080));

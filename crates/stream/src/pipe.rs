@@ -152,6 +152,7 @@ mod tests {
         room.now(&whose).expect("there is room")
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the clock is paused, and time is the matter")]
     #[tokio::test(start_paused = true)]
     async fn the_place_knows_whether_an_endpoint_takes_what_its_client_sends() {
         let ((mut client, mut near), (mut far, mut upstream)) = (duplex(1024), duplex(64));
