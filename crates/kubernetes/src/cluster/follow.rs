@@ -457,6 +457,7 @@ mod tests {
         Change::Put(ingress.trim().expect("it is well formed"))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the clock is paused, and time is the matter")]
     #[tokio::test(start_paused = true)]
     async fn after_an_outage_nothing_is_told_before_all_kinds_are_followed_again() {
         let (mut follower, sender) = forbidden(false, json!({}), None).await;
