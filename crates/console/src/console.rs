@@ -3,7 +3,7 @@
 use crate::clock::seconds;
 use crate::endpoints::{self, ENDPOINTS};
 use crate::explained::Explain;
-use crate::history::History;
+use crate::history::{History, Round};
 use crate::lock::lock;
 use crate::now::{Identity, Now};
 use crate::pace::Pace;
@@ -96,7 +96,13 @@ impl Console {
             let mut before = Arc::<Known>::default();
             loop {
                 let now = known.borrow_and_update().clone();
-                lock(&console.history).note(&before, &now, loops.progress().generation, seconds());
+                let (generation, at) = (loops.progress().generation, seconds());
+                // This thread answers probes. What comes meanwhile is compared with this one next.
+                let compared = (before, now.clone());
+                let round = move || Round::between(&compared.0, &compared.1);
+                if let Ok(round) = tokio::task::spawn_blocking(round).await {
+                    lock(&console.history).note(round, generation, at);
+                }
                 console.news.send_modify(|news| *news += 1);
                 before = now;
                 if known.changed().await.is_err() {
@@ -268,5 +274,67 @@ impl Console {
             *console.samples.lock().await = Samples::default();
             console.forgetting.store(false, Ordering::Relaxed);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Console;
+    use crate::difference::MADE;
+    use crate::lock::lock;
+    use crate::now::Identity;
+    use controller::Known;
+    use exposition::{Source, Traffic, Within};
+    use model::{Configuration, Server, ServerName};
+    use request_metrics::Metrics;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use tokio::sync::watch;
+
+    /// An engine that says nothing.
+    struct Silent;
+
+    impl Source for Silent {
+        fn requests(&self) -> Option<&Arc<Metrics>> {
+            None
+        }
+
+        fn own_certificate(&self) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn within(&self) -> Option<Within> {
+            None
+        }
+
+        fn traffic(&self) -> Pin<Box<dyn Future<Output = Traffic> + Send + '_>> {
+            Box::pin(std::future::ready(Traffic::default()))
+        }
+    }
+
+    fn serving(regex: bool) -> Arc<Known> {
+        let name = ServerName::new("shop.test");
+        let server = Server { regex, ..Server::new(name.clone()) };
+        let servers = [(name, Arc::new(server))].into_iter().collect();
+        let serving = Configuration { servers, ..Configuration::default() };
+        Arc::new(Known { serving, ..Known::default() })
+    }
+
+    #[tokio::test]
+    async fn the_thread_of_probes_compares_nothing_and_each_change_is_noted() {
+        let identity =
+            Identity { version: String::new(), class: String::new(), pod: String::new() };
+        let console = Console::new(Silent, identity);
+        let (known, follower) = watch::channel(serving(false));
+        let mut news = console.news.subscribe();
+        console.follow(Arc::default(), follower);
+        news.changed().await.expect("it is followed");
+        known.send_replace(serving(true));
+        news.changed().await.expect("it is followed");
+        assert_eq!(MADE.get(), 0, "this thread has compared nothing");
+        let history = lock(&console.history);
+        let newest = history.generations().front().expect("a generation");
+        assert_eq!(newest.differences[0].setting.as_deref(), Some("regex"));
+        assert_eq!(history.generations().len(), 2);
     }
 }

@@ -3,13 +3,15 @@
 use crate::query::{shown, told};
 use crate::served::backend;
 use imbl::OrdMap;
+use model::policy::Policy;
 use model::{
     Certificate, Changes, Configuration, Endpoints, Location, PathKind, Server, Upstream, beginning,
 };
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +74,25 @@ struct List {
     all: Vec<Difference>,
     most: usize,
     more: bool,
+    /// The last two policies that were compared, which many paths of an Ingress share.
+    policies: Option<(Arc<Policy>, Arc<Policy>, Vec<Said>)>,
+}
+
+/// A setting that differs: its name with dots, what it was, and what it is.
+#[derive(Clone)]
+struct Said {
+    setting: String,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// An endpoint, and whether it only serves until it is gone.
+type Address = (SocketAddr, bool);
+
+#[cfg(test)]
+thread_local! {
+    /// How often something was made JSON to be compared.
+    pub(crate) static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The first of all differences, and whether there are more.
@@ -81,20 +102,11 @@ pub(crate) fn differences(
     changes: &Changes,
     most: usize,
 ) -> (Vec<Difference>, bool) {
-    let mut list = List { all: Vec::new(), most, more: false };
+    let mut list = List { all: Vec::new(), most, more: false, policies: None };
     each(&mut list, &changes.servers, &old.servers, &new.servers, server);
     if changes.global {
-        settings(
-            &mut list,
-            &mut |setting, from, to| Difference {
-                setting: Some(setting),
-                from,
-                to,
-                ..Difference::new(What::Setting, "everything")
-            },
-            &value(&*old.global),
-            &value(&*new.global),
-        );
+        let said = settings(&value(&*old.global), &value(&*new.global), most);
+        list.add_settings(&Difference::new(What::Setting, "everything"), said);
     }
     each(&mut list, &changes.upstreams, &old.upstreams, &new.upstreams, upstream);
     each(&mut list, &changes.certificates, &old.certificates, &new.certificates, certificate);
@@ -145,28 +157,66 @@ fn server<N: Borrow<str>>(
             return list.add(Difference { object: owner, ..Difference::new(what, host) });
         }
     };
-    let bare = |server: &Server| {
-        let mut value = value(&Server { locations: Vec::new(), ..server.clone() });
-        if let Value::Object(fields) = &mut value {
-            fields.remove("locations");
-        }
-        value
-    };
-    let mut told = |setting, from, to| Difference {
-        setting: Some(setting),
-        from,
-        to,
-        ..Difference::new(What::Setting, host.clone())
-    };
-    settings(list, &mut told, &bare(old), &bare(new));
-    let of = |server: &Server| -> BTreeMap<(String, PathKind), Arc<Location>> {
-        let all = server.locations.iter().rev();
-        all.map(|one| ((one.path.clone(), one.kind), one.clone())).collect()
-    };
-    let (old, new) = (of(old), of(new));
-    for key in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
-        location(list, &host, old.get(key), new.get(key));
+    let (before, now) = (bare(old), bare(new));
+    if before != now {
+        let said = settings(&of_server(&before), &of_server(&now), list.most);
+        list.add_settings(&Difference::new(What::Setting, host.clone()), said);
     }
+    for (old, new) in by_path(&old.locations, &new.locations) {
+        location(list, &host, old, new);
+        // A host may have a hundred thousand paths.
+        if list.more {
+            return;
+        }
+    }
+}
+
+/// What is told of a server itself.
+fn bare(server: &Server) -> Server {
+    Server {
+        aliases: server.aliases.clone(),
+        www: server.www.clone(),
+        app_root: server.app_root.clone(),
+        certificate: server.certificate.clone(),
+        client_certificate: server.client_certificate.clone(),
+        ciphers: server.ciphers.clone(),
+        passthrough: server.passthrough.clone(),
+        snippet: server.snippet.clone(),
+        regex: server.regex,
+        ..Server::new(server.name.clone())
+    }
+}
+
+fn of_server(bare: &Server) -> Value {
+    let mut value = value(bare);
+    if let Value::Object(fields) = &mut value {
+        fields.remove("locations");
+    }
+    value
+}
+
+/// The paths of before and now in their order, each with what it was and is. Where one is there twice, the first counts.
+fn by_path<'a>(
+    old: &'a [Arc<Location>],
+    new: &'a [Arc<Location>],
+) -> impl Iterator<Item = (Option<&'a Arc<Location>>, Option<&'a Arc<Location>>)> {
+    fn key<'a>(&(_, one): &(bool, &'a Arc<Location>)) -> (&'a str, PathKind) {
+        (&one.path, one.kind)
+    }
+    let all = old.iter().map(|one| (false, one)).chain(new.iter().map(|one| (true, one)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by(|a, b| key(a).cmp(&key(b)));
+    let mut rest = all.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let first = rest.next()?;
+        let mut found = [None, None];
+        let mut next = Some(first);
+        while let Some((is_new, one)) = next {
+            found[usize::from(is_new)].get_or_insert(one);
+            next = rest.next_if(|other| key(other) == key(&first));
+        }
+        Some((found[0], found[1]))
+    })
 }
 
 fn owner(location: &Arc<Location>) -> Option<String> {
@@ -175,6 +225,13 @@ fn owner(location: &Arc<Location>) -> Option<String> {
 
 fn location(list: &mut List, host: &str, old: Option<&Arc<Location>>, new: Option<&Arc<Location>>) {
     let Some(either) = new.or(old) else { return };
+    if old.zip(new).is_some_and(|(old, new)| Arc::ptr_eq(old, new) || old == new) {
+        return;
+    }
+    if list.is_full() {
+        list.more = true;
+        return;
+    }
     let subject = shown(format_args!("{host}{}", either.path));
     let difference =
         |what| Difference { object: owner(either), ..Difference::new(what, subject.clone()) };
@@ -189,9 +246,6 @@ fn location(list: &mut List, host: &str, old: Option<&Arc<Location>>, new: Optio
                 .add(Difference { to: Some(backend(either)), ..difference(What::PathAdded) });
         }
     };
-    if Arc::ptr_eq(old, new) || old == new {
-        return;
-    }
     if old.origin != new.origin {
         list.add(Difference { from: owner(old), to: owner(new), ..difference(What::Owner) });
     }
@@ -199,17 +253,13 @@ fn location(list: &mut List, host: &str, old: Option<&Arc<Location>>, new: Optio
         let (from, to) = (Some(backend(old)), Some(backend(new)));
         list.add(Difference { from, to, ..difference(What::Backend) });
     }
-    let mut told = |setting, from, to| Difference {
-        setting: Some(setting),
-        from,
-        to,
-        ..difference(What::Setting)
-    };
-    settings(list, &mut told, &value(&old.canary), &value(&new.canary));
-    let before = list.all.len();
-    settings(list, &mut told, &value(&*old.policy), &value(&*new.policy));
-    if old.policy != new.policy && list.all.len() == before {
-        list.add(told("a value that is not shown".to_owned(), None, None));
+    if old.canary != new.canary {
+        let said = settings(&value(&old.canary), &value(&new.canary), list.most);
+        list.add_settings(&difference(What::Setting), said);
+    }
+    if old.policy != new.policy {
+        let said = list.policies(&old.policy, &new.policy);
+        list.add_settings(&difference(What::Setting), said);
     }
 }
 
@@ -219,29 +269,43 @@ fn upstream<N: Borrow<str>>(
     old: Option<&Arc<Upstream>>,
     new: Option<&Arc<Upstream>>,
 ) {
-    let all = |endpoints: &Endpoints| -> BTreeSet<String> {
-        let draining = endpoints.draining.iter().map(|address| format!("{address} (draining)"));
-        endpoints.ready.iter().map(ToString::to_string).chain(draining).collect()
-    };
     let of = |upstream: Option<&Arc<Upstream>>| {
-        upstream.map(|upstream| all(&upstream.endpoints)).unwrap_or_default()
+        upstream.map(|upstream| addresses(&upstream.endpoints)).unwrap_or_default()
     };
     let (before, now) = (of(old), of(new));
-    let told = |mut some: Vec<&String>| {
-        let more = some.len().saturating_sub(ADDRESSES);
-        some.truncate(ADDRESSES);
-        let some = some.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        match (some.is_empty(), more) {
-            (true, _) => None,
-            (false, 0) => Some(some),
-            (false, more) => Some(format!("{some} and {more} more")),
-        }
+    let lacking = |some: &[Address], others: &[Address]| -> Vec<Address> {
+        let lacks = |one: &&Address| others.binary_search(one).is_err();
+        some.iter().filter(lacks).copied().collect()
     };
     list.add(Difference {
-        from: told(before.difference(&now).collect()),
-        to: told(now.difference(&before).collect()),
+        from: some_of(&lacking(&before, &now)),
+        to: some_of(&lacking(&now, &before)),
         ..Difference::new(What::Endpoints, shown(name.borrow()))
     });
+}
+
+/// All endpoints, each once and in their order.
+fn addresses(endpoints: &Endpoints) -> Vec<Address> {
+    let ready = endpoints.ready.iter().map(|address| (*address, false));
+    let mut all: Vec<_> = ready.chain(endpoints.draining.iter().map(|one| (*one, true))).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The first few of them, and how many there are besides: only what is told is written, of perhaps 100,000.
+fn some_of(addresses: &[Address]) -> Option<String> {
+    let (told, more) = addresses.split_at(addresses.len().min(ADDRESSES));
+    let written = told.iter().map(|(address, is_draining)| match is_draining {
+        true => format!("{address} (draining)"),
+        false => address.to_string(),
+    });
+    let written = written.collect::<Vec<_>>().join(", ");
+    match (told.is_empty(), more.len()) {
+        (true, _) => None,
+        (false, 0) => Some(written),
+        (false, more) => Some(format!("{written} and {more} more")),
+    }
 }
 
 fn certificate<N: Borrow<str>>(
@@ -251,31 +315,33 @@ fn certificate<N: Borrow<str>>(
     new: Option<&Arc<Certificate>>,
 ) {
     let told = |certificate: &Arc<Certificate>| {
-        let names = certificate.names.join(", ");
+        // No more of perhaps 30,000 than can be told.
+        let names = certificate.names[..certificate.names.len().min(LONGEST)].join(", ");
         short(shown(format_args!("{names}, expires at {}", certificate.not_after)))
     };
     let difference = Difference::new(What::Certificate, shown(name.borrow()));
     list.add(Difference { from: old.map(told), to: new.map(told), ..difference });
 }
 
-/// Each setting that differs, by its name with dots.
-fn settings(
-    list: &mut List,
-    tell: &mut impl FnMut(String, Option<String>, Option<String>) -> Difference,
-    old: &Value,
-    new: &Value,
-) {
-    walk(list, tell, &mut Vec::new(), old, new);
+/// The settings that differ of two that are not equal: one at least, up to one more than so many.
+fn settings(old: &Value, new: &Value, most: usize) -> Vec<Said> {
+    let mut said = Vec::new();
+    walk(&mut said, most, &mut Vec::new(), old, new);
+    if said.is_empty() {
+        let setting = "a value that is not shown".to_owned();
+        said.push(Said { setting, from: None, to: None });
+    }
+    said
 }
 
 fn walk<'a>(
-    list: &mut List,
-    tell: &mut impl FnMut(String, Option<String>, Option<String>) -> Difference,
+    said: &mut Vec<Said>,
+    most: usize,
     path: &mut Vec<&'a str>,
     old: &'a Value,
     new: &'a Value,
 ) {
-    if old == new {
+    if said.len() > most || old == new {
         return;
     }
     let fields = |value: &'a Value| value.as_object();
@@ -285,13 +351,13 @@ fn walk<'a>(
     };
     let Some((old, new)) = both.filter(|_| path.len() < 4) else {
         let told = |value: &Value| (!value.is_null()).then(|| text(value));
-        return list.add(tell(path.join("."), told(old), told(new)));
+        return said.push(Said { setting: path.join("."), from: told(old), to: told(new) });
     };
     for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
         path.push(name);
         walk(
-            list,
-            tell,
+            said,
+            most,
             path,
             old.get(name).unwrap_or(&Value::Null),
             new.get(name).unwrap_or(&Value::Null),
@@ -302,6 +368,8 @@ fn walk<'a>(
 
 /// As JSON. What opens a door is hidden by its type.
 pub(crate) fn value(of: &impl Serialize) -> Value {
+    #[cfg(test)]
+    MADE.set(MADE.get() + 1);
     serde_json::to_value(of).unwrap_or(Value::Null)
 }
 
@@ -344,11 +412,32 @@ impl List {
             self.all.push(difference);
         }
     }
+
+    /// Adds a difference like this for each setting.
+    fn add_settings(&mut self, like: &Difference, settings: Vec<Said>) {
+        for Said { setting, from, to } in settings {
+            self.add(Difference { setting: Some(setting), from, to, ..like.clone() });
+        }
+    }
+
+    /// What differs between two policies. A list of addresses in them may have a quarter of a
+    /// megabyte, and ten thousand paths share it.
+    fn policies(&mut self, old: &Arc<Policy>, new: &Arc<Policy>) -> Vec<Said> {
+        if let Some((last_old, last_new, said)) = &self.policies
+            && Arc::ptr_eq(last_old, old)
+            && Arc::ptr_eq(last_new, new)
+        {
+            return said.clone();
+        }
+        let said = settings(&value(&**old), &value(&**new), self.most);
+        self.policies = Some((old.clone(), new.clone(), said.clone()));
+        said
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Difference, What, differences};
+    use super::{Difference, MADE, What, differences};
     use model::policy::{Policy, Timeouts};
     use model::{
         Backend, Changes, Configuration, Endpoints, Kind, Location, Origin, PathKind, Server,
@@ -422,6 +511,57 @@ mod tests {
         assert_eq!(told(&old, &new, 2).0.len(), 2);
         assert!(told(&old, &new, 2).1, "there are more");
         assert!(told(&old, &old, 40).0.is_empty());
+    }
+
+    /// A host whose paths all have one policy with this time.
+    fn of_one_policy(paths: usize, connect: u64, whole: bool) -> Configuration {
+        let one = location("/", "a", connect);
+        let path = |number| Location { path: format!("/{number:05}"), whole, ..(*one).clone() };
+        configuration((0..paths).map(|number| Arc::new(path(number))).collect(), &[])
+    }
+
+    #[test]
+    fn however_many_paths_differ_few_of_their_settings_are_written_out() {
+        let made = |old: &Configuration, new: &Configuration| {
+            MADE.set(0);
+            (told(old, new, 40), MADE.get())
+        };
+        let (old, new) = (of_one_policy(10_000, 5, false), of_one_policy(10_000, 7, false));
+        let ((all, more), written) = made(&old, &new);
+        assert_eq!((all.len(), more, written), (40, true, 2), "they share one policy");
+        assert_eq!(all[39].subject, "shop.test/00039");
+        let each = |connect| {
+            let paths = (0..1000).map(|number| location(&format!("/{number:05}"), "a", connect));
+            configuration(paths.collect(), &[])
+        };
+        let ((all, more), written) = made(&each(5), &each(7));
+        assert_eq!((all.len(), more, written), (40, true, 80), "each has one of its own");
+        let ((all, more), written) = made(&old, &of_one_policy(10_000, 5, true));
+        assert_eq!((all.len(), more, written), (0, false, 0), "what differs is no setting");
+        let ((all, more), _) = made(&of_one_policy(40, 5, false), &of_one_policy(40, 7, false));
+        assert_eq!((all.len(), more), (40, false), "there are just so many");
+    }
+
+    #[test]
+    fn the_first_of_two_alike_counts_and_the_order_of_ingresses_does_not() {
+        let old = configuration(
+            vec![location("/b", "a", 5), location("/a", "a", 5), location("/a", "b", 9)],
+            &[],
+        );
+        let new = configuration(vec![location("/a", "a", 5), location("/b", "a", 5)], &[]);
+        assert!(told(&old, &new, 40).0.is_empty());
+    }
+
+    #[test]
+    fn of_many_endpoints_few_are_told() {
+        let address = |number: usize| format!("10.0.0.{number}:80");
+        let all: Vec<String> = (1..=12).map(address).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let (old, new) = (configuration(vec![], &all), configuration(vec![], &all[..1]));
+        let (gone, _) = told(&old, &new, 40);
+        let eight = all[1..9].join(", ");
+        assert_eq!(gone[0].from.as_deref(), Some(format!("{eight} and 3 more").as_str()));
+        assert_eq!((gone.len(), &gone[0].to), (1, &None));
     }
 
     #[test]

@@ -23,6 +23,18 @@ pub(crate) struct History {
     refused: Option<Arc<str>>,
 }
 
+/// What became of a round of the loop, worked out before anybody has to wait for it.
+#[derive(Debug)]
+pub(crate) struct Round {
+    changes: Changes,
+    /// The first of them, and whether there are more.
+    differences: (Vec<Difference>, bool),
+    /// Problems by their hashes.
+    gone: Vec<u64>,
+    appeared: Vec<u64>,
+    refused: Option<Arc<str>>,
+}
+
 /// A change that came into force, or one that was refused.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -48,40 +60,27 @@ pub(crate) struct Generation {
 
 impl History {
     /// Notes what became of a round of the loop.
-    pub(crate) fn note(&mut self, before: &Known, now: &Known, generation: u64, at: f64) {
-        self.note_problems(before, now, at);
-        if now.refused.is_some() && now.refused != self.refused {
-            let refused = now.refused.as_ref().map(crate::query::told);
+    pub(crate) fn note(&mut self, round: Round, generation: u64, at: f64) {
+        for gone in round.gone {
+            self.since.remove(&gone);
+        }
+        self.since.extend(round.appeared.into_iter().map(|appeared| (appeared, at)));
+        if round.refused.is_some() && round.refused != self.refused {
+            let refused = round.refused.as_ref().map(crate::query::told);
             self.add(Generation { refused, ..Generation::of(generation, at, &Changes::default()) });
         }
-        self.refused = now.refused.clone();
-        let changes = Changes::between(&before.serving, &now.serving);
-        if changes.is_empty() {
+        self.refused = round.refused;
+        if round.changes.is_empty() {
             return;
         }
-        let (differences, more) = if before.is_serving() {
-            differences(&before.serving, &now.serving, &changes, DIFFERENCES)
-        } else {
-            // The first one is everything.
-            (Vec::new(), false)
-        };
-        self.add(Generation { differences, more, ..Generation::of(generation, at, &changes) });
+        let (differences, more) = round.differences;
+        let generation = Generation::of(generation, at, &round.changes);
+        self.add(Generation { differences, more, ..generation });
     }
 
     fn add(&mut self, generation: Generation) {
         self.generations.push_front(generation);
         self.generations.truncate(GENERATIONS);
-    }
-
-    fn note_problems(&mut self, before: &Known, now: &Known, at: f64) {
-        for (old, new) in before.problems.differences(&now.problems) {
-            for gone in old.iter().filter(|problem| !new.contains(problem)) {
-                self.since.remove(&hash(gone));
-            }
-            for appeared in new.iter().filter(|problem| !old.contains(problem)) {
-                self.since.insert(hash(appeared), at);
-            }
-        }
     }
 
     /// When a problem appeared.
@@ -97,6 +96,26 @@ impl History {
     /// The newest one.
     pub(crate) fn generation(&self) -> u64 {
         self.generations.front().map_or(0, |newest| newest.generation)
+    }
+}
+
+impl Round {
+    /// Compares what was known with what is. That takes as long as there are differences: it is nothing for a thread
+    /// that others need.
+    pub(crate) fn between(before: &Known, now: &Known) -> Self {
+        let changes = Changes::between(&before.serving, &now.serving);
+        let differences = if before.is_serving() {
+            differences(&before.serving, &now.serving, &changes, DIFFERENCES)
+        } else {
+            // The first one is everything.
+            (Vec::new(), false)
+        };
+        let (mut gone, mut appeared) = (Vec::new(), Vec::new());
+        for (old, new) in before.problems.differences(&now.problems) {
+            gone.extend(old.iter().filter(|problem| !new.contains(problem)).map(hash));
+            appeared.extend(new.iter().filter(|problem| !old.contains(problem)).map(hash));
+        }
+        Self { changes, differences, gone, appeared, refused: now.refused.clone() }
     }
 }
 
@@ -123,7 +142,7 @@ fn hash(problem: &Problem) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{GENERATIONS, History};
+    use super::{GENERATIONS, History, Round};
     use controller::Known;
     use model::{Configuration, Kind, Origin, Problem, Server, ServerName, Severity};
     use std::sync::Arc;
@@ -142,17 +161,17 @@ mod tests {
         let (mut history, mut before) = (History::default(), Known::default());
         for number in 0..300_u64 {
             let now = serving(&["_", &format!("h{number}.test")]);
-            history.note(&before, &now, number, number as f64);
+            history.note(Round::between(&before, &now), number, number as f64);
             before = now;
         }
         assert_eq!(history.generations().len(), GENERATIONS);
         let newest = &history.generations()[0];
         assert_eq!((newest.generation, newest.hosts, newest.differences.len()), (299, 2, 2));
-        history.note(&before, &before.clone(), 300, 300.0);
+        history.note(Round::between(&before, &before.clone()), 300, 300.0);
         assert_eq!(history.generation(), 299, "nothing changed");
         let refused = Known { refused: Some("no".into()), ..before.clone() };
-        history.note(&before, &refused, 299, 301.0);
-        history.note(&refused, &refused, 299, 302.0);
+        history.note(Round::between(&before, &refused), 299, 301.0);
+        history.note(Round::between(&refused, &refused), 299, 302.0);
         assert_eq!(history.generations()[0].refused.as_deref(), Some("no"));
         assert_eq!(history.generations()[1].generation, 299);
     }
@@ -169,10 +188,10 @@ mod tests {
         let problems = none.problems.with(std::slice::from_ref(&problem));
         let one = Known { problems, ..Known::default() };
         let mut history = History::default();
-        history.note(&none, &one, 1, 5.0);
-        history.note(&one, &one, 1, 6.0);
+        history.note(Round::between(&none, &one), 1, 5.0);
+        history.note(Round::between(&one, &one), 1, 6.0);
         assert_eq!(history.since(&problem), Some(5.0));
-        history.note(&one, &none, 1, 7.0);
+        history.note(Round::between(&one, &none), 1, 7.0);
         assert_eq!(history.since(&problem), None);
     }
 }

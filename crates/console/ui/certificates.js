@@ -3,7 +3,8 @@
 import { ask } from "/ui/api.js";
 import { count, make, name, search, table, time } from "/ui/dom.js";
 
-const names = (list) => (list.length ? list.map((text) => make("div", {}, name(text))) : "–");
+const names = (list, more = 0) => (list.length
+  ? [...list.map((text) => make("div", {}, name(text))), ...(more ? [make("div", { class: "quiet" }, `and ${count(more)} more`)] : [])] : "–");
 
 export function open(place, query, refresh) {
   let words = query.get("search") ?? "";
@@ -19,7 +20,7 @@ export function open(place, query, refresh) {
         make("span", { class: one.days < 0 ? "bad" : one.days < 14 ? "warn" : "" }, one.days < 0 ? "expired" : `${one.days} days`),
         time(one.not_after),
         name(one.secret),
-        names(one.names),
+        names(one.names, one.more_names),
         name(one.issuer),
         names(one.hosts),
         one.mismatched.length ? make("span", { class: "bad" }, names(one.mismatched)) : "–",

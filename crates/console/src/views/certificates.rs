@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Hosts of a certificate that are named.
+/// Hosts of a certificate, and names of it, that are told.
 const HOSTS: usize = 100;
 
 /// Certificates.
@@ -36,8 +36,10 @@ pub(crate) struct Certificates {
 pub(crate) struct Row {
     /// `namespace/name` of its Secret.
     pub(crate) secret: String,
-    /// The names that it is valid for.
+    /// The names that it is valid for, 100 at most.
     pub(crate) names: Vec<String>,
+    /// How many names it has besides.
+    pub(crate) more_names: usize,
     /// Who signed it.
     pub(crate) issuer: String,
     /// When it expires.
@@ -58,11 +60,9 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         .certificates
         .values()
         .map(|certificate| &**certificate)
-        .filter(|certificate| {
-            let of = hosts.get(&certificate.id).map(|hosts| hosts.join(" ")).unwrap_or_default();
-            let text =
-                format!("{} {} {of}", certificate.id, certificate.names.join(" ")).to_lowercase();
-            words.iter().all(|word| text.contains(word.as_str()))
+        .filter(|one| {
+            let hosts = hosts.get(&one.id).map(Vec::as_slice).unwrap_or_default();
+            words.iter().all(|word| has(one, hosts, word))
         })
         .collect();
     found.sort_by_key(|certificate| certificate.not_after);
@@ -76,6 +76,13 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         default: serving.default_certificate.as_ref().map(shown),
         certificates: rows.map(|one| Row::new(one, hosts_of(one))).collect(),
     })
+}
+
+/// Whether a word is found in what a certificate is called, in its names or in its hosts, all of which have no blanks.
+fn has(certificate: &Certificate, hosts: &[&str], word: &str) -> bool {
+    certificate.id.to_string().to_lowercase().contains(word)
+        || certificate.names.iter().any(|name| name.contains(word))
+        || hosts.iter().any(|host| host.contains(word))
 }
 
 /// The hosts that use each certificate, and those that get the default one.
@@ -95,11 +102,13 @@ fn users(serving: &Configuration) -> (BTreeMap<CertificateId, Vec<&str>>, Vec<St
 
 impl Row {
     fn new(certificate: &Certificate, hosts: &[&str]) -> Self {
-        let mismatched = hosts.iter().filter(|host| !certificate.covers(host));
+        let judged = certificate.covering(hosts.iter().copied());
+        let mismatched = judged.filter(|(_, is_covered)| !is_covered).map(|(host, _)| host);
         let left = certificate.not_after as f64 - crate::clock::seconds();
         Self {
             secret: shown(&certificate.id),
-            names: certificate.names.iter().map(shown).collect(),
+            names: certificate.names.iter().take(HOSTS).map(shown).collect(),
+            more_names: certificate.names.len().saturating_sub(HOSTS),
             issuer: certificate.chain.first().and_then(|der| issuer(der)).unwrap_or_default(),
             not_after: certificate.not_after,
             days: (left / 86_400.0).floor() as i64,
@@ -116,7 +125,7 @@ fn issuer(der: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, users};
+    use super::{HOSTS, Row, has, users};
     use model::{Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
     use std::sync::Arc;
 
@@ -143,7 +152,19 @@ mod tests {
         assert_eq!(row.issuer, "CN=Own <b>");
         let text = serde_json::to_string(&row).expect("JSON");
         let fields: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(fields.as_object().expect("an object").len(), 7, "no field more: {text}");
+        assert_eq!(fields.as_object().expect("an object").len(), 8, "no field more: {text}");
+    }
+
+    #[test]
+    fn of_many_names_some_are_told_and_the_rest_is_counted() {
+        let names: Vec<String> = (0..30_000).map(|number| format!("n{number}.test")).collect();
+        let certificate = Certificate { names, ..certificate() };
+        let row = Row::new(&certificate, &["n29999.test", "a.test"]);
+        assert_eq!((row.names.len(), row.more_names), (HOSTS, 29_900));
+        assert_eq!(row.mismatched, ["a.test"]);
+        assert!(serde_json::to_string(&row).expect("JSON").len() < 4096);
+        let found = |word| has(&certificate, &["shop.test"], word);
+        assert!(found("n29999") && found("shop.t") && found("shop/tls") && !found("nowhere"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The webhook's certificate, and whose reviews it takes: read again when the files change.
 
 use super::WebhookOptions;
+use super::clients::Bounded;
 use crate::budget::Budget;
 use crate::clock::Moment;
 use arc_swap::ArcSwap;
@@ -246,7 +247,8 @@ fn tls(
                 roots.add(authority).map_err(|error| refused(&error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            builder.with_client_cert_verifier(verifier.build().map_err(|error| refused(&error))?)
+            let inner = verifier.build().map_err(|error| refused(&error))?;
+            builder.with_client_cert_verifier(Arc::new(Bounded { inner }))
         }
     };
     Ok(builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(pair))))

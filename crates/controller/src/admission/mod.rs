@@ -2,7 +2,9 @@
 //! need. Bounded bytes, time and concurrency; the judgement itself is [`translate::review`], a pure function.
 
 mod certificate;
+mod clients;
 mod metrics;
+mod patience;
 mod refusals;
 mod request;
 mod review;

@@ -18,8 +18,9 @@ const TOO_LARGE: usize = 9 << 20;
 /// Bytes that every connection may hold. Nearly all reviews are smaller; larger ones have [`super::room`] together, and
 /// turns of their own.
 const SMALL: usize = 64 << 10;
-/// How long a request may take, from its head to its answer: less than the API server's own patience (10 s).
-const REQUEST: Duration = Duration::from_secs(8);
+/// How long a request may take, from its head to its answer: less than the API server's own patience (10 s). Nobody who
+/// takes nothing of an answer is waited for longer, either.
+pub(super) const REQUEST: Duration = Duration::from_secs(8);
 
 /// A body, and the room that a large one holds until it is judged.
 type Read = (Vec<u8>, Option<Share>);

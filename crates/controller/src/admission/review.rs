@@ -2,6 +2,7 @@
 //! Ingresses need, and routes of Gateways, get warnings.
 
 use super::{Known, LastReview, Reviewer};
+use model::beginning;
 use objects::gateway::GROUP;
 use objects::{ObjectKey, Reference, parse_ingress, parse_secret, parse_service};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,14 @@ const OBJECT: usize = 3 << 20;
 /// Bytes of names (RFC 1123), which the API server looks at before it asks.
 const NAME: usize = 253;
 const NAMESPACE: usize = 63;
+
+/// Bytes of what an answer repeats: the API server writes 36.
+const UID: usize = 253;
+/// Characters of a message, of a warning, and of all warnings: they may quote what an object has, and an answer is held
+/// until somebody takes it. Of warnings that have more than 4096 together the API server keeps 256 each.
+const MESSAGE: usize = 16 << 10;
+const WARNING: usize = 4 << 10;
+const WARNINGS: usize = 32 << 10;
 
 /// Values in an object, at most: `[{},{},…]` takes a hundred times its bytes once it is read. A megabyte and a half of
 /// a real Ingress, which is all that etcd keeps, has a third of that.
@@ -39,7 +48,7 @@ pub(super) enum NoReview {
     Undecodable,
     /// It is not an AdmissionReview of v1 about one of our kinds.
     Unexpected,
-    /// Its object, or what that is called, is larger than any of a cluster.
+    /// Its object, its number, or what that is called, is larger than any of a cluster.
     TooLarge,
 }
 
@@ -117,15 +126,36 @@ pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoRevi
     let is_review =
         asked.api_version.as_deref() == Some(API_VERSION) && asked.kind.as_deref() == Some(KIND);
     let request = asked.request.filter(|_| is_review).ok_or(NoReview::Unexpected)?;
+    if request.uid.len() > UID {
+        return Err(NoReview::TooLarge);
+    }
     let Review { refusal, warnings } = judged(reviewer, &request, body.len(), began)?;
     tracing::debug!(allowed = refusal.is_none(), took = ?began.elapsed(), "an object was reviewed");
     let status = refusal.map(|message| {
         reviewer.refusals.tell(&request.namespace, &request.name, &message);
+        let message = beginning(&message, MESSAGE).into_owned();
         Status { status: "Failure", reason: "BadRequest", code: 400, message }
     });
+    let warnings = few(warnings);
     let response = Response { uid: &request.uid, allowed: status.is_none(), status, warnings };
     let answer = Called { api_version: API_VERSION, kind: KIND, response };
     Ok(serde_json::to_vec(&answer).expect("an answer is plain data"))
+}
+
+/// The first warnings, as long as they are no burden, and how many there are besides.
+fn few(mut warnings: Vec<String>) -> Vec<String> {
+    let (mut characters, mut kept) = (0, 0);
+    for warning in &mut warnings {
+        *warning = beginning(warning, WARNING).into_owned();
+        characters += warning.chars().count();
+        if characters > WARNINGS {
+            break;
+        }
+        kept += 1;
+    }
+    let more = warnings.split_off(kept).len();
+    warnings.extend((more > 0).then(|| format!("and {more} more")));
+    warnings
 }
 
 /// How many values a text in JSON holds at most.
@@ -249,4 +279,20 @@ fn is_going(object: &str) -> bool {
     }
     serde_json::from_str::<Object<'_>>(object)
         .is_ok_and(|object| object.metadata.deletion_timestamp.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WARNING, WARNINGS, few};
+
+    #[test]
+    fn warnings_have_a_bound_together_and_the_rest_is_counted() {
+        let all: Vec<String> = (0..100).map(|_| "ab".repeat(WARNING)).collect();
+        let told = few(all);
+        assert_eq!(told.len(), 1 + WARNINGS / (WARNING + 1));
+        assert_eq!(told.last().map(String::as_str), Some("and 93 more"));
+        assert!(told[0].ends_with("ab…"), "the mark stands behind what is told of one");
+        let few_and_short = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(few(few_and_short.clone()), few_and_short);
+    }
 }

@@ -1,7 +1,8 @@
 //! The webhook's server: HTTPS, HTTP/1.1, everything bounded, on a thread of its own: whatever is sent to it, traffic
 //! and the loop that follows the cluster go on.
 
-use super::request::respond;
+use super::patience::Patient;
+use super::request::{REQUEST, respond};
 use super::room::Room;
 use super::{Certificate, CertificateError, Reviewer, WebhookOptions, certificate};
 use hyper::server::conn::http1;
@@ -159,7 +160,7 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(64 << 10)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, REQUEST)), service);
     match tokio::time::timeout(CONNECTION, serving).await {
         Ok(Ok(())) | Err(_) => {}
         Ok(Err(error)) => tracing::debug!("webhook: {error}"),

@@ -361,6 +361,12 @@ async fn what_is_no_review_is_told_so_and_what_is_too_large_refused() {
     // Within the bound of a body, but larger than an object can be.
     let object = json!({"metadata": {"name": "x", "annotations": {"a": "b".repeat(3 << 20)}}});
     assert_eq!(status(&review("networking.k8s.io", "Ingress", "CREATE", "x", object)).await, 413);
+    for (number, wanted) in [(253, 200), (254, 413), (8 << 20, 413)] {
+        // What an answer repeats is held until it is taken.
+        let secret = review("", "Secret", "UPDATE", "x", json!({}));
+        let secret = String::from_utf8(secret).expect("text").replace("id-1", &"x".repeat(number));
+        assert_eq!(status(secret.as_bytes()).await, wanted, "{number}");
+    }
     // What no object is called is neither judged nor kept.
     for (name, namespace, wanted) in [(254, 4, 413), (4, 64, 413), (253, 63, 200)] {
         let names = json!({"name": "n".repeat(name), "namespace": "s".repeat(namespace)});
@@ -455,20 +461,26 @@ async fn files_that_are_no_pair_are_refused_with_their_name() {
 
 /// A certificate for clients, signed by an authority.
 fn identity(issuer: &Issuer<'_, KeyPair>) -> Identity {
+    identity_of(["api-server".to_owned()].to_vec(), issuer)
+}
+
+fn identity_of(names: Vec<String>, issuer: &Issuer<'_, KeyPair>) -> Identity {
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(["api-server".to_owned()]).expect("a name");
+    let params = CertificateParams::new(names).expect("names");
     let own = params.signed_by(&key, issuer).expect("signed");
     (own.der().clone(), PrivateKeyDer::Pkcs8(key.serialize_der().into()))
 }
 
+/// An authority in PEM, and what it signs with.
+fn authority() -> (String, Issuer<'static, KeyPair>) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    (params.self_signed(&key).expect("signed").pem(), Issuer::new(params, key))
+}
+
 #[tokio::test]
 async fn with_an_authority_for_clients_strangers_are_not_reviewed() {
-    let authority = || {
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("a key");
-        (params.self_signed(&key).expect("signed").pem(), Issuer::new(params, key))
-    };
     let ((pem, issuer), (_, stranger)) = (authority(), authority());
     let folder = TempDir::new().expect("a folder");
     fs::write(folder.path().join("clients.pem"), pem).expect("a file");
@@ -482,4 +494,25 @@ async fn with_an_authority_for_clients_strangers_are_not_reviewed() {
     assert_eq!(asked(Some(identity(&issuer))).await, Some(200));
     assert_eq!(asked(Some(identity(&stranger))).await, None);
     assert_eq!(asked(None).await, None);
+}
+
+#[tokio::test]
+async fn whoever_sends_more_than_a_chain_has_is_not_reviewed() {
+    let (pem, issuer) = authority();
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("clients.pem"), pem).expect("a file");
+    let certificate = pair(folder.path());
+    let started = start_in(folder, certificate, OBJECTS).await;
+    let body = asking("second", "b.test");
+    for (names, wanted) in [(100, Some(200)), (1000, None)] {
+        // Twenty bytes each.
+        let names = (0..names).map(|number| format!("n{number:09}.a.test")).collect();
+        let own = identity_of(names, &issuer);
+        let mut tls = connect_as(started.address, &started.certificate, 1, Some(own)).await;
+        let answer = match &mut tls {
+            Some(tls) => exchange(tls, &body).await,
+            None => None,
+        };
+        assert_eq!(answer, wanted);
+    }
 }
