@@ -137,7 +137,7 @@ pub(super) fn asks_nobody(exchange: &Exchange) -> bool {
 
 fn satisfy(exchange: &Exchange) -> Satisfy {
     match said(exchange, |access| access.satisfy) {
-        None => exchange.spot().location.policy.access.satisfy,
+        None => exchange.spot().location.policy.access.satisfy.unwrap_or_default(),
         Some(OfSnippet::All) => Satisfy::All,
         Some(OfSnippet::Any) => Satisfy::Any,
     }
