@@ -2,10 +2,8 @@
 
 use super::lower::{Said, at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
-use model::policy::{Policy, TlsRedirect};
-use model::snippet::{
-    GlobalScope, Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings,
-};
+use model::policy::{Access, Policy, TlsRedirect};
+use model::snippet::{Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings};
 use model::{Backend, Location, PathKind, Pattern, Server};
 use route::Own;
 use snippet::run::{Asks, Tables};
@@ -27,18 +25,17 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Whether any snippet counts for a server.
-    pub(crate) fn counts(server: &Server, http: Option<&GlobalScope>) -> bool {
-        http.is_some_and(|scope| scope.settings != Settings::default())
+    pub(crate) fn counts(server: &Server, http: Option<&Settings>) -> bool {
+        http.is_some_and(|settings| *settings != Settings::default())
             || server.snippet.is_some()
             || server.locations.iter().any(|location| location.policy.snippet.is_some())
     }
 
-    /// The plan of a server; none where no snippet counts for it.
-    pub(crate) fn of(server: &Server, http: Option<&GlobalScope>, tables: &Tables) -> Option<Self> {
+    /// The plan of a server within what the http level says; none where no snippet counts for it.
+    pub(crate) fn of(server: &Server, http: Option<&Settings>, tables: &Tables) -> Option<Self> {
         if !Self::counts(server, http) {
             return None;
         }
-        let http = http.map(|scope| &scope.settings);
         let scope = server.snippet.clone().unwrap_or_default();
         let mut around = scope.settings.clone();
         if let Some(http) = http {

@@ -1,0 +1,76 @@
+//! Guards of snippets beside those of annotations and of the ConfigMap: which of them count is nginx's inheritance.
+
+use crate::bed::{apply, start, talk};
+use crate::snippets::{Host, brief, scope, told, upstream, whitelist};
+use model::policy::{
+    Access, AuthBasic, AuthScheme, Cors, Origins, Password, Policy, Satisfy, Users,
+};
+use model::snippet::Scope;
+use model::{Configuration, Global, Networks, ServerName, Template};
+use proxy::Native;
+use snippet::Context;
+use std::sync::Arc;
+
+const PASS: &str = "set $proxy_upstream_name demo-echo-80; proxy_pass http://upstream_balancer;";
+
+fn networks(text: &str) -> Networks {
+    std::iter::once(text.parse().expect("a network")).collect()
+}
+
+fn denylist(network: &str) -> Policy {
+    let deny = networks(network);
+    Policy { access: Access { deny, ..Access::default() }, ..Policy::default() }
+}
+
+/// A password, and how it goes together with an address list.
+fn password(network: &str, satisfy: Option<Satisfy>) -> Policy {
+    let known = Password::Plain(b"wonder".as_slice().into());
+    let users = Arc::new(Users([(b"alice".as_slice().into(), known)].into()));
+    let basic = AuthBasic { scheme: AuthScheme::Basic, realm: "R".to_owned(), users };
+    let mut policy = Policy { auth_basic: Some(basic.into()), ..whitelist(network) };
+    policy.access.satisfy = satisfy;
+    policy
+}
+
+fn text(parts: &[&str]) -> &'static str {
+    parts.concat().leak()
+}
+
+fn blocking(mut configuration: Configuration, network: &str) -> Configuration {
+    let mut global = Global::clone(&configuration.global);
+    global.block.addresses = networks(network);
+    configuration.global = Arc::new(global);
+    configuration
+}
+
+async fn status_of(native: &Native, method: &str, target: &str, fields: &str) -> String {
+    let head =
+        format!("{method} {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n");
+    let told = brief(&talk(native, head.as_bytes()).await);
+    told.split(' ').next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn rules_of_the_http_level_leave_block_cidrs_in_force() {
+    let endpoint = upstream("main").await;
+    let host = |http| {
+        Host::default()
+            .path("/", "", Policy::default())
+            .path("/listed", "", whitelist("127.0.0.0/8"))
+            .path("/ruled", "deny 203.0.113.9;", Policy::default())
+            .http(http)
+            .configuration(endpoint)
+    };
+    let denies = host("deny 203.0.113.9;");
+    let blocked = blocking(denies.clone(), "127.0.0.0/8");
+    let native = start(&blocked).await;
+    assert_eq!(status_of(&native, "GET", "/", "").await, "403");
+    assert_eq!(status_of(&native, "GET", "/listed", "").await, "200", "it has a list of its own");
+    assert_eq!(status_of(&native, "GET", "/ruled", "").await, "200", "it has rules of its own");
+    apply(&native, &blocked, &denies).await;
+    assert_eq!(status_of(&native, "GET", "/", "").await, "200");
+    apply(&native, &denies, &blocked).await;
+    assert_eq!(status_of(&native, "GET", "/", "").await, "403", "alone it changes, too");
+    let native = start(&blocking(host("allow 127.0.0.1;"), "127.0.0.0/8")).await;
+    assert_eq!(status_of(&native, "GET", "/", "").await, "200", "the first that fits decides");
+}
