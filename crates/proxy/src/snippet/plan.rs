@@ -170,6 +170,7 @@ impl<'t> Planner<'t> {
         let location = with_pages(&location, &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
         self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
+        let location = with_rules(location, &own.scope.settings);
         let owner = own.owner.clone().or_else(|| namespace(&location));
         let inherited = self.inherited(&own.scope, around);
         self.fill(index, &location, inherited, Some(owner));
@@ -279,6 +280,15 @@ fn bare() -> Location {
         canary: None,
         service: None,
         origin: None,
+/// The same without the lists of annotations, where a level within has rules: those stand in place of all around it.
+fn with_rules(mut location: Location, within: &Settings) -> Location {
+    if !within.access.rules.is_empty() && location.policy.access.has_lists() {
+        let policy = Arc::make_mut(&mut location.policy);
+        policy.access = Access { satisfy: policy.access.satisfy, ..Access::default() };
+    }
+    location
+}
+
         policy: Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..Policy::default() }),
     };
     at_own_location(&location, &Settings::default())

@@ -74,3 +74,46 @@ async fn rules_of_the_http_level_leave_block_cidrs_in_force() {
     let native = start(&blocking(host("allow 127.0.0.1;"), "127.0.0.0/8")).await;
     assert_eq!(status_of(&native, "GET", "/", "").await, "200", "the first that fits decides");
 }
+
+#[tokio::test]
+async fn rules_of_a_location_within_stand_in_place_of_the_lists_around_it() {
+    let open = text(&[
+        "location /o/shut { allow 192.0.2.0/24; deny all; ",
+        PASS,
+        " location /o/shut/in { ",
+        PASS,
+        " } } location /o/nowhere { deny all; }",
+    ]);
+    let shut = |path: &str| {
+        text(&[
+            "location ",
+            path,
+            "/all { allow all; ",
+            PASS,
+            " } location ",
+            path,
+            "/same { ",
+            PASS,
+            " }",
+        ])
+    };
+    let native = Host::default()
+        .path("/o", open, whitelist("127.0.0.0/8"))
+        .path("/s", shut("/s"), whitelist("192.0.2.0/24"))
+        .path("/d", shut("/d"), denylist("127.0.0.0/8"));
+    let native = native.serve().await;
+    for (target, expected) in [
+        ("/o/x", "200"),
+        ("/o/shut", "403"),
+        ("/o/shut/in", "403"),
+        ("/o/nowhere", "403"),
+        ("/s/x", "403"),
+        ("/s/all", "200"),
+        ("/s/same", "403"),
+        ("/d/x", "403"),
+        ("/d/all", "200"),
+        ("/d/same", "403"),
+    ] {
+        assert_eq!(status_of(&native, "GET", target, "").await, expected, "{target}");
+    }
+}
