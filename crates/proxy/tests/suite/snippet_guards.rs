@@ -117,3 +117,50 @@ async fn rules_of_a_location_within_stand_in_place_of_the_lists_around_it() {
         assert_eq!(status_of(&native, "GET", target, "").await, expected, "{target}");
     }
 }
+
+#[tokio::test]
+async fn satisfy_of_an_annotation_hides_that_of_levels_around() {
+    let host = |server, http| {
+        Host::default()
+            .server(server)
+            .path("/all", "", password("127.0.0.0/8", Some(Satisfy::All)))
+            .path("/any", "", password("127.0.0.0/8", Some(Satisfy::Any)))
+            .path("/none", "", password("127.0.0.0/8", None))
+            .path("/said", "satisfy any;", password("127.0.0.0/8", Some(Satisfy::All)))
+            .http(http)
+    };
+    for (server, http, none) in [
+        ("", "satisfy any;", "200"),
+        ("satisfy any;", "", "200"),
+        ("", "satisfy all;", "401"),
+        ("satisfy all;", "satisfy any;", "401"),
+    ] {
+        let native = host(server, http).serve().await;
+        for (target, expected) in
+            [("/all", "401"), ("/any", "200"), ("/none", none), ("/said", "200")]
+        {
+            let found = status_of(&native, "GET", target, "").await;
+            assert_eq!(found, expected, "{target} within {server} {http}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_of_annotations_stand_in_place_of_rules_around() {
+    for (server, http) in [("deny all;", ""), ("", "deny all;")] {
+        let native = Host::default()
+            .server(server)
+            .path("/", "", Policy::default())
+            .path("/denies", "", denylist("192.0.2.0/24"))
+            .path("/allows", "", whitelist("127.0.0.0/8"))
+            .path("/within", text(&["location /within/x { ", PASS, " }"]), denylist("192.0.2.0/24"))
+            .http(http);
+        let native = native.serve().await;
+        for (target, expected) in
+            [("/", "403"), ("/denies", "200"), ("/allows", "200"), ("/within/x", "200")]
+        {
+            let found = status_of(&native, "GET", target, "").await;
+            assert_eq!(found, expected, "{target} within {server} {http}");
+        }
+    }
+}

@@ -30,6 +30,7 @@ mod redirects;
 mod rejected;
 mod routes;
 mod sets;
+mod snippet_guards;
 mod streams;
 mod tenants;
 mod upstreams;
