@@ -42,8 +42,8 @@ impl Level {
     }
 
     /// `limit_except`
-    pub fn limit_except(&self) -> Option<&LimitExcept> {
-        self.scope.as_ref()?.limit_except.as_ref()
+    pub fn limit_except(&self) -> &[LimitExcept] {
+        self.scope.as_ref().map_or(&[][..], |scope| &scope.limit_except)
     }
 
     /// Header sections of answers that its texts ask for.

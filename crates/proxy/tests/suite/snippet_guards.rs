@@ -164,3 +164,32 @@ async fn lists_of_annotations_stand_in_place_of_rules_around() {
         }
     }
 }
+
+/// A location of which the operator and a tenant except methods.
+async fn excepted_twice(operator: &str, tenant: &str) -> Arc<Native> {
+    let mut configuration = Host::of("", "set $x 1;").configuration(upstream("main").await);
+    let mut both = Scope::clone(&scope(Context::Location, operator, ""));
+    both.join(&scope(Context::Location, tenant, ""));
+    let name = ServerName::new("a.test");
+    let server = configuration.servers.get_mut(&name).expect("the host");
+    let location = Arc::make_mut(&mut Arc::make_mut(server).locations[0]);
+    Arc::make_mut(&mut location.policy).snippet = Some(Arc::new(both));
+    start(&configuration).await
+}
+
+#[tokio::test]
+async fn who_excepts_methods_behind_the_operator_lets_nobody_in() {
+    let closed = "limit_except GET { deny all; }";
+    for (operator, tenant, post, put) in [
+        (closed, "limit_except GET POST { deny all; }", "403", "403"),
+        (closed, "limit_except GET { allow all; }", "403", "403"),
+        ("limit_except GET POST { deny all; }", closed, "403", "403"),
+        ("limit_except GET POST { deny all; }", "limit_except GET { allow all; }", "200", "403"),
+        ("limit_except GET POST { allow all; }", "deny 192.0.2.1;", "200", "200"),
+    ] {
+        let native = excepted_twice(operator, tenant).await;
+        assert_eq!(status_of(&native, "GET", "/", "").await, "200", "{operator} {tenant}");
+        assert_eq!(status_of(&native, "POST", "/", "").await, post, "{operator} {tenant}");
+        assert_eq!(status_of(&native, "PUT", "/", "").await, put, "{operator} {tenant}");
+    }
+}

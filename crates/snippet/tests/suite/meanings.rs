@@ -140,7 +140,7 @@ fn guards_are_values() {
     );
     assert_eq!(found.limits.requests[1].delay, RequestDelay::Beyond(3));
     assert_eq!((found.limits.connections[0].most, found.limits.request_status), (7, Some(429)));
-    let except = scope.limit_except.expect("limit_except");
+    let except = scope.limit_except.first().expect("limit_except");
     assert_eq!(except.methods, ["GET", "POST", "HEAD"]);
     assert_eq!(except.settings.access.rules, [rule(false, ClientAddress::All)]);
 }

@@ -65,3 +65,13 @@ fn lists_of_an_annotation_stand_in_place_of_a_servers_rules_that_others_have_too
     assert_eq!((rules("/app"), rules("/lists")), (1, 0), "{problems}");
     assert_eq!(settings(&found, "/lists").limits.request_dry_run, Some(true));
 }
+
+#[test]
+fn who_excepts_methods_does_so_besides_the_operator() {
+    let data = [("location-snippet", "limit_except GET { deny all; }")];
+    let own = [("configuration-snippet", "limit_except GET POST { deny all; }")];
+    let (found, problems) = translated(&data, &[of("a", "own", "/app", &own)]);
+    let snippet = policy(&found, "/app").snippet.as_ref().expect(&problems);
+    let free: Vec<_> = snippet.limit_except.iter().map(|except| except.methods.len()).collect();
+    assert_eq!(free, [2, 3], "GET and HEAD, of the operator, and then POST");
+}
