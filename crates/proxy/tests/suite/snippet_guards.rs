@@ -193,3 +193,20 @@ async fn who_excepts_methods_behind_the_operator_lets_nobody_in() {
         assert_eq!(status_of(&native, "PUT", "/", "").await, put, "{operator} {tenant}");
     }
 }
+
+#[tokio::test]
+async fn a_realm_that_turns_out_to_be_off_asks_for_no_password() {
+    let inside = "geo $realm { default Closed; 127.0.0.0/8 off; }";
+    let outside = "geo $realm { default Closed; 192.0.2.0/24 off; }";
+    for (http, with, without) in [(inside, "200", "200"), (outside, "401", "403")] {
+        let mut asks = password("127.0.0.0/8", None);
+        asks.access = Access::default();
+        let native = Host::default()
+            .path("/asks", "auth_basic $realm;", asks)
+            .path("/nobody", "auth_basic $realm;", Policy::default())
+            .http(http);
+        let native = native.serve().await;
+        assert_eq!(status_of(&native, "GET", "/asks", "").await, with, "{http}");
+        assert_eq!(status_of(&native, "GET", "/nobody", "").await, without, "{http}");
+    }
+}
