@@ -63,15 +63,17 @@ pub(super) fn of_server(
 /// location is to be looked for again.
 pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
-    let outcome =
-        if access::is_excepted(exchange) { None } else { run_here(exchange, Owner::Location)? };
+    let is_excepted = access::is_excepted(exchange);
+    let outcome = if is_excepted { None } else { run_here(exchange, Owner::Location)? };
     if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place) {
         running.state.owner = place.owner().cloned();
     }
     let searches = outcome.as_ref().is_some_and(|outcome| outcome.next == Next::Search);
     let moved = adopt_path(exchange, searches)?;
     let Some(outcome) = outcome else {
-        redirects::configured(exchange)?;
+        if !is_excepted {
+            redirects::configured(exchange)?;
+        }
         rewrite::path(exchange)?;
         pass::aim(exchange, moved)?;
         return Ok(true);

@@ -210,3 +210,31 @@ async fn a_realm_that_turns_out_to_be_off_asks_for_no_password() {
         assert_eq!(status_of(&native, "GET", "/nobody", "").await, without, "{http}");
     }
 }
+
+#[tokio::test]
+async fn what_a_method_is_excepted_for_comes_before_preflights_and_redirects() {
+    let cors = Cors {
+        origins: Origins::Any,
+        credentials: false,
+        methods: "GET".to_owned(),
+        headers: "X-A".to_owned(),
+        expose: None,
+        max_age: 1,
+    };
+    let told = Policy { cors: Some(cors.into()), ..Policy::default() };
+    let away = model::policy::Redirect {
+        status: 301,
+        target: Template::parse("http://b.test/").expect("no variables").into(),
+    };
+    let away = Policy { redirect: Some(away), ..Policy::default() };
+    let native = Host::default()
+        .path("/cors", "limit_except GET { deny all; }", told.clone())
+        .path("/free", "limit_except GET OPTIONS { deny all; }", told)
+        .path("/away", "limit_except GET { deny all; }", away);
+    let native = native.serve().await;
+    let origin = "Origin: http://c.test\r\n";
+    assert_eq!(status_of(&native, "OPTIONS", "/cors", origin).await, "403");
+    assert_eq!(status_of(&native, "OPTIONS", "/free", origin).await, "204");
+    assert_eq!(status_of(&native, "POST", "/away", "").await, "403");
+    assert_eq!(status_of(&native, "GET", "/away", "").await, "301");
+}
