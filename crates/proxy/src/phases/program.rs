@@ -136,10 +136,8 @@ fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
         running.state.meet_controller();
         way_in::forget(exchange);
     }
-    if let Some(regex) = level.and_then(|level| level.captures.as_ref()) {
-        match_path(exchange, regex)?;
-    }
-    Ok(())
+    let Some(level) = level else { return Ok(()) };
+    level.around.iter().chain(&level.captures).try_for_each(|regex| match_path(exchange, regex))
 }
 
 /// The request comes to a place of a namespace: from that of another one it goes on as its client has sent it.

@@ -84,6 +84,8 @@ struct Planner<'t> {
     locations: Vec<Arc<Location>>,
     levels: Vec<Level>,
     own: Vec<Own>,
+    /// Expressions that name what they match, of the snippets' locations that are being gone through.
+    named: Vec<Regex>,
     /// Whether paths of Ingresses are expressions.
     regex: bool,
     /// The tables that texts may lead to.
@@ -113,9 +115,9 @@ struct Inherited {
 
 impl<'t> Planner<'t> {
     fn new(locations: Vec<Arc<Location>>, regex: bool, tables: &'t Tables) -> Self {
-        let (levels, own) = (Vec::new(), Vec::new());
+        let (levels, own, named) = (Vec::new(), Vec::new(), Vec::new());
         let (nothing, around, inherited) = (Arc::default(), HashMap::new(), HashMap::new());
-        Self { locations, levels, own, regex, tables, nothing, around, inherited }
+        Self { locations, levels, own, named, regex, tables, nothing, around, inherited }
     }
 
     fn push(&mut self, location: Location, level: Level) -> usize {
@@ -168,13 +170,21 @@ impl<'t> Planner<'t> {
         };
         let location = Location { path, kind, whole: true, ..base.clone() };
         let location = with_pages(&location, &own.scope.settings);
+        let location = with_rules(location, &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
         self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
-        let location = with_rules(location, &own.scope.settings);
         let owner = own.owner.clone().or_else(|| namespace(&location));
         let inherited = self.inherited(&own.scope, around);
+        let around = self.named.clone();
+        if let LocationKind::Regex(regex) = &own.kind
+            && !regex.names.is_empty()
+        {
+            self.named.push(regex.clone());
+        }
         self.fill(index, &location, inherited, Some(owner));
+        self.named.truncate(around.len());
         let level = &mut self.levels[index];
+        level.around = around;
         if let LocationKind::Regex(regex) = &own.kind
             && (!regex.names.is_empty() || level.asks.captures)
         {
@@ -270,6 +280,15 @@ fn with_pages(location: &Location, within: &Settings) -> Location {
     location
 }
 
+/// The same without the lists of annotations, where a level within has rules: those stand in place of all around it.
+fn with_rules(mut location: Location, within: &Settings) -> Location {
+    if !within.access.rules.is_empty() && location.policy.access.has_lists() {
+        let policy = Arc::make_mut(&mut location.policy);
+        policy.access = Access { satisfy: policy.access.satisfy, ..Access::default() };
+    }
+    location
+}
+
 /// A location of nginx of which nothing is said.
 fn bare() -> Location {
     let location = Location {
@@ -280,15 +299,6 @@ fn bare() -> Location {
         canary: None,
         service: None,
         origin: None,
-/// The same without the lists of annotations, where a level within has rules: those stand in place of all around it.
-fn with_rules(mut location: Location, within: &Settings) -> Location {
-    if !within.access.rules.is_empty() && location.policy.access.has_lists() {
-        let policy = Arc::make_mut(&mut location.policy);
-        policy.access = Access { satisfy: policy.access.satisfy, ..Access::default() };
-    }
-    location
-}
-
         policy: Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..Policy::default() }),
     };
     at_own_location(&location, &Settings::default())

@@ -238,3 +238,12 @@ async fn what_a_method_is_excepted_for_comes_before_preflights_and_redirects() {
     assert_eq!(status_of(&native, "POST", "/away", "").await, "403");
     assert_eq!(status_of(&native, "GET", "/away", "").await, "301");
 }
+
+#[tokio::test]
+async fn names_that_the_expression_of_a_location_around_gives_are_known_within() {
+    let within = text(&["location ~ ^/u/(?<who>\\w+) { location ~ /(?<what>\\w+)$ {
+            if ($who = guest) { return 403; } return 200 $who-$what-$1; } }"]);
+    let native = Host::of(within, "").serve().await;
+    assert_eq!(told(&native, "/u/guest/admin").await, "403 page");
+    assert_eq!(told(&native, "/u/root/admin").await, "200 root-admin-admin");
+}
