@@ -40,6 +40,26 @@ fn settings(configuration: &Configuration, at: &str) -> Settings {
 }
 
 #[test]
+fn a_text_that_may_say_who_a_client_is_or_what_upstreams_believe_closes_everything_at_a_start() {
+    let shop = of("a", "shop", "/", &[]);
+    for (name, text, closes) in [
+        ("http-snippet", "set_real_ip_from 10.0.0.0/8; real_ip_recusive on;", true),
+        ("http-snippet", "real_ip_header X-Forwarded-For; real_ip_recusive on;", true),
+        ("location-snippet", "more_clear_input_headers X-User; sett $a 1;", true),
+        ("location-snippet", "more_set_input_headers 'X-User: '; sett $a 1;", true),
+        ("location-snippet", "proxy_set_header X-User ''; sett $a 1;", true),
+        ("location-snippet", "grpc_set_header X-User ''; sett $a 1;", true),
+        ("http-snippet", "server { listen 8085; return 403; sett $a 1; }", true),
+        ("http-snippet", "server { listen 8085; sett $a 1; if ($a) { } }", true),
+        ("http-snippet", "access_log off if=$a; sett $a 1;", false),
+        ("location-snippet", "sett $a 1;", false),
+    ] {
+        let (found, problems) = translated(&[(name, text)], std::slice::from_ref(&shop));
+        assert_eq!(is_denied(&found, "shop.test", "/"), closes, "{name}: {text}: {problems}");
+    }
+}
+
+#[test]
 fn satisfy_of_an_annotation_hides_that_of_a_server_others_are_in_too() {
     let server = [("server-snippet", "satisfy any;")];
     let said = [&server[..], &[("satisfy", "all")]].concat();
