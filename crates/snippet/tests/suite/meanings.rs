@@ -316,6 +316,30 @@ fn what_is_read_and_means_nothing_is_said_too() {
 }
 
 #[test]
+fn what_an_authenticator_is_asked_without_is_said() {
+    let silent =
+        "proxy_method POST; proxy_set_body x; more_set_input_headers 'X-K: v'; error_page 500 /x;
+        limit_except GET { deny all; } if ($arg_a) { set $b 1; limit_rate 1k; } etag off;";
+    let notes = meaning(Context::Auth, silent).notes;
+    let mut said: Vec<_> = notes.iter().map(|note| note.directive.as_str()).collect();
+    said.sort_unstable();
+    let expected = [
+        "error_page",
+        "etag",
+        "limit_except",
+        "limit_rate",
+        "more_set_input_headers",
+        "proxy_method",
+        "proxy_set_body",
+    ];
+    assert_eq!(said, expected);
+    let heard = "proxy_set_header X-A 1; proxy_pass_request_headers off; proxy_read_timeout 1s;
+        if ($arg_a) { return 200; } set $b 1;";
+    assert_eq!(meaning(Context::Auth, heard).notes, []);
+    assert_eq!(meaning(Context::Location, "proxy_method POST;").notes, []);
+}
+
+#[test]
 fn headers_that_are_never_a_snippets_to_say_are_noted() {
     let notes = |text| meaning(Context::Location, text).notes.len();
     for text in [
