@@ -263,7 +263,7 @@ pub(crate) fn guard(policy: &Policy) -> Option<(&'static [&'static str], &'stati
         () if access.allow.is_some() => {
             (&["allowlist-source-range", "whitelist-source-range"], "whitelist-source-range")
         }
-        () if access.satisfy != Satisfy::All || access.deny != Default::default() => {
+        () if access.satisfy == Some(Satisfy::Any) || access.deny != Default::default() => {
             (&["denylist-source-range", "satisfy"], "denylist-source-range")
         }
         () if policy.client_certificate.is_some() => (&["auth-tls-secret"], "auth-tls-secret"),

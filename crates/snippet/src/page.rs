@@ -75,10 +75,15 @@ has a note of that and says \"served identically\".
   webhook's refusal. What takes nginx is a warning of the webhook, and closes as well.
 - A text of the ConfigMap that is not understood leaves the one before in force, or that there was none. At a start, and where the
   ConfigMap is made, nothing is known of before: then it is missing, and
-  where it has a word of a guard (`deny`, `auth_basic`, `limit_req`, `return` in a server or location and the like), every location
-  answers 503 until it is mended.
+  where it has a word of a guard (`deny`, `auth_basic`, `limit_req`, `set_real_ip_from`, `proxy_set_header`, `return` in a server or
+  location and the like), every location answers 503 until it is mended.
 - `location-snippet` stands before `configuration-snippet`, `server-snippet` of an Ingress before that of the ConfigMap. Of the
   Ingresses of a host the oldest of the host's owner that has a `server-snippet` counts ([tenancy.md](tenancy.md)).
+- So a condition in `location-snippet` does not see what `configuration-snippet` sets, as it does in nginx: let it ask for variables of
+  `http-snippet`. Where both have a `limit_except`, which nginx refuses, each must let a request in.
+- `allow` and `deny` of a `location` stand in place of all lists around it, those of `allowlist-source-range` and `denylist-source-range`
+  too; these stand in place of rules of a server and of `http-snippet`. `block-cidrs` stands behind the rules of `http-snippet`. The annotation
+  `satisfy` hides that of a server and of `http-snippet`. All of it is as in nginx.
 - A variable is known to the snippets of the Ingress that declares it; one that the ConfigMap declares, to all. In nginx every
   snippet knows those of all others. Variables of two namespaces are never the same.
 - `satisfy any`, `set_real_ip_from` and what goes with it in a `server-snippet` count for the paths of its own Ingress, since they
@@ -98,7 +103,7 @@ has a note of that and says \"served identically\".
   `allow-cross-namespace-resources`); the filter of addresses counts for ExternalName, too. `set $proxy_upstream_name` takes
   `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there. By another name nobody
   is there: where only some requests come to that `set`, those fail, with a warning; else the snippet is refused.
-- `auth_basic` takes the passwords of `auth-secret`, and closes without one. A `limit_req` or `limit_conn` needs its zone in
+- `auth_basic` takes the passwords of `auth-secret`, and closes without one; a variable in it may be `off`. A `limit_req` or `limit_conn` needs its zone in
   `http-snippet`.
 - Texts, and expressions in them, count for the namespace's budget ([limits.md](limits.md)).
 - `stream-snippet` of the ConfigMap opens ports: `server { listen 5432; proxy_pass db.demo.svc.cluster.local:5432; }`, with `udp` and

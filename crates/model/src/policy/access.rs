@@ -11,8 +11,15 @@ pub struct Access {
     pub deny: Networks,
     /// The only addresses that are let in; none: any that is not denied.
     pub allow: Option<Networks>,
-    /// `satisfy`.
-    pub satisfy: Satisfy,
+    /// `satisfy`, if it is said: then what stands around the location says nothing of it.
+    pub satisfy: Option<Satisfy>,
+}
+
+impl Access {
+    /// Whether there is a list of addresses, be it empty.
+    pub fn has_lists(&self) -> bool {
+        !self.deny.is_empty() || self.allow.is_some()
+    }
 }
 
 /// How many guards of the access phase have to let a request pass (ngx_http_core_module, satisfy).

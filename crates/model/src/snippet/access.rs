@@ -2,6 +2,7 @@
 
 use super::inherit::settings;
 use super::{Name, Settings, Template};
+use crate::Networks;
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -73,6 +74,8 @@ pub enum ClientAddress {
     All,
     /// A network.
     Network(IpNet),
+    /// Many networks at once, as `block-cidrs` has them; no text of a snippet does.
+    Networks(Networks),
     /// `unix:`: nobody comes from there.
     Unix,
 }

@@ -48,8 +48,8 @@ pub struct Scope {
     pub settings: Settings,
     /// Settings of `if` blocks: nameless locations that inherit [`Self::settings`].
     pub branches: Vec<Settings>,
-    /// `limit_except`
-    pub limit_except: Option<LimitExcept>,
+    /// `limit_except`, one of each text: for a method that several are about, all of them must let in.
+    pub limit_except: Vec<LimitExcept>,
     /// `internal`: for requests that are led there, not for clients; so are locations within.
     pub internal: bool,
     /// Locations within.

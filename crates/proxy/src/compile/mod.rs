@@ -14,7 +14,7 @@ use crate::generation::{
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Heads, Level, OwnServers, Plan};
+use crate::snippet::{Effects, Heads, Level, OwnServers, Plan, of_http_level};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::variables::{self, watch};
 use imbl::OrdMap;
@@ -257,7 +257,7 @@ impl Compiler {
         around: &Around<'_>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> (Site, Vec<Problem>) {
-        let plan = Plan::of(server, around.http, &around.tables);
+        let plan = Plan::of(server, around.inherited.as_deref(), &around.tables);
         let all = plan.as_ref().map_or(&server.locations, |plan| &plan.locations);
         let outgoing = all.iter().map(|location| self.outgoing(&server.name, location, groups));
         let outgoing: Vec<_> = outgoing.collect();
@@ -434,6 +434,8 @@ fn heads(global: &Global, own: Option<&OwnServers>, few: &Few) -> Heads {
 #[derive(Debug)]
 struct Around<'g> {
     http: Option<&'g GlobalScope>,
+    /// What every server inherits of it.
+    inherited: Option<Cow<'g, Settings>>,
     zones: DeclaredZones,
     tables: Arc<Tables>,
     global: &'g Global,
@@ -448,7 +450,8 @@ impl<'g> Around<'g> {
         } else {
             Arc::new(Tables::new(http.as_slice()))
         };
-        Self { http, zones, tables, global }
+        let inherited = http.map(|http| of_http_level(&http.settings, &global.block.addresses));
+        Self { http, inherited, zones, tables, global }
     }
 
     /// The servers that are compiled: those that changed, and those for which something around them did.
@@ -464,7 +467,8 @@ impl<'g> Around<'g> {
         }
         // What the http level says is inherited by every server.
         let everywhere = self.global.http_snippet != before.http_snippet;
-        let is_around = |server: &Server| everywhere || Plan::counts(server, self.http);
+        let is_around =
+            |server: &Server| everywhere || Plan::counts(server, self.inherited.as_deref());
         let others = configuration.servers.iter().filter(|(_, server)| is_around(server));
         changes.servers.iter().chain(others.map(|(name, _)| name)).collect()
     }
@@ -494,10 +498,12 @@ impl<'g> Around<'g> {
     /// Whether what snippets stand on is other than before.
     fn differs(&self, before: &Global) -> bool {
         let now = self.global;
+        let has_rules = self.http.is_some_and(|http| !http.settings.access.rules.is_empty());
         now.http_snippet != before.http_snippet
             || now.real_ip != before.real_ip
             || now.proxy_protocol != before.proxy_protocol
             || now.compression != before.compression
+            || (has_rules && now.block.addresses != before.block.addresses)
     }
 }
 

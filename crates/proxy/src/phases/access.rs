@@ -6,7 +6,7 @@ use crate::exchange::Exchange;
 use crate::snippet::lets_in;
 use http::{Method, StatusCode};
 use model::policy::Satisfy;
-use model::snippet::{Access, AccessRule, AuthBasic, Satisfy as OfSnippet};
+use model::snippet::{Access, AuthBasic, LimitExcept, Satisfy as OfSnippet};
 use wire::Response;
 
 /// What a guard says of a request. Where it cannot tell, because it is itself in trouble, it stops the request: that no
@@ -71,8 +71,9 @@ async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), S
 /// location's snippet stand behind the lists of its annotations; those of a `limit_except` count besides.
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
-    let (rules, besides) = rules(exchange);
-    if access.deny.is_empty() && access.allow.is_none() && rules.is_empty() {
+    let rules = exchange.level().map_or(&[][..], |level| &level.settings.access.rules);
+    let besides = excepted(exchange).any(|excepted| !excepted.rules.is_empty());
+    if !access.has_lists() && rules.is_empty() && !besides {
         return blocked(exchange);
     }
     if access.deny.contains(exchange.client) {
@@ -84,8 +85,9 @@ fn address(exchange: &Exchange) -> Verdict {
         Some(_) => return Verdict::forbidden(),
     };
     let ruled = match listed {
-        Some(_) if !besides => listed,
-        _ => lets_in(rules, exchange.client).or(listed),
+        _ if besides => lets_method_in(exchange).or(listed),
+        None => lets_in(rules, exchange.client),
+        Some(_) => listed,
     };
     match ruled {
         None => Verdict::Silent,
@@ -94,35 +96,33 @@ fn address(exchange: &Exchange) -> Verdict {
     }
 }
 
-/// `allow` and `deny` of snippets, and whether they are those of a `limit_except`.
-fn rules(exchange: &Exchange) -> (&[AccessRule], bool) {
-    match (excepted(exchange), exchange.level()) {
-        (Some(access), _) if !access.rules.is_empty() => (&access.rules, true),
-        (_, Some(level)) => (&level.settings.access.rules, false),
-        (_, None) => (&[], false),
-    }
+/// Whether each `limit_except` that counts for the request lets its client in; none if they have no rule about it.
+fn lets_method_in(exchange: &Exchange) -> Option<bool> {
+    let decided = excepted(exchange).filter_map(|access| lets_in(&access.rules, exchange.client));
+    decided.reduce(|all, next| all && next)
 }
 
 /// Whether a `limit_except` counts for the request: then nothing of the location's program does (nginx: it has a
 /// configuration of its own, from before the program on).
 pub(super) fn is_excepted(exchange: &Exchange) -> bool {
-    excepted(exchange).is_some()
+    excepted(exchange).next().is_some()
 }
 
-/// What a `limit_except` says of the request, if its method is not one of those that are free.
-fn excepted(exchange: &Exchange) -> Option<&Access> {
-    let except = exchange.level()?.limit_except()?;
+/// What each `limit_except` says of the request whose free methods its own is none of, the operator's first.
+fn excepted(exchange: &Exchange) -> impl Iterator<Item = &Access> {
     let method = &exchange.request.method;
-    let is_free = |free: &String| {
+    let is_free = move |free: &String| {
         free == method.as_str() || (*method == Method::HEAD && free == Method::GET.as_str())
     };
-    (!except.methods.iter().any(is_free)).then_some(&except.settings.access)
+    let all = exchange.level().map_or(&[][..], |level| level.limit_except());
+    let counts = move |except: &&LimitExcept| !except.methods.iter().any(is_free);
+    all.iter().filter(counts).map(|except| &except.settings.access)
 }
 
 /// What snippets say of a guard: in a `limit_except`, else at the level.
 fn said<'e, T>(exchange: &'e Exchange, what: impl Fn(&'e Access) -> Option<T>) -> Option<T> {
     let level = || exchange.level().and_then(|level| what(&level.settings.access));
-    excepted(exchange).and_then(&what).or_else(level)
+    excepted(exchange).find_map(&what).or_else(level)
 }
 
 /// `auth_basic` of snippets.
@@ -137,7 +137,7 @@ pub(super) fn asks_nobody(exchange: &Exchange) -> bool {
 
 fn satisfy(exchange: &Exchange) -> Satisfy {
     match said(exchange, |access| access.satisfy) {
-        None => exchange.spot().location.policy.access.satisfy,
+        None => exchange.spot().location.policy.access.satisfy.unwrap_or_default(),
         Some(OfSnippet::All) => Satisfy::All,
         Some(OfSnippet::Any) => Satisfy::Any,
     }

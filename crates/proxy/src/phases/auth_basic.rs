@@ -20,22 +20,24 @@ pub(super) fn asks(exchange: &Exchange) -> bool {
 /// Asks for the password, where the location does.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let location = exchange.spot().location.clone();
-    let realm = match access::password(exchange).cloned() {
+    let (closes, realm) = match access::password(exchange).cloned() {
         Some(OfSnippet::Off) => return Ok(Verdict::Silent),
-        Some(OfSnippet::Realm(realm)) => Some(realm),
-        None => None,
+        Some(OfSnippet::Realm(realm)) => {
+            (true, on_machine(exchange, |machine| machine.expand_header(&realm))?)
+        }
+        None => (false, None),
     };
+    // A variable may say so, too.
+    if realm.as_deref() == Some("off") {
+        return Ok(Verdict::Silent);
+    }
     let Some(policy) = &location.policy.auth_basic else {
         // Nobody has a password for what a snippet closes by one.
-        return Ok(realm.map_or(Verdict::Silent, |_| Verdict::forbidden()));
+        return Ok(if closes { Verdict::forbidden() } else { Verdict::Silent });
     };
     let value = authorization(exchange)?;
-    let realm = match realm {
-        // A quote would end the realm.
-        Some(realm) => on_machine(exchange, |machine| machine.expand_header(&realm))?
-            .map(|realm| realm.replace(['"', '\\'], "'")),
-        None => None,
-    };
+    // A quote would end the realm.
+    let realm = realm.map(|realm| realm.replace(['"', '\\'], "'"));
     match policy.scheme {
         // Boxed, so that requests without passwords do not carry the room for it.
         AuthScheme::Basic => Box::pin(basic(exchange, policy, realm, value)).await,

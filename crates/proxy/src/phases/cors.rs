@@ -1,7 +1,7 @@
 //! Cross-origin resource sharing: preflights are answered, answers to allowed origins say so
 //! (compat/behaviour.md section 17; for routes as the Gateway API has it).
 
-use super::{Stop, route_filters};
+use super::{Stop, access, route_filters};
 use crate::exchange::Exchange;
 use crate::generation::cors::{CREDENTIALS, EXPOSE, HEADERS, MAX_AGE, METHODS, ORIGIN};
 use bytes::Bytes;
@@ -21,6 +21,11 @@ pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.visit.allowed_origin = None;
         return Ok(());
     };
+    // nginx answers them in the program of the location, and tells origins there.
+    if access::is_excepted(exchange) {
+        exchange.visit.allowed_origin = None;
+        return Ok(());
+    }
     let ends = if route_filters::is_of_gateway(exchange) {
         exchange.visit.allowed_origin = allowed_by_route(policy, exchange);
         is_preflight(exchange)

@@ -63,15 +63,17 @@ pub(super) fn of_server(
 /// location is to be looked for again.
 pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
-    let outcome =
-        if access::is_excepted(exchange) { None } else { run_here(exchange, Owner::Location)? };
+    let is_excepted = access::is_excepted(exchange);
+    let outcome = if is_excepted { None } else { run_here(exchange, Owner::Location)? };
     if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place) {
         running.state.owner = place.owner().cloned();
     }
     let searches = outcome.as_ref().is_some_and(|outcome| outcome.next == Next::Search);
     let moved = adopt_path(exchange, searches)?;
     let Some(outcome) = outcome else {
-        redirects::configured(exchange)?;
+        if !is_excepted {
+            redirects::configured(exchange)?;
+        }
         rewrite::path(exchange)?;
         pass::aim(exchange, moved)?;
         return Ok(true);
@@ -134,10 +136,8 @@ fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
         running.state.meet_controller();
         way_in::forget(exchange);
     }
-    if let Some(regex) = level.and_then(|level| level.captures.as_ref()) {
-        match_path(exchange, regex)?;
-    }
-    Ok(())
+    let Some(level) = level else { return Ok(()) };
+    level.around.iter().chain(&level.captures).try_for_each(|regex| match_path(exchange, regex))
 }
 
 /// The request comes to a place of a namespace: from that of another one it goes on as its client has sent it.

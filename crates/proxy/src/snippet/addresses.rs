@@ -3,7 +3,8 @@
 use crate::address::parse_address;
 use ipnet::IpNet;
 use model::Networks;
-use model::snippet::{AccessRule, ClientAddress, RealIp as Settings};
+use model::snippet::{AccessRule, ClientAddress, RealIp as Settings, Settings as OfLevel};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};
@@ -14,9 +15,23 @@ pub(crate) fn lets_in(rules: &[AccessRule], client: IpAddr) -> Option<bool> {
     let is_about = |rule: &&AccessRule| match &rule.whom {
         ClientAddress::All => true,
         ClientAddress::Network(network) => network.contains(&client),
+        ClientAddress::Networks(networks) => networks.contains(client),
         ClientAddress::Unix => false,
     };
     rules.iter().find(is_about).map(|rule| rule.allow)
+}
+
+/// What servers inherit of the http level: `block-cidrs` stands there, too, behind its rules (nginx.tmpl). Where it has
+/// no rules, locations without a list of their own ask for `block-cidrs` by themselves.
+pub(crate) fn of_http_level<'s>(said: &'s OfLevel, blocked: &Networks) -> Cow<'s, OfLevel> {
+    if said.access.rules.is_empty() || blocked.is_empty() {
+        return Cow::Borrowed(said);
+    }
+    let mut said = said.clone();
+    said.access
+        .rules
+        .push(AccessRule { allow: false, whom: ClientAddress::Networks(blocked.clone()) });
+    Cow::Owned(said)
 }
 
 /// Whose word about the client's address counts, where a snippet says so.
@@ -89,7 +104,7 @@ impl RealIp {
 fn network(whom: &ClientAddress) -> Option<IpNet> {
     match whom {
         ClientAddress::Network(network) => Some(*network),
-        ClientAddress::All | ClientAddress::Unix => None,
+        ClientAddress::All | ClientAddress::Networks(_) | ClientAddress::Unix => None,
     }
 }
 

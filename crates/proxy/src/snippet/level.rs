@@ -16,6 +16,8 @@ pub struct Level {
     pub settings: Arc<Settings>,
     /// The expression of the location, where its texts use what it matches.
     pub captures: Option<Regex>,
+    /// Expressions of the locations around that name what they match, the outermost first.
+    pub around: Vec<Regex>,
     /// The spots of its `if` blocks, by [`Scope::branches`].
     pub branches: Vec<usize>,
     /// What its texts ask of a request.
@@ -42,8 +44,8 @@ impl Level {
     }
 
     /// `limit_except`
-    pub fn limit_except(&self) -> Option<&LimitExcept> {
-        self.scope.as_ref()?.limit_except.as_ref()
+    pub fn limit_except(&self) -> &[LimitExcept] {
+        self.scope.as_ref().map_or(&[][..], |scope| &scope.limit_except)
     }
 
     /// Header sections of answers that its texts ask for.

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(super) struct Said {
     errors: bool,
     tls: bool,
+    lists: bool,
+    satisfy: bool,
     password: bool,
     authenticator: bool,
     buffer: bool,
@@ -25,6 +27,8 @@ impl Said {
         Self {
             errors: policy.errors.is_some(),
             tls: policy.upstream_tls != model::policy::UpstreamTls::default(),
+            lists: policy.access.has_lists(),
+            satisfy: policy.access.satisfy.is_some(),
             password: policy.auth_basic.is_some(),
             authenticator: policy.auth_external.is_some(),
             buffer: policy.body.request_buffer.is_some(),
@@ -55,6 +59,12 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, said: Said) {
     outer.proxy = transfer;
     outer.grpc.tls = outer_tls(&mut outer.grpc, said);
     // Guards of annotations are written into the location.
+    if said.lists {
+        outer.access.rules.clear();
+    }
+    if said.satisfy {
+        outer.access.satisfy = None;
+    }
     if said.password {
         outer.access.auth_basic = None;
     }

@@ -36,7 +36,7 @@ mod text;
 mod towards;
 mod upstream_tls;
 
-pub(crate) use addresses::lets_in;
+pub(crate) use addresses::{lets_in, of_http_level};
 pub(crate) use effects::{Compressing, Effects, Size};
 pub(crate) use expires::second_of;
 pub(crate) use heads::{Heads, Said as HeadsSaid, judge as judge_head};

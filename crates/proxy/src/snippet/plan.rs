@@ -2,10 +2,8 @@
 
 use super::lower::{Said, at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
-use model::policy::{Policy, TlsRedirect};
-use model::snippet::{
-    GlobalScope, Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings,
-};
+use model::policy::{Access, Policy, TlsRedirect};
+use model::snippet::{Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings};
 use model::{Backend, Location, PathKind, Pattern, Server};
 use route::Own;
 use snippet::run::{Asks, Tables};
@@ -27,18 +25,17 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Whether any snippet counts for a server.
-    pub(crate) fn counts(server: &Server, http: Option<&GlobalScope>) -> bool {
-        http.is_some_and(|scope| scope.settings != Settings::default())
+    pub(crate) fn counts(server: &Server, http: Option<&Settings>) -> bool {
+        http.is_some_and(|settings| *settings != Settings::default())
             || server.snippet.is_some()
             || server.locations.iter().any(|location| location.policy.snippet.is_some())
     }
 
-    /// The plan of a server; none where no snippet counts for it.
-    pub(crate) fn of(server: &Server, http: Option<&GlobalScope>, tables: &Tables) -> Option<Self> {
+    /// The plan of a server within what the http level says; none where no snippet counts for it.
+    pub(crate) fn of(server: &Server, http: Option<&Settings>, tables: &Tables) -> Option<Self> {
         if !Self::counts(server, http) {
             return None;
         }
-        let http = http.map(|scope| &scope.settings);
         let scope = server.snippet.clone().unwrap_or_default();
         let mut around = scope.settings.clone();
         if let Some(http) = http {
@@ -87,6 +84,8 @@ struct Planner<'t> {
     locations: Vec<Arc<Location>>,
     levels: Vec<Level>,
     own: Vec<Own>,
+    /// Expressions that name what they match, of the snippets' locations that are being gone through.
+    named: Vec<Regex>,
     /// Whether paths of Ingresses are expressions.
     regex: bool,
     /// The tables that texts may lead to.
@@ -116,9 +115,9 @@ struct Inherited {
 
 impl<'t> Planner<'t> {
     fn new(locations: Vec<Arc<Location>>, regex: bool, tables: &'t Tables) -> Self {
-        let (levels, own) = (Vec::new(), Vec::new());
+        let (levels, own, named) = (Vec::new(), Vec::new(), Vec::new());
         let (nothing, around, inherited) = (Arc::default(), HashMap::new(), HashMap::new());
-        Self { locations, levels, own, regex, tables, nothing, around, inherited }
+        Self { locations, levels, own, named, regex, tables, nothing, around, inherited }
     }
 
     fn push(&mut self, location: Location, level: Level) -> usize {
@@ -171,12 +170,21 @@ impl<'t> Planner<'t> {
         };
         let location = Location { path, kind, whole: true, ..base.clone() };
         let location = with_pages(&location, &own.scope.settings);
+        let location = with_rules(location, &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
         self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
         let owner = own.owner.clone().or_else(|| namespace(&location));
         let inherited = self.inherited(&own.scope, around);
+        let around = self.named.clone();
+        if let LocationKind::Regex(regex) = &own.kind
+            && !regex.names.is_empty()
+        {
+            self.named.push(regex.clone());
+        }
         self.fill(index, &location, inherited, Some(owner));
+        self.named.truncate(around.len());
         let level = &mut self.levels[index];
+        level.around = around;
         if let LocationKind::Regex(regex) = &own.kind
             && (!regex.names.is_empty() || level.asks.captures)
         {
@@ -268,6 +276,15 @@ fn with_pages(location: &Location, within: &Settings) -> Location {
     let mut location = location.clone();
     if !within.answers.error_pages.is_empty() && location.policy.errors.is_some() {
         location.policy = Arc::new(Policy { errors: None, ..Policy::clone(&location.policy) });
+    }
+    location
+}
+
+/// The same without the lists of annotations, where a level within has rules: those stand in place of all around it.
+fn with_rules(mut location: Location, within: &Settings) -> Location {
+    if !within.access.rules.is_empty() && location.policy.access.has_lists() {
+        let policy = Arc::make_mut(&mut location.policy);
+        policy.access = Access { satisfy: policy.access.satisfy, ..Access::default() };
     }
     location
 }

@@ -109,7 +109,7 @@ fn access(story: &mut Story<'_>, status: u16) {
             }
         }
     }
-    if policy.access.satisfy == Satisfy::Any {
+    if policy.access.satisfy == Some(Satisfy::Any) {
         story.say_by("access", "one of these is enough", "satisfy");
     }
     // Where nothing is behind a location, its guards were asked and let the request pass.

@@ -24,6 +24,7 @@ mod passthrough;
 mod redirects;
 mod scattered;
 mod serve;
+mod snippet_guards;
 mod snippet_tables;
 mod snippets;
 mod snippets_in_texts;

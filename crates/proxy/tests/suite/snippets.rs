@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// An upstream that says 200, or what the field X-Answer asks for, with the head that it got as its body.
-async fn upstream(name: &'static str) -> SocketAddr {
+pub(crate) async fn upstream(name: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     tokio::spawn(async move {
@@ -49,7 +49,7 @@ async fn upstream(name: &'static str) -> SocketAddr {
 }
 
 /// What a snippet means beside an `http-snippet`.
-fn scope(place: Context, text: &str, http: &str) -> Arc<Scope> {
+pub(crate) fn scope(place: Context, text: &str, http: &str) -> Arc<Scope> {
     let parse = |place, text| Snippet::parse(place, text).expect("a snippet");
     let (snippet, mut names) = (parse(place, text), Names::default());
     parse(Context::Http, http).declare(&mut names);
@@ -60,7 +60,7 @@ fn scope(place: Context, text: &str, http: &str) -> Arc<Scope> {
 
 /// A host in the making: what its snippets say, and its paths.
 #[derive(Default)]
-struct Host {
+pub(crate) struct Host {
     server: &'static str,
     http: &'static str,
     /// Path, `configuration-snippet` and what else is asked for.
@@ -69,20 +69,29 @@ struct Host {
 }
 
 impl Host {
-    fn of(server: &'static str, location: &'static str) -> Self {
+    pub(crate) fn of(server: &'static str, location: &'static str) -> Self {
         Self { server, paths: vec![("/", location, Policy::default())], ..Self::default() }
     }
 
-    fn path(mut self, path: &'static str, snippet: &'static str, policy: Policy) -> Self {
+    pub(crate) fn path(
+        mut self,
+        path: &'static str,
+        snippet: &'static str,
+        policy: Policy,
+    ) -> Self {
         self.paths.push((path, snippet, policy));
         self
     }
 
-    fn http(self, http: &'static str) -> Self {
+    pub(crate) fn server(self, server: &'static str) -> Self {
+        Self { server, ..self }
+    }
+
+    pub(crate) fn http(self, http: &'static str) -> Self {
         Self { http, ..self }
     }
 
-    fn configuration(self, endpoint: SocketAddr) -> Configuration {
+    pub(crate) fn configuration(self, endpoint: SocketAddr) -> Configuration {
         let mut configuration = Configuration::default();
         let id = put_upstream(&mut configuration, MAIN, vec![endpoint]);
         let location = |(path, snippet, policy): &(&str, &str, Policy)| {
@@ -111,30 +120,30 @@ impl Host {
         configuration
     }
 
-    async fn serve(self) -> Arc<Native> {
+    pub(crate) async fn serve(self) -> Arc<Native> {
         let endpoint = upstream("main").await;
         start(&self.configuration(endpoint)).await
     }
 }
 
-fn whitelist(network: &str) -> Policy {
+pub(crate) fn whitelist(network: &str) -> Policy {
     let allow = Some([network.parse().expect("a network")].into_iter().collect());
     Policy { access: Access { allow, ..Access::default() }, ..Policy::default() }
 }
 
 /// What a GET for a target with these fields is answered.
-async fn get(native: &Native, target: &str, fields: &str) -> String {
+pub(crate) async fn get(native: &Native, target: &str, fields: &str) -> String {
     let head =
         format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n");
     talk(native, head.as_bytes()).await
 }
 
 /// Status, Location and body of the answer in one line; of the upstream's answer its name and the request line.
-async fn told(native: &Native, target: &str) -> String {
+pub(crate) async fn told(native: &Native, target: &str) -> String {
     brief(&get(native, target, "").await)
 }
 
-fn brief(answer: &str) -> String {
+pub(crate) fn brief(answer: &str) -> String {
     let Some((head, body)) = answer.split_once("\r\n\r\n") else { return "closed".to_owned() };
     let status = head.split(' ').nth(1).unwrap_or_default();
     let location = head.lines().find_map(|line| line.strip_prefix("Location: "));

@@ -115,7 +115,7 @@ impl Compiler<'_> {
             "PATCH",
             "TRACE",
         ];
-        if scope.limit_except.is_some() {
+        if !scope.limit_except.is_empty() {
             self.wrong(Mistake::refused(directive.at(), "\"limit_except\" is said twice"));
         }
         let mut methods = Vec::new();
@@ -138,7 +138,7 @@ impl Compiler<'_> {
                 self.no_uri_here(directive, &settings);
             }
         }
-        scope.limit_except = Some(LimitExcept { methods, settings: Box::new(settings) });
+        scope.limit_except.push(LimitExcept { methods, settings: Box::new(settings) });
     }
 
     pub(super) fn types(&mut self, directive: &Directive, settings: &mut Settings) {

@@ -25,6 +25,23 @@ const MISTAKES: usize = 20;
 /// Expressions of one snippet that are tried for endless backtracking.
 const PROBES: usize = 100;
 
+/// What counts of the settings of an `auth-snippet`, beside its program.
+const ASKED_WITH: [&str; 13] = [
+    "proxy_buffer_size",
+    "proxy_buffering",
+    "proxy_buffers",
+    "proxy_connect_timeout",
+    "proxy_http_version",
+    "proxy_next_upstream",
+    "proxy_next_upstream_timeout",
+    "proxy_next_upstream_tries",
+    "proxy_pass_request_headers",
+    "proxy_read_timeout",
+    "proxy_request_buffering",
+    "proxy_send_timeout",
+    "proxy_set_header",
+];
+
 /// What a snippet means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
@@ -57,6 +74,9 @@ pub(crate) fn compile(
         Level::Http => compiler.global(directives, &mut meaning.http),
         Level::Stream => compiler.stream(directives, &mut meaning.streams),
         level => compiler.scope(level, directives, &mut meaning.scope, None),
+    }
+    if place == Context::Auth {
+        compiler.unused(directives);
     }
     let Compiler { reader, mistakes } = compiler;
     meaning.scope.internal &= place != Context::Auth;
@@ -151,6 +171,25 @@ impl Compiler<'_> {
                     self.wrong(not_here(directive, "it stands in an http-snippet"))
                 }
             },
+        }
+    }
+
+    /// Notes what the question to an authenticator is asked without.
+    fn unused(&mut self, directives: &[Directive]) {
+        for directive in directives {
+            let counts = find(directive.name()).first().is_none_or(|row| match row.fate {
+                Fate::Native(_) => ASKED_WITH.contains(&row.name),
+                Fate::Built(build) => !matches!(build, Build::LimitExcept | Build::Types),
+                // Of those it is said already.
+                Fate::NoEffect | Fate::Idle(_) | Fate::OffOnly => true,
+                Fate::NeedsNginx | Fate::Refused => true,
+            });
+            if !counts {
+                self.reader.note(directive, "the authenticator is asked without it.");
+            }
+            if directive.name() == "if" {
+                self.unused(inner(directive));
+            }
         }
     }
 

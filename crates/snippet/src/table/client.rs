@@ -17,7 +17,7 @@ pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "send_timeout", HSL, 1, 1, idle(client.send_timeout, duration), "Clients that take nothing are let go after a minute.";
     "underscores_in_headers", H | S, 1, 1, once(client.underscores_in_headers, flag), "Whether names of headers may have underscores. In a server it counts for all of its requests.";
     "ignore_invalid_headers", H | S, 1, 1, once(client.ignore_invalid_headers, flag), "Whether headers with other names are dropped.";
-    "merge_slashes", H | S, 1, 1, idle(client.merge_slashes, flag), "A path is matched with // as /, which opens no guard; upstreams see what the client wrote.";
+    "merge_slashes", H | S, 1, 1, idle(client.merge_slashes, flag), "A path is matched with // as /, also where this is off: no expression finds // in `$uri`, so ask `$request_uri`. Upstreams see what the client wrote.";
     "keepalive_disable", HSL, 1, 2, no_effect(), "For browsers that are gone.";
     "keepalive_min_timeout", HSL, 1, 1, no_effect(), "Connections are told that they end.";
     "client_body_in_file_only", HSL, 1, 1, no_effect(), "Bodies are not written to files.";

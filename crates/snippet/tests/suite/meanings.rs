@@ -140,7 +140,7 @@ fn guards_are_values() {
     );
     assert_eq!(found.limits.requests[1].delay, RequestDelay::Beyond(3));
     assert_eq!((found.limits.connections[0].most, found.limits.request_status), (7, Some(429)));
-    let except = scope.limit_except.expect("limit_except");
+    let except = scope.limit_except.first().expect("limit_except");
     assert_eq!(except.methods, ["GET", "POST", "HEAD"]);
     assert_eq!(except.settings.access.rules, [rule(false, ClientAddress::All)]);
 }
@@ -313,6 +313,30 @@ fn what_is_read_and_means_nothing_is_said_too() {
     let heard =
         "keepalive_timeout 5s; client_body_timeout 3s; gzip_proxied any; fastcgi_index a.php;";
     assert!(meaning(Context::Server, heard).notes.is_empty());
+}
+
+#[test]
+fn what_an_authenticator_is_asked_without_is_said() {
+    let silent =
+        "proxy_method POST; proxy_set_body x; more_set_input_headers 'X-K: v'; error_page 500 /x;
+        limit_except GET { deny all; } if ($arg_a) { set $b 1; limit_rate 1k; } etag off;";
+    let notes = meaning(Context::Auth, silent).notes;
+    let mut said: Vec<_> = notes.iter().map(|note| note.directive.as_str()).collect();
+    said.sort_unstable();
+    let expected = [
+        "error_page",
+        "etag",
+        "limit_except",
+        "limit_rate",
+        "more_set_input_headers",
+        "proxy_method",
+        "proxy_set_body",
+    ];
+    assert_eq!(said, expected);
+    let heard = "proxy_set_header X-A 1; proxy_pass_request_headers off; proxy_read_timeout 1s;
+        if ($arg_a) { return 200; } set $b 1;";
+    assert_eq!(meaning(Context::Auth, heard).notes, []);
+    assert_eq!(meaning(Context::Location, "proxy_method POST;").notes, []);
 }
 
 #[test]

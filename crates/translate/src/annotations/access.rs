@@ -40,7 +40,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let access = &mut policy.access;
     access.allow = settings.get(&ALLOW);
     access.deny = settings.get(&DENY).unwrap_or_default();
-    access.satisfy = settings.get_or(&SATISFY, access.satisfy);
+    access.satisfy = settings.get(&SATISFY);
     refuse_blank(settings, &ALLOW);
     refuse_blank(settings, &DENY);
 }
@@ -50,7 +50,7 @@ pub(super) fn show(access: &Access, lines: &mut Lines) {
     let Access { deny, allow, satisfy } = access;
     lines.add("access.allow", allow).by(&[&ALLOW]);
     lines.add("access.deny", deny).by(&[&DENY]);
-    let satisfy = match satisfy {
+    let satisfy = match satisfy.unwrap_or_default() {
         Satisfy::All => "all",
         Satisfy::Any => "any",
     };

@@ -144,8 +144,15 @@ impl Host<'_> {
             let mut made = Made::new();
             let is_own =
                 |location: &&mut Arc<Location>| location.origin.as_deref() == origin.as_ref();
+            // An annotation that says `satisfy` hides that of the server.
+            let mut beside = own.clone();
+            beside.access.satisfy = None;
             for location in self.locations.iter_mut().filter(is_own) {
-                inherit(Arc::make_mut(location), &own, &mut made);
+                let what = match location.policy.access.satisfy {
+                    Some(_) => &beside,
+                    None => &own,
+                };
+                inherit(Arc::make_mut(location), what, &mut made);
             }
         }
         Arc::new(server)
@@ -177,18 +184,19 @@ impl Host<'_> {
         for location in &mut server.locations {
             location.scope.settings.inherit(&own);
         }
+        let limits = Settings { limits: own.limits.clone(), ..Settings::default() };
         let mut made = Made::new();
         for location in &mut self.locations {
             let Policy { access, snippet, .. } = &*location.policy;
-            let has_rules = !access.deny.is_empty()
-                || access.allow.is_some()
+            let has_rules = access.has_lists()
                 || snippet.as_ref().is_some_and(|own| !own.settings.access.rules.is_empty());
-            let is_others = is_others(location);
             // As in nginx, its own rules stand in place of the server's.
-            if is_others && has_rules {
-                continue;
-            }
-            let what = if is_others { &others } else { &own };
+            let what = match (is_others(location), has_rules) {
+                (true, true) => continue,
+                (true, false) => &others,
+                (false, true) => &limits,
+                (false, false) => &own,
+            };
             inherit(Arc::make_mut(location), what, &mut made);
         }
         Arc::new(server)

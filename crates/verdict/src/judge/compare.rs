@@ -244,7 +244,7 @@ fn answered(
     let guarded = location.is_some_and(|location| {
         let policy = &location.policy;
         let by_address = answer.status == 403
-            && policy.access.satisfy == Satisfy::All
+            && policy.access.satisfy != Some(Satisfy::Any)
             && policy.snippet.is_none();
         (policy.auth_basic.is_some() || policy.auth_external.is_some()) && !by_address
     });

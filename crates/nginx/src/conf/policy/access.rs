@@ -8,8 +8,11 @@ use model::policy::{Access, Satisfy};
 
 pub(in crate::conf) fn write(policy: &Access, at: &mut At<'_, '_>) {
     let Access { deny, allow, satisfy } = policy;
-    if *satisfy == Satisfy::Any {
-        put!(at.block, "satisfy", "any");
+    // Both are written: snippets around the location may say the other one.
+    match satisfy {
+        Some(Satisfy::Any) => put!(at.block, "satisfy", "any"),
+        Some(Satisfy::All) => put!(at.block, "satisfy", "all"),
+        None => {}
     }
     lists(deny, allow.as_ref(), &mut at.block);
 }
