@@ -195,7 +195,8 @@ fn of_server(bare: &Server) -> Value {
     value
 }
 
-/// The paths of before and now in their order, each with what it was and is. Where one is there twice, the first counts.
+/// The paths of before and now in their order, each with what it was and is. Where one is there twice, the first
+/// counts.
 fn by_path<'a>(
     old: &'a [Arc<Location>],
     new: &'a [Arc<Location>],

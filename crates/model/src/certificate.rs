@@ -46,8 +46,8 @@ impl Certificate {
         })
     }
 
-    /// Many hosts, and which of them it [covers](Self::covers). It may have tens of thousands of names: they are sorted once for
-    /// all hosts.
+    /// Many hosts, and which of them it [covers](Self::covers). It may have tens of thousands of names: they are sorted
+    /// once for all hosts.
     pub fn covering<'a>(
         &'a self,
         hosts: impl Iterator<Item = &'a str>,

@@ -1,4 +1,5 @@
-//! Guards that snippets have: what texts that nobody understands may guard, and what of a host's server annotations hide.
+//! Guards that snippets have: what texts that nobody understands may guard, and what of a host's server annotations
+//! hide.
 
 use crate::builders::*;
 use model::Configuration;
