@@ -667,6 +667,7 @@ fn a_pipe_is_read_and_files_beside_it_are_not_passed_over() {
 fn gateways_with_addresses_of_their_own_are_told_of_where_a_request_is_not_explained() {
     let read = |name: &str| fs::read_to_string(root().join("gateway").join(name)).expect("a file");
     let objects = [read("ground.yaml"), read("own-addresses.yaml")].join("\n---\n");
+    let objects = objects.replace("# file: ", "---\n# ");
     let ports = ["PORT-https", "PORT-http", "PORT-a", "PORT-b", "PORT-c"];
     let numbered = ports.iter().zip(8080..);
     let objects =

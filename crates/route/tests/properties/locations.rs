@@ -62,6 +62,8 @@ fn with_slash(path: &str) -> String {
 fn blocks(server: &Server) -> Vec<Block<'_>> {
     let mut sorted: Vec<(usize, &Location)> =
         server.locations.iter().map(|l| &**l).enumerate().collect();
+    // Every server begins with its root (createServers).
+    sorted.sort_by_key(|(_, one)| one.path != "/" || one.kind != PathKind::Prefix);
     sorted.sort_by(|a, b| b.1.path.cmp(&a.1.path));
     sorted.sort_by_key(|(_, location)| std::cmp::Reverse(location.path.len()));
     let is_exact = |path: &str| {
