@@ -37,9 +37,11 @@ impl BlockList {
         self.values.is_empty() && self.patterns.is_empty()
     }
 
-    /// Whether a value is in it. What is too hard for a pattern to tell counts as found.
+    /// Whether a value is in it; an empty one is none for patterns (ngx_http_map_find). What is too hard for a pattern
+    /// to tell counts as found.
     pub fn has(&self, value: &str, steps: &Steps) -> bool {
         let found = |pattern: &Pattern| pattern.try_match(value.as_bytes(), steps).unwrap_or(true);
-        self.values.contains(&value.to_ascii_lowercase()) || self.patterns.iter().any(found)
+        self.values.contains(&value.to_ascii_lowercase())
+            || (!value.is_empty() && self.patterns.iter().any(found))
     }
 }

@@ -4,8 +4,8 @@ use crate::mistake::{meant, shown};
 use crate::syntax::{Block, Directive, Word};
 use crate::typed::{Name, Piece, Template};
 use crate::{Mistake, Position};
-use model::Variable;
 use model::snippet::{Knowledge, OTHERS, Other, OtherRow};
+use model::{Pattern, Variable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -318,44 +318,7 @@ fn variable_name(text: &str, at: Position) -> Result<(&str, &str), Mistake> {
 
 /// The groups of a regular expression that capture, counted from 1, with their names.
 pub(crate) fn groups(source: &str) -> Vec<(usize, Option<String>)> {
-    let mut groups = Vec::new();
-    let mut rest = source;
-    let mut in_class = false;
-    while let Some(c) = rest.chars().next() {
-        let after = &rest[c.len_utf8()..];
-        rest = match c {
-            '\\' => after.get(after.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default(),
-            ']' if in_class => {
-                in_class = false;
-                after
-            }
-            '[' if !in_class => {
-                in_class = true;
-                // A bracket that closes at once is one of the class.
-                let negated = after.strip_prefix('^').unwrap_or(after);
-                negated.strip_prefix(']').unwrap_or(negated)
-            }
-            '(' if !in_class => {
-                match (after.strip_prefix('?'), group_name(after)) {
-                    (None, _) if !after.starts_with('*') => groups.push((groups.len() + 1, None)),
-                    (Some(_), Some(name)) => groups.push((groups.len() + 1, Some(name))),
-                    _ => {}
-                }
-                after
-            }
-            _ => after,
-        };
-    }
-    groups
-}
-
-/// The name of a group whose parenthesis was just passed.
-fn group_name(after: &str) -> Option<String> {
-    let (start, close) = [("?<", '>'), ("?P<", '>'), ("?'", '\'')]
-        .into_iter()
-        .find(|(start, _)| after.starts_with(start))?;
-    let name = after[start.len()..].split(close).next()?;
-    is_name(name).then(|| name.to_owned())
+    (1..).zip(Pattern::names(source)).collect()
 }
 
 #[cfg(test)]
@@ -368,5 +331,13 @@ mod tests {
         let expected = vec![(1, None), (2, named("a")), (3, named("b"))];
         assert_eq!(groups(r"^(x)(?:y)(?<a>[()])(?P<b>\()(?=z)(?<!q)"), expected);
         assert_eq!(groups(r"[](]"), []);
+        assert_eq!(groups("^/(?<a>x))").len(), 1, "the parenthesis of a condition is at its end");
+        assert_eq!(
+            groups(
+                r"[[:alpha:](](?#()\Q(\E(?x)#(
+            (?<n>a)"
+            ),
+            [(1, named("n"))]
+        );
     }
 }

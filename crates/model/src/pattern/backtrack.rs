@@ -151,7 +151,6 @@ impl Compiler {
             Expr::BacktrackingControlVerb(BacktrackingControlVerb::Fail) => {
                 self.push(Op::Fail)?;
             }
-            Expr::GeneralNewline { .. } => self.newline()?,
             Expr::Assertion(assertion) => {
                 let op = syntax::look(*assertion).map_or(Op::AtLastLine, Op::Look);
                 self.push(op)?;
@@ -208,13 +207,6 @@ impl Compiler {
         let end = self.here();
         ends.into_iter().for_each(|place| self.program.ops[place] = Op::Jump(end));
         Ok(())
-    }
-
-    /// `\r\n` or one character that ends a line, and no way back into the first.
-    fn newline(&mut self) -> Result<(), PatternError> {
-        let text = |text: &str| Expr::Literal { val: text.to_owned(), casei: false };
-        let lines = ["\r\n", "\n", "\u{b}", "\u{c}", "\r"].map(text).to_vec();
-        self.part(Part::Atomic, &Expr::Alt(lines))
     }
 
     fn repeat(
@@ -289,7 +281,7 @@ fn number(count: usize) -> u32 {
 }
 
 /// How many bytes an expression reads at least and at most.
-fn width(expr: &Expr) -> (u16, u16) {
+pub(super) fn width(expr: &Expr) -> (u16, u16) {
     let times = |width: u16, count: usize| {
         u16::try_from(count)
             .map_or(if width == 0 { 0 } else { u16::MAX }, |count| width.saturating_mul(count))
@@ -317,7 +309,6 @@ fn width(expr: &Expr) -> (u16, u16) {
             let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
             (bytes, bytes)
         }
-        Expr::GeneralNewline { .. } => (1, 2),
         Expr::Backref { .. } | Expr::Conditional { .. } => (0, u16::MAX),
         _ => (0, 0),
     }

@@ -89,7 +89,7 @@ impl Linear {
     }
 
     /// The text that is looked at, too, if nothing matches in all of it: up to a newline that ends it. What has to
-    /// read that newline behind such an end, as `$\n` does, finds no match.
+    /// read that newline behind such an end, as `$\n` does, would find no match, and is none for automata.
     fn without_newline<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
         text.strip_suffix(b"\n").filter(|_| self.last_line)
     }
@@ -102,8 +102,12 @@ impl Linear {
     ) -> Result<Option<Vec<Option<usize>>>, Spent> {
         let mut slots = vec![None; self.long.get_nfa().group_info().slot_len()];
         let mut found = self.search(text, &mut slots, steps)?;
-        if let Some(line) = self.without_newline(text).filter(|_| !found) {
-            found = self.search(line, &mut slots, steps)?;
+        if let Some(line) = self.without_newline(text) {
+            // What starts first is the match.
+            let mut others = vec![None; slots.len()];
+            if self.search(line, &mut others, steps)? && (!found || others[0] < slots[0]) {
+                (found, slots) = (true, others);
+            }
         }
         Ok(found.then(|| slots.into_iter().map(|slot| slot.map(NonMaxUsize::get)).collect()))
     }

@@ -1,8 +1,13 @@
 //! Regular expressions with PCRE's meaning over bytes, bounded in memory when they are made and in steps when they run.
 
 mod backtrack;
+mod brackets;
+mod dialect;
+mod error;
+mod escapes;
 mod linear;
 mod machine;
+mod sets;
 mod shared;
 mod steps;
 mod syntax;
@@ -10,6 +15,7 @@ mod syntax;
 mod tests;
 
 use backtrack::Program;
+pub use error::PatternError;
 use linear::Linear;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
@@ -48,10 +54,6 @@ enum Use {
     Captures,
 }
 
-/// Why a text is no regular expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PatternError(pub String);
-
 /// Bytes that one compiled pattern may use, its table for matching not counted.
 const SIZE: usize = 64 << 10;
 /// Length of the texts that a pattern is tried with for [`Pattern::is_catastrophic`].
@@ -78,6 +80,12 @@ impl Pattern {
             Ok(_) | Err(syntax::Not::Linear) => Ok(()),
             Err(syntax::Not::Valid(error)) => Err(error),
         }
+    }
+
+    /// The names of the groups of `source`, in the order in which they open, with none for those without; up to where
+    /// it does not read as a regular expression.
+    pub fn names(source: &str) -> Vec<Option<String>> {
+        dialect::groups(source)
     }
 
     /// Bytes that it keeps in memory, however many share it.

@@ -1,10 +1,11 @@
 //! The text of a pattern read: what it says of bytes, and whether automata can do it.
 
 use super::PatternError;
+use super::backtrack::width;
+use super::dialect::spelled;
 use fancy_regex::{Assertion, Expr};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Capture, Class, ClassBytes, ClassBytesRange, Dot, Hir, Look, Repetition};
-use std::fmt::Write;
 
 /// Bytes of the text of one pattern.
 pub(super) const LONGEST: usize = 4096;
@@ -26,77 +27,12 @@ pub(super) fn parse(source: &str, ignore_case: bool) -> Result<Expr, PatternErro
         let reason = format!("it has {} bytes, {LONGEST} is the most", source.len());
         return Err(PatternError(reason));
     }
-    let bytes = spelled(source);
+    let bytes = spelled(source, ignore_case)?.text;
     let flags = if ignore_case { fancy_regex::internal::FLAG_CASEI } else { 0 };
     match Expr::parse_tree_with_flags(&bytes, flags) {
         Ok(tree) if is_deep(&tree.expr) => Err(PatternError("it is nested too deeply".to_owned())),
         Ok(tree) => Ok(tree.expr),
         Err(error) => Err(PatternError(error.to_string())),
-    }
-}
-
-/// The text as the parser is to have it. Characters beyond ASCII are the bytes that they are written with, as PCRE has
-/// it without UTF; `$` is `\Z`, which holds before a newline that ends the text, too, as PCRE has it without
-/// DOLLAR_ENDONLY.
-pub(super) fn spelled(source: &str) -> String {
-    let mut bytes = String::with_capacity(source.len());
-    let mut ends = Ends::new(source);
-    for character in source.chars() {
-        if ends.is_next(character) {
-            bytes.push_str("\\Z");
-            continue;
-        }
-        if character.is_ascii() {
-            bytes.push(character);
-            continue;
-        }
-        for byte in character.encode_utf8(&mut [0; 4]).bytes() {
-            write!(bytes, "\\x{byte:02X}").expect("writing to a String does not fail");
-        }
-    }
-    bytes
-}
-
-/// Finds the `$` that stand for the end of the text.
-struct Ends {
-    /// `(?m)` makes them ends of lines, which the parser knows.
-    of_lines: bool,
-    escaped: bool,
-    /// Sets within sets.
-    sets: usize,
-    /// Whether a `]` would be a member of the set, since nothing stands before it.
-    fresh: bool,
-}
-
-impl Ends {
-    fn new(source: &str) -> Self {
-        let flags = |rest: &str| {
-            let letters = rest.chars().take_while(char::is_ascii_lowercase);
-            letters.into_iter().any(|letter| letter == 'm')
-        };
-        let of_lines = source.split("(?").skip(1).any(flags);
-        Self { of_lines, escaped: false, sets: 0, fresh: false }
-    }
-
-    /// Whether the next character is one.
-    fn is_next(&mut self, character: char) -> bool {
-        if std::mem::take(&mut self.escaped) {
-            self.fresh = false;
-            return false;
-        }
-        let fresh = std::mem::take(&mut self.fresh);
-        match character {
-            '\\' => self.escaped = true,
-            '[' => {
-                self.sets += 1;
-                self.fresh = true;
-            }
-            '^' => self.fresh = fresh,
-            ']' if !fresh => self.sets = self.sets.saturating_sub(1),
-            '$' => return self.sets == 0 && !self.of_lines,
-            _ => {}
-        }
-        false
     }
 }
 
@@ -122,11 +58,41 @@ pub(super) fn whole(expr: &Expr) -> Result<(Hir, bool), Not> {
             Expr::Assertion(Assertion::EndTextIgnoreTrailingNewlines { .. }) => last_line = true,
             _ => waiting.extend(expr.children_iter()),
         }
+        // Whoever matches twice, see below, does not find this.
+        strict |= matches!(expr, Expr::Concat(parts) if reads_behind_an_end(parts));
     }
     if strict && last_line {
         return Err(Not::Linear);
     }
     Ok((hir(expr, &mut 0)?, last_line))
+}
+
+/// Whether something that has to be read behind a `\Z` may be the newline that ends the text.
+fn reads_behind_an_end(parts: &[Expr]) -> bool {
+    let is_end = |expr: &Expr| {
+        matches!(expr, Expr::Assertion(Assertion::EndTextIgnoreTrailingNewlines { .. }))
+    };
+    let mut behind = parts.iter().skip_while(|part| !has(part, is_end)).skip(1);
+    behind.any(|part| width(part).0 > 0 && has(part, reads_newline))
+}
+
+/// Whether there is such an expression in one.
+fn has(expr: &Expr, wanted: impl Fn(&Expr) -> bool) -> bool {
+    let mut waiting = vec![expr];
+    while let Some(expr) = waiting.pop() {
+        if wanted(expr) {
+            return true;
+        }
+        waiting.extend(expr.children_iter());
+    }
+    false
+}
+
+fn reads_newline(leaf: &Expr) -> bool {
+    let sets = one(leaf).ok().flatten().unwrap_or_default();
+    sets.iter()
+        .flat_map(ClassBytes::iter)
+        .any(|range| (range.start()..=range.end()).contains(&b'\n'))
 }
 
 /// The same for a part; groups are numbered in the order in which they open.
@@ -273,7 +239,13 @@ pub fn fixed_end(pattern: &str) -> String {
     while let Some(character) = rest.next() {
         let is_escaped = rest.peek() == Some(&'\\');
         match character {
-            '.' | '-' if is_escaped => drop(rest.next()),
+            '.' | '-' if is_escaped => {
+                rest.next();
+                // The backslash may be a character itself.
+                if rest.peek() == Some(&'\\') {
+                    return String::new();
+                }
+            }
             // `\\d` and the like stand for others, `\\x41` for something that looks like this.
             _ if is_escaped => return String::new(),
             '-' => {}

@@ -1,6 +1,7 @@
 //! Patterns mean what they mean to PCRE, and cost what they may.
 
 use super::backtrack::Program;
+use super::dialect::spelled;
 use super::linear::Linear;
 use super::{Engine, Pattern, SIZE, Spent, Steps, syntax};
 use fancy_regex::{BytesMode, RegexBuilder};
@@ -40,6 +41,184 @@ fn characters_are_bytes_and_classes_are_ascii() {
         assert_eq!(matches(source, text.as_bytes()), wanted, "{source} {text}");
     }
     assert!(matches("^/.$", b"/\xff") && matches(r"^/\xff$", b"/\xff"));
+}
+
+/// Patterns that other parsers read in another way, texts, and whether PCRE finds a match.
+const OF_PCRE: &[(&str, &str, bool)] = &[
+    // There is no such assertion.
+    (r"\<\?php|\<!--#", "q=<?php", true),
+    (r"\<\?php|\<!--#", "q=php", false),
+    (r"(\<|%3C).*script.*(\>|%3E)", "q=description", false),
+    (r"(\<|%3C).*script.*(\>|%3E)", "q=<script>", true),
+    (r"\b{start}a", "a", false),
+    (r"\b{start}a", "{start}a", false),
+    (r"x\b{start}a", "x{start}a", true),
+    // Sets have members, and nothing else.
+    ("[;&&|]", "a=1;id", true),
+    ("[;&&|]", "a&b", true),
+    ("[;&&|]", "a=1", false),
+    ("[<>&&;]", "x;y", true),
+    ("[a&&[b]", "[", true),
+    ("^[a-z&&[^b]]$", "a]", true),
+    ("[a~~b]", "~", true),
+    (r"^[\w--.]+$", "a-b.c", true),
+    (r"^[\w--.]+$", "a/b", false),
+    (r"^[\w-.]+$", "a-b.c", true),
+    ("^[a[b]c]$", "[c]", true),
+    ("^[a[b]c]$", "ac", false),
+    ("[[(]", "(", true),
+    ("^[^[]*$", "a[b", false),
+    ("^[^[]*$", "a", true),
+    ("^[[:alpha:][]+$", "a[", true),
+    ("^[]$]x$", "]x", true),
+    ("^[[:^upper:]]$", "a", true),
+    ("(?i)^[[:^upper:]]$", "a", false),
+    ("(?i)^[[:upper:]]$", "a", true),
+    (r"^[\Qa-c\E]$", "b", false),
+    (r"^[\E^\Q\E]]$", "]", false),
+    (r"^[\101\b]+$", "A\u{8}", true),
+    ("(?x)^[ #]$", "#", true),
+    // Letters that stand for others.
+    (r"\h", "my toy", true),
+    (r"\h", "abc123", false),
+    (r"^\H+$", "abc123", true),
+    (r"^\H+$", "my toy", false),
+    (r"[\h]", "a\tb", true),
+    (r"[\h]", "ab", false),
+    (r"\v", "/a\nb", true),
+    (r"\v", "/a\rb", true),
+    (r"^\V+$", "/a\nb", false),
+    (r"[\v]", "a\nb", true),
+    (r"^a\R?b$", "a\u{c}b", true),
+    (r"^\N$", "\n", false),
+    (r"^\C\C$", "ä", true),
+    (r"^\e\cA\x{41}\x\o{101}$", "\u{1b}\u{1}A\0A", true),
+    (r"^\Qa.b\E$", "a.b", true),
+    (r"^\Qa.b\E$", "axb", false),
+    (r"^a\E+$", "aa", true),
+    // Numbers are groups where there are so many.
+    (r"^(a)\101$", "aA", true),
+    (r"^(a)\012$", "a\n", true),
+    (r"^(a)\1(?#)1$", "aa1", true),
+    (r"^(a)\g1$", "aa", true),
+    (r"^(a|b)\g{-1}$", "bb", true),
+    (r"^(a|b)\g{-1}$", "ab", false),
+    (r"^(?<n>a|b)\k{n}(?P=n)\k'n'$", "bbbb", true),
+    // Flags end with their group, and begin within it.
+    ("^(a(?i)b)c$", "aBc", true),
+    ("^(a(?i)b)c$", "aBC", false),
+    ("^(a(?i)b|c)d$", "Cd", true),
+    ("^(a(?i)b|c)d$", "CD", false),
+    ("^(?:a(?s)b).$", "ab\n\n", false),
+    ("^(?x)a b # c", "ab", true),
+    ("^(?x: a ) b$", "a b", true),
+    ("(?x)^a\u{b}b$", "ab", true),
+    ("(?x)a#)\nb", "ab", true),
+    ("(?m)^$", "a\n", false),
+    ("(?m)^$", "a\n\nb", true),
+    ("^(?m:a$)", "a\nb", true),
+    ("^((?m)a$)b$", "ab", false),
+    ("^(?:(?m)a)$", "a\nb", false),
+    ("^(?U)a+(a?)$", "aa", true),
+    // What may be told from a comment, a question, or a count.
+    (r"^a(?#\)b$", "ab", true),
+    ("^(a)?(?(1))b$", "b", true),
+    ("^(a)?(?(1)|)b$", "b", true),
+    ("^(?<n>c)?(?(n)a|b)$", "b", true),
+    ("^(?<n>c)?(?(n)a|b)$", "ca", true),
+    ("^(?(?=a)a|b)c$", "bc", true),
+    ("^(a)?(?(-1)b|c)$", "c", true),
+    ("^a{x}{,}{1$", "a{x}{,}{1", true),
+    ("^a{2}}$", "aa}", true),
+    // Behind an end there may be a newline.
+    ("^/a(/|$)[^/]+$", "/a\n", true),
+    ("^/a(/|$)b", "/a\n", false),
+    ("a$\n", "a\n", true),
+    (r"a$\H", "a\n\n", false),
+];
+
+#[test]
+fn expressions_mean_what_they_mean_to_pcre() {
+    for (source, text, wanted) in OF_PCRE {
+        let pattern =
+            Pattern::new(source, false).unwrap_or_else(|error| panic!("{source}: {error:?}"));
+        let found = pattern.try_match(text.as_bytes(), &Steps::default());
+        assert_eq!(found, Ok(*wanted), "{source} {text:?}");
+        let captures = Pattern::for_captures(source, false).expect("a pattern");
+        let groups = captures.captures(text.as_bytes(), &Steps::default()).expect("few steps");
+        assert_eq!(groups.is_some(), *wanted, "{source} {text:?}");
+    }
+}
+
+#[test]
+fn what_others_take_and_pcre_does_not_is_no_pattern() {
+    for source in [
+        // A mistake in PCRE.
+        "a**",
+        "+a",
+        "(?~a)",
+        "(?u:a)",
+        r"\u0041",
+        r"\U00000041",
+        r"\O",
+        r"\N{x}",
+        "{2}a",
+        "a|{2}",
+        "(?<n>a)(?<n>b)",
+        "(?<é>a)",
+        r"(a)\k<1>",
+        "[:alpha:]",
+        "[[.a.]]",
+        "[[:foo:]]",
+        "[b-a]",
+        "[]",
+        "(?x)( ?:a)",
+        "((?#c)?:a)",
+        "a{3,2}",
+        "a{70000}",
+        r"\x{141}",
+        r"\777",
+        r"\c",
+        "\\",
+        "(?#a",
+        "a)",
+        // Another meaning, or one that depends on the release.
+        "(?R)",
+        "(?R:a)",
+        "(?R)a",
+        "(?0)",
+        "(?1)(a)",
+        "(?&n)(?<n>a)",
+        r"(a)\g<1>",
+        "(?P<n>a)(?P>n)",
+        r"\Qa",
+        "(?(R)a|b)",
+        "(?(DEFINE)a)",
+        "(?|a|b)",
+        "(*ACCEPT)",
+        "(*UCP)a",
+        "(*COMMIT)a",
+        "(?C)a",
+        "(?xx)[a b]",
+        "(?^a)",
+        "(?J)a",
+        r"\p{L}",
+        r"\pL",
+        r"[\p{L}]",
+        r"\X",
+        r"[\R]",
+        r"[\A]",
+        r"\y",
+        "a{2}{3}",
+        "a+(?#c)?",
+        "(?x)a+ ?",
+        "a{,5}",
+        "a{ 1, 2}",
+        "a{1, 2 }",
+    ] {
+        assert!(Pattern::new(source, false).is_err(), "{source}");
+        assert!(Pattern::for_captures(source, true).is_err(), "{source}");
+    }
 }
 
 #[test]
@@ -91,7 +270,8 @@ fn pairs(slots: Option<Vec<Option<usize>>>) -> Found {
 
 /// Compares the engines with each other, and with the crate that reads the syntax.
 fn compare(source: &str, texts: &[String]) {
-    let mut builder = RegexBuilder::new(&syntax::spelled(source));
+    let Ok(spelled) = spelled(source, true) else { return };
+    let mut builder = RegexBuilder::new(&spelled.text);
     builder.bytes_mode(BytesMode::Ascii).case_insensitive(true).backtrack_limit(1_000_000);
     let reference = builder.build();
     let expr = syntax::parse(source, true);

@@ -193,10 +193,16 @@ impl LocationKind {
 }
 
 impl Map {
+    /// What is looked for of a text: a host without the dot at its end.
+    pub fn looked_for<'t>(&self, text: &'t str) -> &'t str {
+        let host = text.strip_suffix('.').filter(|_| self.hostnames);
+        host.unwrap_or(text)
+    }
+
     /// Exact text, then the longest `*.` key, then the longest `.*` key.
     pub fn of_key(&self, text: &str) -> Option<&Template> {
-        let lower = text.to_ascii_lowercase();
-        let host = if self.hostnames { lower.strip_suffix('.').unwrap_or(&lower) } else { &lower };
+        let lower = self.looked_for(text).to_ascii_lowercase();
+        let host = lower.as_str();
         let find = |key: MapKey| self.keys.get(&key);
         if let Some(value) = find(MapKey::Exact(host.to_owned().into())) {
             return Some(value);

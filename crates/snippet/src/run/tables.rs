@@ -133,8 +133,10 @@ fn mapped(map: &Map, machine: &mut Machine<'_, impl Request>) -> Result<String, 
     if let Some(value) = map.of_key(&text) {
         return machine.expand(value);
     }
+    let text = map.looked_for(&text);
     for (regex, value) in &map.patterns {
-        if machine.state.matches(regex, &text)? {
+        // An empty value is none for expressions (ngx_http_map_find).
+        if !text.is_empty() && machine.state.matches(regex, text)? {
             return machine.expand(value);
         }
     }

@@ -379,6 +379,22 @@ fn searches_steps_and_texts_are_bounded() {
 }
 
 #[test]
+fn an_empty_value_is_none_for_expressions_of_a_map() {
+    let http = "map $http_x_token $denied { default 1; ~^[0-9a-f]*$ 0; }
+        map $http_who $closed { default 1; ~^(?!root) 0; }
+        map $http_x_none $none { default 1; ~.* 0; '' 2; }
+        map $http_host $inner { hostnames; default 0; ~^internal\\.test$ 1; ~^$ 2; }";
+    let ran = |variables: &[_]| {
+        let program = "set $a $denied$closed$none$inner;";
+        ran_with(program, http, "/", variables).variables["a"].clone()
+    };
+    assert_eq!(ran(&[]), "1120");
+    assert_eq!(ran(&[("http_x_token", "abc"), ("http_x_none", "x")]), "0100");
+    assert_eq!(ran(&[("http_who", "me"), ("http_host", "internal.test.")]), "1021");
+    assert_eq!(ran(&[("http_who", "root"), ("http_host", ".")]), "1120");
+}
+
+#[test]
 fn maps_are_looked_up_as_in_nginx() {
     let http = "map $http_user_agent $class { default other; ~*iphone phone; \"~^curl\" tool; exact Exact; }
         map $host $kind { hostnames; default none; .a.test a; *.b.test b; *.x.b.test xb; c.* c; }

@@ -116,6 +116,12 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_value_is_none_for_expressions() {
+        let list = values("~^(?!Mozilla),~^$,~.*").expect("patterns");
+        assert!(has(&list, "curl/8") && !has(&list, ""));
+    }
+
+    #[test]
     fn quotes_and_escapes_are_those_of_nginx() {
         let list = values(r#""",'two words',"say \"hi\"",\~tilde"#).expect("values");
         for value in ["", "two words", "say \"hi\"", "~tilde"] {
