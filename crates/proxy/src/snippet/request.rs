@@ -34,6 +34,11 @@ impl Request for Exchange {
 
     fn looked_through(&self, piece: &Piece) -> usize {
         match piece {
+            Piece::Known(variable @ Variable::RequestHeader(name))
+                if variables::read_with_the_head(name).is_some() =>
+            {
+                variables::looked_through(variable, self)
+            }
             // Names are compared, not values.
             Piece::Known(
                 Variable::RequestHeader(_)
