@@ -6,9 +6,9 @@ use crate::phases::{access_log, request_headers};
 use crate::variables;
 use crate::variables::fastcgi;
 use model::snippet::{Other, Piece};
-use model::{Alias, Steps, Variable};
+use model::{Alias, Server, Steps, Variable};
 use request_metrics::Connections;
-use snippet::run::{Request, State, is_invalid_referer};
+use snippet::run::{Exceeded, Request, State, is_invalid_referer};
 use std::borrow::Cow;
 use wire::{Headers, long_date, since_epoch};
 
@@ -34,6 +34,11 @@ impl Request for Exchange {
 
     fn looked_through(&self, piece: &Piece) -> usize {
         match piece {
+            Piece::Known(variable @ Variable::RequestHeader(name))
+                if variables::read_with_the_head(name).is_some() =>
+            {
+                variables::looked_through(variable, self)
+            }
             // Names are compared, not values.
             Piece::Known(
                 Variable::RequestHeader(_)
@@ -190,27 +195,51 @@ fn has_invalid_referer(exchange: &Exchange) -> bool {
     let Some(referers) = &level.settings.access.valid_referers else { return false };
     let referer = exchange.request.headers.text("referer");
     let server = exchange.place.as_ref().map(|place| &place.site.server);
-    let names: Vec<&str> = server.map_or_else(Vec::new, |server| {
-        let aliases = server.aliases.iter().filter_map(|alias| match alias {
-            Alias::Name(name) => Some(name.as_str()),
-            Alias::Below(_) | Alias::Beginning(_) | Alias::Pattern(_) => None,
-        });
-        [server.name.as_str()].into_iter().chain(aliases).collect()
-    });
     let Some(running) = &exchange.snippet else { return false };
     let taken = &running.of_request.steps_of_referers;
     let mut state = State::default();
     state.steps_of_patterns = Steps::new(STEPS_OF_REFERERS.saturating_sub(taken.get()));
-    let is_invalid = is_invalid_referer(referers, referer, &names, &mut state).unwrap_or(true);
+    let is_own = |host: &str, state: &mut State| {
+        server.map_or(Ok(false), |server| is_name_of(server, host, &state.steps_of_patterns))
+    };
+    let is_invalid = is_invalid_referer(referers, referer, is_own, &mut state).unwrap_or(true);
     taken.set(STEPS_OF_REFERERS.saturating_sub(state.steps_of_patterns.left()));
     is_invalid
 }
 
+/// Whether a server has this name, in lower case, as nginx looks for names of servers.
+fn is_name_of(server: &Server, host: &str, steps: &Steps) -> Result<bool, Exceeded> {
+    let name = server.name.as_str();
+    let label = name.strip_prefix('*').and_then(|parent| host.strip_suffix(parent));
+    let is_label = |c: u8| c == b'_' || c == b'-' || c.is_ascii_alphanumeric();
+    if name == host || label.is_some_and(|label| !label.is_empty() && label.bytes().all(is_label)) {
+        return Ok(true);
+    }
+    for alias in &server.aliases {
+        let is_it = match alias {
+            Alias::Name(name) => name.as_str() == host,
+            Alias::Below(parent) => {
+                host.strip_suffix(&**parent).is_some_and(|label| label.ends_with('.'))
+            }
+            Alias::Beginning(start) => {
+                host.strip_prefix(&**start).is_some_and(|rest| rest.starts_with('.'))
+            }
+            Alias::Pattern(pattern) => {
+                pattern.try_match(host.as_bytes(), steps).map_err(|_| Exceeded)?
+            }
+        };
+        if is_it {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{GIVEN, legacy};
-    use model::Variable;
+    use super::{GIVEN, is_name_of, legacy};
     use model::snippet::{Knowledge, OTHERS};
+    use model::{Alias, Server, ServerName, Steps, Variable};
     use std::collections::BTreeSet;
 
     #[test]
@@ -227,5 +256,20 @@ mod tests {
     fn names_are_written_as_they_were() {
         assert_eq!(legacy("CN=alice,O=Fairway\\, Ltd,C=DE"), "/C=DE/O=Fairway, Ltd/CN=alice");
         assert_eq!(legacy(""), "");
+    }
+
+    #[test]
+    fn names_of_a_server_are_those_that_it_answers_to() {
+        let mut server = Server::new(ServerName::new("*.a.test"));
+        for alias in ["b.test", "*.c.test", ".d.test", "e.*", r"~^f\d\.test$"] {
+            server.aliases.extend(Alias::parse(alias).expect("an alias"));
+        }
+        let is_it = |host| is_name_of(&server, host, &Steps::default()).expect("few steps");
+        for host in ["x.a.test", "b.test", "x.y.c.test", "d.test", "x.d.test", "e.org", "f1.test"] {
+            assert!(is_it(host), "{host}");
+        }
+        for host in ["a.test", "x.y.a.test", "x.b.test", "c.test", "ad.test", "e", "f.test", ""] {
+            assert!(!is_it(host), "{host}");
+        }
     }
 }

@@ -48,7 +48,6 @@ macro_rules! known_at_once {
             | Variable::ServerProtocol
             | Variable::Http2
             | Variable::Pipe
-            | Variable::ContentLength
             | Variable::Host
             | Variable::BestHttpHost
             | Variable::PassAccessScheme
@@ -100,7 +99,9 @@ pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize 
     use Variable as V;
     let request = &exchange.request;
     let looked = match variable {
-        V::RequestHeader(_) | V::ContentType | V::ProxyAddXForwardedFor => head(exchange),
+        V::RequestHeader(_) | V::ContentLength | V::ContentType | V::ProxyAddXForwardedFor => {
+            head(exchange)
+        }
         V::ResponseHeader(_) => exchange.answer.sent.held(),
         V::UpstreamHeader(_) => exchange.answer.upstream.held(),
         V::Cookie(_) => PARTED * head(exchange),

@@ -1,6 +1,6 @@
 //! The variables of the usual log line, written as bytes and at once: every request has one.
 
-use super::settled;
+use super::{read_with_the_head, settled};
 use crate::exchange::Exchange;
 use model::{Backend, Variable};
 use std::net::SocketAddr;
@@ -61,6 +61,9 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
 fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
     let mut fields = exchange.request.headers.spelled(name);
     let Some(only) = fields.next() else {
+        if read_with_the_head(name).is_some() {
+            return false;
+        }
         line.push(b'-');
         return true;
     };

@@ -4,11 +4,13 @@ mod client_certificate;
 mod cost;
 pub(crate) mod fastcgi;
 pub(crate) mod logged;
+mod of_head;
 mod of_snippets;
 mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
 pub(crate) use cost::looked_through;
+pub(crate) use of_head::read_with_the_head;
 pub(crate) use of_snippets::{
     by_table, connection_ends, counts, forwarded_for, is_loggable, watch,
 };
@@ -22,6 +24,7 @@ use bytes::Bytes;
 use model::{
     Backend, DEFAULT_BACKEND, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable,
 };
+use of_head::{content_length, request_header};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -76,7 +79,7 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     match variable {
         V::RequestHeader(name) if name == "host" => text(&exchange.request.authority, out),
-        V::RequestHeader(name) => header(&exchange.request.headers, name, out),
+        V::RequestHeader(name) => request_header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
         V::GeoIp2(asked) => exchange.worker.geoip().push(asked, exchange.client, out),
@@ -239,16 +242,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ServerProtocol => out.push_str(request.version.as_str()),
         V::Http2 => out.push_str(if request.version == wire::Version::Http2 { "h2" } else { "" }),
         V::Pipe => out.push('.'),
-        V::ContentLength => match request.body.length() {
-            wire::Length::Known(length) if length > 0 => put!(out, "{length}"),
-            // The body may be on its way already.
-            _ => {
-                let announced = exchange.snippet.as_ref().and_then(|running| running.announced);
-                if let Some(length) = announced {
-                    put!(out, "{length}");
-                }
-            }
-        },
+        V::ContentLength => content_length(exchange, out),
         V::ContentType => header(&request.headers, "content_type", out),
         V::ProxyAddXForwardedFor => {
             let before = out.len();
@@ -498,9 +492,10 @@ pub(crate) fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
         text(authority, &mut value);
         return (!value.is_empty()).then_some(value);
     }
-    headers.spelled(name).next().map(|_| {
+    let came = || read_with_the_head(name).is_some_and(|name| headers.came(name).next().is_some());
+    (headers.spelled(name).next().is_some() || came()).then(|| {
         let mut value = String::new();
-        header(headers, name, &mut value);
+        request_header(headers, name, &mut value);
         value
     })
 }

@@ -450,6 +450,28 @@ async fn an_end_of_an_expression_is_before_a_last_newline_too() {
 }
 
 #[tokio::test]
+async fn what_is_read_with_the_head_is_known_to_variables() {
+    let http = "map $http_content_length $large { default 0; \"~^[0-9]{8,}$\" 1; }";
+    let own = "if ($http_transfer_encoding ~* chunked) { return 411; } if ($large) { return 413; }
+        if ($http_expect) { return 417; } if ($request_method = POST) { set $post $content_length; }
+        if ($post = \"\") { return 200 \"[$http_content_length]\"; } return 200 $post;";
+    let own = format!("set $post \"\"; {own}").leak();
+    let native = Host::of("", own).http(http).serve().await;
+    let asked = async |method, fields, body| {
+        let head =
+            format!("{method} / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n\r\n");
+        brief(&talk(&native, (head + body).as_bytes()).await)
+    };
+    assert_eq!(asked("POST", "transfer-encoding: Chunked", "0\r\n\r\n").await, "411 page");
+    assert_eq!(asked("POST", "Content-Length:  20000000", "").await, "413 page");
+    assert_eq!(asked("POST", "Content-Length: 1\r\nExpect: 100-continue", "").await, "417");
+    assert_eq!(asked("POST", "Content-Length: 0", "").await, "200 0");
+    assert_eq!(asked("POST", "Content-Length: 3", "abc").await, "200 3");
+    assert_eq!(asked("PUT", "Content-Length: 3", "abc").await, "200 [3]");
+    assert_eq!(asked("GET", "X-Content-Length: 3", "").await, "200 []");
+}
+
+#[tokio::test]
 async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
     let hard = "if ($http_x_hard ~ \"([a-z]{1,150})+!\") { return 200 \"open\"; } ";
     let snippet = format!("{} return 403;", hard.repeat(6)).leak();

@@ -567,14 +567,15 @@ fn the_story_says_what_was_done_where() {
 
 #[test]
 fn referers_are_valid_or_not() {
-    let text = "valid_referers blocked server_names *.example.com example.* www.example.org/galleries/ ~\\.google\\.;
+    let text = "valid_referers blocked server_names *.example.com example.* www.example.org/galleries/ .good.test
+        bare.test/ ~\\.google\\.;
         if ($invalid_referer) { return 403; }";
     let (scope, _) = scopes(Context::Location, text, "");
     let referers = scope.settings.access.valid_referers.expect("valid_referers");
     let invalid = |referer: Option<&str>| {
         let mut state = State::default();
-        snippet::run::is_invalid_referer(&referers, referer, &["own.test"], &mut state)
-            .expect("few steps")
+        let is_own = |host: &str, _: &mut State| Ok(host == "own.test");
+        snippet::run::is_invalid_referer(&referers, referer, is_own, &mut state).expect("few steps")
     };
     let valid = [
         "https://a.example.com/x",
@@ -582,14 +583,21 @@ fn referers_are_valid_or_not() {
         "http://www.example.org/galleries/1",
         "https://own.test:8443/",
         "https://www.google.com/",
+        "http://good.test",
+        "http://a.b.good.test/",
+        "http://bare.test/",
         "no scheme",
     ];
     for referer in valid {
         assert!(!invalid(Some(referer)), "{referer}");
     }
-    for referer in
-        [Some("https://evil.test/?example.com"), Some("http://www.other.org/galleries/"), None]
-    {
+    for referer in [
+        Some("https://evil.test/?example.com"),
+        Some("http://www.other.org/galleries/"),
+        Some("http://notgood.test/"),
+        Some("http://bare.test"),
+        None,
+    ] {
         assert!(invalid(referer), "{referer:?}");
     }
 }

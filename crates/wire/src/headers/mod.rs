@@ -3,6 +3,8 @@
 //! A section that was read stays the bytes that it came as, with the places of names and values in them; what is added
 //! stands in one more piece of memory. Fields are looked at, never held one by one.
 
+mod came;
+
 use crate::controls::as_one_line;
 use crate::names::{NameSet, bit, is_same, tokens};
 use bytes::{BufMut, Bytes, BytesMut};
