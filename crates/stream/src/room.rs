@@ -114,7 +114,7 @@ impl Room {
         let most = if is_pressed { self.most.min(FEW) } else { self.most };
         let half = (most / 2).max(1);
         if shares.taken() >= most || shares.of(&whose.namespace) >= half {
-            let loser = shares.loser(whose)?;
+            let loser = shares.loser(Some(whose))?;
             if loser.equal && loser.is_busy(self.clock(), millis(spared)) {
                 return None;
             }
@@ -150,8 +150,8 @@ impl Room {
                 if shares.taken() as u64 * ASSUMED < bytes / SPARED {
                     break;
                 }
-                let Some((whose, seat)) = shares.quietest() else { break };
-                self.end(&mut shares, &whose, &seat);
+                let Some(loser) = shares.loser(None) else { break };
+                self.end(&mut shares, &loser.whose, &loser.seat);
             }
         }
         drop(shares);

@@ -202,26 +202,19 @@ impl Shares {
         all
     }
 
-    /// Who goes where nobody comes: the quietest of whoever holds most.
-    pub(crate) fn quietest(&mut self) -> Option<(Holder, Arc<Seat>)> {
-        let namespace = self.namespaces.iter().max_by_key(|(_, share)| share.taken)?.0.clone();
-        let share = self.namespaces.get_mut(&namespace)?;
-        let port = *share.ports.iter().max_by_key(|(_, clients)| clients.taken)?.0;
-        let (client, seat, ..) = share.ports.get_mut(&port)?.quietest(None)?;
-        Some((Holder { namespace, port, client }, seat))
-    }
-
-    /// Who goes for a newcomer, which counts among its own: they lose a place before others who hold as much.
-    pub(crate) fn loser(&mut self, newcomer: &Holder) -> Option<Loser> {
+    /// Who goes for a newcomer, which counts among its own: they lose a place before others who hold as much. Where nobody
+    /// comes, the quietest of whoever holds most.
+    pub(crate) fn loser(&mut self, newcomer: Option<&Holder>) -> Option<Loser> {
         let all = self.namespaces.iter().map(|(namespace, share)| (namespace, share.taken));
-        let (namespace, equal) = most(all, Some(&newcomer.namespace))?;
+        let (namespace, equal) = most(all, newcomer.map(|newcomer| &newcomer.namespace))?;
         let namespace = namespace.clone();
         let share = self.namespaces.get_mut(&namespace)?;
         let all = share.ports.iter().map(|(port, clients)| (port, clients.taken));
-        let (port, equal) = most(all, equal.then_some(&newcomer.port))?;
+        let (port, equal) = most(all, newcomer.filter(|_| equal).map(|newcomer| &newcomer.port))?;
         let port = *port;
         let clients = share.ports.get_mut(&port)?;
-        let (client, seat, moved, equal) = clients.quietest(equal.then_some(newcomer.client))?;
+        let (client, seat, moved, equal) =
+            clients.quietest(newcomer.filter(|_| equal).map(|newcomer| newcomer.client))?;
         Some(Loser { whose: Holder { namespace, port, client }, seat, equal, moved })
     }
 }
