@@ -202,8 +202,8 @@ impl Shares {
         all
     }
 
-    /// Who goes for a newcomer, which counts among its own: they lose a place before others who hold as much. Where nobody
-    /// comes, the quietest of whoever holds most.
+    /// Who goes for a newcomer, which counts among its own: they lose a place before others who hold as much. Where
+    /// nobody comes, the quietest of whoever holds most.
     pub(crate) fn loser(&mut self, newcomer: Option<&Holder>) -> Option<Loser> {
         let all = self.namespaces.iter().map(|(namespace, share)| (namespace, share.taken));
         let (namespace, equal) = most(all, newcomer.map(|newcomer| &newcomer.namespace))?;
