@@ -65,7 +65,7 @@ impl Alias {
 }
 
 fn no_pattern(error: PatternError) -> String {
-    format!("is no regular expression ({})", error.0)
+    format!("is no regular expression ({})", error.reason)
 }
 
 impl fmt::Display for Alias {

@@ -158,14 +158,23 @@ pub struct RealIp {
     pub forwarded_for_header: String,
     /// `forwarded-host-header`, lower case.
     pub forwarded_host_header: String,
-    /// `proxy-real-ip-cidr`: the peers that are believed.
+    /// `proxy-real-ip-cidr`: the peers that are believed about the client's address. All of IPv4, and no other one,
+    /// where nobody says whom (ingress-nginx: `0.0.0.0/0`).
     pub trusted: Networks,
+    /// Whether nobody says whom: then everybody is believed about host, port and scheme.
+    pub by_default: bool,
 }
 
 impl RealIp {
-    /// Whether this peer is believed. An IPv4 address in the clothes of IPv6 is the same address (ngx_cidr_match).
+    /// Whether this peer is believed about the client's address. An IPv4 address in the clothes of IPv6 is the same
+    /// address (ngx_cidr_match).
     pub fn trusts(&self, peer: IpAddr) -> bool {
         self.trusted.contains(peer)
+    }
+
+    /// Whether this peer is believed about the client's host, port and scheme.
+    pub fn believes(&self, peer: IpAddr) -> bool {
+        self.by_default || self.trusts(peer)
     }
 }
 
@@ -322,14 +331,14 @@ impl Default for Limits {
 
 impl Default for RealIp {
     fn default() -> Self {
-        let everyone = ["0.0.0.0/0", "::/0"].iter().filter_map(|net| net.parse().ok()).collect();
         Self {
             enabled: false,
             forwarded_headers: false,
             full_forwarded_for: false,
             forwarded_for_header: "x-forwarded-for".to_owned(),
             forwarded_host_header: "x-forwarded-host".to_owned(),
-            trusted: everyone,
+            trusted: ["0.0.0.0/0"].iter().filter_map(|net| net.parse().ok()).collect(),
+            by_default: true,
         }
     }
 }

@@ -63,9 +63,7 @@ pub use of_connection::{is_alike, is_of_connection, is_proof};
 pub use origin::{Kind, Origin};
 pub use others::Others;
 pub use outside::Outside;
-pub use pattern::{
-    Pattern, PatternError, Spent, Steps, fixed_end, fixed_start, may_have_alternatives,
-};
+pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_end, fixed_start, start_with_dots};
 pub use problem::{Message, Printable, Problem, Severity, Why, is_unprintable};
 pub use route::{GrpcMatch, RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use secret::{Secret, Shown, UrlText, hide_in_sentence, hide_in_url, revealed};

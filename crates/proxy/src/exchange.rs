@@ -357,7 +357,7 @@ impl Exchange {
     /// The value of a forwarded header, if the peer is believed about it.
     pub(crate) fn forwarded_header(&self, name: &str) -> Option<Bytes> {
         let real = &self.generation.global().real_ip;
-        if !real.forwarded_headers || !real.trusts(self.connection.peer.ip()) {
+        if !real.forwarded_headers || !real.believes(self.connection.peer.ip()) {
             return None;
         }
         self.request.headers.joined(name)

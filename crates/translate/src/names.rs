@@ -24,24 +24,13 @@ pub(crate) struct Wishes {
     owner: Option<Arc<str>>,
 }
 
-/// The Ingresses with rules for a host that are heard about something that concerns all of it.
-fn asking<'a>(
-    host: &ServerName,
-    drafts: &'a Drafts,
-    allowed: CrossNamespace,
-    item: Item,
-) -> impl Iterator<Item = &'a Arc<Draft>> {
-    let host_of = host.clone();
-    heard(host, drafts, allowed, item).filter(move |draft| draft.hosts.contains_key(&host_of))
-}
-
 impl Wishes {
     /// What the Ingresses of a host ask for: the first one with aliases gives them all.
     pub(crate) fn of(host: &ServerName, drafts: &Drafts, allowed: CrossNamespace) -> Self {
-        let mut aliasing = asking(host, drafts, allowed, Item::Aliases);
+        let mut aliasing = heard(host, drafts, allowed, Item::Aliases);
         let first = aliasing.find(|draft| !draft.names.aliases.is_empty());
         let aliases = first.map(|draft| Box::new(Asked::of(draft)));
-        let asks = asking(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);
+        let asks = heard(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);
         let www = asks.and_then(|draft| Some(Box::new((Asker::of(draft), counterpart(host)?))));
         Self { aliases, www, owner: owner(host, drafts).cloned() }
     }
@@ -291,7 +280,7 @@ impl Registry {
     ) -> Vec<Problem> {
         let (own, first) = (host.to_string(), &first.ingress);
         let mut known = self.lost.borrow_mut();
-        let later = asking(host, drafts, allowed, Item::Aliases);
+        let later = heard(host, drafts, allowed, Item::Aliases);
         let later = later.filter(|draft| draft.ingress.meta.key != *first);
         let ignored = later.filter_map(|draft| {
             let pair = (first.clone(), draft.ingress.meta.key.clone());

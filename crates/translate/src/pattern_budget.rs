@@ -1,7 +1,7 @@
 //! How much memory the compiled paths of an Ingress may take, and those of a host: by how much is written, and no
 //! so much at all.
 
-use model::{Origin, Pattern, fixed_start};
+use model::{Origin, Pattern, PatternError, fixed_start};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -73,9 +73,9 @@ impl PatternBudget {
                     self.full =
                         Some(self.reason()).filter(|_| self.used > self.allowed.min(self.most));
                     // What it may guard is closed, not left to others.
-                    return Err(Refused::TooLarge(error.0));
+                    return Err(Refused::TooLarge(error.reason));
                 }
-                Err(Refused::Invalid(error.0))
+                Err(Refused::Invalid(error))
             }
         }
     }
@@ -140,7 +140,7 @@ impl HostBudgets {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// The text is no regular expression.
-    Invalid(String),
+    Invalid(PatternError),
     /// There is no memory for it.
     TooLarge(String),
 }
@@ -148,7 +148,7 @@ pub(crate) enum Refused {
 /// Why a path that takes a pattern makes none, whatever the budget.
 pub(crate) fn not_a_pattern(path: &str) -> Option<String> {
     let is_plain = fixed_start(path) == path;
-    Pattern::check(&format!("^{path}")).err().filter(|_| !is_plain).map(|error| error.0)
+    Pattern::check(&format!("^{path}")).err().filter(|_| !is_plain).map(|error| error.reason)
 }
 
 /// What stands for a path that has no pattern: everything with its fixed start is closed. None where that would be

@@ -95,7 +95,7 @@ struct Compiler {
 impl Compiler {
     fn push(&mut self, op: Op) -> Result<usize, PatternError> {
         if self.program.size() > SIZE {
-            return Err(PatternError(format!("it takes more than {} KiB", SIZE >> 10)));
+            return Err(PatternError::of_ours(format!("it takes more than {} KiB", SIZE >> 10)));
         }
         self.program.ops.push(op);
         Ok(self.program.ops.len() - 1)
@@ -157,7 +157,7 @@ impl Compiler {
             }
             leaf => {
                 let Some(bytes) = syntax::one(leaf)? else {
-                    return Err(PatternError(
+                    return Err(PatternError::of_ours(
                         "it has a construct that is not supported".to_owned(),
                     ));
                 };
@@ -169,7 +169,7 @@ impl Compiler {
 
     fn slot_of(&self, group: usize) -> Result<u32, PatternError> {
         if group == 0 || group >= self.program.groups / 2 {
-            return Err(PatternError(format!(
+            return Err(PatternError::of_ours(format!(
                 "it refers to group {group}, which it does not have"
             )));
         }

@@ -4,7 +4,7 @@
 
 use super::brackets::set;
 use super::error::PatternError;
-use super::escapes::{Escaped, Reader, escaped, wrong};
+use super::escapes::{Escaped, Reader, escaped, unsupported, wrong};
 use super::sets::is_space;
 use std::fmt::Write;
 
@@ -26,9 +26,10 @@ pub(super) fn spelled(source: &str, ignore_case: bool) -> Result<Spelled, Patter
     let mut writer = Writer::new(source, ignore_case);
     match writer.all() {
         Ok(()) => Ok(writer.spelled),
-        Err(PatternError(reason)) => {
+        Err(error) => {
             let at = source.len() - writer.reader.0.len();
-            Err(PatternError(format!("Parsing error at position {at}: {reason}")))
+            let reason = format!("Parsing error at position {at}: {}", error.reason);
+            Err(PatternError { reason, ..error })
         }
     }
 }
@@ -209,7 +210,7 @@ impl<'s> Writer<'s> {
                 self.item(&text);
             }
             b'N' if matches!(self.reader.0, [b'{', next, ..] if !next.is_ascii_digit()) => {
-                return Err(wrong("it has \\N{…}, which is not supported"));
+                return Err(unsupported("it has \\N{…}, which is not supported"));
             }
             b'C' => self.item(r"[\x00-\xFF]"),
             b'N' => self.item(r"[^\x0A]"),
@@ -220,7 +221,7 @@ impl<'s> Writer<'s> {
             }
             _ => {
                 let letter = char::from(letter);
-                return Err(wrong(&format!("it has \\{letter}, which is not supported")));
+                return Err(unsupported(&format!("it has \\{letter}, which is not supported")));
             }
         }
         Ok(())
@@ -274,7 +275,7 @@ impl<'s> Writer<'s> {
         let most = ahead.number();
         if ahead.take("}") && (least.is_some() || (several && most.is_some())) {
             // Old releases of PCRE take it for text.
-            let least = least.ok_or_else(|| wrong("{,n} is to be written {0,n}"))?;
+            let least = least.ok_or_else(|| unsupported("{,n} is to be written {0,n}"))?;
             self.reader = ahead;
             let most = if several { most } else { Some(least) };
             if least.max(most.unwrap_or(0)) > OFTEN {
@@ -291,7 +292,7 @@ impl<'s> Writer<'s> {
         let inner = ahead.up_to("}").unwrap_or_default();
         let is_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\t' | b',');
         if inner.iter().all(is_number) && inner.iter().any(u8::is_ascii_digit) {
-            return Err(wrong("braces with numbers hold something else, such as spaces"));
+            return Err(unsupported("braces with numbers hold something else, such as spaces"));
         }
         Ok(None)
     }
@@ -311,7 +312,7 @@ impl<'s> Writer<'s> {
     fn group(&mut self) -> Result<(), PatternError> {
         if self.reader.take("*") {
             if !self.reader.take("F)") && !self.reader.take("FAIL)") {
-                return Err(wrong("it has a (*…) that is not supported"));
+                return Err(unsupported("it has a (*…) that is not supported"));
             }
             self.item("(*FAIL)");
             return Ok(());
@@ -339,7 +340,20 @@ impl<'s> Writer<'s> {
             self.again(group);
             return Ok(());
         }
-        if self.reader.take("(") { self.condition() } else { self.set_flags() }
+        if self.reader.take("(") {
+            return self.condition();
+        }
+        // Recursion, groups with the same numbers, calls.
+        let sort = self.reader.0.first().filter(|sort| b"|&RC+P0123456789".contains(sort));
+        match sort {
+            Some(sort) => {
+                let sort = char::from(*sort);
+                Err(unsupported(&format!(
+                    "it has a group that begins with (?{sort}, which is not supported"
+                )))
+            }
+            None => self.set_flags(),
+        }
     }
 
     fn open(&mut self, text: &str, end: &'static str, repeatable: bool) {
@@ -384,7 +398,7 @@ impl<'s> Writer<'s> {
         };
         let closed = number.is_none() || self.reader.take(")");
         let group = group.filter(|group| *group > 0 && closed);
-        let group = group.ok_or_else(|| wrong("it has a condition that is not supported"))?;
+        let group = group.ok_or_else(|| unsupported("it has a condition that is not supported"))?;
         self.open(&format!("(?({group})(?=)"), ")", true);
         Ok(())
     }
@@ -400,7 +414,7 @@ impl<'s> Writer<'s> {
             behind.first().is_some_and(|next| matches!(next, b')' | b'&') || next.is_ascii_digit())
         });
         if is_recursion || self.reader.0.starts_with(b"DEFINE)") {
-            return Err(wrong("it has a condition that is not supported"));
+            return Err(unsupported("it has a condition that is not supported"));
         }
         self.named(")")
     }
@@ -423,7 +437,7 @@ impl<'s> Writer<'s> {
                 }
                 b'-' if on => on = false,
                 // Old releases of PCRE do not know `xx`.
-                b'x' if last == b'x' => return Err(wrong("(?xx) is not supported")),
+                b'x' if last == b'x' => return Err(unsupported("(?xx) is not supported")),
                 letter => flags.set(letter, on)?,
             }
             last = letter;

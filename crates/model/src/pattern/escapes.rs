@@ -147,5 +147,10 @@ fn value(digits: &[u8], base: u32) -> Option<usize> {
 }
 
 pub(super) fn wrong(reason: &str) -> PatternError {
-    PatternError(reason.to_owned())
+    PatternError::wrong(reason)
+}
+
+/// What PCRE knows.
+pub(super) fn unsupported(reason: &str) -> PatternError {
+    PatternError::of_ours(reason)
 }

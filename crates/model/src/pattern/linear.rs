@@ -44,10 +44,10 @@ thread_local! {
 impl Linear {
     pub(super) fn new(hir: &Hir, matching: bool, last_line: bool) -> Result<Self, PatternError> {
         let config = thompson::Config::new().utf8(false).shrink(false).nfa_size_limit(Some(SIZE));
-        let wrong = |error: &dyn std::fmt::Display| PatternError(error.to_string());
+        let wrong = |error: &dyn std::fmt::Display| PatternError::of_ours(error.to_string());
         let nfa = thompson::Compiler::new().configure(config).build_from_hir(hir);
         let nfa = nfa.map_err(|error| match error.size_limit() {
-            Some(most) => PatternError(format!(
+            Some(most) => PatternError::of_ours(format!(
                 "it takes more than {} KiB when it is compiled; split it into several",
                 most >> 10
             )),
@@ -55,7 +55,7 @@ impl Linear {
         })?;
         let states = nfa.states().len();
         if states * nfa.group_info().slot_len() > CELLS {
-            return Err(PatternError("it has too many groups for its length".to_owned()));
+            return Err(PatternError::of_ours("it has too many groups for its length".to_owned()));
         }
         let table = (matching && states <= STATES).then(|| table(&nfa)).flatten();
         let visited = backtrack::Config::new().visited_capacity(VISITED);

@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 pub use steps::{Spent, Steps};
-pub use syntax::{fixed_end, fixed_start, may_have_alternatives};
+pub use syntax::{fixed_end, fixed_start, start_with_dots};
 
 /// A compiled regular expression: look-around and back-references as in PCRE without UTF, so that a character is a
 /// byte and `\w` is ASCII. Patterns that need neither run in linear time. The same text is compiled once.

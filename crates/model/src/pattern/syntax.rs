@@ -25,14 +25,14 @@ pub(super) enum Not {
 pub(super) fn parse(source: &str, ignore_case: bool) -> Result<Expr, PatternError> {
     if source.len() > LONGEST {
         let reason = format!("it has {} bytes, {LONGEST} is the most", source.len());
-        return Err(PatternError(reason));
+        return Err(PatternError::of_ours(reason));
     }
     let bytes = spelled(source, ignore_case)?.text;
     let flags = if ignore_case { fancy_regex::internal::FLAG_CASEI } else { 0 };
     match Expr::parse_tree_with_flags(&bytes, flags) {
-        Ok(tree) if is_deep(&tree.expr) => Err(PatternError("it is nested too deeply".to_owned())),
+        Ok(tree) if is_deep(&tree.expr) => Err(PatternError::of_ours("it is nested too deeply")),
         Ok(tree) => Ok(tree.expr),
-        Err(error) => Err(PatternError(error.to_string())),
+        Err(error) => Err(PatternError::wrong(error.to_string())),
     }
 }
 
@@ -132,7 +132,7 @@ fn all(parts: &[Expr], groups: &mut u32) -> Result<Vec<Hir>, Not> {
 }
 
 fn too_often(count: usize) -> PatternError {
-    PatternError(format!("it repeats something {count} times"))
+    PatternError::of_ours(format!("it repeats something {count} times"))
 }
 
 /// The bytes that a leaf stands for, one set after the other; none if it stands for something else.
@@ -163,7 +163,7 @@ pub(super) fn one(leaf: &Expr) -> Result<Option<Vec<ClassBytes>>, PatternError> 
             parser.unicode(false).utf8(false).case_insensitive(*casei);
             let parsed = parser.build().parse(inner);
             let set = parsed.ok().as_ref().and_then(class);
-            let wrong = || PatternError(format!("{inner} is no set of bytes"));
+            let wrong = || PatternError::wrong(format!("{inner} is no set of bytes"));
             vec![set.ok_or_else(wrong)?]
         }
         _ => return Ok(None),
@@ -210,19 +210,29 @@ pub(super) fn look(assertion: Assertion) -> Option<Look> {
 /// The text up to the first special character of a path that is a pattern, without a character that may be repeated
 /// zero times: what every path starts with that it matches from the beginning.
 pub fn fixed_start(pattern: &str) -> &str {
+    start_before("\\.+*?()[]{}|^$", pattern)
+}
+
+/// The same where a dot, which is any character, belongs to the start.
+pub fn start_with_dots(pattern: &str) -> &str {
+    start_before("\\+*?()[]{}|^$", pattern)
+}
+
+fn start_before<'p>(special: &str, pattern: &'p str) -> &'p str {
+    let Some(end) = pattern.find(|character: char| special.contains(character)) else {
+        return pattern;
+    };
     if may_have_alternatives(pattern) {
         // The anchor belongs to the first alternative only.
         return "";
     }
-    let special = |character: char| "\\.+*?()[]{}|^$".contains(character);
-    let Some(end) = pattern.find(special) else { return pattern };
-    let start = &pattern[..end];
-    if !pattern[end..].starts_with(['*', '?', '{']) {
-        return start;
+    let (start, behind) = pattern.split_at(end);
+    // Of some of these nothing is left, so that a count behind them is about the character before.
+    let counts = ["*", "?", "{", "\\E", "\\Q", "(?#"].iter().any(|next| behind.starts_with(next));
+    match start.char_indices().next_back() {
+        Some((last, _)) if counts => &start[..last],
+        _ => start,
     }
-    let mut characters = start.chars();
-    characters.next_back();
-    characters.as_str()
 }
 
 /// What every text without a newline ends with in which a pattern matches, whatever the case of letters; nothing where
@@ -257,14 +267,24 @@ pub fn fixed_end(pattern: &str) -> String {
     end.iter().rev().collect()
 }
 
-/// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
-pub fn may_have_alternatives(pattern: &str) -> bool {
-    let hides = ["[", "(?", "\\Q"].iter().any(|part| pattern.contains(part));
+/// Whether there may be a `|` outside of all groups. Where brackets, quotes or comments could hide parentheses, any `|`
+/// counts.
+fn may_have_alternatives(pattern: &str) -> bool {
+    let is_flag = |character: char| character.is_ascii_alphabetic() || "^-".contains(character);
+    let has_comments = |behind: &str| {
+        let flags = behind.split(|character| !is_flag(character)).next().unwrap_or_default();
+        behind.starts_with('#') || flags.contains('x')
+    };
+    let hides = pattern.contains('[')
+        || pattern.contains("\\Q")
+        || pattern.split("(?").skip(1).any(has_comments);
     let mut depth = 0_usize;
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
         match character {
-            '\\' => drop(characters.next()),
+            // What stands behind `\c` is part of it, whatever it is.
+            '\\' if characters.next() == Some('c') => drop(characters.next()),
+            '\\' => {}
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             '|' if depth == 0 || hides => return true,

@@ -514,3 +514,31 @@ fn the_same_text_is_compiled_once_as_long_as_somebody_has_it() {
     let _sweep: Vec<Pattern> =
         (0..9000).map(|number| pattern(&format!("^/x{number}$"))).rev().take(1).collect();
 }
+
+#[test]
+fn every_path_that_a_pattern_matches_begins_with_its_start() {
+    const PIECES: [&str; 20] = [
+        "(?:a", "(?x)", "#(\n", "x", "/", r"\E", r"\Q\E", "(?#c)", "{0}", "*", r"\c(", r"\c\",
+        r"\c[", "|", "(a)", "(", ")", ".", "[(]", r"\Qx\E",
+    ];
+    const TEXTS: [&str; 10] =
+        ["", "/", "/x", "/s", "/sx", "/sxx", "x", "a", "/sx/xax", "/sx\u{1c}(a)"];
+    for [first, second, third] in PIECES.into_iter().flat_map(|one| {
+        PIECES
+            .into_iter()
+            .flat_map(move |two| PIECES.into_iter().map(move |three| [one, two, three]))
+    }) {
+        let source = format!("/sx{first}{second}{third}");
+        let Ok(pattern) = Pattern::new(&format!("^{source}"), true) else { continue };
+        let starts = [syntax::fixed_start(&source), syntax::start_with_dots(&source)];
+        for text in TEXTS {
+            let matches = pattern.try_match(text.as_bytes(), &Steps::default()).expect("few steps");
+            let begins = |start: &str| {
+                let bytes =
+                    start.bytes().zip(text.bytes().map(Some).chain(std::iter::repeat(None)));
+                bytes.into_iter().all(|(byte, other)| byte == b'.' || Some(byte) == other)
+            };
+            assert!(!matches || starts.into_iter().all(begins), "{source} {starts:?} {text}");
+        }
+    }
+}

@@ -160,7 +160,7 @@ impl Policy {
             && self.auth_basic == other.auth_basic
             && self.access == other.access
             && self.client_certificate == other.client_certificate
-            && self.snippet == other.snippet
+            && Scope::are_guarded_alike(self.snippet.as_deref(), other.snippet.as_deref())
             && self.raw == other.raw
     }
 

@@ -74,6 +74,25 @@ impl Scope {
         self.locations.join(&behind.locations);
     }
 
+    /// Whether two levels let in the same requests, as far as their texts tell: headers, times and what goes into logs
+    /// keep nobody out.
+    pub fn are_guarded_alike(one: Option<&Self>, other: Option<&Self>) -> bool {
+        let nothing = Self::default();
+        let (one, other) = (one.unwrap_or(&nothing), other.unwrap_or(&nothing));
+        one.settings.access == other.settings.access
+            && one.limit_except == other.limit_except
+            && one.internal == other.internal
+            && one.locations == other.locations
+            && one.decisions() == other.decisions()
+    }
+
+    /// What its program decides, and what counts then; nothing where it only sets variables.
+    fn decisions(&self) -> Option<(&Program, &[Settings])> {
+        let decides = |step: &Step| !matches!(step.task, Task::Set(..) | Task::Break);
+        let does = self.program.steps.iter().any(decides);
+        does.then_some((&self.program, &*self.branches))
+    }
+
     /// Notes that a namespace says all of it. What it sets counts in its own locations, and what it leads to is open to
     /// it as far as it is its own; what nobody is noted for is everybody's.
     pub fn belong_to(&mut self, owner: &Arc<str>) {

@@ -109,10 +109,11 @@ fn pieces(source: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A backslash and the character behind it.
+/// A backslash and the character behind it, and one more behind `\c`: `\c(` opens no group.
 fn escape(rest: &str) -> &str {
-    let next = rest[1..].chars().next().map_or(0, char::len_utf8);
-    &rest[..1 + next]
+    let length = if rest.starts_with("\\c") { 2 } else { 1 };
+    let last = rest[length..].chars().next().map_or(0, char::len_utf8);
+    &rest[..length + last]
 }
 
 fn back_reference(rest: &str) -> Option<Piece<'_>> {
@@ -207,6 +208,8 @@ mod tests {
             (r"\(?<x>", r"\(?<x>"),
             (r"\\(?<x>a)", r"\\(a)"),
             (r"[a[(?](?<x>a)", r"[a[(?](a)"),
+            (r"\c\(?<x>a)\c[(?<y>b)[\c]x](?<z>c)", r"\c\(a)\c[(b)[\c]x](c)"),
+            (r"\c(?<x>a", r"\c(?<x>a"),
             (r"[]](?<x>a)[[:alpha:]](?<y>b)", r"[]](a)[[:alpha:]](b)"),
             (r"(?#\)(?<x>a)", r"(?#\)(a)"),
             ("a\0\\\0", r"a\x00\x00"),

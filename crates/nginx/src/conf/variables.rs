@@ -97,10 +97,13 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
 
 /// Whether the peer is believed.
 fn trust(real: &RealIp, http: &mut Block) {
-    let mut trusted = vec![(Word::from("default"), Word::from("0"))];
-    if real.forwarded_headers {
-        trusted.extend(beside_default(real.trusted.iter().copied()).map(|net| (net, "1".into())));
-    }
+    let networks = || {
+        let nets = beside_default(real.trusted.iter().copied());
+        nets.map(|net| (net, Word::from("1"))).filter(|_| real.forwarded_headers)
+    };
+    let everybody = real.forwarded_headers && real.by_default;
+    let mut trusted = vec![("default".into(), if everybody { "1" } else { "0" }.into())];
+    trusted.extend(networks().filter(|_| !everybody));
     // Behind passthrough the peer is this process, which says who its own peer is.
     map(
         http,
@@ -112,10 +115,8 @@ fn trust(real: &RealIp, http: &mut Block) {
         ],
     );
     geo(http, "$fairway_peer", "$fairway_trusted", &trusted);
-    let mut announced = vec![(Word::from("default"), Word::from("0"))];
-    if real.forwarded_headers {
-        announced.extend(beside_default(real.trusted.iter().copied()).map(|net| (net, "1".into())));
-    }
+    let mut announced = vec![("default".into(), "0".into())];
+    announced.extend(networks());
     geo(http, "$proxy_protocol_addr", "$fairway_trusted_source", &announced);
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn address(
         return announced.unwrap_or(peer);
     }
     match announced {
-        Some(source) if !is_one_more_proxy(real, source, headers) => return source,
+        Some(source) if !real.trusts(source) => return source,
         // To nginx a source that is not there is an address of its own.
         None if proxy_protocol && !real.trusts(Ipv4Addr::BROADCAST.into()) => return peer,
         Some(_) | None => {}
@@ -107,13 +107,6 @@ pub(crate) fn address(
         }
     }
     client
-}
-
-/// Whether who is announced is a proxy that is trusted. ingress-nginx trusts no IPv6 address where nobody says whom,
-/// and here everybody is trusted then: so one that says nothing about others is the client itself.
-fn is_one_more_proxy(real: &RealIp, source: IpAddr, headers: &Headers) -> bool {
-    let is_client = || source.is_ipv6() && headers.all(&real.forwarded_for_header).next().is_none();
-    real.trusts(source) && !is_client()
 }
 
 /// The members of a list of addresses, the last one first. A space ends one as a comma does
@@ -132,7 +125,7 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
         return None;
     }
     let source = announced.source.ip().to_canonical();
-    if is_one_more_proxy(real, source, &exchange.request.headers) {
+    if real.trusts(source) {
         exchange.request.headers.joined(&real.forwarded_for_header)
     } else {
         Some(source.to_string().into())
@@ -239,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_source_without_the_header_is_the_client_though_everybody_is_trusted() {
+    fn where_nobody_says_whom_to_trust_ipv6_addresses_are_clients() {
         let real = RealIp { forwarded_headers: true, ..RealIp::default() };
         let source: IpAddr = "2001:db8::1".parse().expect("an address");
         let destination = SocketAddr::from((PEER, 80));
@@ -248,7 +241,15 @@ mod tests {
         let of = |headers: &Headers| address(&real, true, PEER.into(), Some(announced), headers);
         assert_eq!(of(&headers), source);
         headers.add("X-Forwarded-For", "203.0.113.9");
-        assert_eq!(of(&headers), IpAddr::from([203, 0, 113, 9]));
+        assert_eq!(of(&headers), source);
+        let by_header = |peer: IpAddr, said: &str| {
+            let mut headers = Headers::default();
+            headers.add("X-Forwarded-For", said);
+            address(&real, false, peer, None, &headers)
+        };
+        assert_eq!(by_header(PEER.into(), "10.0.0.5, 2001:db8::1"), source);
+        assert_eq!(by_header(PEER.into(), "10.0.0.5, 203.0.113.9"), IpAddr::from([10, 0, 0, 5]));
+        assert_eq!(by_header(source, "10.0.0.5"), source);
     }
 
     #[test]

@@ -58,8 +58,11 @@ impl<'n> Reader<'n> {
             Mistake::refused(at, "more regular expressions than one snippet may have")
         })?;
         let pattern = Pattern::for_captures(source, ignore_case).map_err(|error| {
-            let text =
-                format!("the regular expression \"{}\" cannot be read: {}", shown(source), error.0);
+            let text = format!(
+                "the regular expression \"{}\" cannot be read: {}",
+                shown(source),
+                error.reason
+            );
             Mistake::refused(at, text)
         })?;
         let is_probed = self.probes > 0;

@@ -134,7 +134,8 @@ fn replacement(from: &str, to: &str, case: Case) -> Result<Replacement, String> 
                 format!("{}{}", if ignored { "(?i)" } else { "" }, starred.unwrap_or(pattern));
             let pattern = Pattern::for_captures(&source, false);
             Replaced::Pattern(
-                pattern.map_err(|error| format!("has a pattern that is none ({})", error.0))?,
+                pattern
+                    .map_err(|error| format!("has a pattern that is none ({})", error.reason))?,
             )
         }
     };

@@ -160,7 +160,7 @@ fn test(settings: &mut Settings<'_>, value: Option<String>, pattern: Option<Stri
             |error| {
                 let message = format!(
                     "is no regular expression ({}): whoever sends the header stays on the main side; mend it",
-                    error.0
+                    error.reason
                 );
                 settings.note(PATTERN.about.name, Severity::Error, message);
                 CanaryTest::Never

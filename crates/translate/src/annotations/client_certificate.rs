@@ -261,7 +261,7 @@ fn subject(text: &str) -> Result<Pattern, String> {
     if !text.starts_with("CN=") {
         return Err("does not begin with CN=: write CN= and a regular expression".to_owned());
     }
-    Pattern::new(text, false).map_err(|error| format!("is no regular expression: {}", error.0))
+    Pattern::new(text, false).map_err(|error| format!("is no regular expression: {}", error.reason))
 }
 
 #[cfg(test)]

@@ -128,7 +128,9 @@ impl Rewriting {
                     let (target, prefix) = (target.clone(), self.prefix.clone());
                     Ok(Rewrite { pattern, target, prefix })
                 }
-                Err(error) => Err(format!("the path {path} is no regular expression: {}", error.0)),
+                Err(error) => {
+                    Err(format!("the path {path} is no regular expression: {}", error.reason))
+                }
             }),
         }
     }

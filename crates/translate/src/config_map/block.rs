@@ -53,7 +53,7 @@ fn values(text: &str) -> Result<BlockList, String> {
             None => (source, false),
         };
         let pattern = Pattern::new(source, ignore_case).map_err(|error| {
-            format!("has the item {item:?}, which is no regular expression ({})", error.0)
+            format!("has the item {item:?}, which is no regular expression ({})", error.reason)
         })?;
         list.patterns.push(pattern);
     }

@@ -124,7 +124,7 @@ fn unwanted(text: &str) -> Result<Unwanted, String> {
     }
     let pattern = Pattern::new(text, true);
     pattern.map(Unwanted::Matching).map_err(|error| {
-        format!("is no regular expression ({}): write one such as \"Mozilla/4\"", error.0)
+        format!("is no regular expression ({}): write one such as \"Mozilla/4\"", error.reason)
     })
 }
 

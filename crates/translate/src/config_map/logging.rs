@@ -69,7 +69,7 @@ fn skip(settings: &mut Settings<'_>, global: &mut Global) {
             Ok(pattern) => global.skip_access_log_patterns.push(pattern),
             Err(error) => {
                 let message =
-                    format!("{item:?} is no regular expression and left out: {}", error.0);
+                    format!("{item:?} is no regular expression and left out: {}", error.reason);
                 settings.note(SKIP.about.name, Severity::Warning, message);
             }
         }

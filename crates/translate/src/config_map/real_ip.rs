@@ -31,13 +31,15 @@ static HOST_HEADER: Key<String> = Key::config_map("forwarded-host-header", parse
 static TRUSTED: Key<Vec<IpNet>> = Key::config_map("proxy-real-ip-cidr", parse::networks)
     .says(
         "networks, comma separated",
-        "0.0.0.0/0,::/0",
-        "The peers that are believed about the client; an empty value means none.",
+        "0.0.0.0/0",
+        "The peers that are believed about the client; an empty value means none. Without it, IPv6 peers are believed \
+         about X-Forwarded-Proto, -Host and -Port, and not about the client's address.",
     )
     .on_bad(OnBad::Disbelieve);
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let real_ip = &mut global.real_ip;
+    real_ip.by_default = !settings.is_written(&TRUSTED);
     real_ip.enabled = settings.get_or(&ENABLED, real_ip.enabled);
     real_ip.forwarded_headers = settings.get_or(&FORWARDED, real_ip.forwarded_headers);
     real_ip.full_forwarded_for = settings.get_or(&FULL, real_ip.full_forwarded_for);

@@ -3,7 +3,7 @@
 use super::paths::{ANY, path_of};
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::quote;
-use model::{GrpcMatch, Pattern, RuleMatch, Scheme, ValueMatch};
+use model::{GrpcMatch, Pattern, PatternError, RuleMatch, Scheme, ValueMatch};
 use objects::gateway::{MethodMatch, NameMatch, PathMatch, RouteMatch, ValueMatch as Wanted};
 
 /// The regular expressions of a route.
@@ -73,11 +73,10 @@ impl Expressions {
 
     fn compile(&mut self, source: &str) -> Result<Pattern, Refused> {
         check(source)?;
-        let invalid = |why: &str| invalid(source, why);
         // What is matched as a whole may have a newline in it, which a dot has to match then: with `%0A` behind its
         // path a request would come past a rule that has everything below it, and past its guard.
         let pattern = Pattern::new(&format!(r"^(?s:{source})\z"), false);
-        let pattern = pattern.map_err(|error| invalid(&error.0))?;
+        let pattern = pattern.map_err(|error| invalid(source, error))?;
         let too_large = |_| {
             let what = "the regular expressions of the route take too much memory";
             Refused::TooLarge(format!(
@@ -91,11 +90,12 @@ impl Expressions {
 
 /// Whether it is an expression by itself: what follows must not end a group that it did not begin.
 fn check(source: &str) -> Result<(), Refused> {
-    Pattern::check(source).map_err(|error| invalid(source, &error.0))
+    Pattern::check(source).map_err(|error| invalid(source, error))
 }
 
-fn invalid(source: &str, why: &str) -> Refused {
-    Refused::Invalid(format!("{} is no regular expression: {why}", quote(source)))
+fn invalid(source: &str, error: PatternError) -> Refused {
+    let reason = format!("{} is no regular expression: {error}", quote(source));
+    Refused::Invalid(PatternError { reason, ..error })
 }
 
 #[cfg(test)]

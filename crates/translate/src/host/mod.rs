@@ -16,7 +16,7 @@ pub(crate) use owners::{heard, not_heard, owner, unheard};
 pub(crate) use sections::Sections;
 
 use objects::ObjectKey;
-use owners::{Owners, is_foreign};
+use owners::{Owners, is_foreign, with_a_word};
 use roots::{of_the_catch_all, towards_the_default};
 use shut::Shut;
 
@@ -26,8 +26,8 @@ use crate::pattern_budget::{HostBudgets, Refused, stand_in};
 use crate::tenancy::Item;
 use model::policy::{ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Location, Message, Origin, PathKind, Pattern, Problem, Server, ServerName, Severity,
-    UpstreamId, Why,
+    Backend, Location, Message, Origin, PathKind, Pattern, PatternError, Problem, Server,
+    ServerName, Severity, UpstreamId, Why,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -59,6 +59,7 @@ pub(crate) fn server(
         claims: HashMap::new(),
         locations: Vec::new(),
         regex: false,
+        shut: Vec::new(),
         problems: Vec::new(),
     };
     let allowed = ground.permissions.cross_namespace;
@@ -71,6 +72,7 @@ pub(crate) fn server(
     host.root(drafts, default, surroundings);
     host.overlaps();
     let patterns = host.patterns();
+    host.close();
     host.locations_within(drafts);
     host.of_the_host(drafts);
     host.server_snippets(drafts);
@@ -104,6 +106,8 @@ struct Host<'a> {
     claims: HashMap<(PathKind, String), ObjectKey>,
     locations: Vec<Arc<Location>>,
     regex: bool,
+    /// Guarded paths that are not served.
+    shut: Vec<Shut>,
     problems: Vec<Problem>,
 }
 
@@ -310,7 +314,7 @@ impl Host<'_> {
         if !self.regex {
             return Vec::new();
         }
-        let (mut patterns, mut closed, mut shut) = (Vec::new(), HashSet::new(), Vec::new());
+        let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
         let mut budgets = HostBudgets::default();
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
@@ -333,21 +337,22 @@ impl Host<'_> {
                 Err(refused) => refused,
             };
             match refused {
-                Refused::Invalid(reason) => {
-                    shut.extend(Shut::of(
-                        &location,
-                        &format!("it is no regular expression: {reason}"),
-                    ));
+                Refused::Invalid(PatternError { reason, of_ours }) => {
+                    let (is, why) = if of_ours {
+                        ("it is one that Fairway does not know", Why::TookIt)
+                    } else {
+                        // Nor did nginx take a configuration with it.
+                        ("it is none", Why::NotTaken)
+                    };
+                    self.shut(&location, &format!("{is}: {reason}"));
                     let message = format!(
                         "path {path} of host {host} is left out: the paths of this host are regular expressions, and \
-                         it is none ({reason})"
+                         {is} ({reason})"
                     );
-                    // Nor did nginx take a configuration with it.
-                    let message = Why::NotTaken.says(message);
-                    self.path_problem(&location, Severity::Error, message);
+                    self.path_problem(&location, Severity::Error, why.says(message));
                 }
                 Refused::TooLarge(reason) => {
-                    shut.extend(Shut::of(&location, &reason));
+                    self.shut(&location, &reason);
                     if budget.is_news() {
                         let message = format!(
                             "path {path} of host {host}, and others after it, are closed: {reason}"
@@ -366,7 +371,6 @@ impl Host<'_> {
                 }
             }
         }
-        shut::close(&mut self.locations, &shut);
         patterns
     }
 
@@ -387,9 +391,8 @@ impl Host<'_> {
         if self.ground.permissions.upstream_tls_by_location {
             return;
         }
-        let taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
         let mut first: HashMap<&Arc<str>, &UpstreamTls> = HashMap::new();
-        for draft in taken {
+        for draft in with_a_word(self.name, drafts) {
             if let Some(tls) = &draft.upstream_tls {
                 first.entry(&draft.ingress.meta.key.namespace).or_insert(tls);
             }

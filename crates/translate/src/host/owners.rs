@@ -5,7 +5,7 @@ use super::starts::{Sought, Starts, TooMany};
 use super::{Host, Won};
 use crate::ingress::{Draft, Drafts, Standing};
 use crate::tenancy::{CrossNamespace, Item, remedy};
-use model::{Message, PathKind, ServerName, Severity, Why, may_have_alternatives};
+use model::{Message, PathKind, ServerName, Severity, Why, start_with_dots};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ pub(crate) fn owner<'a>(name: &ServerName, drafts: &'a Drafts) -> Option<&'a Arc
         .map(|first| namespace(first))
 }
 
-/// The Ingresses that are heard about a host as a whole: those of its owner, or all where that is allowed.
+/// The Ingresses that are heard about a host as a whole: those of its owner, or all where that is allowed. Who has no
+/// rule for it, but a `spec.defaultBackend` alone, has no word in the host of all others (createServers).
 pub(crate) fn heard<'a>(
     name: &ServerName,
     drafts: &'a Drafts,
@@ -40,8 +41,18 @@ pub(crate) fn heard<'a>(
     item: Item,
 ) -> impl Iterator<Item = &'a Arc<Draft>> {
     let owner = owner(name, drafts).filter(|_| !allowed.allows(item)).cloned();
+    with_a_word(name, drafts)
+        .filter(move |draft| owner.as_ref().is_none_or(|owner| owner == namespace(draft)))
+}
+
+/// The Ingresses that are taken and have a rule for a host.
+pub(super) fn with_a_word<'a>(
+    name: &ServerName,
+    drafts: &'a Drafts,
+) -> impl Iterator<Item = &'a Arc<Draft>> {
     let taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
-    taken.filter(move |draft| owner.as_ref().is_none_or(|owner| owner == namespace(draft)))
+    let name = name.clone();
+    taken.filter(move |draft| draft.hosts.contains_key(&name))
 }
 
 /// Those who ask for something of a host that is another namespace's.
@@ -52,8 +63,7 @@ pub(crate) fn unheard<'a>(
     item: Item,
 ) -> impl Iterator<Item = &'a Arc<Draft>> {
     let owner = owner(name, drafts).cloned();
-    let taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
-    taken.filter(move |draft| {
+    with_a_word(name, drafts).filter(move |draft| {
         !allowed.allows(item) && owner.as_ref().is_some_and(|owner| owner != namespace(draft))
     })
 }
@@ -298,6 +308,7 @@ impl Host<'_> {
             );
             let message = Why::OtherNamespace.says(message);
             self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
+            self.shut(&route.location, &why);
         }
         stay
     }
@@ -317,16 +328,5 @@ fn is_literal(path: &str) -> bool {
 /// A path as a regular expression: what every path that it matches begins with, where a dot is any character, and the
 /// rest.
 fn split(path: &str) -> (&str, &str) {
-    let special = |character: char| "\\+*?()[]{}|^$".contains(character);
-    let Some(end) = path.find(special) else { return (path, "") };
-    if may_have_alternatives(path) {
-        return ("", path);
-    }
-    // What may be repeated zero times does not belong to the beginning.
-    let end = if path[end..].starts_with(['*', '?', '{']) {
-        path[..end].char_indices().next_back().map_or(0, |(at, _)| at)
-    } else {
-        end
-    };
-    path.split_at(end)
+    path.split_at(start_with_dots(path).len())
 }

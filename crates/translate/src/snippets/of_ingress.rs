@@ -212,8 +212,10 @@ impl Reader<'_, '_> {
     /// Compiled expressions count with those of the paths.
     fn patterns(&mut self, name: &str, patterns: &[Pattern]) {
         let refused = patterns.iter().find_map(|pattern| self.budget.take(pattern).err());
-        if let Some(Refused::TooLarge(why) | Refused::Invalid(why)) = refused {
-            self.settings.deny_by_snippet(name, &why);
+        match refused {
+            Some(Refused::TooLarge(why)) => self.settings.deny_by_snippet(name, &why),
+            Some(Refused::Invalid(why)) => self.settings.deny_by_snippet(name, &why.reason),
+            None => {}
         }
     }
 }

@@ -33,6 +33,7 @@ mod rejected;
 mod routes;
 mod sentences;
 mod sets;
+mod shut;
 mod snippet_guards;
 mod streams;
 mod tenants;

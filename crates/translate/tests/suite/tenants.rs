@@ -258,6 +258,30 @@ fn said(configuration: &Configuration) -> (String, Vec<String>) {
 }
 
 #[test]
+fn who_has_no_rule_for_the_host_of_all_others_has_no_word_in_it() {
+    let without_rules = |snippet: &str| {
+        let mut made = of("a", "all", "/", &[("server-snippet", snippet)]);
+        made.default_backend = made.rules.pop().and_then(|rule| {
+            rule.paths.and_then(|mut paths| paths.pop()).map(|path| path.backend.into())
+        });
+        made
+    };
+    let mut guarded = of("a", "guarded", "/admin", &[("server-snippet", "deny all;")]);
+    guarded.rules[0].host = None;
+    guarded.meta.created = 1;
+    let (found, _) = with_native(&[], &[without_rules("add_header X-Env prod;"), guarded]);
+    let server = &found.servers[&ServerName::catch_all()];
+    let snippet = server.snippet.as_deref().expect("that of who has a rule");
+    assert_eq!(snippet.settings.access.rules.len(), 1);
+    // Nor does it close what it has no rule for.
+    let mut open = of("a", "open", "/open", &[]);
+    open.rules[0].host = None;
+    open.meta.created = 1;
+    let (found, _) = with_native(&[], &[without_rules("deny all;"), open]);
+    assert!(found.servers[&ServerName::catch_all()].snippet.is_none());
+}
+
+#[test]
 fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
     let ours = |text| of("a", "own", "/app", &[("server-snippet", text)]);
     let guarded = [("allowlist-source-range", "10.0.0.0/8")];

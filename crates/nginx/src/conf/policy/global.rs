@@ -109,6 +109,7 @@ fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
         forwarded_for_header,
         forwarded_host_header: _,
         trusted,
+        by_default: _,
     } = &global.real_ip;
     if passthrough {
         put!(http, "set_real_ip_from", "unix:");
