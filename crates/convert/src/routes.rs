@@ -10,7 +10,7 @@ use crate::rules::{self, Room, Said};
 use crate::tls::Policies;
 use crate::{backends, filters, redirects};
 use imbl::OrdSet;
-use model::{Alias, Configuration, Global, Location, Server};
+use model::{Alias, Configuration, Global, Location, PathKind, Server};
 use objects::{ObjectKey, Snapshot};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +91,11 @@ fn all_said<'s>(
         let Some(origin) = &location.origin else { continue };
         let of = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
         room.ledger.stand_at(Some((server, location.path.as_str())));
+        if never_has_a_request(server, location) {
+            let reason = "an Exact / on a host of regular expressions never has a request: the Prefix / goes first";
+            room.ledger.add(Some(&of), "path /", Weight::Note, reason.to_owned(), "leave it out");
+            continue;
+        }
         let said = rules::said(room, server, location, &of);
         all.push((of, &**location, said));
     }
@@ -117,6 +122,14 @@ fn all_said<'s>(
         said.slash = rules::to_slash(&taken, location, said);
     }
     all
+}
+
+/// Whether a location is there in vain. As a route it would be as good as the Prefix `/`, and might lack its guard.
+fn never_has_a_request(server: &Server, location: &Location) -> bool {
+    let is_root = |other: &Location, kind| other.path == "/" && other.kind == kind;
+    server.regex
+        && is_root(location, PathKind::Exact)
+        && server.locations.iter().any(|other| is_root(other, PathKind::Prefix))
 }
 
 /// Ingresses that stand on several hosts, whose routes are called by their hosts, too.

@@ -140,6 +140,18 @@ fn an_expression_that_goes_before_a_guarded_prefix_is_closed() {
 }
 
 #[test]
+fn an_exact_root_that_never_has_a_request_goes_before_no_guarded_one() {
+    let exact = ingress("a", "shop.test", &[("use-regex", "true")], &["/"])
+        .replace("ImplementationSpecific", "Exact");
+    let guard = ("auth-url", "http://auth.demo.svc.cluster.local/");
+    let guarded = ingress("b", "shop.test", &[guard], &["/"]).replace("Implementation", "Prefix");
+    let guarded = guarded.replace("PrefixSpecific", "Prefix");
+    let made = converted(&[exact, guarded]);
+    assert_eq!(open(&made), [""; 0]);
+    assert!(has(&made, "path /", Weight::Note));
+}
+
+#[test]
 fn an_expression_that_routes_ask_before_a_guarded_one_is_closed() {
     let (regex, guard) = (("use-regex", "true"), ("auth-url", "http://auth.test/"));
     let made = |guarded: (&str, &str), other: (&str, &str)| {

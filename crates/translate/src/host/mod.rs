@@ -402,9 +402,15 @@ impl Host<'_> {
             let Some(tls) = namespace.and_then(|namespace| first.get(namespace)) else { continue };
             let policy = &location.policy;
             let speaks = matches!(policy.protocol, Protocol::Https | Protocol::AutoHttp);
-            if speaks && policy.upstream_tls == UpstreamTls::default() {
-                let policy =
-                    Policy { upstream_tls: UpstreamTls::clone(tls), ..Policy::clone(policy) };
+            let own = &policy.upstream_tls;
+            if speaks && own.authorities.is_empty() && !own.system {
+                // A name and whether it is sent are its own, where it says so; whom to believe is the server's.
+                let mut all = UpstreamTls::clone(tls);
+                if *own != UpstreamTls::default() {
+                    all.name = own.name.clone().or(all.name);
+                    all.server_name = own.server_name;
+                }
+                let policy = Policy { upstream_tls: all, ..Policy::clone(policy) };
                 Arc::make_mut(location).policy = Arc::new(policy);
             }
         }

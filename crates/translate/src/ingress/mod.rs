@@ -372,9 +372,7 @@ impl Reader<'_> {
             }
         };
         let Some(paths) = &rule.paths else {
-            if name != ServerName::catch_all() {
-                hosts.entry(name).or_default();
-            }
+            hosts.entry(name).or_default();
             return;
         };
         let routes = hosts.entry(name).or_default();

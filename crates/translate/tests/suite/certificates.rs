@@ -375,6 +375,15 @@ fn tls_towards_upstreams_needs_a_secret_of_the_same_namespace_with_authorities()
     ];
     put_ingress(&mut snapshot, speaks("z", "shop.test", &verified));
     put_ingress(&mut snapshot, speaks("a", "shop.test", &[]));
+    // A Secret without authorities says nothing of whom to believe.
+    let pair = [("tls.crt", authority.as_str()), ("tls.key", own_key.as_str())];
+    put_secret(&mut snapshot, secret("demo", "pair", &pair));
+    let named = [
+        ("proxy-ssl-secret", "demo/pair"),
+        ("proxy-ssl-server-name", "on"),
+        ("proxy-ssl-name", "b.test"),
+    ];
+    put_ingress(&mut snapshot, speaks("b", "shop.test", &named));
     put_ingress(&mut snapshot, speaks("short", "short.test", &[("proxy-ssl-secret", "client")]));
     put_ingress(&mut snapshot, speaks("none", "none.test", &[("proxy-ssl-verify", "on")]));
     let configuration = translate(&snapshot, &Options::default()).configuration;
@@ -389,6 +398,8 @@ fn tls_towards_upstreams_needs_a_secret_of_the_same_namespace_with_authorities()
         (Some("s.test"), &BTreeSet::from([TlsVersion::Tls12]))
     );
     assert_eq!(tls_of("shop.test", "/a"), tls, "the first of the host counts for the others");
+    let named = UpstreamTls { name: Some("b.test".to_owned()), server_name: true, ..tls.clone() };
+    assert_eq!(tls_of("shop.test", "/b"), named);
     assert_eq!(tls_of("none.test", "/none"), UpstreamTls::default());
     assert!(is_denied(&configuration, "short.test", "/short"));
 }

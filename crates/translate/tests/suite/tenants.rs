@@ -279,6 +279,14 @@ fn who_has_no_rule_for_the_host_of_all_others_has_no_word_in_it() {
     open.meta.created = 1;
     let (found, _) = with_native(&[], &[without_rules("deny all;"), open]);
     assert!(found.servers[&ServerName::catch_all()].snippet.is_none());
+    // A rule that says nothing is one of it.
+    let mut said = without_rules("deny all;");
+    said.rules = vec![rule(None, None)];
+    let mut open = of("a", "open", "/open", &[]);
+    open.rules[0].host = None;
+    open.meta.created = 1;
+    let (found, _) = with_native(&[], &[said, open]);
+    assert!(found.servers[&ServerName::catch_all()].snippet.is_some());
 }
 
 #[test]
