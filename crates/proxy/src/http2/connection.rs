@@ -38,7 +38,7 @@ const LATE: i64 = 10;
 /// Serves a client until the connection ends. How it begins is boxed: it holds room for that no longer.
 pub(crate) async fn serve(io: Io, entry: Entry) {
     let Entry { connection, worker } = &entry;
-    let (guarded, frames) = Guarded::client(io);
+    let (guarded, frames) = Guarded::client(io, &connection.control);
     let begins = begin(guarded, worker.generation(), &connection.control);
     let Some(session) = Box::pin(begins).await else { return };
     let held = Held::new(connection.control.clone());
