@@ -106,11 +106,13 @@ impl Common {
                             return Ok(());
                         }
                     };
-                    held.pipe(tcp, &mut upstream, None).await
+                    held.pipe(&mut tcp, &mut upstream, None).await
                 };
                 tokio::select! {
                     passed = Box::pin(passed) => passed,
                     () = lost => {
+                        // What the system keeps for it goes, too; one that has ended by itself holds nothing.
+                        let _ = tcp.set_zero_linger();
                         self.tell(id, FULL, None);
                         Ok(())
                     }

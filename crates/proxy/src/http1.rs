@@ -264,7 +264,7 @@ async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response
     let mut serving = pin!(phases::serve(exchange));
     poll_fn(|cx| {
         // First: who must end would be told that its request is at fault, since the body of it ends here.
-        if client.control.poll_cut(cx) {
+        if client.poll_cut(cx) {
             return Poll::Ready(None);
         }
         let response = serving.as_mut().poll(cx);
@@ -539,7 +539,7 @@ impl<'a> Writer<'a> {
     /// asked where there is time.
     #[inline(never)]
     fn is_over(&self, cx: &mut Context<'_>) -> bool {
-        self.client.control.poll_cut(cx) || self.client.poll_gone(cx).is_ready()
+        self.client.poll_cut(cx) || self.client.poll_gone(cx).is_ready()
     }
 
     /// Queues a piece of the body; whether it was the last.

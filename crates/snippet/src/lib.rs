@@ -35,8 +35,9 @@
 //!    that was entered ([`run::Outcome::branch`]) count from here on in place of the location's.
 //! 4. *Before access*: real address, `limit_req`, `limit_conn`. (The real address is replaced before 1 where a server
 //!    says so, again after 2 where a location does.)
-//! 5. *Access*: `limit_except` (its rules count in place of the location's for other methods; that of each text must
-//!    let in), `allow` and `deny` in order, `auth_basic`, `auth_request`; all of them, or one with `satisfy any`.
+//! 5. *Access*: `limit_except` (its rules count in place of the location's for other methods, and no program does in 3;
+//!    that of each text must let in, and takes nobody from what the text before says of the location), `allow` and
+//!    `deny` in order, `auth_basic`, `auth_request`; all of them, or one with `satisfy any`.
 //!    `auth_request_set` is read once the authenticator has answered, whatever it said. `return` in 1 and 3 comes
 //!    before all of them: that is how nginx works, and applications depend on it.
 //! 6. *Content*: `proxy_pass`, `stub_status`, an answer of an earlier phase; `error_page` for statuses of 300 and

@@ -81,6 +81,10 @@ has a note of that and says \"served identically\".
   Ingresses of a host the oldest of the host's owner that has a `server-snippet` counts ([tenancy.md](tenancy.md)).
 - So a condition in `location-snippet` does not see what `configuration-snippet` sets, as it does in nginx: let it ask for variables of
   `http-snippet`. Where both have a `limit_except`, which nginx refuses, each must let a request in.
+- Beside a `limit_except` of `configuration-snippet` all counts that `location-snippet` says for all methods: its rules, its `auth_basic`, and its
+  `if`, `return` and `rewrite`; in nginx they do not. Within one text they do not here either. Where both texts say `satisfy` or
+  `auth_basic`, which nginx refuses, what closes more counts. But `satisfy any` of an Ingress, as a line or an annotation, has its password make up
+  for addresses that `location-snippet` denies, as in nginx, unless that says `satisfy all`.
 - `allow` and `deny` of a `location` stand in place of all lists around it, those of `allowlist-source-range` and `denylist-source-range`
   too; these stand in place of rules of a server and of `http-snippet`. `block-cidrs` stands behind the rules of `http-snippet`. The annotation
   `satisfy` hides that of a server and of `http-snippet`. All of it is as in nginx.

@@ -33,9 +33,11 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
                 return;
             };
             let lost = place.lost();
+            let mut sides = Sides { client: tcp, upstream: None };
             let served = tokio::select! {
-                served = serve(tcp, peer, &port, &mut place) => served,
+                served = serve(&mut sides, peer, &port, &mut place) => served,
                 () = lost => {
+                    sides.reset();
                     port.tell_full(&namespace);
                     return;
                 }
@@ -47,8 +49,25 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
     }
 }
 
+/// Both sides of a connection; the second one once it stands.
+struct Sides {
+    client: TcpStream,
+    upstream: Option<TcpStream>,
+}
+
+impl Sides {
+    /// Has both end with a reset. What a side does not take would stay in the system's memory for minutes after its
+    /// connection was closed, and whoever has the place next could have as much again.
+    fn reset(&self) {
+        for side in [Some(&self.client), self.upstream.as_ref()].into_iter().flatten() {
+            // One that has ended by itself holds nothing.
+            let _ = side.set_zero_linger();
+        }
+    }
+}
+
 async fn serve(
-    mut client: TcpStream,
+    Sides { client, upstream }: &mut Sides,
     peer: SocketAddr,
     port: &Port,
     place: &mut Place,
@@ -58,7 +77,7 @@ async fn serve(
     let hops = own::hops_at_once(peer, client.local_addr()?).await;
     client.set_nodelay(true)?;
     let announced = if stream.takes_proxy {
-        let taking = proxy_protocol::take(&mut client);
+        let taking = proxy_protocol::take(client);
         tokio::time::timeout(global.limits.proxy_protocol_timeout, taking).await??
     } else {
         None
@@ -77,13 +96,14 @@ async fn serve(
     let under_way = UnderWay::new(hops);
     let endpoints = endpoints(&stream, named, &port.next);
     let connecting = port.reach.connect(endpoints, tries, &under_way);
-    let mut upstream = connecting.await.inspect_err(|error| {
+    let connected = connecting.await.inspect_err(|error| {
         if let Some(times) = port.lines.untaken.due() {
             let (port, service) = (&port.port, &stream.service);
             tracing::warn!(%port, %service, times, %error, "nobody takes a connection (told once a minute)");
         }
     })?;
-    let own = under_way.stands(&upstream);
+    let upstream = upstream.insert(connected);
+    let own = under_way.stands(upstream);
     if own.as_ref().is_some_and(|own| !own.carries(hops)) {
         port.tell_circle(&stream.service);
         return Ok(());
@@ -92,6 +112,6 @@ async fn serve(
         let header = Announced { source, destination: client.local_addr()? };
         upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
     }
-    let mut client = Counted::new(&mut client, Some(&session), place);
-    pipe(&mut client, &mut upstream, (global.streams.idle, place)).await
+    let mut client = Counted::new(client, Some(&session), place);
+    pipe(&mut client, upstream, (global.streams.idle, place)).await
 }

@@ -12,6 +12,7 @@ pub struct Control {
     closing: Cell<bool>,
     over: Cell<bool>,
     cut: Cell<bool>,
+    resets: Cell<bool>,
     /// What it holds of answers.
     pub backlog: Backlog,
     /// What it waits for of requests.
@@ -70,6 +71,18 @@ impl Control {
         if !self.cut.replace(true) {
             self.wake();
         }
+    }
+
+    /// The same, and what the system keeps for it goes at once, too: of a connection that is closed it keeps what the
+    /// client does not take, for minutes.
+    pub fn reset(&self) {
+        self.resets.set(true);
+        self.cut();
+    }
+
+    /// Whether it is to end with a reset.
+    pub fn resets(&self) -> bool {
+        self.resets.get()
     }
 
     /// Whether it was asked to end; the task is woken when it is.

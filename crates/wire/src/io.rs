@@ -197,17 +197,26 @@ impl Io {
 
     /// Whether the peer has closed, as the system knows at this moment.
     pub fn is_closed(&self) -> bool {
-        let tcp = match self {
-            Self::Plain(tcp) => tcp,
-            Self::Tls(tls) => tls.get_ref().0.tcp(),
-            Self::Accepted(tls) => tls.under().tcp(),
-            Self::Rewound(_, inner) => return inner.is_closed(),
-            Self::Shared(io) => return io.borrow().is_closed(),
-        };
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match rustix::net::recv(tcp, &mut [0; 1][..], flags) {
+        match self.with_tcp(|tcp| rustix::net::recv(tcp, &mut [0; 1][..], flags)) {
             Ok((read, _)) => read == 0,
             Err(error) => error != Errno::AGAIN,
+        }
+    }
+
+    /// Has it end with a reset: the system keeps nothing of what the peer has not taken.
+    pub fn reset(&self) {
+        // One that has ended by itself holds nothing.
+        let _ = self.with_tcp(TcpStream::set_zero_linger);
+    }
+
+    fn with_tcp<T>(&self, look: impl FnOnce(&TcpStream) -> T) -> T {
+        match self {
+            Self::Plain(tcp) => look(tcp),
+            Self::Tls(tls) => look(tls.get_ref().0.tcp()),
+            Self::Accepted(tls) => look(tls.under().tcp()),
+            Self::Rewound(_, inner) => inner.with_tcp(look),
+            Self::Shared(io) => io.borrow().with_tcp(look),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Guards: who may pass, how often, and who a client is.
 
 use super::inherit::settings;
-use super::{Name, Settings, Template};
+use super::{Name, Program, Settings, Template};
 use crate::Networks;
 use ipnet::IpNet;
 use serde::Serialize;
@@ -105,6 +105,47 @@ pub struct LimitExcept {
     pub methods: Vec<String>,
     /// What counts for the others, beside what counts for all.
     pub settings: Box<Settings>,
+    /// What the text before its own says for all methods: it excepts nobody from that.
+    #[serde(skip)]
+    pub before: Option<Box<Before>>,
+}
+
+/// What one text says for a location, where another one stands behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// `allow` and `deny`
+    pub rules: Vec<AccessRule>,
+    /// The rewrite module.
+    pub program: Program,
+}
+
+impl LimitExcept {
+    /// The same behind another text, which says this of access for all methods: it takes none of that back.
+    pub(super) fn behind(&self, access: &Access, program: &Program) -> Self {
+        let mut behind = self.clone();
+        let own = &mut behind.settings.access;
+        if own.auth_basic == Some(AuthBasic::Off) && access.auth_basic.is_some() {
+            own.auth_basic = None;
+        }
+        let before = Before { rules: access.rules.clone(), program: program.clone() };
+        behind.before = Some(Box::new(before));
+        behind
+    }
+}
+
+impl Access {
+    /// What counts where two texts say how guards go together, or whether there is a password: what closes more.
+    pub(super) fn stricter(&self, other: &Self) -> (Option<Satisfy>, Option<AuthBasic>) {
+        let satisfy = match (self.satisfy, other.satisfy) {
+            (Some(Satisfy::All), _) | (_, None) => self.satisfy,
+            (_, other) => other,
+        };
+        let auth_basic = match (&self.auth_basic, &other.auth_basic) {
+            (own @ Some(AuthBasic::Realm(_)), _) | (own, None) => own,
+            (_, other) => other,
+        };
+        (satisfy, auth_basic.clone())
+    }
 }
 
 /// `limit_req zone=name [burst=n] [nodelay | delay=n]`.

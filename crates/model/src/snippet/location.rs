@@ -57,8 +57,13 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Adds what another text says for the same level, behind this one.
+    /// Adds what another text says for the same level, behind this one. Of guards it opens none that this one has: of
+    /// what nginx refuses to be said twice, what closes more counts.
     pub fn join(&mut self, behind: &Self) {
+        let access = &self.settings.access;
+        let excepted = behind.limit_except.iter().map(|one| one.behind(access, &self.program));
+        let excepted: Vec<_> = excepted.collect();
+        let (satisfy, auth_basic) = access.stricter(&behind.settings.access);
         let branches = self.branches.len();
         for step in &behind.program.steps {
             let mut step = step.clone();
@@ -69,7 +74,8 @@ impl Scope {
         }
         self.branches.extend(behind.branches.iter().cloned());
         self.settings.join(&behind.settings);
-        self.limit_except.join(&behind.limit_except);
+        (self.settings.access.satisfy, self.settings.access.auth_basic) = (satisfy, auth_basic);
+        self.limit_except.extend(excepted);
         self.internal |= behind.internal;
         self.locations.join(&behind.locations);
     }

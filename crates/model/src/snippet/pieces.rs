@@ -60,7 +60,7 @@ fields! {
     MoreHeader { action; statuses, types }
     InputHeader { action; types }
     Pass { path; grpc, tls, target }
-    LimitExcept { settings; methods }
+    LimitExcept { settings; methods, before }
     Program { steps; }
     Step { task; at, owner }
     IfBlock { condition, steps; branch }

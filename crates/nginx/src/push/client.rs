@@ -60,6 +60,11 @@ impl PushError {
         matches!(self, Self::Refused { status: StatusCode::CONFLICT, .. })
     }
 
+    /// Whether there was no room for it.
+    pub(super) fn is_for_room(&self) -> bool {
+        matches!(self, Self::Refused { status: StatusCode::INSUFFICIENT_STORAGE, .. })
+    }
+
     /// Whether the same push will be refused again, however often.
     pub(super) fn is_final(&self) -> bool {
         let refused = [

@@ -6,6 +6,7 @@ mod client;
 mod general;
 mod known;
 mod pusher;
+mod refused;
 mod room;
 mod route;
 pub(crate) mod routes;

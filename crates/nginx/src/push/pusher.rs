@@ -1,10 +1,12 @@
 //! Makes nginx have what a Configuration says: sends what differs from what it has already, again and again until it is
-//! taken. What nginx refuses for good is looked for by halves and left out, so that it keeps nothing else back.
+//! taken. What nginx refuses for good is looked for by halves, left out and not told again, so that it keeps nothing
+//! else back.
 
 use super::backends::{self, Backend};
 use super::client::{PushError, send};
 use super::general::General;
 use super::known::{Pushed, Text, Things, keep, problem};
+use super::refused::{Fate, Known, Made};
 use super::room::{CERTIFICATES, HOSTS, UPSTREAMS};
 use super::routes;
 use super::servers::{self, DEFAULT, Host, Kept};
@@ -61,9 +63,6 @@ pub struct Wish<'a> {
     pub resolved: &'a BTreeMap<UpstreamId, Arc<Endpoints>>,
 }
 
-/// What nginx has of one sort; none where it is not known which, or whether it is there.
-type Known<V> = Things<Option<V>>;
-
 /// What nginx has.
 #[derive(Debug, Default)]
 struct Has {
@@ -75,20 +74,19 @@ struct Has {
     certificates: Known<Kept>,
     hosts: Known<Host>,
     general: Option<General>,
+    /// How much room was made.
+    made: Made,
 }
 
 impl Has {
     /// Nothing of it is known for sure any more.
     fn doubt(&mut self) {
-        fn doubt<V>(known: &mut Known<V>) {
-            known.values_mut().for_each(|value| *value = None);
-        }
         self.generation = None;
-        doubt(&mut self.upstreams);
-        doubt(&mut self.parts);
-        doubt(&mut self.routes);
-        doubt(&mut self.certificates);
-        doubt(&mut self.hosts);
+        self.upstreams.doubt();
+        self.parts.doubt();
+        self.routes.doubt();
+        self.certificates.doubt();
+        self.hosts.doubt();
         self.general = None;
     }
 }
@@ -143,7 +141,9 @@ enum Surplus {
 /// What an attempt has come to.
 struct Attempt {
     generation: u64,
-    /// How often pieces of a namespace were halved.
+    /// How much room was made.
+    made: Made,
+    /// How often pieces of a namespace were halved, of the sort at hand.
     looks: BTreeMap<String, usize>,
     problems: Vec<Problem>,
 }
@@ -248,11 +248,11 @@ impl Pusher {
             *has = Has::default();
         }
         let problems = wanted.problems.clone();
-        let mut attempt = Attempt { generation, looks: BTreeMap::new(), problems };
+        let mut attempt = Attempt { generation, made: has.made, looks: BTreeMap::new(), problems };
         let outcome = self.differences(&mut attempt, has, wanted, surplus).await;
         // A refusal changes nothing, so what came before it is still known.
-        has.generation = Some(attempt.generation);
-        let Attempt { generation, looks: _, problems } = attempt;
+        let Attempt { generation, made, looks: _, problems } = attempt;
+        (has.generation, has.made) = (Some(generation), made);
         outcome.map(|()| Told { generation, problems })
     }
 
@@ -292,16 +292,25 @@ impl Pusher {
         has: &mut Known<V>,
         wanted: &Things<V>,
     ) -> Result<(), PushError> {
-        let differs =
-            |(key, thing): &(&Arc<str>, &V)| has.get(*key).and_then(Option::as_ref) != Some(*thing);
-        let mut changed: Vec<_> = wanted.iter().filter(differs).collect();
+        attempt.looks.clear();
+        let mut changed = Vec::new();
+        for (key, thing) in wanted {
+            match has.fate(key, thing, attempt.made) {
+                None => changed.push((key, thing)),
+                Some(Fate::Refused { reason, .. }) => {
+                    attempt.problems.push(problem(thing, key, reason));
+                }
+                Some(Fate::Unknown | Fate::Taken(_)) => {}
+            }
+        }
         changed.sort_by_key(|(_, thing)| thing.bytes());
         let mut pieces = pieces(&changed);
         while let Some(piece) = pieces.pop() {
             match self.tell_of(attempt, &piece).await {
                 Ok(()) => {
-                    let taken = piece.into_iter();
-                    has.extend(taken.map(|(key, thing)| (key.clone(), Some(thing.clone()))));
+                    piece
+                        .into_iter()
+                        .for_each(|(key, thing)| has.take(key, thing, &mut attempt.made));
                 }
                 Err(error) if error.is_final() => match attempt.smaller(piece) {
                     Ok(smaller) => pieces.extend(smaller),
@@ -309,7 +318,7 @@ impl Pusher {
                 },
                 Err(error) => {
                     // Nobody knows whether nginx has it.
-                    piece.iter().for_each(|(key, _)| drop(has.insert(Arc::clone(key), None)));
+                    piece.iter().for_each(|(key, _)| has.doubt_of(key));
                     return Err(error);
                 }
             }
@@ -317,7 +326,8 @@ impl Pusher {
         Ok(())
     }
 
-    /// What nginx does not take is told, and nothing of it stays: that is better than what counts no more.
+    /// What nginx does not take is told, and nothing of it stays: that is better than what counts no more. What it has
+    /// refused by itself is remembered; of several it is looked for further the next time.
     async fn leave_out<V: Pushed>(
         &self,
         attempt: &mut Attempt,
@@ -329,9 +339,13 @@ impl Pusher {
         let reason = error.to_string();
         let problems = refused.iter().map(|(key, thing)| problem(*thing, key, &reason));
         attempt.problems.extend(problems);
-        let stale = refused.iter().filter(|(key, _)| has.contains_key(*key));
+        let stale = refused.iter().filter(|(key, _)| has.may_have(key));
         let stale: Vec<Arc<str>> = stale.map(|(key, _)| Arc::clone(key)).collect();
-        self.take_away(attempt, has, &stale).await
+        self.take_away(attempt, has, &stale).await?;
+        if let [(key, thing)] = refused {
+            has.refuse(key, thing, reason, error.is_for_room().then_some(attempt.made));
+        }
+        Ok(())
     }
 
     async fn remove<V: Pushed>(
@@ -340,6 +354,7 @@ impl Pusher {
         has: &mut Known<V>,
         wanted: &Things<V>,
     ) -> Result<(), PushError> {
+        has.forget_refused(|key| !wanted.contains_key(key));
         let gone = has.keys().filter(|key| !wanted.contains_key(*key));
         let gone: Vec<Arc<str>> = gone.cloned().collect();
         self.take_away(attempt, has, &gone).await
@@ -355,7 +370,7 @@ impl Pusher {
             let things: Vec<_> = piece.iter().map(|key| (&**key, None::<&V>)).collect();
             let (method, path) = request::<V>();
             self.tell(attempt, method, path, V::body(&things)).await?;
-            piece.iter().for_each(|key| drop(has.remove(key)));
+            piece.iter().for_each(|key| has.remove(key, &mut attempt.made));
         }
         Ok(())
     }
@@ -387,7 +402,7 @@ impl Pusher {
 fn with_certificates(hosts: &Things<Host>, has: &Known<Kept>) -> Things<Host> {
     let mut hosts = hosts.clone();
     for (name, host) in &mut hosts {
-        if &**name != DEFAULT && !matches!(has.get(&host.uid), Some(Some(_))) {
+        if &**name != DEFAULT && !has.has(&host.uid) {
             host.uid = DEFAULT.into();
         }
     }

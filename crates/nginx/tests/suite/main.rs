@@ -4,3 +4,4 @@ mod conf;
 mod engine;
 mod lua;
 mod plan;
+mod refused;

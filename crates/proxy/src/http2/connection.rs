@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 use wire::http2::{
     AllIncoming, ClientFrames, ClientStream, Guarded, Held, Piece, Refused, Rules, judge,
@@ -38,7 +39,7 @@ const LATE: i64 = 10;
 /// Serves a client until the connection ends. How it begins is boxed: it holds room for that no longer.
 pub(crate) async fn serve(io: Io, entry: Entry) {
     let Entry { connection, worker } = &entry;
-    let (guarded, frames) = Guarded::client(io);
+    let (guarded, frames) = Guarded::client(io, &connection.control);
     let begins = begin(guarded, worker.generation(), &connection.control);
     let Some(session) = Box::pin(begins).await else { return };
     let held = Held::new(connection.control.clone());
@@ -64,12 +65,19 @@ async fn begin(
         .max_pending_accept_reset_streams(PENDING_RESETS)
         .max_local_error_reset_streams(Some(LOCAL_RESETS))
         .handshake(guarded);
-    let ends = poll_fn(|cx| {
-        let ends = control.poll_cut(cx) || control.poll_closing(cx);
-        if ends { Poll::Ready(()) } else { Poll::Pending }
-    });
+    let ends = async {
+        poll_fn(|cx| {
+            let ends = control.poll_cut(cx) || control.poll_closing(cx);
+            if ends { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        // A preface may be there of which the event loop has not heard: one turn of it will tell.
+        yield_now().await;
+    };
     let handshake = tokio::time::timeout(global.limits.header_timeout, handshake);
     let begun = tokio::select! {
+        // Who has begun hears which of its requests were taken up.
+        biased;
         begun = handshake => begun,
         () = ends => return None,
     };
@@ -342,4 +350,37 @@ async fn shut(mut session: Box<Session>, reason: Reason) {
     let closed = poll_fn(|cx| session.poll_closed(cx));
     // A client that does not read gets no reason.
     let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begin;
+    use crate::compile::Compiler;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+    use wire::http2::Guarded;
+    use wire::{Control, Io};
+
+    #[tokio::test]
+    async fn who_has_begun_just_as_it_is_told_to_end_is_heard_first() {
+        let certificate = tls::never_shown().expect("a certificate");
+        let generation = Compiler::default().nothing(certificate).expect("nothing is taken");
+        let generation = Arc::new(generation);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        for number in 0..16 {
+            let mut client = TcpStream::connect(address).await.expect("it listens");
+            let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+            client.write_all(preface).await.expect("written");
+            let (ours, _) = listener.accept().await.expect("a connection");
+            let control = Rc::new(Control::default());
+            control.close_when_idle();
+            let (guarded, _frames) = Guarded::client(Io::Plain(ours), &control);
+            let begun = begin(guarded, generation.clone(), &control).await;
+            assert!(begun.is_some(), "{number}");
+        }
+    }
 }

@@ -234,7 +234,7 @@ async fn open(
         && let Some(onward) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
-        return Box::pin(carry_on(tcp, &onward, make(None), &worker, young)).await;
+        return Box::pin(carry_on(Io::Plain(tcp), &onward, make(None), &worker, young)).await;
     }
     let handshake = Box::pin(shake_hands(tcp, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
@@ -249,7 +249,7 @@ async fn open(
 
 /// A connection that goes on to an upstream, whatever is in it.
 async fn carry_on(
-    client: impl carried::Carry,
+    client: Io,
     onward: &Onward,
     connection: Rc<Connection>,
     worker: &Rc<Worker>,

@@ -4,13 +4,9 @@ use crate::generation::{Carried, Door, Onward};
 use std::io;
 use std::time::Duration;
 use stream::client_hello::{self, Wish};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-
-/// What is carried on.
-pub(super) trait Carry: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> Carry for T {}
+use wire::Io;
 
 /// The bytes to carry on and to whom; none if no route has the name, or its backend cannot be had. `below` draws a
 /// number.
@@ -19,7 +15,7 @@ pub(super) async fn accept(
     door: &Door,
     limit: Duration,
     below: impl Fn(usize) -> usize,
-) -> io::Result<Option<(Box<dyn Carry>, Onward)>> {
+) -> io::Result<Option<(Io, Onward)>> {
     let name = match timeout(limit, client_hello::peek(&tcp)).await?? {
         Wish::Name(name) => name.trim_end_matches('.').to_ascii_lowercase(),
         Wish::Nothing => String::new(),
@@ -29,11 +25,11 @@ pub(super) async fn accept(
     let host = listener.carried.find(&name).next();
     let Some(onward) = host.and_then(|host| drawn(host, below)) else { return Ok(None) };
     if !listener.is_ended {
-        return Ok(Some((Box::new(tcp), onward)));
+        return Ok(Some((Io::Plain(tcp), onward)));
     }
     let Some(tls) = &door.tls else { return Ok(None) };
     let (stream, _) = timeout(limit, tls.accept(tcp)).await??;
-    Ok(Some((Box::new(stream), onward)))
+    Ok(Some((Io::Accepted(Box::new(stream)), onward)))
 }
 
 /// One of the shares, as often as their weights say.

@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use upstream::{Group, Unfinished};
-use wire::Control;
 use wire::backlog::Backlog;
+use wire::{Control, Io};
 
 /// What is told of who got no place, or lost it.
 const FULL: &str = "TLS connections are turned away or ended for others: as many as may be are carried on (docs/limits.md)";
@@ -43,13 +43,14 @@ pub(super) async fn wished(tcp: &TcpStream, generation: &Generation) -> io::Resu
 /// Takes a place for the connection and carries it on, until both sides have ended it, somebody else has the place, or
 /// it is told to end.
 pub(super) async fn pass(
-    client: impl AsyncRead + AsyncWrite + Unpin,
+    client: Io,
     connection: &Connection,
     worker: &Worker,
     onward: &Onward,
 ) -> io::Result<()> {
     let control = &connection.control;
-    let client = Booked::new(client, control);
+    let mut ends = Ends { io: client, control };
+    let client = Booked::new(&mut ends.io, control);
     let cut = poll_fn(|cx| if control.poll_cut(cx) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         passed = in_place(client, connection, worker, onward) => passed,
@@ -71,11 +72,30 @@ async fn in_place(
         tell(worker, &onward.group, FULL, None);
         return Ok(());
     };
+    // Both ends go as they are told to before anybody hears of it here.
+    let lost = async {
+        place.lost().await;
+        connection.control.reset();
+    };
     tokio::select! {
         carried = carry(client, connection, worker, (onward, &place)) => carried,
-        () = place.lost() => {
+        () = lost => {
             tell(worker, &onward.group, FULL, None);
             Ok(())
+        }
+    }
+}
+
+/// One end of a connection that is carried on; it goes with a reset where the connection is told to.
+struct Ends<'a> {
+    io: Io,
+    control: &'a Control,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if self.control.resets() {
+            self.io.reset();
         }
     }
 }
@@ -163,22 +183,25 @@ async fn carry(
     (Onward { group, tls, namespace, tires }, place): (&Onward, &Held),
 ) -> io::Result<()> {
     let patience = tires.then(|| worker.generation().global().streams.idle);
-    let (mut tcp, _own) = match onward::onward(|| group.pick(), connection.hops()).await {
+    let (tcp, _own) = match onward::onward(|| group.pick(), connection.hops()).await {
         Ok(way) => way,
         Err(NoWay { what, error }) => {
             tell(worker, group, what, error.as_ref());
             return Ok(());
         }
     };
-    let Some(profile) = tls else {
-        return Box::pin(place.pipe(client, &mut tcp, patience)).await;
+    let io = match tls {
+        None => Io::Plain(tcp),
+        Some(profile) => {
+            let unfinished = Unfinished::of(&worker.pool, namespace, connection.cause());
+            let shaken = Box::pin(upstream::secure(tcp, profile, unfinished)).await;
+            shaken.map_err(io::Error::other).inspect_err(|error| {
+                tell(worker, group, "TLS towards a backend fails", Some(error));
+            })?
+        }
     };
-    let unfinished = Unfinished::of(&worker.pool, namespace, connection.cause());
-    let shaken = Box::pin(upstream::secure(tcp, profile, unfinished)).await;
-    let mut upstream = shaken.map_err(io::Error::other).inspect_err(|error| {
-        tell(worker, group, "TLS towards a backend fails", Some(error));
-    })?;
-    Box::pin(place.pipe(client, &mut upstream, patience)).await
+    let mut upstream = Ends { io, control: &connection.control };
+    Box::pin(place.pipe(client, &mut upstream.io, patience)).await
 }
 
 /// The line of the error log, once a minute for each upstream and reason: a stranger makes as many connections as there

@@ -72,7 +72,7 @@ async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), S
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
     let rules = exchange.level().map_or(&[][..], |level| &level.settings.access.rules);
-    let besides = excepted(exchange).any(|excepted| !excepted.rules.is_empty());
+    let besides = excepted(exchange).any(|(_, except)| has_rules(except));
     if !access.has_lists() && rules.is_empty() && !besides {
         return blocked(exchange);
     }
@@ -96,38 +96,81 @@ fn address(exchange: &Exchange) -> Verdict {
     }
 }
 
+fn has_rules(except: &LimitExcept) -> bool {
+    !except.settings.access.rules.is_empty()
+}
+
 /// Whether each `limit_except` that counts for the request lets its client in; none if they have no rule about it.
+/// Behind the operator's text none takes the place of its rules, which only one of its own does.
 fn lets_method_in(exchange: &Exchange) -> Option<bool> {
-    let decided = excepted(exchange).filter_map(|access| lets_in(&access.rules, exchange.client));
-    decided.reduce(|all, next| all && next)
+    let replaced =
+        excepted(exchange).any(|(_, except)| except.before.is_none() && has_rules(except));
+    let before = |except: &'_ LimitExcept| {
+        let before = except.before.as_ref().filter(|_| !replaced);
+        before.and_then(|before| lets_in(&before.rules, exchange.client))
+    };
+    let own = |except: &LimitExcept| lets_in(&except.settings.access.rules, exchange.client);
+    let decided = excepted(exchange).flat_map(|(_, except)| [before(except), own(except)]);
+    decided.flatten().reduce(|all, next| all && next)
 }
 
-/// Whether a `limit_except` counts for the request: then nothing of the location's program does (nginx: it has a
-/// configuration of its own, from before the program on).
+/// Whose `limit_except` counts for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excepted {
+    /// Nobody's.
+    No,
+    /// One of the first text: then nothing of the location's program does (nginx: it has a configuration of its own,
+    /// from before the program on).
+    Wholly,
+    /// Only this one, of a text behind another one, whose program counts all the same.
+    Behind(usize),
+}
+
+/// Whether one does.
 pub(super) fn is_excepted(exchange: &Exchange) -> bool {
-    excepted(exchange).next().is_some()
+    excepts(exchange) != Excepted::No
 }
 
-/// What each `limit_except` says of the request whose free methods its own is none of, the operator's first.
-fn excepted(exchange: &Exchange) -> impl Iterator<Item = &Access> {
+/// Whose `limit_except` counts for the request.
+pub(super) fn excepts(exchange: &Exchange) -> Excepted {
+    match excepted(exchange).next() {
+        None => Excepted::No,
+        Some((_, except)) if except.before.is_none() => Excepted::Wholly,
+        Some((number, _)) => Excepted::Behind(number),
+    }
+}
+
+/// Each `limit_except` of the request whose free methods its own is none of, the operator's first.
+fn excepted(exchange: &Exchange) -> impl Iterator<Item = (usize, &LimitExcept)> {
     let method = &exchange.request.method;
     let is_free = move |free: &String| {
         free == method.as_str() || (*method == Method::HEAD && free == Method::GET.as_str())
     };
     let all = exchange.level().map_or(&[][..], |level| level.limit_except());
-    let counts = move |except: &&LimitExcept| !except.methods.iter().any(is_free);
-    all.iter().filter(counts).map(|except| &except.settings.access)
+    let counts = move |(_, except): &(usize, &LimitExcept)| !except.methods.iter().any(is_free);
+    all.iter().enumerate().filter(counts)
+}
+
+/// What they say of access.
+fn of_method(exchange: &Exchange) -> impl Iterator<Item = &Access> {
+    excepted(exchange).map(|(_, except)| &except.settings.access)
 }
 
 /// What snippets say of a guard: in a `limit_except`, else at the level.
 fn said<'e, T>(exchange: &'e Exchange, what: impl Fn(&'e Access) -> Option<T>) -> Option<T> {
     let level = || exchange.level().and_then(|level| what(&level.settings.access));
-    excepted(exchange).find_map(&what).or_else(level)
+    of_method(exchange).find_map(&what).or_else(level)
 }
 
-/// `auth_basic` of snippets.
+/// `auth_basic` of snippets. Where several say something for a method, a password of any is asked for.
 pub(super) fn password(exchange: &Exchange) -> Option<&AuthBasic> {
-    said(exchange, |access| access.auth_basic.as_ref())
+    let level = exchange.level()?;
+    if level.limit_except().is_empty() {
+        return level.settings.access.auth_basic.as_ref();
+    }
+    let asked = |said: &&AuthBasic| matches!(said, AuthBasic::Realm(_));
+    let asks = of_method(exchange).filter_map(|access| access.auth_basic.as_ref()).find(asked);
+    asks.or_else(|| said(exchange, |access| access.auth_basic.as_ref()))
 }
 
 /// `auth_request off`

@@ -1,7 +1,8 @@
 //! Programs of snippets: `if`, `set`, `rewrite`, `break` and `return`, in a server before a location is looked for and
 //! in a location before the controller's own rewrite (ngx_http_rewrite_module).
 
-use super::{Stop, access, client_address, pass, redirects, rewrite, way_in};
+use super::access::{self, Excepted};
+use super::{Stop, client_address, pass, redirects, rewrite, way_in};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
@@ -63,17 +64,24 @@ pub(super) fn of_server(
 /// location is to be looked for again.
 pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
-    let is_excepted = access::is_excepted(exchange);
-    let outcome = if is_excepted { None } else { run_here(exchange, Owner::Location)? };
+    let excepted = access::excepts(exchange);
+    let outcome = match excepted {
+        Excepted::No => run_here(exchange, Owner::Location)?,
+        Excepted::Wholly => None,
+        Excepted::Behind(number) => run_before(exchange, number)?,
+    };
+    // It is the controller's part of the location's program.
+    let redirect = |exchange: &mut Exchange| match excepted {
+        Excepted::No => redirects::configured(exchange),
+        Excepted::Wholly | Excepted::Behind(_) => Ok(()),
+    };
     if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place) {
         running.state.owner = place.owner().cloned();
     }
     let searches = outcome.as_ref().is_some_and(|outcome| outcome.next == Next::Search);
     let moved = adopt_path(exchange, searches)?;
     let Some(outcome) = outcome else {
-        if !is_excepted {
-            redirects::configured(exchange)?;
-        }
+        redirect(exchange)?;
         rewrite::path(exchange)?;
         pass::aim(exchange, moved)?;
         return Ok(true);
@@ -91,7 +99,7 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
         Next::Search if outcome.ended => false,
         // The controller's rewrite is the last of the program, and ends it.
         Next::Search => {
-            redirects::configured(exchange)?;
+            redirect(exchange)?;
             rewrite::to_target(exchange)?
         }
         Next::Continue if outcome.ended => {
@@ -99,7 +107,7 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
             true
         }
         Next::Continue => {
-            redirects::configured(exchange)?;
+            redirect(exchange)?;
             rewrite::path(exchange)?;
             true
         }
@@ -165,6 +173,19 @@ fn run_here(exchange: &mut Exchange, owner: Owner) -> Result<Option<Outcome>, Er
     let Some(level) = level else { return Ok(None) };
     let Some(program) = level.program() else { return Ok(None) };
     on_machine(exchange, |machine| Ok(run(program, owner, machine)))
+}
+
+/// Runs the program that a `limit_except` of the text behind it excepts nobody from. No settings of an `if` count there.
+fn run_before(exchange: &mut Exchange, number: usize) -> Result<Option<Outcome>, Error> {
+    let level = exchange.place.as_ref().and_then(|place| place.spot().extras().snippet.clone());
+    let except = level.as_ref().and_then(|level| level.limit_except().get(number));
+    let Some(before) = except.and_then(|except| except.before.as_ref()) else { return Ok(None) };
+    if before.program.steps.is_empty() {
+        return Ok(None);
+    }
+    let outcome =
+        on_machine(exchange, |machine| Ok(run(&before.program, Owner::Location, machine)))?;
+    Ok(outcome.map(|outcome| Outcome { branch: None, ..outcome }))
 }
 
 /// What a program made of the path counts from here on, in canonical form. Whether it is another. No location is for

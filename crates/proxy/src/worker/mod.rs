@@ -554,7 +554,7 @@ impl Worker {
 
     /// Ends connections that hold what others need; how many.
     fn end(&self, connections: &[Rc<Connection>]) -> usize {
-        connections.iter().for_each(|connection| connection.control.cut());
+        connections.iter().for_each(|connection| connection.control.reset());
         self.shared.load.ended_unread(connections.len());
         connections.len()
     }

@@ -11,6 +11,7 @@ use model::policy::{Policy, Protocol};
 use model::{Global, KeepAlive, LogFormat, LogTarget, Logs, SetHeader, Template};
 use proxy::{Native, Pressure};
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -397,6 +398,9 @@ async fn trailers_that_a_client_leaves_lying_count_for_its_connection() {
     native.press(Pressure::High);
     let ended = async || (native.shed().unread >= 1).then_some(());
     eventually(PATIENCE, ended).await.expect("it is ended");
+    let read = in_time(frames.tcp.read_to_end(&mut Vec::new())).await;
+    let end = read.err().map(|error| error.kind());
+    assert_eq!(end, Some(ErrorKind::ConnectionReset), "the system keeps nothing for it");
 }
 
 /// A gRPC service that answers POST with more than anybody keeps, and others with two bytes.

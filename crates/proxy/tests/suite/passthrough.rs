@@ -11,6 +11,7 @@ use model::{
 use proxy::{Native, Options, Pressure};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -234,6 +235,31 @@ async fn where_memory_is_short_carried_connections_end_until_it_is_enough() {
     assert_eq!(native.shed().unread, 2);
     native.press(Pressure::Normal);
     are_carried(&native, 2).await;
+}
+
+/// Says something without end.
+async fn talking() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move { while tcp.write_all(&[7; 64 << 10]).await.is_ok() {} });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn what_waits_for_a_carried_client_goes_with_its_connection_where_memory_is_short() {
+    let native = start(&passed_through(vec![talking().await])).await;
+    let at = (Ipv4Addr::LOCALHOST, native.listening().https_port);
+    let mut client = TcpStream::connect(at).await.expect("listening");
+    client.write_all(&hello("a.test")).await.expect("written");
+    native.press(Pressure::High);
+    let ended = async || (native.shed().unread >= 1).then_some(());
+    eventually(PATIENCE, ended).await.expect("it takes nothing");
+    let read = timeout(PATIENCE, client.read_to_end(&mut Vec::new())).await.expect("in time");
+    assert_eq!(read.err().map(|error| error.kind()), Some(ErrorKind::ConnectionReset));
 }
 
 #[tokio::test]

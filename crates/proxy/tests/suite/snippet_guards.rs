@@ -167,7 +167,13 @@ async fn lists_of_annotations_stand_in_place_of_rules_around() {
 
 /// A location of which the operator and a tenant except methods.
 async fn excepted_twice(operator: &str, tenant: &str) -> Arc<Native> {
-    let mut configuration = Host::of("", "set $x 1;").configuration(upstream("main").await);
+    guarded_twice(operator, tenant, Policy::default()).await
+}
+
+/// The same beside guards of annotations.
+async fn guarded_twice(operator: &str, tenant: &str, policy: Policy) -> Arc<Native> {
+    let host = Host::default().path("/", "set $x 1;", policy);
+    let mut configuration = host.configuration(upstream("main").await);
     let mut both = Scope::clone(&scope(Context::Location, operator, ""));
     both.join(&scope(Context::Location, tenant, ""));
     let name = ServerName::new("a.test");
@@ -191,6 +197,73 @@ async fn who_excepts_methods_behind_the_operator_lets_nobody_in() {
         assert_eq!(status_of(&native, "GET", "/", "").await, "200", "{operator} {tenant}");
         assert_eq!(status_of(&native, "POST", "/", "").await, post, "{operator} {tenant}");
         assert_eq!(status_of(&native, "PUT", "/", "").await, put, "{operator} {tenant}");
+    }
+}
+
+/// A password that any address may have.
+fn known(satisfy: Option<Satisfy>) -> Policy {
+    let mut policy = password("127.0.0.0/8", None);
+    policy.access = Access { satisfy, ..Access::default() };
+    policy
+}
+
+const ALL_BUT_GET: &str = "limit_except GET { allow all; }";
+
+#[tokio::test]
+async fn who_excepts_methods_opens_no_guard_that_the_operator_has_for_them() {
+    let alice = "Authorization: Basic YWxpY2U6d29uZGVy\r\n";
+    let but_get = "limit_except GET { deny all; }";
+    let asks_but_get = "limit_except GET { auth_basic S; }";
+    for (operator, tenant, with, without) in [
+        (but_get, "limit_except GET { auth_basic M; }", "403", "403"),
+        (asks_but_get, "limit_except GET { allow all; auth_basic off; }", "200", "401"),
+        ("limit_except GET { auth_basic off; }", asks_but_get, "200", "401"),
+        // What the operator says for all methods no other text excepts from.
+        ("deny all;", "limit_except HEAD { allow all; }", "403", "403"),
+        ("allow all;", "limit_except HEAD { deny all; }", "403", "403"),
+        ("deny 127.0.0.1; limit_except GET { auth_basic S; }", but_get, "403", "403"),
+        ("deny all; limit_except GET { auth_basic S; }", ALL_BUT_GET, "403", "403"),
+        ("deny all; limit_except GET { allow all; }", ALL_BUT_GET, "200", "401"),
+        ("auth_basic S;", "limit_except HEAD { auth_basic off; }", "200", "401"),
+        // What nginx refuses to be said twice.
+        ("auth_basic S;", "auth_basic off;", "200", "401"),
+        ("satisfy all; deny all;", "satisfy any; auth_basic M;", "403", "403"),
+        ("satisfy any; allow all;", "satisfy all; auth_basic M;", "200", "401"),
+        // What is as in nginx.
+        (but_get, "satisfy any;", "200", "401"),
+        ("", "satisfy any; limit_except GET { deny all; auth_basic M; }", "200", "401"),
+        (
+            "deny all; auth_basic S; limit_except GET { allow all; auth_basic off; }",
+            "",
+            "200",
+            "200",
+        ),
+    ] {
+        let native = guarded_twice(operator, tenant, known(None)).await;
+        let ask = async |fields| status_of(&native, "POST", "/", fields).await;
+        let asked = [ask(alice).await, ask("").await];
+        assert_eq!(asked, [with, without], "{operator} + {tenant}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_of_the_operator_runs_whatever_methods_another_text_excepts() {
+    let operator = "if ($http_x_bad) { return 402; }";
+    for tenant in ["", "limit_except HEAD { allow all; }", "limit_except HEAD { auth_basic off; }"]
+    {
+        let native = excepted_twice(operator, tenant).await;
+        for (fields, expected) in [("X-Bad: 1\r\n", "402"), ("", "200")] {
+            for method in ["GET", "POST"] {
+                let found = status_of(&native, method, "/", fields).await;
+                assert_eq!(found, expected, "{method} {fields} {tenant}");
+            }
+        }
+    }
+    // Within one text it is as in nginx.
+    let own = "if ($http_x_bad) { return 402; } limit_except HEAD { allow all; }";
+    for (operator, tenant) in [(own, ""), ("", own)] {
+        let native = excepted_twice(operator, tenant).await;
+        assert_eq!(status_of(&native, "GET", "/", "X-Bad: 1\r\n").await, "200");
     }
 }
 

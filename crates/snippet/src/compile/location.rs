@@ -138,7 +138,8 @@ impl Compiler<'_> {
                 self.no_uri_here(directive, &settings);
             }
         }
-        scope.limit_except.push(LimitExcept { methods, settings: Box::new(settings) });
+        let settings = Box::new(settings);
+        scope.limit_except.push(LimitExcept { methods, settings, before: None });
     }
 
     pub(super) fn types(&mut self, directive: &Directive, settings: &mut Settings) {

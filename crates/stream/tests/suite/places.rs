@@ -4,13 +4,14 @@ use crate::services::{
     ask, client, configuration, free, hear, leads_to, reach, tcp_upstream, udp_upstream,
 };
 use model::{Stream, StreamPort, StreamSettings, Transport};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use stream::Streams;
+use stream::{Memory, Streams};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 const MOST: usize = 64;
@@ -293,4 +294,38 @@ async fn connections_of_one_address_that_say_nothing_go_before_one_that_has_spok
         .expect("in time")
         .expect("it is open");
     assert_eq!(heard, "x");
+}
+
+/// Says something for as long as the other side takes any of it.
+async fn say_all(tcp: &mut TcpStream) {
+    let piece = [7; 64 << 10];
+    while timeout(Duration::from_millis(200), tcp.write_all(&piece)).await.is_ok() {}
+}
+
+/// How a connection ends of which nothing was taken.
+async fn end_of(tcp: &mut TcpStream) -> Option<ErrorKind> {
+    let mut rest = Vec::new();
+    let read = timeout(PATIENCE, tcp.read_to_end(&mut rest)).await.expect("it ends");
+    read.err().map(|error| error.kind())
+}
+
+#[tokio::test]
+async fn where_memory_is_short_nothing_stays_in_the_system_for_a_side_that_takes_nothing() {
+    for speaks in ["client", "endpoint"] {
+        let endpoint = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let port = free(Transport::Tcp);
+        let at = endpoint.local_addr().expect("bound");
+        let streams = serving(vec![(port, of("one", at))]);
+        let mut client = TcpStream::connect(here(port)).await.expect("it is open");
+        let (mut endpoint, _) = endpoint.accept().await.expect("a connection");
+        let (speaker, silent) = match speaks {
+            "client" => (&mut client, &mut endpoint),
+            _ => (&mut endpoint, &mut client),
+        };
+        say_all(speaker).await;
+        streams.press(Memory::Gone(1));
+        until(&streams, 0, |(taken, ..)| taken == 0).await;
+        let ended = end_of(silent).await;
+        assert_eq!(ended, Some(ErrorKind::ConnectionReset), "what the {speaks} said");
+    }
 }

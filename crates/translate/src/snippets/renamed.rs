@@ -9,6 +9,9 @@ pub(crate) type Renamed = Vec<(UpstreamId, UpstreamId)>;
 /// Writes the other names wherever a scope sets the upstream.
 pub(crate) fn rename(scope: &mut Scope, renamed: &Renamed) {
     rename_steps(&mut scope.program.steps, renamed);
+    for before in scope.limit_except.iter_mut().filter_map(|except| except.before.as_mut()) {
+        rename_steps(&mut before.program.steps, renamed);
+    }
     for location in &mut scope.locations {
         rename(&mut location.scope, renamed);
     }

@@ -152,9 +152,7 @@ impl Client {
                         ready!(turn.as_mut().poll(cx));
                         looked = true;
                     }
-                    Poll::Pending
-                        if self.control.unfinished.get() > 0 && self.control.poll_cut(cx) =>
-                    {
+                    Poll::Pending if self.control.unfinished.get() > 0 && self.poll_cut(cx) => {
                         return Poll::Ready(Err(NoHead::Over));
                     }
                     Poll::Pending => {
@@ -356,7 +354,7 @@ impl Client {
                 0 => backlog.hold(waiting + SYSTEM_HOLDS),
                 held => backlog.release(held - waiting),
             }
-            if self.control.poll_cut(cx) {
+            if self.poll_cut(cx) {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -385,7 +383,7 @@ impl Client {
                 held = SEALED;
                 backlog.hold(held);
             }
-            if self.control.poll_cut(cx) {
+            if self.poll_cut(cx) {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -426,12 +424,25 @@ impl Client {
         mut step: impl FnMut(&mut Io, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> io::Result<T> {
         let step = poll_fn(|cx| {
-            if self.control.poll_cut(cx) {
+            if self.poll_cut(cx) {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
             step(&mut self.io.borrow_mut(), cx)
         });
         self.timer.within(limit, step).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Whether it must end at once, as [`Control::poll_cut`]; the connection knows then how.
+    pub fn poll_cut(&self, cx: &Context<'_>) -> bool {
+        self.control.poll_cut(cx) && self.cut()
+    }
+
+    #[cold]
+    fn cut(&self) -> bool {
+        if self.control.resets() {
+            self.io.borrow().reset();
+        }
+        true
     }
 
     /// The connection itself, with what was read beyond the last request.
@@ -463,13 +474,15 @@ impl Client {
                 None if body.decoder.is_done() => return Poll::Ready(Ok(None)),
                 None => {}
             }
-            match self.io.borrow_mut().poll_read_body(cx, &mut buffer, body.decoder.expected()) {
+            let expected = body.decoder.expected();
+            let read = self.io.borrow_mut().poll_read_body(cx, &mut buffer, expected);
+            match read {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(BodyError::Aborted)),
                 Poll::Ready(Ok(count)) => {
                     self.control.owed.came(count);
                     body.patience.progressed(count as u64);
                 }
-                Poll::Pending if self.control.poll_cut(cx) => {
+                Poll::Pending if self.poll_cut(cx) => {
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
                 Poll::Pending => {
@@ -525,10 +538,11 @@ mod tests {
     use crate::Control;
     use crate::io::Io;
     use bytes::BytesMut;
+    use std::io::ErrorKind;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test]
@@ -551,6 +565,32 @@ mod tests {
         tokio::select! {
             () = full => panic!("nobody ends it"),
             () = held => assert!(control.backlog.held() >= SYSTEM_HOLDS),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_client_does_not_take_goes_with_its_connection_where_that_is_reset() {
+        for (resets, end) in [(true, Some(ErrorKind::ConnectionReset)), (false, None)] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+            let address = listener.local_addr().expect("bound");
+            let client = TcpStream::connect(address);
+            let (client, accepted) = tokio::join!(client, listener.accept());
+            let (mut client, (ours, _)) = (client.expect("connected"), accepted.expect("accepted"));
+            let control = Rc::<Control>::default();
+            let writer = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
+            let mut patience = Patience::between(Duration::from_secs(60));
+            let piece = [0; 64 << 10];
+            let full = async { while writer.write(&piece[..], &mut patience).await.is_ok() {} };
+            let ends = async {
+                while control.backlog.held() == 0 {
+                    tokio::task::yield_now().await;
+                }
+                if resets { control.reset() } else { control.cut() }
+            };
+            tokio::join!(full, ends);
+            drop(writer);
+            let read = client.read_to_end(&mut Vec::new()).await;
+            assert_eq!(read.err().map(|error| error.kind()), end);
         }
     }
 

@@ -47,6 +47,9 @@ pub async fn tunnel(
     let (mut client, mut upstream) = (client, upgraded.io);
     poll_fn(|cx| {
         if control.poll_cut(cx) {
+            if control.resets() {
+                [&client, &upstream].into_iter().for_each(Io::reset);
+            }
             return Poll::Ready(());
         }
         if websocket && !told && control.is_over() {
@@ -200,6 +203,7 @@ mod tests {
     use crate::io::Io;
     use crate::{Control, Room, Upgraded};
     use bytes::BytesMut;
+    use std::io::ErrorKind;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;
@@ -217,7 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_client_leaves_lying_counts_for_its_connection() {
-        let ((_client, ours), (mut upstream, theirs)) = (pair().await, pair().await);
+        let ((mut client_end, ours), (mut upstream, theirs)) = (pair().await, pair().await);
         let control = Rc::<Control>::default();
         let client = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
         let place = Room::new(1).lend(&"".into());
@@ -231,7 +235,7 @@ mod tests {
                     tokio::time::timeout(Duration::from_millis(10), upstream.write(&piece));
                 drop(written.await);
             }
-            control.cut();
+            control.reset();
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -239,6 +243,8 @@ mod tests {
             moved = tunnel(client, upgraded, &control, false) => assert!(moved.sent > 0),
         }
         assert_eq!(control.backlog.held(), 0, "it ended");
+        let read = client_end.read_to_end(&mut Vec::new()).await;
+        assert_eq!(read.err().map(|error| error.kind()), Some(ErrorKind::ConnectionReset));
     }
 
     #[tokio::test(start_paused = true)]

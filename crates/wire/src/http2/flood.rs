@@ -5,6 +5,7 @@ use super::budget::{Budget, EARNED_BY};
 use super::loose::Loose;
 use super::seen::Seen;
 use super::unfinished::Unfinished;
+use crate::control::Control;
 use crate::io::Io;
 use crate::turn;
 use std::cell::RefCell;
@@ -53,6 +54,8 @@ pub struct ClientFrames {
     pub loose: Loose,
     /// The head that is coming in.
     pub head: Unfinished,
+    /// Says how the connection ends.
+    control: Rc<Control>,
 }
 
 /// What is known of those that an upstream sends.
@@ -116,8 +119,8 @@ struct Scanner {
 
 impl Guarded {
     /// Reads the frames of a client, which start after the preface.
-    pub fn client(io: Io) -> (Self, Rc<ClientFrames>) {
-        let frames = Rc::<ClientFrames>::default();
+    pub fn client(io: Io, control: &Rc<Control>) -> (Self, Rc<ClientFrames>) {
+        let frames = Rc::new(ClientFrames { control: control.clone(), ..ClientFrames::default() });
         (Self::new(io, Peer::Client(frames.clone()), PREFACE), frames)
     }
 
@@ -134,6 +137,14 @@ impl Guarded {
 
     fn wrote(&self, bytes: usize) {
         self.peer.budget().earn(i64::try_from(bytes).unwrap_or(0) / EARNED_BY);
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if self.peer.as_client().is_some_and(|client| client.control.resets()) {
+            self.io.reset();
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl Worker {
         let given = self.holder.borrow_mut().as_mut().and_then(|holder| holder.gives_way(from));
         let connections = self.connections.borrow();
         let Some(one) = given.and_then(|serial| connections.get(&serial)) else { return false };
-        one.control.cut();
+        one.control.reset();
         true
     }
 
