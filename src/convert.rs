@@ -4,8 +4,9 @@ use crate::flags::Convert as Flags;
 use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
-use ::convert::{Converted, Object, Target, Weight, is_file_name};
+use ::convert::{Converted, Target, Weight, is_file_name};
 use anyhow::{Context, Result, ensure};
+use model::Printable;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,28 +32,51 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         note!("not ours, not converted: {}: {}", other.ingress, other.reason);
     }
     ensure!(converted.ingresses > 0, "no Ingress is ours: nothing was converted");
-    match output {
-        None => converted.objects.iter().try_for_each(|object| say::text(object.yaml()))?,
+    let unwritten = match output {
+        None => {
+            converted.objects.iter().try_for_each(|object| say::text(object.yaml()))?;
+            0
+        }
         Some(folder) => write(&converted, &folder)?,
-    }
+    };
     note!("{}", totals(&converted));
     if unread > 0 {
         note!("not everything was converted: {unread} could not be read");
+    }
+    if unwritten > 0 {
+        note!("not everything was written: {unwritten} of the objects have no file");
+    }
+    if unread + unwritten > 0 {
         return Ok(ExitCode::FAILURE);
     }
     Ok(if converted.is_lossy() { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-/// A file for each object; none of them takes the place of another one. Those of an earlier conversion that were not
-/// written again are named: their Ingresses may have gone.
-fn write(converted: &Converted, folder: &Path) -> Result<()> {
+/// A file for each object; none of them takes the place of another one, nor lies elsewhere: those that cannot have one
+/// are named, and how many they are is given back. Those of an earlier conversion that were not written again are named:
+/// their Ingresses may have gone.
+fn write(converted: &Converted, folder: &Path) -> Result<usize> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut written = BTreeSet::new();
     for object in &converted.objects {
-        let path = folder.join(object.file_name());
+        let name = match object.file_name() {
+            Ok(name) if !written.contains(&name) => name,
+            Ok(name) => {
+                note!(
+                    "not written: {name} holds another object already: convert it without --output"
+                );
+                continue;
+            }
+            Err(why) => {
+                note!("not written: {}", Printable(&why));
+                continue;
+            }
+        };
+        let path = folder.join(&name);
         std::fs::write(&path, object.yaml())
             .with_context(|| format!("cannot write {}", path.display()))?;
+        written.insert(name);
     }
-    let written: BTreeSet<String> = converted.objects.iter().map(Object::file_name).collect();
     let entries = std::fs::read_dir(folder);
     let entries = entries.with_context(|| format!("cannot list {}", folder.display()))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -65,7 +89,7 @@ fn write(converted: &Converted, folder: &Path) -> Result<()> {
             old.join(", ")
         );
     }
-    Ok(())
+    Ok(converted.objects.len() - written.len())
 }
 
 /// What became of everything, in a line.

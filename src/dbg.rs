@@ -83,6 +83,9 @@ fn routes(served: &Value) -> String {
                 line(format!("{what:<16} {}", short(value)));
             }
         }
+        // Without the authorities of its clients nobody gets in, whoever is behind it.
+        let closed = server["client_certificate"]["Closed"].as_str();
+        let closed = closed.map(|reason| format!("Denied {reason} (403)"));
         for location in items(&server["locations"]) {
             let origin = &location["origin"];
             let owner = if origin.is_null() {
@@ -91,7 +94,8 @@ fn routes(served: &Value) -> String {
                 format!("Ingress {}/{}", text(&origin["namespace"]), text(&origin["name"]))
             };
             let kind = text(&location["kind"]);
-            let (path, backend) = (text(&location["path"]), short(&location["backend"]));
+            let path = text(&location["path"]);
+            let backend = closed.clone().unwrap_or_else(|| short(&location["backend"]));
             line(format!("{kind:<16} {path}  ->  {backend}  ({owner})"));
         }
         line(format!("## end server {name}"));
@@ -144,4 +148,29 @@ pub(crate) fn get(port: u16, page: &str) -> Result<(u16, String)> {
     let (head, body) = answer.split_once("\r\n\r\n").context("that was no HTTP")?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     Ok((status.context("that was no HTTP")?, body.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::routes;
+    use serde_json::json;
+
+    #[test]
+    fn paths_of_a_host_without_the_authorities_of_its_clients_are_shown_as_denied_and_why() {
+        let upstream = json!({"Upstream": "shop-web-80"});
+        let origin = json!({"namespace": "shop", "name": "web"});
+        let location =
+            json!({"kind": "Prefix", "path": "/", "backend": upstream, "origin": origin});
+        let page = |clients: serde_json::Value| {
+            let server = json!({"locations": [location], "client_certificate": clients});
+            routes(&json!({"servers": {"shop.test": server}}))
+        };
+        let closed = page(json!({"Closed": "auth-tls-secret: Secret shop/ca does not exist"}));
+        let told = "/  ->  Denied auth-tls-secret: Secret shop/ca does not exist (403)  (Ingress shop/web)";
+        assert!(closed.contains(told), "{closed}");
+        for clients in [json!(null), json!({"Verified": {"secret": "shop/ca"}})] {
+            let open = page(clients);
+            assert!(open.contains("/  ->  Upstream shop-web-80  (Ingress shop/web)"), "{open}");
+        }
+    }
 }

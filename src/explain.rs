@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use console::{Asked, Explained, Line};
 use controller::Known;
 use model::{Changes, Configuration, Kind, Origin, Printable, ServerName};
-use objects::Snapshot;
+use objects::{ObjectKey, Snapshot};
 use proxy::{Decision, Explainer, Nobody, Question, Wanted};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -53,7 +53,8 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let mut decisions = decide(&translation.configuration, question)?;
     name_faults(&mut decisions, &snapshot, &options, &translation.problems);
     let ingresses = InForce { snapshot: &snapshot, options: &options, kept: &translation.kept };
-    name_annotations(&mut decisions, &url.host, &ingresses);
+    let is_served = |key: &ObjectKey| translation.served.contains(key);
+    name_annotations(&mut decisions, &url.host, &ingresses, &is_served);
     let class = |outcome| Decision { step: "IngressClass", outcome, by: None, nobody: None };
     decisions.extend(assumed.map(class));
     match format {
@@ -113,7 +114,8 @@ fn explained(asked: &Asked, known: &Known, with: &OfKnown) -> Result<Explained> 
     name_faults(&mut decisions, &known.snapshot, &with.options, &known.problems);
     let ingresses =
         InForce { snapshot: &known.snapshot, options: &with.options, kept: &known.kept };
-    name_annotations(&mut decisions, &url.host, &ingresses);
+    let is_served = |key: &ObjectKey| known.served.contains(key);
+    name_annotations(&mut decisions, &url.host, &ingresses, &is_served);
     let decisions = decisions.into_iter().map(|decision| Line {
         step: decision.step.to_owned(),
         outcome: decision.outcome,
@@ -144,10 +146,20 @@ fn name_faults(
 
 /// Names what only the annotations of an Ingress tell: which of two redirects it has, whether a guard is its own, and
 /// who has the `server-snippet` of the host.
-fn name_annotations(decisions: &mut [Decision], host: &str, ingresses: &InForce<'_>) {
+fn name_annotations(
+    decisions: &mut [Decision],
+    host: &str,
+    ingresses: &InForce<'_>,
+    is_served: &dyn Fn(&ObjectKey) -> bool,
+) {
+    // Of an alias, or below a wildcard, the host that the server has is another one.
+    let is_server = |one: &Decision| one.step == "server" && one.outcome.eq_ignore_ascii_case(host);
+    let has_server = decisions.iter().any(is_server);
     for Decision { by, .. } in decisions {
         if let Some(namespace) = by.as_deref().and_then(|by| by.strip_prefix(OF_NAMESPACE)) {
-            let owner = of_server_snippet(namespace, host, ingresses);
+            let owner = has_server
+                .then(|| of_server_snippet(namespace, host, ingresses, is_served))
+                .flatten();
             if let Some(name) = owner {
                 *by = Some(format!("server-snippet{OF_INGRESS}{namespace}/{name}"));
             }
@@ -183,18 +195,26 @@ fn name_annotations(decisions: &mut [Decision], host: &str, ingresses: &InForce<
     }
 }
 
-/// The only Ingress of a namespace that names a host and has a `server-snippet`.
-fn of_server_snippet(namespace: &str, host: &str, ingresses: &InForce<'_>) -> Option<String> {
+/// The only Ingress of a namespace that is served, names a host and has a `server-snippet`, each as it is in force.
+fn of_server_snippet(
+    namespace: &str,
+    host: &str,
+    ingresses: &InForce<'_>,
+    is_served: &dyn Fn(&ObjectKey) -> bool,
+) -> Option<String> {
     let key = format!("{}/server-snippet", ingresses.options.annotations_prefix);
-    let mut owners = ingresses.snapshot.ingresses.values().filter(|ingress| {
-        let names = |name: &str| name.eq_ignore_ascii_case(host);
-        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
-        *ingress.meta.key.namespace == *namespace
-            && ingress.meta.annotations.contains_key(&key)
-            && hosts.any(names)
+    let all = ingresses.snapshot.ingresses.keys();
+    let served = all.filter(|key| *key.namespace == *namespace && is_served(key));
+    let mut owners = served.filter(|one| {
+        let origin = Origin::new(Kind::Ingress, one.namespace.clone(), one.name.clone());
+        ingresses.ingress(&origin).is_some_and(|ingress| {
+            let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+            ingress.meta.annotations.contains_key(&key)
+                && hosts.any(|name| name.eq_ignore_ascii_case(host))
+        })
     });
     let owner = owners.next()?;
-    owners.next().is_none().then(|| owner.meta.key.name.to_string())
+    owners.next().is_none().then(|| owner.name.to_string())
 }
 
 /// Guards that annotations of these names ask for, or else this key of the ConfigMap.
@@ -253,9 +273,9 @@ fn notes(
 /// Gateways with addresses of their own that have routes for a host. A request there is another one: it asks none of
 /// the hosts that are explained here.
 fn at_own_addresses(host: &str, configuration: &Configuration) -> BTreeSet<String> {
-    let covers = |name: &ServerName| match name.as_str().strip_prefix('*') {
-        Some(parent) => host.len() > parent.len() && ends_with_ignoring_case(host, parent),
-        None => name.as_str() == "_" || name.as_str().eq_ignore_ascii_case(host),
+    let lower = host.to_ascii_lowercase();
+    let covers = |name: &ServerName| {
+        *name == ServerName::catch_all() || translate::gateway::covers(name.as_str(), &lower)
     };
     let routes = configuration.routes.keys().chain(configuration.tls_routes.keys());
     let listeners = routes.filter(|key| covers(&key.host)).filter_map(|key| key.listener.as_ref());
@@ -266,11 +286,6 @@ fn at_own_addresses(host: &str, configuration: &Configuration) -> BTreeSet<Strin
         format!("{gateway} has routes for {host} at {address}, which is its own: requests there are not explained here")
     });
     told.collect()
-}
-
-fn ends_with_ignoring_case(text: &str, end: &str) -> bool {
-    let at = text.len().saturating_sub(end.len());
-    text.get(at..).is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
 fn passed_on(question: &Question, configuration: &Configuration) -> Option<Vec<Decision>> {

@@ -158,7 +158,11 @@ fn has_named_config_maps(snapshot: &Snapshot, options: &Options) -> Result<()> {
             !Malformed::is_among(&snapshot.malformed, Kind::ConfigMap, key),
             "ConfigMap {namespace}/{name}, which {flag} names, could not be read: mend it"
         );
-        bail!("there is no ConfigMap {namespace}/{name}, which {flag} names");
+        // Elsewhere, one that may not be read counts as absent.
+        let is_elsewhere =
+            options.watch_namespace.as_ref().is_some_and(|watched| **watched != **namespace);
+        let or = if is_elsewhere { ", or it may not be read" } else { "" };
+        bail!("there is no ConfigMap {namespace}/{name}, which {flag} names{or}");
     }
     Ok(())
 }

@@ -83,6 +83,7 @@ pub(crate) async fn feed(
         namespace,
         namespace_selector,
         pinned: pinned(options).into_iter().chain(published).collect(),
+        guards: options.config_map.clone(),
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),

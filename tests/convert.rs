@@ -347,3 +347,30 @@ fn ingresses_that_are_not_ours_and_files_from_before_are_named() {
     let old = "not written this time, and there from before: httproute.demo.old.yaml; ";
     assert!(told.contains(old), "{told}");
 }
+
+#[test]
+fn a_name_of_a_hostile_file_leads_nowhere_and_the_rest_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ingress = |name: &str, host: &str| {
+        format!(
+            "---\n{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: {name}, namespace: demo}}, spec: \
+             {{ingressClassName: nginx, rules: [{{host: {host}, http: {{paths: [{{path: /, pathType: Prefix, backend: \
+             {{service: {{name: shop, port: {{number: 80}}}}}}}}]}}}}]}}}}\n"
+        )
+    };
+    let path = folder.path().join("in.yaml");
+    let all = [ingress("a/../../x", "a.test"), ingress("shop", "b.test")];
+    std::fs::write(&path, all.concat()).expect("a file");
+    let output = folder.path().join("out");
+    // What a name would have to lead through.
+    std::fs::create_dir_all(output.join("httproute.demo.a")).expect("a folder");
+    let arguments =
+        [path.to_str(), Some("--output"), output.to_str()].map(|it| it.expect("a path"));
+    let (_, told, code) = fairway(&arguments);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("not written: HTTPRoute \"demo/a/../../x\": no API server"), "{told}");
+    assert!(output.join("httproute.demo.shop.yaml").exists(), "{told}");
+    let elsewhere = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+    let names: Vec<_> = elsewhere.map(|entry| entry.file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}

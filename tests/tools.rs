@@ -386,6 +386,11 @@ fn the_config_map_is_found_or_asked_for() {
     assert_eq!(code, Some(2));
     let (code, _, said) = checked(&[&site], &["--configmap", "web/none"]);
     assert!(code == Some(1) && said.contains("there is no ConfigMap web/none"), "{said}");
+    assert!(!said.contains("may not be read"), "{said}");
+    let elsewhere = ["--configmap", "web/none", "--watch-namespace", "shop"];
+    let (code, _, said) = checked(&[&site], &elsewhere);
+    let told = "there is no ConfigMap web/none, which --configmap names, or it may not be read";
+    assert!(code == Some(1) && said.contains(told), "{said}");
     let shipped = fs::read_to_string(root().join("../deploy/config.yaml")).expect("our ConfigMap");
     let (code, _, said) = checked(&[&site, &shipped], &[]);
     assert!(code == Some(0) && said.contains("using ConfigMap fairway/fairway"), "{said}");
@@ -863,6 +868,24 @@ fn steps_of_snippets_name_the_annotation_and_the_ingress_and_expressions_are_cal
     says(&story, "location", r"/a.png is at RegularExpression \.png$, which a snippet has");
     says(&story, "snippet", &format!("location, line 1, column 21: return: 406  {of_server}"));
     says(&told("/own"), "location", "/own is at Exact /own, which a snippet has");
+}
+
+/// The Ingress that has the host below the wildcard is another controller's, and its server-snippet nobody's here.
+#[test]
+fn a_server_snippet_is_of_no_ingress_that_is_not_served_or_names_another_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cam = SNIPPETS.split("---\n").nth(1).expect("an Ingress");
+    let other = cam
+        .replace("name: cam\n", "name: theirs\n")
+        .replace("ClassName: nginx", "ClassName: other");
+    let wide = SNIPPETS.replace("host: cam.test", "host: '*.cam.test'");
+    let all = format!("{wide}---\n{}", other.replace("host: cam.test", "host: a.cam.test"));
+    fs::write(folder.path().join("in.yaml"), all).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    let output = fairway(&["explain", "http://a.cam.test/?x=1", "--manifests", path]);
+    let story = text(&output.stdout);
+    let told = "server, line 3, column 15: return: 405  [server-snippet of namespace shop]";
+    says(&story, "snippet", told);
 }
 
 #[test]

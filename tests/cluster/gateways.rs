@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, Connection, eventually};
@@ -290,6 +290,37 @@ fn the_last_replica_takes_the_shared_address_of_gateways_away_and_leaves_them_th
             let kept = api(cluster, "Gateway").get(name).await?;
             ensure!(has_one(&kept.data["status"]), "{name}: {}", kept.data["status"]);
         }
+        Ok(())
+    });
+}
+
+/// A second Fairway with the same name for its classes serves on when the first one ends.
+#[test]
+fn the_last_replica_leaves_a_gateway_alone_that_tells_somebody_else_s_address() {
+    cluster::test_with_gateway_api(async |cluster| {
+        one_host(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        replica(cluster, "fairway-0").await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        let theirs = json!([{"type": "IPAddress", "value": "203.0.113.9"}]);
+        let gateways = api(cluster, "Gateway");
+        // As often as it takes until they are given way.
+        for _ in 0..4 {
+            told(cluster, "Gateway", "web", |status| {
+                status["addresses"] == json!([{"type": "IPAddress", "value": "192.0.2.1"}])
+            })
+            .await?;
+            let patch = Patch::Merge(json!({"status": {"addresses": theirs}}));
+            gateways.patch_status("web", &PatchParams::default(), &patch).await?;
+        }
+        fairway.stop().await?;
+        let left = gateways.get("web").await?;
+        ensure!(left.data["status"]["addresses"] == theirs, "{}", left.data["status"]);
+        let events: Api<Event> = Api::namespaced(cluster.client(), "demo");
+        let contested = ListParams::default().fields("reason=StatusContested");
+        let found = events.list(&contested).await?.items;
+        let message = found.first().and_then(|event| event.message.as_deref()).unwrap_or_default();
+        ensure!(message.contains("the same --gateway-controller-name"), "{message:?}");
         Ok(())
     });
 }

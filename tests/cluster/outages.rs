@@ -181,6 +181,7 @@ fn connections_that_are_dead_without_a_word_are_given_up() {
             namespace: None,
             namespace_selector: None,
             pinned: Vec::new(),
+            guards: None,
             secrets_of: Arc::new(|_| Vec::new()),
             patience: PATIENCE,
             once: false,

@@ -121,3 +121,27 @@ fn with_one_namespace_all_is_granted_but_what_selectors_of_namespaces_need() {
     everything.retain(|(_, resource, _)| resource != "namespaces");
     assert_eq!(all(&plain("rbac-namespaced.yaml")), everything);
 }
+
+/// Without them no Pod would become ready, or none of the ports would be served.
+#[test]
+fn config_maps_that_flags_name_in_other_namespaces_may_be_read_there() {
+    let elsewhere = "controller.configMapNamespace=settings,controller.tcp.configMapNamespace=settings,tcp.9000=a/b:1,\
+                     controller.udp.configMapNamespace=shop,udp.53=a/b:53";
+    let scoped =
+        format!("{elsewhere},controller.scope.enabled=true,controller.scope.namespace=shop");
+    for more in ["", ",rbac.scope=true"] {
+        let objects = render(&["--set", &format!("{scoped}{more}")]).expect("good values");
+        let there = |object: &&Value| object["metadata"]["namespace"] == "settings";
+        let kinds = objects.iter().filter(there).map(|object| object["kind"].as_str());
+        assert_eq!(kinds.collect::<Vec<_>>(), [Some("Role"), Some("RoleBinding")]);
+        let names = ["controller", "tcp"].map(|name| format!("ingress-nginx-{name}"));
+        let right =
+            |verb: &str| (String::new(), "configmaps".to_owned(), verb.to_owned(), names.to_vec());
+        let granted =
+            of(&objects.into_iter().filter(|one| there(&one)).collect::<Vec<_>>(), "Role");
+        assert_eq!(granted, ["get", "list", "watch"].map(right).into());
+    }
+    // Who reads all namespaces has the right to all of them.
+    let objects = render(&["--set", elsewhere]).expect("good values");
+    assert!(!objects.iter().any(|object| object["metadata"]["namespace"] == "settings"));
+}

@@ -31,10 +31,26 @@ impl Budget {
         self.take_above(self.burst / 2.0, now)
     }
 
-    fn take_above(&mut self, least: f64, now: Moment) -> Result<(), Duration> {
+    /// Gives back a token that was not needed.
+    pub(crate) fn give_back(&mut self, now: Moment) {
+        self.fill(now);
+        self.left = (self.left + 1.0).min(self.burst);
+    }
+
+    /// Whether nothing was taken that has not come again.
+    pub(crate) fn is_full(&mut self, now: Moment) -> bool {
+        self.fill(now);
+        self.left >= self.burst
+    }
+
+    fn fill(&mut self, now: Moment) {
         let passed = self.since.until(now).as_secs_f64();
         self.left = (self.left + passed * self.rate).min(self.burst);
         self.since = now;
+    }
+
+    fn take_above(&mut self, least: f64, now: Moment) -> Result<(), Duration> {
+        self.fill(now);
         if self.left < least + 1.0 {
             return Err(Duration::from_secs_f64((least + 1.0 - self.left) / self.rate));
         }

@@ -484,7 +484,7 @@ mod tests {
         let mut all = Configuration::default();
         for (id, days) in days {
             let id = CertificateId::new(id);
-            let (chain, key, names) = (Vec::new(), PrivateKey(Vec::new()), Vec::new());
+            let (chain, key, names) = (Vec::new(), PrivateKey(Vec::new()), Vec::new().into());
             let not_after = NOW + days * 86_400 + 1;
             let certificate = Certificate { id: id.clone(), chain, key, names, not_after };
             all.certificates.insert(id, Arc::new(certificate));

@@ -3,11 +3,18 @@
 use crate::lost::Loss;
 use crate::yaml;
 use objects::ObjectKey;
+use objects::manifests::{is_a_label, is_a_name};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The version of nearly all kinds.
 pub(crate) const API: &str = "gateway.networking.k8s.io/v1";
+
+/// Bytes of the longest name of a file.
+const LONGEST: usize = 255;
+
+/// Characters of a name that is refused.
+const SHOWN: usize = 300;
 
 /// Kinds that are made.
 const KINDS: [&str; 8] = [
@@ -42,13 +49,31 @@ impl Object {
         yaml::document(self)
     }
 
-    /// A name for a file that holds it alone.
-    pub fn file_name(&self) -> String {
+    /// A name for a file that holds it alone; or which object it is and why there is none: names in files may be
+    /// anything.
+    pub fn file_name(&self) -> Result<String, String> {
         let text = |field: &str| self.value["metadata"][field].as_str().unwrap_or_default();
-        let kind = self.value["kind"].as_str().unwrap_or_default().to_lowercase();
-        let parts = [kind.as_str(), text("namespace"), text("name")];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        format!("{}.yaml", parts.join("."))
+        let (kind, namespace, name) =
+            (self.value["kind"].as_str().unwrap_or_default(), text("namespace"), text("name"));
+        // A namespace without dots, so that two objects never have one name of a file.
+        if !(namespace.is_empty() || is_a_label(namespace)) || !is_a_name(name) {
+            let shown: String = format!("{namespace}/{name}").chars().take(SHOWN).collect();
+            return Err(format!(
+                "{kind} {shown:?}: no API server takes this name, and it may lead out of the folder: rename the Ingress, \
+                 or what it names"
+            ));
+        }
+        let parts = [kind.to_lowercase().as_str(), namespace, name].map(str::to_owned);
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let file = format!("{}.yaml", parts.join("."));
+        if file.len() > LONGEST {
+            return Err(format!(
+                "{kind} {namespace}/{name}: its file would have a name of {} bytes, and {LONGEST} are the most: convert it \
+                 without --output",
+                file.len()
+            ));
+        }
+        Ok(file)
     }
 }
 
@@ -67,5 +92,38 @@ impl Made {
         let own = losses.iter().enumerate().filter(|(_, loss)| own(loss));
         let own = own.filter(|(index, _)| placed.insert(*index)).map(|(_, loss)| loss.clone());
         Object { losses: own.collect(), value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, Object, is_file_name};
+    use serde_json::json;
+
+    #[test]
+    fn no_object_has_a_file_elsewhere_or_that_of_another_one() {
+        let file = |namespace: &str, name: &str| {
+            let metadata = json!({"namespace": namespace, "name": name});
+            let value = json!({"kind": "HTTPRoute", "metadata": metadata});
+            Object { value, losses: Vec::new() }.file_name()
+        };
+        for (namespace, name) in [
+            ("demo", "a/../../x"),
+            ("demo", ".."),
+            ("..", "a"),
+            ("a/b", "c"),
+            ("demo", "a\0b"),
+            ("demo", "A"),
+            ("a.b", "c"),
+            ("demo", ""),
+        ] {
+            let refused = file(namespace, name).expect_err("it is refused");
+            assert!(refused.contains("rename the Ingress"), "{refused}");
+        }
+        assert_eq!(file("a", "b.c").as_deref(), Ok("httproute.a.b.c.yaml"));
+        assert!(is_file_name(&file("a", "b.c").unwrap_or_default()));
+        let long = |length: usize| file("demo", &format!("a{}", ".a".repeat(length / 2)));
+        assert!(long(250).is_err_and(|why| why.contains("without --output")));
+        assert!(long(220).is_ok_and(|file| file.len() <= LONGEST));
     }
 }

@@ -220,7 +220,7 @@ fn objects_of_different_ingresses_never_have_one_name() {
                {service: {name: shop, port: {name: web}}}}]}}\n  - {host: y.test, http: {paths: [{path: /, pathType: Prefix, \
                backend: {service: {name: shop, port: {number: 8080}}}}]}}\n";
     let made = converted(&[two.to_owned(), ingress("a-x.test", "z.test", &[], &["/"])]);
-    let names = made.objects.iter().map(crate::Object::file_name);
+    let names = made.objects.iter().map(|object| object.file_name().expect("a name"));
     let all: std::collections::BTreeSet<String> = names.collect();
     assert_eq!(all.len(), made.objects.len(), "{all:?}");
     // Ports by name and by number of their target are those of the Service.

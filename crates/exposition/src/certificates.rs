@@ -146,7 +146,7 @@ mod tests {
             id: id.clone(),
             chain: vec![der()],
             key: PrivateKey(Vec::new()),
-            names: Vec::new(),
+            names: Vec::new().into(),
             not_after: 0,
         };
         let server = |name: &str, certificate| {

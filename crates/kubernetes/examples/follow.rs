@@ -29,6 +29,7 @@ async fn from_cluster() -> Result<Feed, Box<dyn Error>> {
         namespace: std::env::var("NAMESPACE").ok(),
         namespace_selector: std::env::var("SELECTOR").ok(),
         pinned: Vec::new(),
+        guards: None,
         secrets_of: Arc::new(|referrer| match referrer {
             Referrer::Ingress(ingress) => certificates(ingress),
             Referrer::ConfigMap(_) | Referrer::Gateway(_) | Referrer::ListenerSet(_) => Vec::new(),

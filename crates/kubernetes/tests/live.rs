@@ -33,6 +33,7 @@ impl Shop {
             namespace: None,
             namespace_selector: None,
             pinned: Vec::new(),
+            guards: None,
             secrets_of: Arc::new(|referrer| match referrer {
                 Referrer::Ingress(ingress) => {
                     let names = ingress.tls.iter().filter_map(|tls| tls.secret.as_deref());
@@ -197,6 +198,7 @@ async fn a_server_that_is_not_there_is_an_error_after_some_patience() {
         namespace: None,
         namespace_selector: None,
         pinned: Vec::new(),
+        guards: None,
         secrets_of: Arc::new(|_| Vec::new()),
         patience: Duration::from_secs(2),
         once: false,

@@ -3,6 +3,7 @@
 use crate::CertificateId;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::ops::Deref;
 
 /// A private key in DER (PKCS#8, PKCS#1 or SEC1). It is never printed and never serialised.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -31,43 +32,64 @@ pub struct Certificate {
     /// The key of the leaf.
     pub key: PrivateKey,
     /// The DNS names the leaf is valid for, lower case, wildcards as `*.name`.
-    pub names: Vec<String>,
+    pub names: CertificateNames,
     /// When the leaf expires, in seconds since the epoch.
     pub not_after: i64,
 }
 
-impl Certificate {
-    /// Whether the leaf is valid for `host` (RFC 6125 6.4.3: a wildcard covers exactly one label).
-    pub fn covers(&self, host: &str) -> bool {
-        let parent = host.split_once('.').map(|(_, rest)| rest);
-        self.names.iter().any(|name| match name.strip_prefix("*.") {
-            Some(rest) => name == host || parent == Some(rest),
-            None => name == host,
-        })
+/// The names of a certificate, in its order. It may have tens of thousands of them: one is found without going through
+/// all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateNames {
+    listed: Box<[String]>,
+    /// Their places, in the order of the alphabet.
+    sorted: Box<[u32]>,
+}
+
+impl CertificateNames {
+    /// Whether one of them is for `host` (RFC 6125 6.4.3: a wildcard covers exactly one label).
+    pub fn cover(&self, host: &str) -> bool {
+        self.has("", host) || host.split_once('.').is_some_and(|(_, parent)| self.has("*.", parent))
     }
 
-    /// Many hosts, and which of them it [covers](Self::covers). It may have tens of thousands of names: they are sorted
-    /// once for all hosts.
-    pub fn covering<'a>(
-        &'a self,
-        hosts: impl Iterator<Item = &'a str>,
-    ) -> impl Iterator<Item = (&'a str, bool)> {
-        let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-        names.sort_unstable();
-        let is_one = move |wanted: &str| {
-            let compare = |name: &&str| {
-                #[cfg(test)]
-                tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-                (*name).cmp(wanted)
-            };
-            names.binary_search_by(compare).is_ok()
+    /// Whether there is a name that begins and ends so.
+    fn has(&self, begin: &str, end: &str) -> bool {
+        let compare = |place: &u32| {
+            #[cfg(test)]
+            tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
+            let name = &self.listed[*place as usize];
+            name.bytes().cmp(begin.bytes().chain(end.bytes()))
         };
-        hosts.map(move |host| {
-            let parent = host.split_once('.').map(|(_, parent)| parent);
-            let covers =
-                is_one(host) || parent.is_some_and(|parent| is_one(&format!("*.{parent}")));
-            (host, covers)
-        })
+        self.sorted.binary_search_by(compare).is_ok()
+    }
+}
+
+impl From<Vec<String>> for CertificateNames {
+    fn from(listed: Vec<String>) -> Self {
+        let mut sorted: Box<[u32]> = (0..).take(listed.len()).collect();
+        sorted.sort_unstable_by_key(|place| &listed[*place as usize]);
+        Self { listed: listed.into(), sorted }
+    }
+}
+
+impl Deref for CertificateNames {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.listed
+    }
+}
+
+impl Serialize for CertificateNames {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.listed.serialize(serializer)
+    }
+}
+
+impl Certificate {
+    /// Whether the leaf is valid for `host`.
+    pub fn covers(&self, host: &str) -> bool {
+        self.names.cover(host)
     }
 
     /// What is to be said of it where clients refuse it at `now`, in seconds since the epoch, or will soon:
@@ -100,50 +122,51 @@ pub fn days(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Certificate, PrivateKey};
-    use crate::CertificateId;
+    use super::CertificateNames;
 
     thread_local! {
-        /// Names that were looked at for many hosts.
+        /// Names that were looked at.
         pub(super) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
-    fn of(names: Vec<String>) -> Certificate {
-        let key = PrivateKey(Vec::new());
-        Certificate { id: CertificateId::new("a/b"), chain: Vec::new(), key, names, not_after: 0 }
-    }
-
     #[test]
-    fn many_hosts_are_covered_as_each_is_alone() {
-        let names = ["z.test", "*.shop.test", "a.test", "*.", "*", "a.test", ""];
-        let certificate = of(names.map(str::to_owned).to_vec());
-        let hosts = [
-            "a.test",
-            "b.test",
-            "shop.test",
-            "x.shop.test",
-            "x.y.shop.test",
-            "*.shop.test",
-            "z.test",
-            "*",
-            "",
-            "x.",
-            "x",
-            "*.",
-        ];
-        let covered: Vec<_> = certificate.covering(hosts.into_iter()).collect();
-        assert_eq!(covered, hosts.map(|host| (host, certificate.covers(host))));
-        assert!(covered[3].1 && !covered[4].1);
+    fn a_host_is_covered_by_its_own_name_or_by_a_wildcard_for_its_first_label() {
+        let names = ["z.test", "*.shop.test", "a.test", "*.", "*", "a.test", ""].map(str::to_owned);
+        let sorted = CertificateNames::from(names.to_vec());
+        assert!(sorted.iter().eq(&names), "they stay in their order");
+        let one_by_one = |host: &str| {
+            let parent = host.split_once('.').map(|(_, rest)| rest);
+            names.iter().any(|name| match name.strip_prefix("*.") {
+                Some(rest) => name == host || parent == Some(rest),
+                None => name == host,
+            })
+        };
+        for (host, is_covered) in [
+            ("a.test", true),
+            ("b.test", false),
+            ("shop.test", false),
+            ("x.shop.test", true),
+            ("x.y.shop.test", false),
+            ("*.shop.test", true),
+            ("z.test", true),
+            ("*", true),
+            ("", true),
+            ("x.", true),
+            ("x", false),
+            ("*.", true),
+        ] {
+            assert_eq!((sorted.cover(host), one_by_one(host)), (is_covered, is_covered), "{host}");
+        }
+        assert!(!CertificateNames::default().cover("a.test"));
     }
 
     #[test]
     fn for_each_of_many_hosts_few_names_are_looked_at() {
         let name = |number: usize| format!("n{number}.test");
-        let certificate = of((0..4096).rev().map(name).collect());
+        let names = CertificateNames::from((0..4096).rev().map(name).collect::<Vec<_>>());
         let hosts: Vec<String> = (0..8192).map(name).collect();
         LOOKED_AT.set(0);
-        let covered = certificate.covering(hosts.iter().map(String::as_str)).filter(|(_, it)| *it);
-        assert_eq!(covered.count(), 4096);
+        assert_eq!(hosts.iter().filter(|host| names.cover(host)).count(), 4096);
         assert!(LOOKED_AT.get() <= 8192 * 2 * 13, "{}", LOOKED_AT.get());
     }
 }

@@ -44,7 +44,7 @@ mod url;
 
 pub use alias::Alias;
 pub use block::{Block, BlockList};
-pub use certificate::{Certificate, PrivateKey, days};
+pub use certificate::{Certificate, CertificateNames, PrivateKey, days};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;

@@ -23,7 +23,7 @@ pub(crate) fn self_signed() -> Result<Certificate, rcgen::Error> {
         id: CertificateId::new("self-signed"),
         chain: vec![certificate.der().to_vec()],
         key: PrivateKey(key.serialize_der()),
-        names: vec!["ingress.local".to_owned()],
+        names: vec!["ingress.local".to_owned()].into(),
         not_after: 0,
     })
 }

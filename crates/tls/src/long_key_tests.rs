@@ -36,7 +36,8 @@ fn configuration(certificates: &[(&str, &Pair)]) -> Configuration {
         let host = ServerName::new(id.replace('/', "."));
         let id = CertificateId::new(*id);
         let (chain, key) = (chain.clone(), key.clone());
-        let certificate = Certificate { id: id.clone(), chain, key, names: vec![], not_after: 0 };
+        let certificate =
+            Certificate { id: id.clone(), chain, key, names: vec![].into(), not_after: 0 };
         made.certificates.insert(id.clone(), Arc::new(certificate));
         let server = Server { certificate: Some(id), ..Server::new(host.clone()) };
         made.servers.insert(host, Arc::new(server));

@@ -41,33 +41,20 @@ pub(crate) fn served(secret: &Secret) -> Result<Certificate, Message> {
     let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
     let (names, not_after) = names(leaf)?;
     let id = CertificateId::new(format!("{}/{}", secret.meta.key.namespace, secret.meta.key.name));
-    Ok(Certificate { id, chain, key, names, not_after })
+    Ok(Certificate { id, chain, key, names: names.into(), not_after })
 }
 
-/// A certificate with what is found out once, whoever asks: it may have tens of thousands of names.
+/// A certificate with what is found out once, whoever asks.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) certificate: Arc<Certificate>,
-    /// Places of its names, in the order of the alphabet.
-    sorted: Box<[usize]>,
     said: OnceLock<Box<[Message]>>,
 }
 
 impl Judged {
     /// A certificate of which nothing was asked yet.
     pub(crate) fn of(certificate: Certificate) -> Self {
-        let mut sorted: Box<[usize]> = (0..certificate.names.len()).collect();
-        sorted.sort_unstable_by_key(|place| &certificate.names[*place]);
-        Self { certificate: Arc::new(certificate), sorted, said: OnceLock::new() }
-    }
-
-    /// [`Certificate::covers`], without going through all names.
-    pub(crate) fn covers(&self, host: &str) -> bool {
-        let has = |name: &str| {
-            let of = |place: &usize| self.certificate.names[*place].as_str();
-            self.sorted.binary_search_by(|place| of(place).cmp(name)).is_ok()
-        };
-        has(host) || host.split_once('.').is_some_and(|(_, parent)| has(&format!("*.{parent}")))
+        Self { certificate: Arc::new(certificate), said: OnceLock::new() }
     }
 
     /// What is said of it to whoever serves it; completes sentences "Secret x …".

@@ -65,6 +65,7 @@ impl Served {
 mod tests {
     use super::Served;
     use controller::Known;
+    use model::policy::ClientCertificate;
     use model::{Backend, Endpoints, Kind, Location, Origin, PathKind, Server, ServerName};
     use model::{Configuration, Upstream, UpstreamId};
     use std::net::SocketAddr;
@@ -121,5 +122,20 @@ mod tests {
         assert_eq!(found(&[&last, "small"]), [""; 0]);
         assert_eq!(found(&[&last, "shop/front"]), ["big.test"], "words and addresses together");
         assert_eq!(found(&["10.255."]), [""; 0]);
+    }
+
+    /// Every request is answered 403, whoever is behind its path.
+    #[test]
+    fn a_host_without_the_authorities_of_its_clients_is_shown_as_denied_and_why() {
+        let mut serving = Configuration::default();
+        let mut server = Server::new(ServerName::new("shop.test"));
+        server.locations.push(location("shop-web-80"));
+        let reason = "auth-tls-secret: Secret shop/ca does not exist".to_owned();
+        server.client_certificate = Some(ClientCertificate::Closed(reason));
+        serving.servers.insert(server.name.clone(), Arc::new(server));
+        let served = Served::new(Arc::new(Known { serving, ..Known::default() }));
+        let told: Vec<_> = served.found(&[]).map(|route| &*route.backend).collect();
+        assert_eq!(told, ["403: auth-tls-secret: Secret shop/ca does not exist"]);
+        assert_eq!(served.found(&["does not exist".to_owned()]).count(), 1);
     }
 }

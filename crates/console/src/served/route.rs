@@ -2,6 +2,7 @@
 
 use crate::query::{shown, told};
 use crate::sample::{Live, Sample, SampleKey};
+use model::policy::ClientCertificate;
 use model::{
     Backend, Configuration, Endpoints, Location, Origin, PathKind, RouteHost, RouteKey, Server,
     StreamPort, UpstreamId,
@@ -59,6 +60,10 @@ impl Route {
         let place = Place::Ingress { server: server.clone() };
         let mut route = Self::at(place, server.name.as_str().into());
         route.answered_by(location, serving);
+        // Whoever is behind it, nobody gets there.
+        if let Some(ClientCertificate::Closed(reason)) = &server.client_certificate {
+            route.backend = told(format_args!("403: {reason}"));
+        }
         let certificate = server.certificate.as_ref().map(ToString::to_string);
         route.searched(certificate.as_deref().unwrap_or_default());
         route

@@ -56,7 +56,7 @@ pub(crate) struct Row<'a> {
     pub(crate) id: Option<&'a str>,
     /// `namespace/name:port` of its Service.
     pub(crate) service: Option<String>,
-    /// Where its requests go: an upstream, a redirect, `404`, or `503` or `500` with the reason.
+    /// Where its requests go: an upstream, a redirect, `404`, or `403`, `503` or `500` with the reason.
     pub(crate) backend: &'a str,
     /// The name that is resolved instead of endpoints, `host:port`.
     pub(crate) external: Option<&'a str>,

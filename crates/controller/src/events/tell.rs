@@ -315,7 +315,7 @@ mod tests {
             id: model::CertificateId::new("demo/s"),
             chain: Vec::new(),
             key: model::PrivateKey(Vec::new()),
-            names: Vec::new(),
+            names: Vec::new().into(),
             not_after: NOW + days * 86_400 + 1,
         };
         let known = |days| {

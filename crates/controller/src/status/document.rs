@@ -63,6 +63,14 @@ impl Wanted {
         }
     }
 
+    /// `status.addresses` of a Gateway.
+    pub(super) fn addresses(&self) -> Value {
+        match self {
+            Self::Gateway(status, published) => addresses(status, published).0,
+            _ => Value::Null,
+        }
+    }
+
     /// The status with what is ours; what has not changed keeps its time.
     pub(super) fn within(&self, status: &Value, controller: &str, now: Timestamp) -> Value {
         let mut made = status.clone();

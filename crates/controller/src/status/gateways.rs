@@ -3,28 +3,26 @@
 
 use super::address::Address;
 use super::document::Wanted;
-use super::farewell;
 use super::later::{Later, Naming, Silence, pause};
+use super::leave::{self, Leaving};
+use super::pending::Pending;
 use super::refusals::Refusals;
+use super::replace::write;
 use super::services::{self, Scribe};
 use super::siblings::Siblings;
-use super::which::{Id, Which, api, differing};
-use super::write::{MANAGER, Outcome, outcome};
+use super::which::{Id, Which, differing};
+use super::write::Outcome;
 use crate::Known;
 use crate::budget::Budget;
-use crate::call::ask;
 use crate::clock::Moment;
+use crate::events::{Event, Kind, Object, Recorder, Speaker};
 use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::Stop;
-use futures_util::StreamExt as _;
-use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use kube::api::PostParams;
 use objects::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -33,14 +31,14 @@ use translate::gateway::{GatewayStatus, ServiceKind};
 /// Writes at a time, and each second.
 const AT_A_TIME: usize = 10;
 const RATE: u32 = 200;
-/// How long the API server may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// After what was written was undone as often as `QUARRELS`: doubled with each further time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
 /// What is undone later than that is no quarrel.
 const QUARREL: Duration = Duration::from_secs(2 * LONGEST_PAUSE.as_secs());
+/// What tells no address is nobody's, but it is not written every moment either.
+const NOBODYS: Duration = Duration::from_secs(5);
 
 /// What was done about one object.
 #[derive(Debug, Default)]
@@ -59,11 +57,26 @@ struct Track {
 }
 
 impl Track {
-    fn wrote(&mut self, wanted: Wanted, now: Moment) {
+    /// For how long it is left alone then, if somebody else insists.
+    fn wrote(&mut self, wanted: Wanted, now: Moment) -> Option<Duration> {
         let was_lately = self.at.replace(now).is_some_and(|at| at.until(now) < QUARREL);
         let is_undone = was_lately && self.written.as_ref() == Some(&wanted);
         self.times = if is_undone { self.times + 1 } else { 0 };
         self.written = Some(wanted);
+        if self.times < QUARRELS {
+            return None;
+        }
+        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.times.min(12));
+        let pause = pause.min(LONGEST_PAUSE);
+        self.until = Some(now + pause);
+        Some(pause)
+    }
+
+    /// It is nobody's now, so that it need not be left alone for long: until when, if that is earlier.
+    fn end_quarrel(&mut self, now: Moment) -> Option<Moment> {
+        let due = self.at.map_or(now, |at| (at + NOBODYS).max(now));
+        let is_earlier = self.times >= QUARRELS && self.until.is_some_and(|until| due < until);
+        is_earlier.then(|| *self.until.insert(due))
     }
 }
 
@@ -84,31 +97,8 @@ pub(super) struct Gateways {
     pub(super) admin_port: u16,
     /// The last replica takes the addresses away when it ends.
     pub(super) clear_at_end: bool,
-}
-
-/// What is to be looked at, by namespace.
-#[derive(Debug, Default)]
-struct Pending {
-    all: BTreeSet<(ObjectKey, Which)>,
-    /// Whose turn was the last one.
-    last: Arc<str>,
-}
-
-impl Pending {
-    fn insert(&mut self, (which, key): Id) {
-        self.all.insert((key, which));
-    }
-
-    /// Something of the namespace that follows the last one: who always has something keeps nobody else waiting.
-    fn take_turn(&mut self) -> Option<Id> {
-        // No text stands between `a` and `a\0`.
-        let following = (ObjectKey::new(format!("{}\0", self.last), ""), Which::Class);
-        let next = self.all.range(following..).next().or_else(|| self.all.first())?.clone();
-        self.all.remove(&next);
-        let (key, which) = next;
-        self.last = key.namespace.clone();
-        Some((which, key))
-    }
+    /// Where it is told that somebody else insists on another status.
+    pub(super) recorder: Recorder,
 }
 
 struct Keeper {
@@ -158,7 +148,7 @@ impl Gateways {
             } else {
                 // Whoever leads next looks at everything.
                 (keeper.known, keeper.tracks) = (Arc::default(), BTreeMap::new());
-                keeper.pending.all.clear();
+                keeper.pending.clear();
                 keeper.later.clear();
                 keeper.siblings.clear();
             }
@@ -177,8 +167,11 @@ impl Gateways {
         }
         while keeper.writes.join_next().await.is_some() {}
         if keeper.own.clear_at_end {
-            keeper.known = known.borrow_and_update().clone();
-            keeper.take_leave().await;
+            let told = known.borrow_and_update().statuses.clone();
+            let Gateways { client, pod, leadership, controller, addresses, .. } = &keeper.own;
+            let published = addresses.borrow().clone();
+            let leaving = Leaving { client, pod, leadership, controller };
+            leave::take(leaving, &told, published).await;
         }
     }
 }
@@ -245,8 +238,39 @@ impl Keeper {
             }
             is_there
         });
-        touched.into_iter().for_each(|id| self.pending.insert(id));
         self.known = known;
+        self.end_quarrels(&touched, Moment::now());
+        touched.into_iter().for_each(|id| self.pending.insert(id));
+    }
+
+    /// Gateways that tell no address are nobody's, where we have one for them, and so are their sets: whoever insisted
+    /// on another one has gone.
+    fn end_quarrels(&mut self, touched: &BTreeSet<Id>, now: Moment) {
+        let seen = &self.known.snapshot.gateways;
+        let tells_none = |key| seen.get(key).is_some_and(|gateway| gateway.published.is_empty());
+        let has_one =
+            |wanted: Wanted| wanted.addresses().as_array().is_some_and(|all| !all.is_empty());
+        let nobodys = touched.iter().filter(|id| {
+            id.0 == Which::Gateway && tells_none(&id.1) && self.wanted(id).is_some_and(has_one)
+        });
+        let nobodys: BTreeSet<ObjectKey> = nobodys.map(|(_, key)| key.clone()).collect();
+        if nobodys.is_empty() {
+            return;
+        }
+        let Self { tracks, later, known, .. } = self;
+        for (id, track) in tracks.iter_mut() {
+            let is_nobodys = match id {
+                (Which::Gateway, key) => nobodys.contains(key),
+                (Which::Set, key) => {
+                    let set = known.statuses.sets.get(key);
+                    set.is_some_and(|set| nobodys.contains(&set.gateway))
+                }
+                _ => false,
+            };
+            if let Some(due) = is_nobodys.then(|| track.end_quarrel(now)).flatten() {
+                later.insert(due, id.clone());
+            }
+        }
     }
 
     fn look_at_gateways(&mut self) {
@@ -305,67 +329,6 @@ impl Keeper {
         }
     }
 
-    /// What is told where nobody serves any more. A Gateway with an address of its own keeps it for the next start.
-    fn last_words(&self) -> Vec<(Id, Wanted)> {
-        let told = &self.known.statuses;
-        let shares = |gateway: &GatewayStatus| gateway.own.is_none();
-        // That it has no address is what is wrong with it, not which one it asks for.
-        let without = |gateway: &Arc<GatewayStatus>| {
-            Arc::new(GatewayStatus { wanted: Vec::new(), ..(**gateway).clone() })
-        };
-        let gateways = told.gateways.iter().filter(|(_, status)| shares(status));
-        let gateways = gateways.map(|(key, status)| {
-            let wanted = Wanted::Gateway(without(status), Arc::default());
-            ((Which::Gateway, key.clone()), wanted)
-        });
-        let sets = told.sets.iter().filter_map(|(key, status)| {
-            let gateway = told.gateways.get(&status.gateway).filter(|one| shares(one))?;
-            let wanted = Wanted::Set(status.clone(), Some(without(gateway)), Arc::default());
-            Some(((Which::Set, key.clone()), wanted))
-        });
-        gateways.chain(sets).collect()
-    }
-
-    /// Takes the addresses away that are published, where no other replica stays: as from Ingresses, if it is one.
-    async fn take_leave(&self) {
-        let is_one = self.own.addresses.borrow().as_ref().is_some_and(|all| all.len() == 1);
-        let words = self.last_words();
-        let Gateways { client, pod, leadership, controller, .. } = &self.own;
-        if !is_one
-            || words.is_empty()
-            || !farewell::may_clear("Gateways", client, pod, leadership).await
-        {
-            return;
-        }
-        let (all, written) = (words.len(), AtomicUsize::new(0));
-        let writing = futures_util::stream::iter(words).for_each_concurrent(
-            AT_A_TIME,
-            async |(id, wanted)| {
-                for _ in 0..farewell::TRIES {
-                    let (client, leadership) = (client.clone(), leadership.clone());
-                    let scribe = Scribe { client, leadership, replicas: None };
-                    let (Ok(outcome) | Err(outcome)) =
-                        write(scribe, controller, &id, &wanted).await;
-                    if let Some(is_written) = farewell::settled(outcome).await {
-                        written.fetch_add(usize::from(is_written), Ordering::Relaxed);
-                        break;
-                    }
-                }
-            },
-        );
-        match tokio::time::timeout(farewell::PATIENCE, writing).await {
-            Ok(()) => {
-                let told = written.load(Ordering::Relaxed);
-                tracing::info!(
-                    told,
-                    all,
-                    "no replica stays: these Gateways and sets tell no address now"
-                );
-            }
-            Err(_) => tracing::warn!("there was no time to take the address of all Gateways away"),
-        }
-    }
-
     /// Sends as much as may be sent now; how long to wait for more.
     fn send(&mut self) -> Option<Duration> {
         if !self.own.leadership.is_leader() {
@@ -380,11 +343,15 @@ impl Keeper {
             while let Some(id) = self.later.take(now) {
                 self.pending.insert(id);
             }
+            self.pending.release(now);
             // Something else happens before there is room again.
             if self.writes.len() >= AT_A_TIME {
                 return None;
             }
-            let Some(id) = self.pending.take_turn() else { return self.later.wait(now) };
+            let Some(id) = self.pending.take_turn() else {
+                let waits = [self.later.wait(now), self.pending.wait(now)];
+                return waits.into_iter().flatten().min();
+            };
             let track = self.tracks.entry(id.clone()).or_default();
             if track.busy {
                 track.again = true;
@@ -401,7 +368,11 @@ impl Keeper {
             if !self.may_tell(&id, &wanted, now) {
                 continue;
             }
+            if !self.pending.charge(&id, now) {
+                continue;
+            }
             if let Err(pause) = self.budget.take(now) {
+                self.pending.give_back(&id, now);
                 self.pending.insert(id);
                 return Some(pause);
             }
@@ -432,8 +403,40 @@ impl Keeper {
         };
         let controller = controller.clone();
         self.writes.spawn(async move {
-            let outcome = write(scribe, &controller, &id, &wanted).await;
+            let outcome = write(scribe, &controller, &id, &wanted, |_| true).await;
             (id, wanted, outcome.unwrap_or_else(|outcome| outcome))
+        });
+    }
+
+    /// Says that an object is left to somebody else, and what it may be: as often as of what the API server refuses.
+    fn give_way(&mut self, id: &Id, pause: Duration, now: Moment) {
+        let Some(message) = self.refusals.contested(id, pause, now) else { return };
+        let (which, key) = id;
+        let seen = &self.known.snapshot;
+        let meta = match which {
+            Which::Class => seen.gateway_classes.get(key).map(|one| &one.meta),
+            Which::Gateway => seen.gateways.get(key).map(|one| &one.meta),
+            Which::Set => seen.listener_sets.get(key).map(|one| &one.meta),
+            Which::Route(kind) => seen.http_routes.get(&(*kind, key.clone())).map(|one| &one.meta),
+            Which::Stream(kind) => {
+                seen.stream_routes.get(&(*kind, key.clone())).map(|one| &one.meta)
+            }
+            Which::Policy => seen.backend_tls.get(key).map(|one| &one.meta),
+            Which::Service => None,
+        };
+        let Some(meta) = meta else { return };
+        let kind = which.kind();
+        self.own.recorder.record(Event {
+            object: Object {
+                api_version: kind.api_version(),
+                kind: kind.name(),
+                key: key.clone(),
+                uid: meta.uid.clone(),
+            },
+            kind: Kind::Warning,
+            reason: "StatusContested",
+            message,
+            speaker: Speaker::Leader,
         });
     }
 
@@ -452,16 +455,9 @@ impl Keeper {
         let failures = std::mem::take(&mut track.failures);
         match outcome {
             Outcome::Written => {
-                track.wrote(wanted, now);
-                if track.times >= QUARRELS {
-                    let pause = FIRST_PAUSE * 2_u32.saturating_pow(track.times.min(12));
-                    let pause = pause.min(LONGEST_PAUSE);
-                    track.until = Some(now + pause);
+                if let Some(pause) = track.wrote(wanted, now) {
                     self.later.insert(now + pause, id.clone());
-                    tracing::warn!(
-                        kind = id.0.kind().name(), namespace = %id.1.namespace, name = %id.1.name,
-                        "somebody else keeps changing our part of it; left alone for {} s", pause.as_secs()
-                    );
+                    self.give_way(&id, pause, now);
                 }
                 if gone {
                     self.tracks.remove(&id);
@@ -469,6 +465,7 @@ impl Keeper {
             }
             // It stands as it should, or a later version is on its way.
             Outcome::Gone => {
+                self.pending.give_back(&id, now);
                 if gone {
                     self.tracks.remove(&id);
                 }
@@ -501,63 +498,37 @@ impl Keeper {
     }
 }
 
-/// Reads an object and writes its status where that differs; `Gone` where there is nothing to do.
-async fn write(
-    scribe: Scribe,
-    controller: &str,
-    (which, key): &Id,
-    wanted: &Wanted,
-) -> Result<Outcome, Outcome> {
-    if let Wanted::Service(service, _) = wanted {
-        return scribe.write(key, service.as_deref()).await;
-    }
-    let Scribe { client, leadership, .. } = scribe;
-    let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
-    let api = api(client, *which, key);
-    let mut found = outcome(ask(left.min(PATIENCE), api.get(&key.name)).await)?;
-    let generation = found.metadata.generation.unwrap_or_default();
-    if wanted.generation().is_some_and(|judged| judged != generation) {
-        return Ok(Outcome::Gone);
-    }
-    let status = wanted.within(&found.data["status"], controller, Timestamp::now());
-    if found.data["status"] == status {
-        return Ok(Outcome::Gone);
-    }
-    found.data["status"] = status;
-    let as_fairway = PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
-    let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
-    let update = api.replace_status(&key.name, &as_fairway, &found);
-    outcome(ask(left.min(PATIENCE), update).await)?;
-    Ok(Outcome::Written)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Moment, Pending, QUARREL, Track, Wanted, Which};
-    use objects::ObjectKey;
+    use super::{LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, Track, Wanted};
+    use std::time::Duration;
 
     #[test]
     fn what_is_undone_again_and_again_is_a_quarrel_and_what_is_undone_once_in_a_while_is_none() {
         let (mut track, start) = (Track::default(), Moment::now());
         for times in 0..5 {
-            track.wrote(Wanted::Policy(None), start);
+            let pause = track.wrote(Wanted::Policy(None), start);
             assert_eq!(track.times, times);
+            assert_eq!(pause.is_some(), times >= QUARRELS, "{times}");
         }
         track.wrote(Wanted::Policy(None), start + QUARREL);
         assert_eq!(track.times, 0);
     }
 
     #[test]
-    fn a_namespace_that_always_has_something_to_tell_keeps_no_other_one_waiting() {
-        let mut pending = Pending::default();
-        for number in 0..100 {
-            pending.insert((Which::Gateway, ObjectKey::new("a", format!("g{number:03}"))));
+    fn who_was_given_way_is_written_over_soon_once_nobody_s_address_is_told() {
+        let (mut track, start) = (Track::default(), Moment::now());
+        for _ in 0..12 {
+            track.wrote(Wanted::Policy(None), start);
         }
-        for namespace in ["", "a-b", "z"] {
-            pending.insert((Which::Class, ObjectKey::new(namespace, "one")));
-        }
-        let mut turns = (0..5).filter_map(|_| pending.take_turn()).map(|(_, key)| key.namespace);
-        assert!(turns.by_ref().take(5).eq(["a", "a-b", "z", "", "a"].map(Into::into)));
-        assert_eq!(std::iter::from_fn(|| pending.take_turn()).count(), 98);
+        let second = Duration::from_secs(1);
+        assert_eq!(track.until, Some(start + LONGEST_PAUSE));
+        assert_eq!(track.end_quarrel(start + second), Some(start + NOBODYS), "not every moment");
+        assert_eq!(track.end_quarrel(start + second), None, "it is due anyway");
+        track.until = Some(start + LONGEST_PAUSE);
+        assert_eq!(track.end_quarrel(start + second * 60), Some(start + second * 60), "at once");
+        // What waits for another reason goes on waiting.
+        let mut failed = Track { until: Some(start + LONGEST_PAUSE), ..Track::default() };
+        assert_eq!(failed.end_quarrel(start + second), None);
     }
 }

@@ -6,8 +6,11 @@ mod document;
 mod farewell;
 mod gateways;
 mod later;
+mod leave;
+mod pending;
 mod plan;
 mod refusals;
+mod replace;
 mod services;
 mod shown;
 mod siblings;
@@ -94,6 +97,7 @@ impl StatusWriter {
             pod: options.pod.clone(),
             admin_port: options.admin_port,
             clear_at_end: options.clear_at_end,
+            recorder: recorder.clone(),
         };
         let keeper = Keeper {
             published,

@@ -1,10 +1,12 @@
-//! What the log tells of statuses that the API server refuses: whoever changes his object again and again is told no
-//! more often than of his other mistakes.
+//! What the log tells of statuses that the API server refuses, or that somebody else replaces: whoever changes his
+//! object again and again is told no more often than of his other mistakes.
 
 use super::which::Id;
 use crate::clock::Moment;
 use crate::lines::Shares;
+use objects::ObjectKey;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of a reason that are told: it may quote what the object says.
 const REASON: usize = 2 << 10;
@@ -16,6 +18,34 @@ pub(super) struct Refusals(Shares);
 impl Refusals {
     /// Tells that something is not written, if there may be one more line about its namespace.
     pub(super) fn tell(&mut self, (which, key): &Id, reason: &str, now: Moment) {
+        if self.may_tell(key, now) {
+            tracing::error!(
+                kind = which.kind().name(), namespace = %key.namespace, name = %key.name, reason = cut(reason),
+                "this is not written: the API server does not take it, or it is somebody else's"
+            );
+        }
+    }
+
+    /// Tells that something is left to somebody else for a while, if there may be one more line about its namespace;
+    /// what was told.
+    pub(super) fn contested(&mut self, id: &Id, pause: Duration, now: Moment) -> Option<String> {
+        let (which, key) = id;
+        if !self.may_tell(key, now) {
+            return None;
+        }
+        let message = format!(
+            "another controller keeps replacing what we say in its status; left alone for {} s: a second Fairway with the \
+             same --gateway-controller-name and another --election-id does so, give it a name and a GatewayClass of its own",
+            pause.as_secs()
+        );
+        tracing::warn!(
+            kind = which.kind().name(), namespace = %key.namespace, name = %key.name, "{message}"
+        );
+        Some(message)
+    }
+
+    /// Whether there may be one more line about an object's namespace; those that were left out are told.
+    fn may_tell(&mut self, key: &ObjectKey, now: Moment) -> bool {
         let (untold, may) = self.take(&key.namespace, now);
         for (namespace, left_out) in untold {
             tracing::error!(
@@ -23,12 +53,7 @@ impl Refusals {
                 "more of this namespace is not written, and not told here, nor what follows within a minute"
             );
         }
-        if may {
-            tracing::error!(
-                kind = which.kind().name(), namespace = %key.namespace, name = %key.name, reason = cut(reason),
-                "this is not written: the API server does not take it, or it is somebody else's"
-            );
-        }
+        may
     }
 
     /// Whose lines are left out, and how many, and whether there may be one more about a namespace.
@@ -46,7 +71,8 @@ fn cut(reason: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Moment, REASON, Refusals, cut};
+    use super::super::which::Which;
+    use super::{Arc, Moment, ObjectKey, REASON, Refusals, cut};
     use crate::lines::{LINES, SPAN};
 
     #[test]
@@ -61,6 +87,17 @@ mod tests {
         assert_eq!(refusals.take(&few, start), (Vec::new(), true));
         let left_out = 1000 - LINES - 1;
         assert_eq!(refusals.take(&many, start + SPAN), (vec![(many, left_out)], true));
+    }
+
+    #[test]
+    fn who_is_contested_is_told_what_to_do_about_it_as_often_as_of_what_is_refused() {
+        let (mut refusals, now) = (Refusals::default(), Moment::now());
+        let id = (Which::Gateway, ObjectKey::new("shop", "web"));
+        let told = (0..1000).filter_map(|_| refusals.contested(&id, SPAN, now)).collect::<Vec<_>>();
+        assert_eq!(told.len(), LINES);
+        let remedy =
+            "left alone for 60 s: a second Fairway with the same --gateway-controller-name";
+        assert!(told[0].contains(remedy), "{}", told[0]);
     }
 
     #[test]

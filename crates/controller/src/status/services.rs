@@ -2,7 +2,7 @@
 //! all replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for
 //! whoever looks for them.
 
-use super::gateways::PATIENCE;
+use super::replace::PATIENCE;
 use super::which::differing;
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;

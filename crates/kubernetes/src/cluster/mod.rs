@@ -30,6 +30,9 @@ pub struct ClusterOptions {
     /// Objects that are followed in whatever namespace they are: the default certificate, the main ConfigMap, the
     /// default backend and so on.
     pub pinned: Vec<Reference>,
+    /// The one of them that may hold guards: who may not read it does not know that there are none, and does not start.
+    /// Others that may not be read count as absent, which is told.
+    pub guards: Option<ObjectKey>,
     /// Which Secrets an object refers to; only these keep their data.
     pub secrets_of: SecretsOf,
     /// How long to wait for the first complete Snapshot, and for an API server that does not answer at start.
@@ -67,6 +70,7 @@ impl fmt::Debug for ClusterOptions {
             .field("namespace", &self.namespace)
             .field("namespace_selector", &self.namespace_selector)
             .field("pinned", &self.pinned)
+            .field("guards", &self.guards)
             .field("patience", &self.patience)
             .field("relist", &self.relist)
             .finish_non_exhaustive()

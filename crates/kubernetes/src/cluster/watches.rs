@@ -4,7 +4,7 @@ use super::ClusterOptions;
 use super::gateway_kinds::{self, Present};
 use crate::Error;
 use crate::client::reason;
-use crate::watch::{Guarded, News, Once, Watch, WatchId, Watchable, backoff};
+use crate::watch::{Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff};
 use imbl::OrdSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -128,7 +128,7 @@ impl Watches {
             .namespaced::<EndpointSlice>(here, start.config().labels("kubernetes.io/service-name"));
         start.namespaced::<ConfigMap>(here, start.config().labels("OWNER!=TILLER"));
         let config = start.config().fields("type!=helm.sh/release.v1");
-        start.secrets(here, config, wanted, false);
+        start.secrets(here, config, wanted, None);
         if let Some(selector) = &options.namespace_selector {
             start.namespaces(selector);
         }
@@ -178,6 +178,7 @@ impl Start<'_> {
             keep: Box::new(|object| object),
             sender: self.sender.clone(),
             report: self.options.following.add(K::KIND, optional),
+            right: Right::OfKind,
         }
     }
 
@@ -213,7 +214,11 @@ impl Start<'_> {
         self.while_present::<RawBackendTlsPolicy>(here, config.clone(), policies);
         self.while_present::<RawReferenceGrant>(None, config.clone(), grants);
         if self.options.namespace_selector.is_none() {
-            let watch = self.watch::<Namespace>(Api::all(self.client()), config, true);
+            let mut watch = self.watch::<Namespace>(Api::all(self.client()), config, true);
+            if here.is_some() {
+                watch.right =
+                    Right::Spare("listeners that choose namespaces by labels take no routes");
+            }
             self.tasks.spawn(watch.run_while(gateways));
         }
     }
@@ -240,9 +245,13 @@ impl Start<'_> {
         namespace: Option<&str>,
         config: Config,
         wanted: &Wanted,
-        optional: bool,
+        named: Option<&ObjectKey>,
     ) {
-        let mut watch = self.watch::<Secret>(api(self.client(), namespace), config, optional);
+        let is_named = named.is_some();
+        let mut watch = self.watch::<Secret>(api(self.client(), namespace), config, is_named);
+        if let Some(key) = named.cloned() {
+            watch.right = Right::OfObject { key, optional: true };
+        }
         let known = wanted.clone();
         watch.keep = Box::new(move |object| keep_wanted(object, &known));
         let mut wanted = wanted.clone();
@@ -263,9 +272,14 @@ impl Start<'_> {
             }
             let named = self.config().fields(&format!("metadata.name={}", key.name));
             match &reference {
-                Reference::Secret(key) => self.secrets(Some(&key.namespace), named, wanted, true),
-                // It may hold guards: who may not read it does not know that there are none. Who only looks is told.
-                Reference::ConfigMap(key) => self.one::<ConfigMap>(key, named, self.options.once),
+                Reference::Secret(key) => {
+                    self.secrets(Some(&key.namespace), named, wanted, Some(key));
+                }
+                // Who only looks is told.
+                Reference::ConfigMap(key) => {
+                    let has_guards = self.options.guards.as_ref() == Some(key);
+                    self.one::<ConfigMap>(key, named, self.options.once || !has_guards);
+                }
                 Reference::Service(key) => {
                     self.one::<Service>(key, named, true);
                     let label = format!("kubernetes.io/service-name={}", key.name);
@@ -281,7 +295,8 @@ impl Start<'_> {
         config: Config,
         optional: bool,
     ) {
-        let watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, optional);
+        let mut watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, optional);
+        watch.right = Right::OfObject { key: key.clone(), optional };
         self.tasks.spawn(watch.run());
     }
 }
@@ -311,7 +326,43 @@ fn keep_wanted(object: Object, wanted: &Wanted) -> Object {
 
 #[cfg(test)]
 mod tests {
-    use super::{OLDEST, number};
+    use super::*;
+    use crate::Following;
+
+    /// What a start that watches one namespace needs of ConfigMaps: of that namespace, and of these elsewhere.
+    fn optional(once: bool, guards: Option<&ObjectKey>, pinned: &[&ObjectKey]) -> Vec<bool> {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let pinned = pinned.iter().map(|key| Reference::ConfigMap((*key).clone()));
+        let options = ClusterOptions {
+            client: Client::try_from(config).expect("a client"),
+            server: String::new(),
+            namespace: Some("apps".to_owned()),
+            namespace_selector: None,
+            pinned: pinned.collect(),
+            guards: guards.cloned(),
+            secrets_of: Arc::new(|_| Vec::new()),
+            patience: Duration::ZERO,
+            once,
+            watch: Duration::from_secs(1),
+            relist: Duration::from_secs(1),
+            following: Following::default(),
+        };
+        let mut tasks = JoinSet::new();
+        let all = Watches::start(&options, false, &watch::channel(None).1, &mut tasks).watched;
+        let maps = all.into_iter().filter(|one| one.kind == Kind::ConfigMap);
+        maps.map(|one| one.optional).collect()
+    }
+
+    /// Without its ports of TCP services it serves all else, as ingress-nginx does.
+    #[tokio::test]
+    async fn of_config_maps_elsewhere_a_start_needs_the_one_that_may_hold_guards() {
+        let [guards, tcp, here] = [("fairway", "settings"), ("fairway", "tcp"), ("apps", "udp")]
+            .map(|(namespace, name)| ObjectKey::new(namespace, name));
+        let pinned = [&guards, &tcp, &here];
+        assert_eq!(optional(false, Some(&guards), &pinned), [false, false, true]);
+        assert_eq!(optional(true, Some(&guards), &pinned), [false, true, true]);
+        assert_eq!(optional(false, None, &[&tcp]), [false, true]);
+    }
 
     #[test]
     fn versions_are_compared_as_numbers() {

@@ -1,6 +1,8 @@
 //! One kind of object, listed and then watched for ever: trimmed at once, complete lists only, and nothing ends it. Now
 //! and then it is listed anew, should the watch have left something out.
 
+mod trouble;
+
 use crate::client::reason;
 use crate::following::Report;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -19,6 +21,8 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+pub(crate) use trouble::Right;
 
 /// What happened to one object.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub(crate) struct Watch<K: Watchable> {
     pub(crate) sender: mpsc::Sender<(WatchId, News)>,
     /// Learns how it goes.
     pub(crate) report: Report,
+    /// What to say where it is forbidden.
+    pub(crate) right: Right,
 }
 
 /// What a single look does about a kind that it may not list.
@@ -332,24 +338,7 @@ impl<K: Watchable> Watch<K> {
                 tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
             } else if !progress.told.contains(&code) {
                 progress.told.push(code);
-                match self.once {
-                    // The error that ends it says so.
-                    Some(Once::Needed) if code == Some(403) => {}
-                    Some(Once::Optional) if code == Some(403) => {
-                        tracing::warn!(kind = %K::KIND, reason, "cannot list them; what they say is not known");
-                    }
-                    Some(_) => {
-                        tracing::warn!(kind = %K::KIND, reason, "cannot list them; trying again")
-                    }
-                    None if code == Some(403) => tracing::warn!(
-                        kind = %K::KIND,
-                        reason,
-                        "cannot follow the API server; allow list and watch of them in the ClusterRole; trying again"
-                    ),
-                    None => {
-                        tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again")
-                    }
-                }
+                trouble::tell(K::KIND, code, &reason, &self.right, self.once);
             }
         }
         self.tell(News::Trouble { code, reason }).await;

@@ -75,6 +75,7 @@ fn watch() -> (Watch<Service>, mpsc::Receiver<(WatchId, News)>) {
         keep: Box::new(|object| object),
         sender,
         report: Following::default().add(Kind::Service, false),
+        right: Right::OfKind,
     };
     (watch, news)
 }

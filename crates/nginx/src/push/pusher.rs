@@ -444,7 +444,7 @@ mod tests {
             id: CertificateId::new(id),
             chain: vec![vec![0; bytes]],
             key: PrivateKey(Vec::new()),
-            names: Vec::new(),
+            names: Vec::new().into(),
             not_after: 0,
         })
     }

@@ -129,7 +129,7 @@ mod tests {
             id: CertificateId::new(id),
             chain: vec![id.as_bytes().to_vec()],
             key: PrivateKey(Vec::new()),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            names: names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
             not_after: 0,
         })
     }

@@ -72,7 +72,7 @@ fn certificate() -> Certificate {
         id: CertificateId::new("demo/tls"),
         chain: vec![vec![1]],
         key: PrivateKey(vec![2]),
-        names: Vec::new(),
+        names: Vec::new().into(),
         not_after: 0,
     }
 }

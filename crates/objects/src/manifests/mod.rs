@@ -11,7 +11,7 @@ pub use chart::parts_of_chart;
 pub use encoding::text_of;
 pub use files::{FileId, Files};
 pub use kustomization::is_kustomization;
-pub use parse::{Parsed, parse};
+pub use parse::{Parsed, is_a_label, is_a_name, parse};
 
 use crate::Snapshot;
 use std::path::Path;

@@ -180,7 +180,7 @@ async fn start(chain: &Chain) -> Arc<Native> {
         id: id.clone(),
         chain: chain.chain.clone(),
         key: PrivateKey(chain.key.clone()),
-        names: vec!["a.test".to_owned()],
+        names: vec!["a.test".to_owned()].into(),
         not_after: i64::MAX,
     };
     let name = ServerName::new("a.test");

@@ -39,7 +39,7 @@ fn certificate(id: &str, responder: SocketAddr) -> Certificate {
         id: CertificateId::new(id),
         chain: vec![leaf.der().to_vec(), root_der],
         key: PrivateKey(key.serialize_der()),
-        names: vec!["a.test".to_owned()],
+        names: vec!["a.test".to_owned()].into(),
         not_after: i64::MAX,
     }
 }

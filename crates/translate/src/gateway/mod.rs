@@ -44,6 +44,7 @@ mod ungranted;
 mod upstreams;
 mod vain;
 
+pub use names::covers;
 pub(crate) use room::Room;
 pub(crate) use rules::usual;
 pub use service_names::{label_of, named_by, service_name};

@@ -1,7 +1,7 @@
 //! Host names that mean others.
 
 /// Whether a host name, which may be a wildcard, means every name that another one does.
-pub(super) fn covers(wide: &str, narrow: &str) -> bool {
+pub fn covers(wide: &str, narrow: &str) -> bool {
     match wide.strip_prefix('*') {
         Some(suffix) => {
             narrow == wide

@@ -79,7 +79,7 @@ impl Sections {
             }
             let judged = surroundings.certificate(&self.secrets[*secret]).ok();
             let names = judged.as_ref().map_or(0, |judged| judged.certificate.names.len());
-            if judged.as_ref().is_some_and(|judged| judged.covers(host)) {
+            if judged.as_ref().is_some_and(|judged| judged.certificate.covers(host)) {
                 found = Some(*secret);
             }
             *looks += 1;
@@ -102,7 +102,7 @@ impl Sections {
             let names = hosts.flat_map(|host| covering(host.as_str()).collect::<Vec<_>>());
             self.wanted = names.map(|name| (name, None)).collect();
         }
-        for name in &judged.certificate.names {
+        for name in judged.certificate.names.iter() {
             if let Some(first) = self.wanted.get_mut(name) {
                 *first = Some(first.map_or(secret, |first| first.min(secret)));
             }
@@ -207,7 +207,7 @@ impl Host<'_> {
             return None;
         };
         let wrong = match surroundings.certificate(&secret) {
-            Ok(judged) if judged.covers(self.name.as_str()) => {
+            Ok(judged) if judged.certificate.covers(self.name.as_str()) => {
                 for said in judged.said() {
                     let message = format!("Secret {}/{} {said}", secret.namespace, secret.name);
                     let message = said.within(message);

@@ -53,6 +53,8 @@ pub(crate) struct Ground {
     pub(crate) denied: Option<String>,
     /// Why every location is denied that is not exempt from global authentication.
     pub(crate) auth_denied: Option<String>,
+    /// `metadata.uid` of the ConfigMap; none where there is none.
+    pub(crate) made_of: Option<Arc<str>>,
     /// The ConfigMaps that the ConfigMap names.
     pub(crate) config_maps: BTreeSet<ObjectKey>,
     /// `--enable-ssl-passthrough`.

@@ -55,8 +55,6 @@ pub(crate) struct ForAll {
     written: Texts,
     /// Those that are in force.
     texts: Texts,
-    /// Whether there was a ConfigMap: where there was none, nothing is known for when a text is not understood.
-    is_known: bool,
     /// The variables that they declare.
     pub(super) names: Names,
     /// `http-snippet`
@@ -79,18 +77,17 @@ pub(crate) fn is_key(name: &str) -> bool {
 }
 
 impl ForAll {
-    /// Reads the ConfigMap; what was good before counts where it is good no more.
+    /// Reads the ConfigMap; what was good before in the same object counts where it is good no more.
     pub(crate) fn read(settings: &mut Settings<'_>, ports: &Ports, before: Option<&Self>) -> Self {
         let data = settings.scope().config_map.filter(|_| !settings.scope().raw);
         let text =
             |name: &str| Some(data?.1.get(name)?.clone()).filter(|text| !text.trim().is_empty());
         let written: Texts =
             KEYS.iter().filter_map(|(name, _)| Some((*name, text(name)?))).collect();
-        let mut now = match before {
+        let now = match before {
             Some(before) if before.written == written => before.clone(),
-            before => Self::of(written, ports, before.filter(|before| before.is_known)),
+            before => Self::of(written, ports, before),
         };
-        now.is_known = settings.scope().config_map.is_some();
         let now = now.said_by(settings.own_origin());
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());

@@ -53,6 +53,10 @@ impl Guards {
                     problems.push(gone(key));
                 }
                 Some(now) => {
+                    // Made anew between two Snapshots, it is as where one came in between without it.
+                    if self.seen.as_ref().is_some_and(|seen| seen.meta.uid != now.meta.uid) {
+                        self.good.clear();
+                    }
                     let mut used = ConfigMap::clone(now);
                     problems = self.each(&mut used);
                     snapshot.config_maps.insert(key.clone(), Arc::new(used.clone()));

@@ -255,7 +255,11 @@ impl Translator {
         config_map::check(&mut settings);
         let mut global = config_map::global(&mut settings);
         let permissions = config_map::permissions(&mut settings);
-        let before = self.ground.as_ref().map(|ground| &*ground.snippets);
+        let made_of = key.and_then(|key| self.snapshot.config_maps.get(key));
+        let made_of = made_of.map(|map| Arc::clone(&map.meta.uid));
+        // Of one that was made anew nothing is known from before, also where no Snapshot was without it.
+        let same = |ground: &&Ground| ground.made_of.is_some() && ground.made_of == made_of;
+        let before = self.ground.as_ref().filter(same).map(|ground| &*ground.snippets);
         let snippets =
             Arc::new(ForAll::read(&mut settings, &self.options.ports_of_snippets(), before));
         if !global.geoip2 {
@@ -280,6 +284,7 @@ impl Translator {
             permissions,
             denied,
             auth_denied,
+            made_of,
             config_maps,
             passthrough: self.options.passthrough,
             annotations_prefix: self.options.annotations_prefix.clone(),

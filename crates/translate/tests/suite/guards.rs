@@ -85,6 +85,38 @@ fn a_config_map_that_is_made_while_a_pod_runs_is_like_a_start() {
     }
 }
 
+/// Whether a Snapshot came in between that was without it is chance, and each replica has its own.
+#[test]
+fn a_config_map_that_was_made_anew_is_like_a_start_whether_or_not_it_was_seen_to_be_gone() {
+    let made = |uid: &str, (name, text): (&str, &str)| {
+        let mut map = config_map("demo", "settings", &[(name, text)]);
+        map.meta.uid = uid.into();
+        map
+    };
+    let snippets = (("server-snippet", "deny 192.0.2.1;"), ("server-snippet", "deny nowhere;"));
+    let auth = (("global-auth-url", "http://auth.test/"), ("global-auth-url", "nowhere at all"));
+    for (good, bad) in [(GOOD, BAD), snippets, auth] {
+        for is_seen in [true, false] {
+            let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+            put_config_map(&mut snapshot, made("a", good));
+            assert!(translator.update(&snapshot).closed.is_none(), "{good:?}");
+            put_config_map(&mut snapshot, made("a", bad));
+            assert!(
+                translator.update(&snapshot).closed.is_none(),
+                "{bad:?}: the text before stays"
+            );
+            if is_seen {
+                snapshot.config_maps.remove(&key("demo", "settings"));
+                translator.update(&snapshot);
+            }
+            put_config_map(&mut snapshot, made("b", bad));
+            let anew = translator.update(&snapshot);
+            assert_eq!(anew.closed, translate(&snapshot, &options()).closed);
+            assert!(anew.closed.is_some(), "{bad:?} {is_seen}: {}", anew.problems);
+        }
+    }
+}
+
 #[test]
 fn a_snippet_that_was_not_there_a_moment_ago_is_not_there_until_it_is_understood() {
     let (wrong, worse) = (("server-snippet", "deny nowhere;"), ("server-snippet", "deny x;"));

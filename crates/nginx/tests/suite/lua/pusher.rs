@@ -23,7 +23,7 @@ fn certificate(id: &str) -> Arc<Certificate> {
         id: CertificateId::new(id),
         chain: vec![issued.der().to_vec()],
         key: PrivateKey(key.serialize_der()),
-        names,
+        names: names.into(),
         not_after: i64::MAX,
     })
 }

@@ -4,6 +4,8 @@ mod names;
 mod plainly;
 mod strict;
 
+pub use names::{is_a_label, is_a_name};
+
 use super::chart;
 use super::document::{Document, Place, Source, documents};
 use super::kustomization::Kustomization;

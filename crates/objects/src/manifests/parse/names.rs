@@ -82,13 +82,14 @@ fn remedy(value: &str, is_label: bool) -> String {
     )
 }
 
-/// A label of RFC 1123.
-fn is_a_label(text: &str) -> bool {
+/// Whether an object, such as a namespace, may have this name: a label of RFC 1123.
+pub fn is_a_label(text: &str) -> bool {
     text.len() <= LABEL && is_a_part(text)
 }
 
-/// Parts with dots between them; as for an API server, only all of them together have a greatest length.
-fn is_a_name(text: &str) -> bool {
+/// Whether an object may have this name: parts with dots between them; as for an API server, only all of them together
+/// have a greatest length.
+pub fn is_a_name(text: &str) -> bool {
     text.len() <= NAME && text.split('.').all(is_a_part)
 }
 

@@ -187,7 +187,7 @@ impl World {
             id: id.clone(),
             chain: vec![chain],
             key: PrivateKey(key),
-            names: vec!["*.test".to_owned()],
+            names: vec!["*.test".to_owned()].into(),
             not_after: 0,
         };
         self.configuration.certificates.insert(id.clone(), Arc::new(certificate));
