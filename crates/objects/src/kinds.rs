@@ -1,5 +1,7 @@
 //! The parts of Kubernetes objects that Fairway reads; everything else is dropped before it is cached.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,6 +18,30 @@ impl ObjectKey {
     /// A key from its parts.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// A key in the order of the texts `namespace/name`, by which it is decided who goes before of two objects that are as
+/// old. The order of keys themselves is another one: a namespace whose name goes on with `-` stands behind, not before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InText<K>(pub K);
+
+impl<K: Borrow<ObjectKey> + Eq> Ord for InText<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, other): (&ObjectKey, &ObjectKey) = (self.0.borrow(), other.0.borrow());
+        // No name has a slash, so that it ends the namespace in either text.
+        let order = with_slash(&one.namespace).cmp(with_slash(&other.namespace));
+        order.then_with(|| one.name.cmp(&other.name))
+    }
+}
+
+fn with_slash(namespace: &str) -> impl Iterator<Item = u8> {
+    namespace.bytes().chain([b'/'])
+}
+
+impl<K: Borrow<ObjectKey> + Eq> PartialOrd for InText<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -262,4 +288,28 @@ pub struct Namespace {
     pub meta: Meta,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InText, ObjectKey};
+    use std::cmp::Ordering;
+
+    #[test]
+    fn keys_can_have_the_order_of_their_texts() {
+        let namespaces = ["", "team", "team-b", "team.b", "team0", "tea", "x"];
+        let names = ["", "a", "b-c", "z"];
+        let keys =
+            || namespaces.into_iter().flat_map(|one| names.map(|name| ObjectKey::new(one, name)));
+        let text = |key: &ObjectKey| format!("{}/{}", key.namespace, key.name);
+        for one in keys() {
+            for other in keys() {
+                let order = InText(&one).cmp(&InText(&other));
+                assert_eq!(order, text(&one).cmp(&text(&other)), "{one:?} {other:?}");
+            }
+        }
+        assert!(InText(ObjectKey::new("team-b", "x")) < InText(ObjectKey::new("team", "x")));
+        let (one, other) = (ObjectKey::new("a/b", "c"), ObjectKey::new("a", "b/c"));
+        assert_ne!(InText(one).cmp(&InText(other)), Ordering::Equal, "two keys are never the same");
+    }
 }

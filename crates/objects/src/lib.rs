@@ -21,9 +21,9 @@ pub use index::{Reference, ReverseIndex};
 pub use issuer::{Http01, Issuer, Selector, Solver, SolverIngress};
 pub use kind::Kind;
 pub use kinds::{
-    ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
-    IngressTls, MadeFor, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service,
-    ServicePort, SliceEndpoint, SlicePort,
+    ConfigMap, EndpointSlice, InText, Ingress, IngressBackend, IngressClass, IngressPath,
+    IngressRule, IngressTls, MadeFor, Meta, Namespace, ObjectKey, PathType, PortRef, Secret,
+    Service, ServicePort, SliceEndpoint, SlicePort,
 };
 pub use manifests::snapshot_of;
 pub use order::interleaved;

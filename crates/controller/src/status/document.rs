@@ -19,7 +19,8 @@ use translate::gateway::{
 const ANCESTORS: usize = 16;
 
 /// Conditions of ours that are not always there: where they are not, what they said before is over.
-const PASSING: [&str; 3] = ["InsecureFrontendValidationMode", "PartiallyInvalid", "ResolvedRefs"];
+const PASSING: [&str; 4] =
+    ["InsecureFrontendValidationMode", "OverlappingTLSConfig", "PartiallyInvalid", "ResolvedRefs"];
 
 /// What an object is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -377,7 +378,8 @@ mod tests {
     #[test]
     fn what_is_not_said_any_more_is_over() {
         let before = json!({"conditions": [
-            {"type": "ResolvedRefs", "status": "False"}, {"type": "Theirs", "status": "True"}]});
+            {"type": "ResolvedRefs", "status": "False"}, {"type": "Theirs", "status": "True"},
+            {"type": "OverlappingTLSConfig", "status": "True"}]});
         let made = Wanted::Gateway(gateway(&[]), Vec::new().into()).within(&before, "us", at(0));
         let kinds = made["conditions"].as_array().expect("conditions").iter();
         let kinds: Vec<_> = kinds.map(|one| one["type"].clone()).collect();

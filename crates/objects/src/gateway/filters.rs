@@ -224,14 +224,17 @@ pub(super) fn filters(
 
 impl RawChanges {
     fn read(self) -> HeaderChanges {
-        let all = |raw: Vec<RawNamed>| {
-            raw.into_iter().map(|RawNamed { name, value, .. }| HeaderChange { name, value })
+        // Of names that are one but for case the first counts, as in matches.
+        let first = |raw: Vec<RawNamed>| {
+            let mut kept: Vec<HeaderChange> = Vec::with_capacity(raw.len());
+            for RawNamed { name, value, .. } in raw {
+                if !kept.iter().any(|known| known.name.eq_ignore_ascii_case(&name)) {
+                    kept.push(HeaderChange { name, value });
+                }
+            }
+            kept
         };
-        HeaderChanges {
-            set: all(self.set).collect(),
-            add: all(self.add).collect(),
-            remove: self.remove,
-        }
+        HeaderChanges { set: first(self.set), add: first(self.add), remove: self.remove }
     }
 }
 

@@ -131,7 +131,7 @@ impl RawRule {
             let backoff = time(raw.backoff, "retry.backoff")?.unwrap_or_default();
             if backoff > LONGEST_PAUSE {
                 let most = LONGEST_PAUSE.as_secs();
-                return Err(format!("{at}.retry.backoff: at most {most}s; clients wait for it"));
+                unread.say(|| format!("{at}.retry.backoff: at most {most}s; clients wait for it"));
             }
             let attempts = u32::try_from(raw.attempts.unwrap_or(1)).unwrap_or(0);
             Ok(Box::new(Retry { codes: raw.codes, attempts, backoff }))

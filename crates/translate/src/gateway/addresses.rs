@@ -1,8 +1,8 @@
 //! Which address each Gateway has, where there is a pool of them: `--gateway-addresses`.
 
 use ipnet::IpNet;
-use objects::ObjectKey;
 use objects::gateway::Gateway;
+use objects::{InText, ObjectKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 /// The address of a Gateway, or reason and message of why it has none.
 pub(super) type Given = Result<IpAddr, (&'static str, String)>;
 
-/// Gives each Gateway an address of its own. One that it asks for goes before one that it has, by its status or by
-/// `before`; an older Gateway goes before a younger one. Whoever has none yet gets one by its name, so that all
-/// replicas choose the same.
+/// Gives each Gateway an address of its own: the one that it asks for, else the one that it has, by its status or by
+/// `before`. Of two that want the same the older one gets it, so that nobody takes what an older one is found at.
+/// Whoever has none yet gets one by its name, so that all replicas choose the same.
 pub(super) fn assign(
     pool: &[IpNet],
     gateways: &[&Arc<Gateway>],
     before: &BTreeMap<ObjectKey, Given>,
 ) -> BTreeMap<ObjectKey, Given> {
     let mut order = gateways.to_vec();
-    order.sort_by_key(|gateway| (gateway.meta.created, gateway.meta.key.clone()));
+    order.sort_by_key(|gateway| (gateway.meta.created, InText(gateway.meta.key.clone())));
     let mut given = BTreeMap::new();
     let mut taken = BTreeSet::new();
     let mut give = |gateway: &Gateway, address: IpAddr, taken: &mut BTreeSet<IpAddr>| {
@@ -28,19 +28,17 @@ pub(super) fn assign(
         }
     };
     for gateway in &order {
-        if let Some(Ok(address)) = asked(pool, gateway) {
+        let has = || {
+            let known = gateway.published.iter().filter_map(|text| text.parse().ok()).next();
+            let held = before.get(&gateway.meta.key).and_then(|given| given.as_ref().ok().copied());
+            known.or(held).filter(|address| is_within(pool, *address))
+        };
+        let wanted = asked(pool, gateway).map_or_else(has, Result::ok);
+        if let Some(address) = wanted {
             give(gateway, address, &mut taken);
         }
     }
-    let free = order.iter().filter(|gateway| asked(pool, gateway).is_none());
-    let free: Vec<_> = free.collect();
-    for gateway in &free {
-        let known = gateway.published.iter().filter_map(|text| text.parse().ok()).next();
-        let held = before.get(&gateway.meta.key).and_then(|given| given.as_ref().ok().copied());
-        if let Some(address) = known.or(held).filter(|address| is_within(pool, *address)) {
-            give(gateway, address, &mut taken);
-        }
-    }
+    let free: Vec<_> = order.iter().filter(|gateway| asked(pool, gateway).is_none()).collect();
     for gateway in &free {
         if !given.contains_key(&gateway.meta.key) {
             let found = fresh(pool, &gateway.meta.key, &taken);
@@ -171,20 +169,33 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_goes_before_who_has_and_the_older_before_the_younger() {
+    fn of_those_who_ask_for_an_address_and_those_who_have_it_the_oldest_gets_it() {
         let all = [
             gateway("young", 3, &["192.0.2.1"], &[]),
             gateway("old", 2, &["192.0.2.1"], &[]),
-            gateway("has", 1, &[], &["192.0.2.1"]),
+            gateway("has", 4, &[], &["192.0.2.1"]),
             gateway("stays", 9, &[], &["192.0.2.7"]),
             gateway("wrong", 1, &["198.51.100.1"], &[]),
             gateway("any", 1, &[""], &["192.0.2.9"]),
+            gateway("later", 2, &["192.0.2.9"], &[]),
         ];
         let given = assigned("192.0.2.0/28", &all);
         assert_eq!(given[0], "AddressNotUsable");
         assert_eq!(given[1], "192.0.2.1");
         assert!(given[2].starts_with("192.0.2.") && given[2] != "192.0.2.1");
-        assert_eq!(given[3..], ["192.0.2.7", "AddressNotUsable", "192.0.2.9"]);
+        assert_eq!(given[3..6], ["192.0.2.7", "AddressNotUsable", "192.0.2.9"]);
+        assert_eq!(given[6], "AddressNotUsable", "an older Gateway is found there");
+    }
+
+    #[test]
+    fn of_two_as_old_the_one_whose_namespace_and_name_are_the_lesser_text_gets_an_address() {
+        let named = |namespace: &str| {
+            let mut one = Gateway::clone(&gateway("x", 1, &["192.0.2.1"], &[]));
+            one.meta.key = ObjectKey::new(namespace, "x");
+            Arc::new(one)
+        };
+        let given = assigned("192.0.2.0/28", &[named("team"), named("team-b")]);
+        assert_eq!(given, ["AddressNotUsable", "192.0.2.1"]);
     }
 
     #[test]

@@ -58,6 +58,26 @@ impl State {
         }
     }
 
+    /// Notes of HTTPS listeners which of them have hosts in common with another one on their port: a client may send
+    /// requests for these over a connection that began at the other one.
+    pub(super) fn find_overlaps(&mut self, socket: impl Fn(u16) -> u16) {
+        let mut all: HashMap<(u16, ServerName), usize> = HashMap::new();
+        for (index, (listener, read)) in self.each().enumerate() {
+            let is_https = read.protocol == Some(Protocol::Spoken(Speaks::Https));
+            if is_https && read.is_accepted() {
+                all.insert((socket(listener.port), hosts(listener)), index);
+            }
+        }
+        let overlapping = all.iter().flat_map(|((port, name), index)| {
+            let wider = above(name.as_str());
+            let wider = wider.filter_map(|wider| all.get(&(*port, ServerName::new(wider))));
+            wider.flat_map(|wider| [*wider, *index])
+        });
+        for index in overlapping.collect::<BTreeSet<_>>() {
+            self.listeners[index].overlaps = true;
+        }
+    }
+
     /// The listener with a place of its own, if it is there.
     pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
         let listener = self.listener(index);

@@ -2,9 +2,11 @@
 
 use super::backend_tls::Policies;
 use super::few::Few;
+use super::kinds::RouteId;
 use super::listeners::{Listening, State};
 use super::names::covers;
 use super::parents::{Ours, ours};
+use super::places::Why;
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
 use crate::settings::quote;
@@ -51,10 +53,17 @@ pub(super) struct Attached {
     pub(super) status: Option<Arc<RouteStatus>>,
 }
 
-/// Attaches a route to the Gateways that are there, unless it waits for the reason given.
+impl Attached {
+    /// Which route it is.
+    pub(super) fn id(&self) -> RouteId {
+        (self.route.kind, self.route.meta.key.clone())
+    }
+}
+
+/// Attaches a route to the Gateways that are there, unless it waits for the reason given, with or without its places.
 pub(super) fn attach(
     route: &Arc<HttpRoute>,
-    waits: Option<(&'static str, String)>,
+    waits: Option<(Why, bool)>,
     gateways: &BTreeMap<ObjectKey, State>,
     (snapshot, tls): (&Snapshot, &Policies),
 ) -> Attached {
@@ -71,7 +80,8 @@ pub(super) fn attach(
         return attached;
     }
     attached.draft = match waits {
-        Some(_) => Draft { refused: waits, ..Draft::default() },
+        Some((why, true)) => Draft::closed(route, why),
+        Some((why, false)) => Draft { refused: Some(why), ..Draft::default() },
         None => Draft::read(route, snapshot, tls),
     };
     let (mut told, mut taken) = (Vec::with_capacity(ours.len()), Taken::default());
@@ -84,7 +94,10 @@ pub(super) fn attach(
         let found = listeners(&wish, parent, (state, set), snapshot);
         let accepted = match (&refused, found) {
             (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
-            (Some(refused), Ok(_)) => refused.clone(),
+            (Some(refused), Ok(found)) => {
+                take(&mut taken, route, state, &found);
+                refused.clone()
+            }
             (None, Ok(found)) => {
                 take(&mut taken, route, state, &found);
                 Condition::holds("Accepted", "Accepted")
@@ -96,20 +109,32 @@ pub(super) fn attach(
         conditions.shrink_to_fit();
         told.push((parent.clone(), conditions));
     }
-    if taken.spots.len() * attached.draft.rules.len() > PLACES {
-        let message = format!(
-            "listeners and hosts where it answers times its matches are more than {PLACES}: name fewer parents, or share the rules out among several routes"
-        );
-        let refused = Condition::fails("Accepted", "UnsupportedValue", message);
-        let accepted =
-            told.iter_mut().flat_map(|(_, all)| all).filter(|one| one.kind == "Accepted");
-        accepted.for_each(|one| *one = refused.clone());
-        taken = Taken::default();
+    let rules = attached.draft.rules.len();
+    let too_many = taken.spots.len() * rules > PLACES;
+    if refused.is_some() {
+        // It is attached to none, though its places are kept, closed.
+        taken.listeners.clear();
+    } else if too_many {
+        refuse_too_many(&mut told);
+        taken.listeners.clear();
+    }
+    if too_many || refused.is_some() && rules == 0 {
+        taken.spots.clear();
     }
     (attached.spots, attached.listeners) = (taken.spots.into(), taken.listeners.into());
     attached.status =
         Some(Arc::new(RouteStatus { generation: route.meta.generation, parents: told }));
     attached
+}
+
+/// Tells all parents of a route that it would be compiled too often.
+fn refuse_too_many(told: &mut [(ParentRef, Vec<Condition>)]) {
+    let message = format!(
+        "listeners and hosts where it answers times its matches are more than {PLACES}: name fewer parents, or share the rules out among several routes"
+    );
+    let refused = Condition::fails("Accepted", "UnsupportedValue", message);
+    let accepted = told.iter_mut().flat_map(|(_, all)| all).filter(|one| one.kind == "Accepted");
+    accepted.for_each(|one| *one = refused.clone());
 }
 
 /// Under how many hosts a route would answer at listeners of its parents: those of one name in clear and over TLS are
@@ -147,7 +172,7 @@ pub(super) fn route_keys(
 }
 
 /// How clients come in at a listener where requests are served.
-fn scheme(state: &State, index: usize) -> Option<Scheme> {
+pub(super) fn scheme(state: &State, index: usize) -> Option<Scheme> {
     state.listeners[index].scheme().filter(|_| state.serves(index))
 }
 
@@ -192,7 +217,8 @@ pub(super) struct Wish<'a> {
     pub(super) hostnames: &'a [String],
 }
 
-fn wish(route: &HttpRoute) -> Wish<'_> {
+/// What an HTTPRoute or a GRPCRoute asks of listeners.
+pub(super) fn wish(route: &HttpRoute) -> Wish<'_> {
     let HttpRoute { kind, meta, hostnames, .. } = route;
     Wish { kind: kind.name(), namespace: &meta.key.namespace, hostnames }
 }

@@ -2,21 +2,23 @@
 
 use super::attach::{Attached, specialty};
 use super::listeners::{State, certificate_id};
+use super::rivals::Lost;
 use super::rules::DraftRule;
 use model::policy::{Policy, Protocol, RouteFilters, RouteRedirect};
 use model::{Backend, Location, Others, RouteHost, RouteKey, Rule, RuleMatch, Scheme, Share};
-use objects::ObjectKey;
+use objects::{InText, ObjectKey};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes a host; none if no route answers for it. First stand the rules of routes that name the host more specially,
-/// though the listener makes it the same. Of them, rules of the same path stand in the order in which they are asked:
-/// of gRPC those with a longer method; those with a method, with more headers, with more query parameters; then the
-/// older route, the lesser name, the earlier rule.
+/// Makes a host of the routes that have a part in it; none if no route answers for it. First stand the rules of routes
+/// that name the host more specially, though the listener makes it the same. Of them, rules of the same path stand in
+/// the order in which they are asked: of gRPC those with a longer method; those with a method, with more headers, with
+/// more query parameters; then the older route, the lesser name, the earlier rule.
 pub(super) fn host<'a>(
     key: &RouteKey,
     routes: impl Iterator<Item = &'a Attached>,
+    lost: Option<&Lost>,
     gateways: &BTreeMap<ObjectKey, State>,
 ) -> Option<RouteHost> {
     let mut all = Vec::new();
@@ -24,12 +26,15 @@ pub(super) fn host<'a>(
     for attached in routes {
         // Of several listeners of a scheme the least port counts for what depends on it.
         let mut ports = BTreeMap::new();
-        for spot in attached.spots.iter().filter(|spot| spot.key == *key) {
+        let has_part =
+            |scheme: Scheme| lost.is_none_or(|lost| !lost.contains_key(&(attached.id(), scheme)));
+        let spots = attached.spots.iter().filter(|spot| spot.key == *key);
+        for spot in spots.filter(|spot| has_part(spot.scheme)) {
             let (at, others) = ((spot.port, &spot.gateway), spot.others.clone());
             let known = ports.entry(spot.scheme).or_insert_with(|| (at, others.clone()));
             *known = (at.min(known.0), of_both(known.1.take(), others));
             let meta = &attached.route.meta;
-            let order = (Reverse(spot.special), meta.created, &meta.key);
+            let order = (Reverse(spot.special), meta.created, InText(&meta.key));
             if let Some(secret) = &spot.certificate
                 && certificate.as_ref().is_none_or(|(known, ..)| order < *known)
             {
@@ -46,20 +51,9 @@ pub(super) fn host<'a>(
         return None;
     }
     all.sort_by_cached_key(|((attached, own), index, scheme, ..)| {
-        let RuleMatch { method, headers, query, grpc, .. } = &*attached.draft.rules[*index].matches;
-        let called = grpc.as_ref().and_then(|called| called.method.as_ref());
-        let called = called.map_or(0, String::len);
-        let special = Reverse((called, method.is_some(), headers.len(), query.len()));
-        let route = &attached.route;
-        (
-            Reverse(*own),
-            special,
-            route.meta.created,
-            route.meta.key.clone(),
-            route.kind,
-            *index,
-            *scheme,
-        )
+        let special = Reverse(special(&attached.draft.rules[*index].matches));
+        let (kind, meta) = (attached.route.kind, &attached.route.meta);
+        (Reverse(*own), special, meta.created, InText(meta.key.clone()), kind, *index, *scheme)
     });
     let mut made = RouteHost {
         name: key.host.clone(),
@@ -80,6 +74,13 @@ pub(super) fn host<'a>(
     }
     made.locations.shrink_to_fit();
     Some(made)
+}
+
+/// How special what a rule asks for besides a path is.
+fn special(matches: &RuleMatch) -> (usize, bool, usize, usize) {
+    let RuleMatch { method, headers, query, grpc, .. } = matches;
+    let called = grpc.as_ref().and_then(|called| called.method.as_ref());
+    (called.map_or(0, String::len), method.is_some(), headers.len(), query.len())
 }
 
 /// The hosts that a route has at neither of two listeners.

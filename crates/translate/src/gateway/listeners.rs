@@ -84,6 +84,8 @@ pub(super) struct Listening {
     conflict: Option<&'static str>,
     /// Whether its hosts are its own, though it may not be served.
     pub(super) keeps: bool,
+    /// Whether another HTTPS listener on its port has some of its hosts.
+    pub(super) overlaps: bool,
     /// The hosts of more special listeners that somebody else wrote, where they are not kept apart by their places.
     pub(super) others: Option<Arc<Others>>,
     /// Its certificate, or reason and message of what is wrong with it.
@@ -171,6 +173,7 @@ impl State {
         let gateway = gateway.clone();
         let mut made = Self { gateway, refused, reach, services, identity, sets, listeners };
         made.keep_apart(|port| socket(port, options));
+        made.find_overlaps(|port| socket(port, options));
         made
     }
 
@@ -349,6 +352,7 @@ impl Listening {
             clients,
             conflict: None,
             keeps: false,
+            overlaps: false,
             others: None,
             certificate,
             warning,
@@ -414,7 +418,13 @@ impl Listening {
             let reason = self.conflict.filter(|_| self.set.is_some()).unwrap_or("Invalid");
             Condition::fails("Programmed", reason, message)
         };
-        vec![accepted, conflicted, resolved, programmed]
+        let overlapping = self.overlaps.then(|| Condition {
+            message: "another HTTPS listener on this port has some of its hosts: clients may send requests for them \
+                      over connections that began there"
+                .into(),
+            ..Condition::holds("OverlappingTLSConfig", "OverlappingHostnames")
+        });
+        [accepted, conflicted, resolved, programmed].into_iter().chain(overlapping).collect()
     }
 }
 

@@ -9,6 +9,7 @@ mod authorities;
 mod authority_files;
 mod backend_tls;
 mod client_certificates;
+mod closed;
 mod conflicts;
 mod cors;
 mod expressions;
@@ -29,6 +30,7 @@ mod paths;
 mod places;
 mod policies;
 mod reach;
+mod rivals;
 mod room;
 mod rules;
 mod service_names;
@@ -43,6 +45,7 @@ mod texts;
 mod ungranted;
 mod upstreams;
 mod vain;
+mod weights;
 
 pub use names::covers;
 pub(crate) use room::Room;
@@ -75,9 +78,10 @@ use model::{
 use objects::gateway::{Gateway, GatewayClass, ListenerSet};
 use objects::{ObjectKey, Snapshot, interleaved};
 use parents::{Parent, ours};
-use places::{Places, amounts};
+use places::{Places, Weight};
 use reach::Behind;
 use reach::Taken;
+use rivals::Lost;
 use rules::Port;
 use status::unserved;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,6 +114,8 @@ pub(crate) struct Gateways {
     links: Links,
     /// Which routes answer for a host.
     by_host: BTreeMap<RouteKey, Few<RouteId>>,
+    /// Which of them have no part in it, where there are such.
+    lost: BTreeMap<RouteKey, Lost>,
     /// The address of each Gateway, where there is a pool of them.
     given: BTreeMap<ObjectKey, Given>,
     /// The Service of each Gateway, where it has a load balancer.
@@ -212,31 +218,11 @@ impl Gateways {
         self.take_policies(&around, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
-        for id in interleaved(std::mem::take(&mut work.routes)) {
-            if is_stream(&id) {
-                self.take_stream(&id, &around, &mut work);
-            } else {
-                self.take_route(&id, &around, &mut work);
-            }
-        }
+        self.take_routes(&around, &mut work);
         self.tell_gateways(&around, &mut work);
         self.tell_sets(&around, &mut work);
         self.tell_policies(&around, &mut work);
-        for name in interleaved(&work.hosts) {
-            let routes = self.by_host.get(name).into_iter().flatten();
-            let made = host(
-                name,
-                routes.filter_map(|key| self.routes.get(key).map(|attached| &**attached)),
-                &self.gateways,
-            );
-            let known = configuration.routes.get(name).map(|known| &**known);
-            if known != made.as_ref() {
-                match made {
-                    Some(made) => configuration.routes.insert(name.clone(), Arc::new(made)),
-                    None => configuration.routes.remove(name),
-                };
-            }
-        }
+        self.make_hosts(configuration, &work);
         for (id, listener) in std::mem::take(&mut work.listeners) {
             match listener {
                 Some(listener) => configuration.listeners.insert(id, Arc::new(listener)),
@@ -367,19 +353,61 @@ impl Gateways {
             let route = around.new.http_routes.get(id)?;
             let ours = ours(&route.parents, &route.meta.key.namespace, gateways, around.new);
             let hosts = (!ours.is_empty()).then(|| hosts_of(route, &ours, around.new))?;
-            Some((route.meta.created, amounts(route, hosts)))
+            Some(Weight::of(route, hosts))
         };
         let others = others.into_iter().map(|id| (id, weighed(id)));
         let weighed = |id: &RouteId| {
             let route = around.new.stream_routes.get(id)?;
             let ours = ours(&route.parents, &route.meta.key.namespace, gateways, around.new);
-            let amounts = (!ours.is_empty()).then(|| streams::amounts(route, &ours, around.new))?;
-            Some((route.meta.created, amounts))
+            let served = (!ours.is_empty()).then(|| streams::amounts(route, &ours, around.new))?;
+            // What waits of them leads nowhere, and keeps nothing.
+            let closed = places::Amounts::default();
+            Some(Weight { created: route.meta.created, served, closed })
         };
         let of_streams = of_streams.into_iter().map(|id| (id, weighed(id)));
         let mut news = places.weigh(others, around.most);
         news.extend(streams.places.weigh(of_streams, around.most));
         work.routes.extend(news);
+    }
+
+    fn take_routes(&mut self, around: &Around<'_>, work: &mut Work) {
+        let mut taken = BTreeSet::new();
+        for id in interleaved(std::mem::take(&mut work.routes)) {
+            if is_stream(&id) {
+                self.take_stream(&id, around, work);
+            } else {
+                self.take_route(&id, around, work);
+                taken.insert(id);
+            }
+        }
+        for id in self.find_rivals(work) {
+            if taken.insert(id.clone()) {
+                self.take_route(&id, around, work);
+            }
+        }
+        for id in taken {
+            self.give_way(&id, around.new, work);
+            self.tell_route(&id, around, work);
+        }
+    }
+
+    fn make_hosts(&self, configuration: &mut Configuration, work: &Work) {
+        for name in interleaved(&work.hosts) {
+            let routes = self.by_host.get(name).into_iter().flatten();
+            let made = host(
+                name,
+                routes.filter_map(|key| self.routes.get(key).map(|attached| &**attached)),
+                self.lost.get(name),
+                &self.gateways,
+            );
+            let known = configuration.routes.get(name).map(|known| &**known);
+            if known != made.as_ref() {
+                match made {
+                    Some(made) => configuration.routes.insert(name.clone(), Arc::new(made)),
+                    None => configuration.routes.remove(name),
+                };
+            }
+        }
     }
 
     fn take_route(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
@@ -391,11 +419,8 @@ impl Gateways {
                 work.hosts.insert(spot.key.clone());
             }
         }
-        let told = &mut self.statuses.routes;
-        let Some(route) = snapshot.http_routes.get(id) else {
-            return tell_route((id, None), Vec::new(), told, work);
-        };
-        let raw = around.options.raw.then(|| unserved("routes of Gateways"));
+        let Some(route) = snapshot.http_routes.get(id) else { return };
+        let raw = around.options.raw.then(|| (unserved("routes of Gateways"), false));
         let waits = raw.or_else(|| self.places.refused(id));
         let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
         self.links.put(id, &named(&attached), work);
@@ -403,12 +428,22 @@ impl Gateways {
             put(&mut self.by_host, &spot.key, id.clone());
             work.hosts.insert(spot.key.clone());
         }
-        let mut notes = missing::of_route(id, &route.parents, snapshot, around.options);
-        if attached.status.is_some() {
-            notes.extend(vain::of_route(route));
-        }
-        tell_route((id, attached.status.as_ref()), notes, told, work);
         self.routes.insert(id.clone(), Box::new(attached));
+    }
+
+    /// Tells a route what became of it, and what it should know.
+    fn tell_route(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
+        let attached = self.routes.get(id);
+        let status = attached.and_then(|attached| attached.status.as_ref());
+        let notes = attached.map(|attached| {
+            let route = &attached.route;
+            let mut notes = missing::of_route(id, &route.parents, around.new, around.options);
+            if status.is_some() {
+                notes.extend(vain::of_route(route));
+            }
+            notes
+        });
+        tell_route((id, status), notes.unwrap_or_default(), &mut self.statuses.routes, work);
     }
 
     fn tell_gateways(&mut self, around: &Around<'_>, work: &mut Work) {

@@ -1,7 +1,7 @@
 //! What the routes of one namespace take together. Beyond it the newest of them wait, and nobody else does.
 
 use super::kinds::RouteId;
-use super::rules::{expressions, places};
+use super::weights::{closed_places, expressions, places};
 use crate::budget;
 use objects::gateway::HttpRoute;
 use objects::{Kind, ObjectKey};
@@ -15,13 +15,37 @@ pub(super) type Amounts = [u64; 3];
 /// Reason and message.
 pub(super) type Why = (&'static str, String);
 
-/// What an HTTPRoute or a GRPCRoute takes that would answer under so many hosts.
-pub(super) fn amounts(route: &HttpRoute, hosts: usize) -> Amounts {
-    let (number, bytes) = expressions(route);
-    // Whom fewer listeners have is never charged less than for what it says itself.
-    let hosts = hosts.max(route.hostnames.len()).max(1);
-    let amounts = [places(route).saturating_mul(hosts), number, bytes];
-    amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX))
+/// What a route asks for, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weight {
+    /// When it was made.
+    pub(super) created: i64,
+    /// What it takes.
+    pub(super) served: Amounts,
+    /// What it takes while it waits, and its places lead nowhere.
+    pub(super) closed: Amounts,
+}
+
+impl Weight {
+    /// That of an HTTPRoute or a GRPCRoute that would answer under so many hosts.
+    pub(super) fn of(route: &HttpRoute, hosts: usize) -> Self {
+        let (number, bytes) = expressions(route);
+        // Whom fewer listeners have is never charged less than for what it says itself.
+        let hosts = hosts.max(route.hostnames.len()).max(1);
+        let amounts = |places: usize| {
+            let amounts = [places.saturating_mul(hosts), number, bytes];
+            amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX))
+        };
+        let (served, closed) = (amounts(places(route)), amounts(closed_places(route)));
+        Self { created: route.meta.created, served, closed }
+    }
+}
+
+/// Why a route waits, and whether it keeps its places meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waits {
+    lacks: &'static str,
+    keeps: bool,
 }
 
 /// What routes take by namespace; costs time by what changes, unless a namespace has too much.
@@ -33,22 +57,20 @@ pub(super) struct Places {
 
 #[derive(Debug, Default)]
 struct Namespace {
-    /// When a route was made, and what it takes.
-    routes: BTreeMap<Name, (i64, Amounts)>,
+    routes: BTreeMap<Name, Weight>,
     total: Amounts,
-    /// Who waits, and for want of what.
-    waiting: BTreeMap<Name, &'static str>,
+    waiting: BTreeMap<Name, Waits>,
 }
 
 /// A route among those of its namespace.
 type Name = (Kind, Arc<str>);
 
 impl Places {
-    /// Weighs routes again by their age and what they take, or forgets those that are gone or nobody's; gives back
-    /// those who wait from now on, and those who need not any longer.
+    /// Weighs routes again, or forgets those that are gone or nobody's; gives back those of whom something else is true
+    /// now: who waits or need not any longer, and who keeps places meanwhile.
     pub(super) fn weigh<'r>(
         &mut self,
-        routes: impl Iterator<Item = (&'r RouteId, Option<(i64, Amounts)>)>,
+        routes: impl Iterator<Item = (&'r RouteId, Option<Weight>)>,
         most: Most,
     ) -> BTreeSet<RouteId> {
         let mut touched = BTreeSet::new();
@@ -78,10 +100,11 @@ impl Places {
         news
     }
 
-    /// Why a route waits.
-    pub(super) fn refused(&self, (kind, key): &RouteId) -> Option<Why> {
-        let name = self.namespaces.get(&key.namespace)?.waiting.get(&(*kind, key.name.clone()))?;
-        Some(over_budget(name))
+    /// Why a route waits, and whether it keeps its places meanwhile.
+    pub(super) fn refused(&self, (kind, key): &RouteId) -> Option<(Why, bool)> {
+        let waiting = &self.namespaces.get(&key.namespace)?.waiting;
+        let Waits { lacks, keeps } = waiting.get(&(*kind, key.name.clone()))?;
+        Some((over_budget(lacks), *keeps))
     }
 }
 
@@ -96,18 +119,19 @@ fn over_budget(name: &str) -> Why {
 }
 
 impl Namespace {
-    fn put(&mut self, name: Name, route: Option<(i64, Amounts)>) {
-        if let Some((_, amounts)) = self.routes.remove(&name) {
-            self.total = with(self.total, amounts, u64::saturating_sub);
+    fn put(&mut self, name: Name, route: Option<Weight>) {
+        if let Some(before) = self.routes.remove(&name) {
+            self.total = with(self.total, before.served, u64::saturating_sub);
         }
-        if let Some((created, amounts)) = route {
-            self.total = with(self.total, amounts, u64::saturating_add);
-            self.routes.insert(name, (created, amounts));
+        if let Some(weight) = route {
+            self.total = with(self.total, weight.served, u64::saturating_add);
+            self.routes.insert(name, weight);
         }
     }
 
-    /// Those for whom the older ones leave too little.
-    fn newest(&self, most: &Most) -> BTreeMap<Name, &'static str> {
+    /// Those for whom the older ones leave too little. What they ask for stays closed, as far as it would fit a budget
+    /// of the same size once more: what a route guards is open to nobody because an older one has grown.
+    fn newest(&self, most: &Most) -> BTreeMap<Name, Waits> {
         let exceeded = |amounts: &Amounts| {
             let mut kinds = most.iter().zip(amounts);
             kinds.find(|((_, most), amount)| *amount > most).map(|((name, _), _)| *name)
@@ -117,14 +141,20 @@ impl Namespace {
             return waiting;
         }
         let mut order: Vec<_> = self.routes.iter().collect();
-        order.sort_by_key(|((kind, name), (created, _))| (*created, name, *kind));
-        let mut taken = Amounts::default();
-        for (name, (_, amounts)) in order {
-            let then = with(taken, *amounts, u64::saturating_add);
-            match exceeded(&then) {
-                Some(kind) => drop(waiting.insert(name.clone(), kind)),
-                None => taken = then,
+        order.sort_by_key(|((kind, name), weight)| (weight.created, name, *kind));
+        let (mut taken, mut kept) = (Amounts::default(), Amounts::default());
+        for (name, weight) in order {
+            let then = with(taken, weight.served, u64::saturating_add);
+            let Some(lacks) = exceeded(&then) else {
+                taken = then;
+                continue;
+            };
+            let closed = with(kept, weight.closed, u64::saturating_add);
+            let keeps = exceeded(&closed).is_none();
+            if keeps {
+                kept = closed;
             }
+            waiting.insert(name.clone(), Waits { lacks, keeps });
         }
         waiting
     }

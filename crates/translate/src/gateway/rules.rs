@@ -5,7 +5,8 @@ use super::expressions::Expressions;
 use super::few::{Few, Set};
 use super::paths::path_of;
 use super::status::Sentence;
-use super::{filters, guards, sessions, status, texts, ungranted};
+use super::weights::places;
+use super::{closed, filters, guards, sessions, status, texts, ungranted};
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
@@ -13,14 +14,14 @@ use model::policy::{
 };
 use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
-    BackendRef, ExternalAuth, HttpRoute, ObjectRef, PathMatch, RequestMirror, RouteFilter,
-    RouteMatch, RouteRule, ValueMatch, short,
+    BackendRef, ExternalAuth, HttpRoute, ObjectRef, RequestMirror, RouteFilter, RouteMatch,
+    RouteRule, short,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Matches times backends of a route at most: each becomes a place of its own.
-const PLACES: usize = 4096;
+pub(super) const PLACES: usize = 4096;
 
 /// Mirrors of a place at most.
 const MIRRORS: usize = 32;
@@ -46,7 +47,7 @@ pub(super) struct Draft {
     pub(super) services: Few<ObjectKey>,
     /// Other namespaces in which it names backends, whether or not it may.
     pub(super) abroad: Few<Arc<str>>,
-    /// Rules that are left out, each with its reason.
+    /// Matches that are left out, each with its reason.
     pub(super) dropped: Vec<String>,
 }
 
@@ -62,6 +63,11 @@ pub(super) struct DraftRule {
 }
 
 impl DraftRule {
+    /// A match with where it leads.
+    pub(super) fn new(matches: RuleMatch, shares: Vec<(u32, Arc<Location>)>) -> Self {
+        Self { matches: Arc::new(matches), secure: OnceLock::new(), shares }
+    }
+
     /// Which requests of a scheme.
     pub(super) fn matches_of(&self, scheme: Scheme) -> Arc<RuleMatch> {
         match scheme {
@@ -88,8 +94,7 @@ impl Draft {
             let message = format!(
                 "matches times backends times host names are more than {PLACES}: share them out among several routes"
             );
-            reader.refuse("UnsupportedValue", message);
-            return reader.draft;
+            return Self::closed(route, ("UnsupportedValue", message));
         }
         for (index, rule) in route.rules.iter().enumerate() {
             reader.rule(index, rule);
@@ -98,15 +103,21 @@ impl Draft {
             reader.refuse("UnsupportedValue", reader.draft.dropped.join("; "));
         }
         let mut draft = reader.draft;
-        draft.rules.shrink_to_fit();
-        if draft.refused.is_some() {
-            draft.rules.clear();
+        if let Some((reason, _)) = &draft.refused {
+            draft.rules = closed::rules(route, reason);
             draft.ports.clear();
         }
+        draft.rules.shrink_to_fit();
         draft
     }
 
-    /// The condition about rules that are left out, if there are any.
+    /// A route that is not read any further than it takes to keep its places, closed.
+    pub(super) fn closed(route: &HttpRoute, refused: (&'static str, String)) -> Self {
+        let rules = closed::rules(route, refused.0);
+        Self { rules, refused: Some(refused), ..Self::default() }
+    }
+
+    /// The condition about matches that are left out, if there are any.
     pub(super) fn partial(&self) -> Option<status::Condition> {
         let message = || format!("Dropped Rule: {}", self.dropped.join("; ")).into();
         (!self.dropped.is_empty()).then(|| status::Condition {
@@ -145,50 +156,6 @@ fn add(found: &mut Option<(&'static str, String)>, reason: &'static str, message
 /// As much of a text as a condition says, and a byte more if it is too long: then it is told as cut.
 fn beginning(text: &str) -> String {
     text[..text.ceil_char_boundary(Sentence::MOST + 1)].to_owned()
-}
-
-/// Matches times backends: what a route takes under each host where it answers. Long texts count as more, since each
-/// place has them.
-pub(super) fn places(route: &HttpRoute) -> usize {
-    let kilobytes = |bytes: usize| bytes / 1024;
-    let of_filters = |all: &[RouteFilter]| all.iter().map(filters::bytes).sum::<usize>();
-    let rules = route.rules.iter().map(|rule| {
-        let own = of_filters(&rule.filters);
-        let backends = rule.backends.iter().map(|one| own + of_filters(&one.filters));
-        let backends: usize = backends.map(|bytes| 1 + kilobytes(bytes)).sum();
-        let backends = backends.max(1 + kilobytes(own));
-        let matches = rule.matches.iter().map(|found| 1 + kilobytes(bytes(found)));
-        matches.sum::<usize>().saturating_mul(backends)
-    });
-    rules.fold(0, usize::saturating_add)
-}
-
-/// Bytes of text that a match has.
-fn bytes(found: &RouteMatch) -> usize {
-    let values = found.headers.iter().chain(&found.query).map(|one| match &one.value {
-        ValueMatch::Exact(value) | ValueMatch::Expression(value) => one.name.len() + value.len(),
-    });
-    values.sum()
-}
-
-/// How many regular expressions a route has, and bytes of their text.
-pub(super) fn expressions(route: &HttpRoute) -> (usize, usize) {
-    let matches = route.rules.iter().flat_map(|rule| &rule.matches);
-    let all = matches.flat_map(|found| {
-        let path = match &found.path {
-            PathMatch::Expression(source) => [Some(source), None],
-            PathMatch::Method(called) if called.is_expression => {
-                [called.service.as_ref(), called.method.as_ref()]
-            }
-            PathMatch::Exact(_) | PathMatch::Prefix(_) | PathMatch::Method(_) => [None, None],
-        };
-        let values = found.headers.iter().chain(&found.query);
-        path.into_iter().flatten().chain(values.filter_map(|one| match &one.value {
-            ValueMatch::Expression(source) => Some(source),
-            ValueMatch::Exact(_) => None,
-        }))
-    });
-    all.fold((0, 0), |(number, bytes), source| (number + 1, bytes + source.len()))
 }
 
 /// The upstream of a Service port; Ingresses name theirs otherwise.
@@ -307,7 +274,7 @@ impl Reader<'_> {
         add(&mut self.draft.refused, reason, &message);
     }
 
-    /// Notes that a rule is left out, if people read that far.
+    /// Notes that a match is left out, if people read that far.
     fn leave_out(&mut self, why: &str) {
         let dropped = &mut self.draft.dropped;
         if dropped.iter().map(String::len).sum::<usize>() <= Sentence::MOST {
@@ -327,15 +294,10 @@ impl Reader<'_> {
             None => {}
         }
         let backends: Vec<_> = rule.backends.iter().map(|one| (one, self.backend(one))).collect();
-        let matches: Result<Vec<_>, _> =
-            rule.matches.iter().map(|found| self.expressions.read(found)).collect();
-        let matches = match matches {
-            Ok(matches) => matches,
-            Err(Refused::Invalid(why)) => {
-                return self.leave_out(&format!("{at}.matches: {why}"));
-            }
-            Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
-        };
+        let matches = self.matches(&at, rule);
+        if matches.is_empty() {
+            return;
+        }
         // Sessions go on with a backend that gets no new ones any more.
         let counts = |one: &BackendRef| one.weight > 0 || self.session.is_some();
         let has_weight = backends.iter().any(|(one, _)| one.weight > 0);
@@ -360,7 +322,7 @@ impl Reader<'_> {
         }
         let mut all = weighty.iter().flat_map(|(one, _)| &one.filters).chain(&rule.filters);
         let needs_prefix = all.any(filters::needs_prefix);
-        for (found, matches) in rule.matches.iter().zip(matches) {
+        for (found, matches) in matches {
             if let Err(why) = texts::of_match(found) {
                 self.refuse("UnsupportedValue", format!("{at}.matches: {why}"));
             }
@@ -369,9 +331,22 @@ impl Reader<'_> {
                 self.refuse("UnsupportedValue", format!("{at}.filters: {message}"));
             }
             let shares = ways.iter().map(|(weight, way)| (*weight, of(way, found))).collect();
-            let (matches, secure) = (Arc::new(matches), OnceLock::new());
-            self.draft.rules.push(DraftRule { matches, secure, shares });
+            self.draft.rules.push(DraftRule::new(matches, shares));
         }
+    }
+
+    /// The matches of a rule that can be read. Those that cannot are left out alone: requests of the others would go
+    /// past what the rule asks of them.
+    fn matches<'r>(&mut self, at: &str, rule: &'r RouteRule) -> Vec<(&'r RouteMatch, RuleMatch)> {
+        let mut read = Vec::with_capacity(rule.matches.len());
+        for found in &rule.matches {
+            match self.expressions.read(found) {
+                Ok(matches) => read.push((found, matches)),
+                Err(Refused::Invalid(why)) => self.leave_out(&format!("{at}.matches: {why}")),
+                Err(Refused::TooLarge(why)) => self.refuse("UnsupportedValue", why),
+            }
+        }
+        read
     }
 
     /// Where a backend leads; what is wrong with it is noted.
@@ -512,18 +487,7 @@ impl Reader<'_> {
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();
             ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
         });
-        let (kind, namespace, name) =
-            (kind_of(self.route.kind), own.namespace.clone(), own.name.clone());
-        Location {
-            path: String::new(),
-            kind: PathKind::Prefix,
-            whole: true,
-            backend,
-            canary: None,
-            service: service.map(Arc::new),
-            origin: Some(Arc::new(Origin::new(kind, namespace, name))),
-            policy,
-        }
+        Location { service: service.map(Arc::new), policy, ..leading(self.route, backend) }
     }
 
     fn shared(&mut self, policy: Policy) -> Arc<Policy> {
@@ -552,8 +516,23 @@ pub(crate) fn usual() -> Policy {
     }
 }
 
+/// Where a route leads that asks for nothing besides.
+pub(super) fn leading(route: &HttpRoute, backend: Backend) -> Location {
+    let ObjectKey { namespace, name } = route.meta.key.clone();
+    Location {
+        path: String::new(),
+        kind: PathKind::Prefix,
+        whole: true,
+        backend,
+        canary: None,
+        service: None,
+        origin: Some(Arc::new(Origin::new(kind_of(route.kind), namespace, name))),
+        policy: USUAL.clone(),
+    }
+}
+
 /// The place of a match.
-fn of(way: &Location, found: &RouteMatch) -> Arc<Location> {
+pub(super) fn of(way: &Location, found: &RouteMatch) -> Arc<Location> {
     let (kind, path) = path_of(found);
     Arc::new(Location { path: path.into_owned(), kind, ..way.clone() })
 }

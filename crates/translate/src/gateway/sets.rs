@@ -9,8 +9,8 @@ use super::status::{Condition, ListenerStatus, SetStatus};
 use super::{Around, Gateways, Work, differing, failing, is_served, listener_problems, vain};
 use crate::budget;
 use model::Kind;
-use objects::Snapshot;
 use objects::gateway::{FromNamespaces, Gateway, ListenerSet};
+use objects::{InText, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Gateways {
             gateway.is_some_and(|gateway| is_served(gateway, around))
         };
         let mut order: Vec<_> = around.new.listener_sets.values().filter(is_ours).collect();
-        order.sort_by_key(|set| (set.meta.created, &set.meta.key));
+        order.sort_by_key(|set| (set.meta.created, InText(&set.meta.key)));
         let mut taken = BTreeMap::<&Arc<str>, u64>::new();
         let mut waiting = BTreeSet::new();
         for set in order {
@@ -80,7 +80,7 @@ impl Gateways {
     pub(super) fn sets_of(&self, gateway: &Gateway, snapshot: &Snapshot) -> Vec<Set> {
         let keys = self.sets.get(&gateway.meta.key).into_iter().flatten();
         let mut sets: Vec<_> = keys.filter_map(|key| snapshot.listener_sets.get(key)).collect();
-        sets.sort_by_key(|set| (set.meta.created, &set.meta.key));
+        sets.sort_by_key(|set| (set.meta.created, InText(&set.meta.key)));
         let mut first = gateway.listeners.len();
         let read = sets.into_iter().map(|set| {
             let key = &set.meta.key;

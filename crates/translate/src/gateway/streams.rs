@@ -21,7 +21,7 @@ use model::{
     TlsRoute, TlsShare,
 };
 use objects::gateway::StreamRoute;
-use objects::{ObjectKey, Service, ServicePort, Snapshot};
+use objects::{InText, ObjectKey, Service, ServicePort, Snapshot};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice::from_ref;
@@ -32,7 +32,7 @@ pub(super) type List = (Port, &'static str);
 
 /// Where a route stands among those that want the same: how special the host name is by which it does, its age, and its
 /// name.
-type Claim = (Reverse<(usize, usize)>, i64, ObjectKey, objects::Kind);
+type Claim = (Reverse<(usize, usize)>, i64, InText<ObjectKey>, objects::Kind);
 
 /// What was made of these routes.
 #[derive(Debug, Default)]
@@ -219,7 +219,7 @@ impl Draft {
 
     fn claim(&self, rank: (usize, usize)) -> Claim {
         let meta = &self.route.meta;
-        (Reverse(rank), meta.created, meta.key.clone(), self.route.kind)
+        (Reverse(rank), meta.created, InText(meta.key.clone()), self.route.kind)
     }
 }
 
@@ -284,7 +284,7 @@ impl Streams {
 
     /// Whoever goes before all others that want the same.
     fn first(&self, claims: Option<&BTreeSet<Claim>>) -> Option<&Draft> {
-        let (_, _, key, kind) = claims?.first()?;
+        let (_, _, InText(key), kind) = claims?.first()?;
         self.routes.get(&(*kind, key.clone()))
     }
 
@@ -390,7 +390,7 @@ impl Gateways {
             return tell_route((id, None), Vec::new(), told, work);
         };
         let raw = around.options.raw.then(|| unserved("routes of Gateways"));
-        let waits = raw.or_else(|| self.streams.places.refused(id));
+        let waits = raw.or_else(|| Some(self.streams.places.refused(id)?.0));
         let draft = Draft::read(route, waits, &self.gateways, (around.new, &self.policies));
         let mut notes = missing::of_route(id, &route.parents, around.new, around.options);
         if draft.status.is_some() {

@@ -5,7 +5,7 @@
 use super::addresses::number;
 use model::Transport;
 use objects::gateway::{Gateway, Listener};
-use objects::{ObjectKey, PortRef, Service};
+use objects::{InText, ObjectKey, PortRef, Service};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ pub(super) fn assign(
     supply: &Supply,
     before: impl Fn(&ObjectKey, Port) -> Option<Target>,
 ) -> BTreeMap<ObjectKey, Targets> {
-    asking.sort_by_key(|one| (one.gateway.meta.created, one.gateway.meta.key.clone()));
+    asking.sort_by_key(|one| (one.gateway.meta.created, InText(one.gateway.meta.key.clone())));
     let (taken, counts, given) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
     let mut giving = Giving { supply, taken, counts, given };
     let each = |one: &Asking<'_>| one.ports.iter().copied().take(PORTS).collect::<Vec<_>>();

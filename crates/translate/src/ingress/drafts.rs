@@ -1,7 +1,6 @@
 //! Who has a word in a host, in the order in which they are heard.
 
 use super::{Draft, Standing};
-use objects::ObjectKey;
 use std::cmp::Ordering;
 use std::slice::Iter;
 use std::sync::Arc;
@@ -39,15 +38,8 @@ impl Drafts {
     }
 }
 
-/// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
-/// (compat/behaviour.md section 3).
+/// Order in which Ingresses are heard: those that are not taken last, then the older first.
 fn order(one: &Draft, other: &Draft) -> Ordering {
-    let age = |draft: &Draft| (draft.standing == Standing::Rejected, draft.ingress.meta.created);
-    age(one).cmp(&age(other)).then_with(|| name(other).cmp(name(one)))
-}
-
-/// `<namespace>/<name>`.
-fn name(draft: &Draft) -> impl Iterator<Item = u8> {
-    let ObjectKey { namespace, name } = &draft.ingress.meta.key;
-    namespace.bytes().chain([b'/']).chain(name.bytes())
+    let is_rejected = |draft: &Draft| draft.standing == Standing::Rejected;
+    is_rejected(one).cmp(&is_rejected(other)).then_with(|| one.age().cmp(&other.age()))
 }

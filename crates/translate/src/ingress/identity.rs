@@ -1,15 +1,16 @@
 //! Which Ingress something comes from, and which of two is older.
 
 use model::{Kind, Origin};
-use objects::{Ingress, ObjectKey};
+use objects::{InText, Ingress, ObjectKey};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Which Ingress is older, of two as old the one whose name is greater.
+/// Which Ingress is older, of two as old the one whose `namespace/name` is the greater text
+/// (compat/behaviour.md section 3).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age {
     created: i64,
-    name: Reverse<(Arc<str>, Arc<str>)>,
+    name: Reverse<InText<ObjectKey>>,
 }
 
 impl Age {
@@ -20,8 +21,7 @@ impl Age {
 
     /// The age of an Ingress of this name that was made then.
     pub(crate) fn new(key: &ObjectKey, created: i64) -> Self {
-        let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        Self { created, name: Reverse(name) }
+        Self { created, name: Reverse(InText(key.clone())) }
     }
 }
 

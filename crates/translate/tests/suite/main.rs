@@ -29,6 +29,7 @@ mod own_servers;
 mod owners;
 mod raw;
 mod redirects;
+mod refused_routes;
 mod rejected;
 mod routes;
 mod sentences;

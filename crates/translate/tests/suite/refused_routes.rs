@@ -1,0 +1,159 @@
+//! Routes that are refused, and routes of two kinds that want one host: nobody comes past a guard by what becomes of
+//! them.
+
+use crate::builders::*;
+use model::{Backend, Rule};
+use objects::{Kind, Snapshot};
+use translate::gateway::RouteStatus;
+use translate::{Options, Translation, Translator, translate};
+
+const GATEWAY: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: edge, name: web}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: a}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: shop, name: wide, creationTimestamp: '2026-01-01T00:00:00Z'}
+spec:
+  parentRefs: [{name: web, namespace: edge}]
+  hostnames: [a.test]
+  rules: [{backendRefs: [{name: a, port: 80}]}]
+---
+";
+
+/// A route of a host with these rules.
+fn with_rules([kind, namespace, name, day]: [&str; 4], rules: &str) -> String {
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1
+kind: {kind}
+metadata: {{namespace: {namespace}, name: {name}, creationTimestamp: '2026-01-0{day}T00:00:00Z'}}
+spec:
+  parentRefs: [{{name: web, namespace: edge}}]
+  hostnames: [a.test]
+  rules: [{rules}]
+---
+"
+    )
+}
+
+const GUARD: &str =
+    "{type: ExternalAuth, externalAuth: {protocol: HTTP, backendRef: {name: a, port: 80}}}";
+const BACKEND: &str = "backendRefs: [{name: a, port: 80}]";
+
+/// The rules for a path of the host, each with where its first share leads and whether somebody is asked before.
+fn at(made: &Translation, path: &str) -> Vec<(Backend, bool)> {
+    let mut hosts = made.configuration.routes.iter();
+    let (_, host) = hosts.find(|(key, _)| key.host.as_str() == "a.test").expect("the host");
+    let rules = host.rules.iter().filter(|rule| rule.matches.path == path);
+    let leads = |rule: &Rule| {
+        let location = &host.locations[rule.shares[0].location];
+        let does = location.policy.route.as_ref().expect("a route's");
+        (location.backend.clone(), does.guard.is_some())
+    };
+    rules.map(leads).collect()
+}
+
+fn status<'t>(made: &'t Translation, kind: Kind, namespace: &str, name: &str) -> &'t RouteStatus {
+    made.statuses.routes.get(&(kind, key(namespace, name))).expect("it is told")
+}
+
+/// Whether the only parent of a route accepts it, and the reason.
+fn accepted(status: &RouteStatus) -> (bool, &'static str) {
+    let conditions = &status.parents[0].1;
+    let accepted = conditions.iter().find(|one| one.kind == "Accepted").expect("it is told");
+    (accepted.holds, accepted.reason)
+}
+
+fn attached(made: &Translation) -> u32 {
+    made.statuses.gateways.values().next().expect("a Gateway").listeners[0].attached
+}
+
+#[test]
+fn a_route_that_is_refused_keeps_what_it_guards_closed() {
+    let path = "matches: [{path: {value: /admin}}]";
+    for filters in [
+        format!(
+            "{GUARD}, {{type: RequestHeaderModifier, requestHeaderModifier: {{set: [{{name: Host, value: x}}]}}}}"
+        ),
+        format!("{GUARD}, {GUARD}"),
+        "{type: ExtensionRef, extensionRef: {group: g.test, kind: Any, name: a}}".to_owned(),
+    ] {
+        let rule = format!("{{{path}, filters: [{filters}], {BACKEND}}}");
+        let text = [GATEWAY, &with_rules(["HTTPRoute", "shop", "admin", "2"], &rule)].concat();
+        let made = translate(&of_gateways(&text), &Options::default());
+        let told = accepted(status(&made, Kind::HttpRoute, "shop", "admin"));
+        assert!(!told.0, "{filters}: {told:?}");
+        let found = at(&made, "/admin");
+        assert!(matches!(found[..], [(Backend::Broken(_), false)]), "{filters}: {found:?}");
+        assert!(matches!(at(&made, "/")[..], [(Backend::Upstream(_), false)]), "{filters}");
+        assert_eq!(attached(&made), 1, "{filters}: what is refused is not attached");
+    }
+}
+
+#[test]
+fn one_expression_that_is_none_leaves_the_other_matches_of_its_rule_behind_their_guard() {
+    let matches = "[{path: {value: /admin}}, {path: {type: RegularExpression, value: '/adm(in'}}]";
+    let rule = format!("{{matches: {matches}, filters: [{GUARD}], {BACKEND}}}");
+    let text = [GATEWAY, &with_rules(["HTTPRoute", "shop", "admin", "2"], &rule)].concat();
+    let made = translate(&of_gateways(&text), &Options::default());
+    assert!(accepted(status(&made, Kind::HttpRoute, "shop", "admin")).0);
+    let found = at(&made, "/admin");
+    assert!(matches!(found[..], [(Backend::Upstream(_), true)]), "{found:?}");
+}
+
+#[test]
+fn of_both_kinds_of_routes_an_older_one_of_another_namespace_has_a_host() {
+    let calls = |made: &Translation| {
+        let hosts = made.configuration.routes.values();
+        let rules = hosts.flat_map(|host| &host.rules);
+        rules.filter(|rule| rule.matches.grpc.is_some()).count()
+    };
+    let all_calls = |namespace: &str, day: &str| {
+        with_rules(["GRPCRoute", namespace, "calls", day], &format!("{{{BACKEND}}}"))
+    };
+    for (namespace, day, is_taken) in [
+        ("bank", "2", false),
+        ("shop", "2", true),
+        // Of one age: the lesser text, in which `-` stands before `/`.
+        ("shop-b", "1", true),
+        ("shopping", "1", false),
+    ] {
+        let text = [GATEWAY, &all_calls(namespace, day)].concat();
+        let snapshot = of_gateways(&text);
+        let made = translate(&snapshot, &Options::default());
+        let told = accepted(status(&made, Kind::GrpcRoute, namespace, "calls"));
+        let reason = if is_taken { "Accepted" } else { "Conflicted" };
+        assert_eq!(told, (is_taken, reason), "{namespace}");
+        assert_eq!(calls(&made), usize::from(is_taken), "{namespace}");
+        let is_older = accepted(status(&made, Kind::HttpRoute, "shop", "wide"));
+        assert_eq!(is_older.0, namespace != "shop-b", "{namespace}: the other one gives way");
+        let both = u32::from(namespace == "shop");
+        assert_eq!(attached(&made), 1 + both, "{namespace}");
+    }
+}
+
+#[test]
+fn whoever_gave_way_has_the_host_once_the_older_one_is_gone() {
+    let rule = format!("{{{BACKEND}}}");
+    let text = [GATEWAY, &with_rules(["GRPCRoute", "bank", "calls", "2"], &rule)].concat();
+    let both = of_gateways(&text);
+    let mut without: Snapshot = both.clone();
+    without.http_routes.remove(&(Kind::HttpRoute, key("shop", "wide")));
+    let mut translator = Translator::new(Options::default());
+    for (snapshot, is_taken) in [(&both, false), (&without, true), (&both, false)] {
+        let (made, anew) = (translator.update(snapshot), translate(snapshot, &Options::default()));
+        assert_eq!(accepted(status(&made, Kind::GrpcRoute, "bank", "calls")).0, is_taken);
+        assert_eq!(made.configuration, anew.configuration);
+        assert_eq!(made.statuses, anew.statuses);
+        assert_eq!(made.problems.to_string(), anew.problems.to_string());
+    }
+}
