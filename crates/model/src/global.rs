@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::policy::RawGlobal;
+use crate::policy::{Errors, Policy, RawGlobal};
 use crate::snippet::GlobalScope;
 use crate::{
     Block, Compression, Listeners, Logs, Networks, Pattern, SetHeader, StreamSettings, Telemetry,
@@ -87,12 +87,42 @@ pub struct Global {
     pub block: Block,
     /// `proxy-stream-*`.
     pub streams: StreamSettings,
+    /// What of the defaults of annotations counts where no Ingress is.
+    #[serde(skip)]
+    pub nowhere: Nowhere,
     /// What `http-snippet` means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_snippet: Option<Arc<GlobalScope>>,
     /// What only the nginx engine understands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<RawGlobal>>,
+}
+
+/// What the ConfigMap says at nginx's http level of what annotations say elsewhere: it counts for servers, and for
+/// locations that snippets have beside those of Ingresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nowhere {
+    /// `limit-req-status-code`.
+    pub request_status: u16,
+    /// `limit-conn-status-code`.
+    pub connection_status: u16,
+    /// `custom-http-errors`.
+    pub errors: Option<Errors>,
+}
+
+impl Nowhere {
+    /// Of the policy that Ingresses without annotations have.
+    pub fn of(policy: &Policy) -> Self {
+        let (request_status, connection_status) =
+            (policy.limits.request_status, policy.limits.connection_status);
+        Self { request_status, connection_status, errors: policy.errors.clone() }
+    }
+}
+
+impl Default for Nowhere {
+    fn default() -> Self {
+        Self::of(&Policy::default())
+    }
 }
 
 /// Keep-alive of client connections.
@@ -307,6 +337,7 @@ impl Default for Global {
             relative_redirects: false,
             block: Block::default(),
             streams: StreamSettings::default(),
+            nowhere: Nowhere::default(),
             http_snippet: None,
             raw: None,
         }

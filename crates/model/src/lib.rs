@@ -8,6 +8,7 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod address;
 mod alias;
 mod block;
 mod certificate;
@@ -42,6 +43,7 @@ mod tuning;
 mod upstream;
 mod url;
 
+pub use address::parse_address;
 pub use alias::Alias;
 pub use block::{Block, BlockList};
 pub use certificate::{Certificate, CertificateNames, PrivateKey, days};
@@ -50,7 +52,7 @@ pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
 pub use geoip2::{GeoStep, GeoVariable};
 pub use global::{
-    Global, KeepAlive, Limits, LogFormat, RealIp, TicketKey, TlsSettings, TlsVersion,
+    Global, KeepAlive, Limits, LogFormat, Nowhere, RealIp, TicketKey, TlsSettings, TlsVersion,
     UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};

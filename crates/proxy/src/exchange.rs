@@ -123,6 +123,16 @@ impl CountedFor {
     }
 }
 
+/// For whom limits of requests have counted a request, and limits of connections: nginx has two marks, so that who was
+/// asked by one kind is asked by the other where the request is led (`limit_req_status`, `limit_conn_status`).
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// `limit-rps` and `limit-rpm`, or `limit_req`.
+    pub requests: CountedFor,
+    /// `limit-connections`, or `limit_conn`.
+    pub connections: CountedFor,
+}
+
 /// What is decided at one location, and forgotten as a whole where the request goes on to another one.
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
@@ -158,7 +168,7 @@ pub(crate) struct Onward {
     /// The target as the client sent it.
     pub received: Option<Bytes>,
     /// For which namespaces the limits of a location have counted it.
-    pub counted: CountedFor,
+    pub counted: Counted,
     /// Where the answer at hand asks to go on.
     pub asked: Option<Bytes>,
     /// What the final answer gets of those before it.

@@ -5,7 +5,6 @@
 //! [`generation::Generation`], and `engine` swaps generations. What of HTTP is bytes is the crate `wire`; endpoints are
 //! spoken to by the crate `upstream`.
 
-mod address;
 mod answer;
 mod authenticator;
 mod brief;

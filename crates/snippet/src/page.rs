@@ -88,6 +88,13 @@ has a note of that and says \"served identically\".
 - `allow` and `deny` of a `location` stand in place of all lists around it, those of `allowlist-source-range` and `denylist-source-range`
   too; these stand in place of rules of a server and of `http-snippet`. `block-cidrs` stands behind the rules of `http-snippet`. The annotation
   `satisfy` hides that of a server and of `http-snippet`. All of it is as in nginx.
+- `set_real_ip_from` and `proxy_hide_header` of `http-snippet` stand beside `proxy-real-ip-cidr` and `hide-headers`; those of a server or location stand
+  in place of both. The annotations for limits (`limit-rps`, `limit-rpm`, `limit-connections`, `limit-rate`) hide limits of the same kind of a server and
+  of `http-snippet`, and a `location` with `limit_req` or `limit_conn` those of annotations around it. As in nginx, all of it.
+- `error_page` of a server, location or `if` stands in place of `custom-http-errors` of the ConfigMap; that of `http-snippet` stands behind it. Those of an
+  annotation (`custom-http-errors`, `auth-signin`) stand in place of all of a server and of `http-snippet`. Unlike in nginx, an `error_page` for
+  494 to 497 is for `return` alone: who sends too large a head, or not the certificate that is asked for, gets 400 at once, as if there were none. In a
+  `server` of `http-snippet`, which has none of the locations that `custom-http-errors` leads to, errors stay as they are (nginx: 500).
 - A variable is known to the snippets of the Ingress that declares it; one that the ConfigMap declares, to all. In nginx every
   snippet knows those of all others. Variables of two namespaces are never the same.
 - `satisfy any`, `set_real_ip_from` and what goes with it in a `server-snippet` count for the paths of its own Ingress, since they

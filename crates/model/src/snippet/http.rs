@@ -1,7 +1,7 @@
 //! What is said at http level.
 
 use super::{LocationKind, Name, Position, Regex, Scope, Settings, Template};
-use crate::{Origin, Secret};
+use crate::{Origin, Secret, parse_address};
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -220,33 +220,26 @@ impl Map {
 }
 
 impl Geo {
-    /// Who is looked up: `address`, or where `proxy` says so whom X-Forwarded-For names.
-    pub fn client<'a>(&self, address: &'a str, forwarded: &'a str) -> &'a str {
-        let is_proxy = |address: &str| {
-            let address = address.parse::<IpAddr>().map(|address| address.to_canonical());
-            address.is_ok_and(|address| self.proxies.iter().any(|proxy| proxy.contains(&address)))
-        };
-        if !is_proxy(address) {
-            return address;
-        }
-        let mut client = address;
-        for hop in forwarded.rsplit(',').map(str::trim) {
-            if hop.parse::<IpAddr>().is_err() {
-                return client;
+    /// Who is looked up: `address`, or where `proxy` says so whom X-Forwarded-For names, perhaps with a port. Commas and
+    /// spaces part addresses, and those at the end are none (ngx_http_get_forwarded_addr_internal). None if nobody is.
+    pub fn client(&self, address: &str, forwarded: &str) -> Option<IpAddr> {
+        let is_proxy = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.contains(&address));
+        let mut client = address.parse::<IpAddr>().ok()?.to_canonical();
+        let members = forwarded.rsplit([',', ' ']).filter(|member| !member.is_empty());
+        for (index, hop) in members.enumerate() {
+            if !is_proxy(client) || (index > 0 && !self.proxy_recursive) {
+                break;
             }
-            client = hop;
-            if !self.proxy_recursive || !is_proxy(hop) {
-                return client;
-            }
+            let Some(hop) = parse_address(hop.as_bytes()) else { break };
+            client = hop.to_canonical();
         }
-        client
+        Some(client)
     }
 
-    /// What it says of an address.
-    pub fn value(&self, address: &str) -> &str {
+    /// What it says of a client.
+    pub fn value(&self, client: Option<IpAddr>) -> &str {
         // What is no address is looked up as this one, as in nginx.
-        let nobody = IpAddr::V4(Ipv4Addr::BROADCAST);
-        let address = address.parse::<IpAddr>().map_or(nobody, |address| address.to_canonical());
+        let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::BROADCAST));
         let range =
             self.ranges.iter().rev().find(|(first, last, _)| *first <= address && address <= *last);
         if let Some((_, _, value)) = range {
@@ -257,5 +250,43 @@ impl Geo {
             (0..=longest).rev().filter_map(|length| IpNet::new(address, length).ok());
         let mut found = narrowest_first.filter_map(|network| self.networks.get(&network.trunc()));
         found.next().unwrap_or(&self.default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Geo, Name, Template};
+
+    #[test]
+    fn whom_a_proxy_names_is_looked_up_as_nginx_reads_it() {
+        let network = |text: &str| text.parse().expect("a network");
+        let mut geo = Geo {
+            name: Name("bad".into()),
+            address: Template::default(),
+            proxies: vec![network("10.0.0.0/8")],
+            proxy_recursive: false,
+            networks: [(network("198.51.100.0/24"), "1".to_owned())].into(),
+            ranges: Vec::new(),
+            default: "0".to_owned(),
+        };
+        let value =
+            |geo: &Geo, address, forwarded| geo.value(geo.client(address, forwarded)).to_owned();
+        for forwarded in [
+            "198.51.100.7",
+            "198.51.100.7:51234",
+            "203.0.113.1, 198.51.100.7, ",
+            "203.0.113.1 198.51.100.7",
+            "[::ffff:198.51.100.7]:1",
+        ] {
+            assert_eq!(value(&geo, "10.0.0.1", forwarded), "1", "{forwarded}");
+            assert_eq!(value(&geo, "192.0.2.1", forwarded), "0", "{forwarded}");
+        }
+        for forwarded in ["198.51.100.7, unknown", "198.51.100.7, 10.0.0.2", "", "198.51.100.7:x"] {
+            assert_eq!(value(&geo, "::ffff:10.0.0.1", forwarded), "0", "{forwarded}");
+        }
+        geo.proxy_recursive = true;
+        assert_eq!(value(&geo, "10.0.0.1", "198.51.100.7:1, 10.0.0.2:2"), "1");
+        assert_eq!(value(&geo, "10.0.0.1", "198.51.100.7, 203.0.113.1, 10.0.0.2"), "0");
+        assert_eq!(value(&geo, "198.51.100.7:1", ""), "0", "such a variable is no address");
     }
 }

@@ -257,7 +257,8 @@ impl Compiler {
         around: &Around<'_>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> (Site, Vec<Problem>) {
-        let plan = Plan::of(server, around.inherited.as_deref(), &around.tables);
+        let (inherited, nowhere) = (around.inherited.as_deref(), &around.global.nowhere);
+        let plan = Plan::of(server, inherited, nowhere, &around.tables);
         let all = plan.as_ref().map_or(&server.locations, |plan| &plan.locations);
         let outgoing = all.iter().map(|location| self.outgoing(&server.name, location, groups));
         let outgoing: Vec<_> = outgoing.collect();
@@ -326,7 +327,8 @@ impl Compiler {
         let canary = location.canary.as_ref().filter(|_| group.is_some());
         let canary = canary
             .map(|canary| Alternative::compile(canary, self::group(groups, &canary.upstream)));
-        let errors = policy.errors.as_ref().map(|errors| {
+        let errors = policy.errors.as_ref().filter(|errors| !errors.statuses.is_empty());
+        let errors = errors.map(|errors| {
             let default = UpstreamId::new(DEFAULT_BACKEND);
             let ids = errors.backend.iter().chain([&default]);
             let groups = ids.map(|id| self::group(groups, id)).collect();
@@ -450,7 +452,7 @@ impl<'g> Around<'g> {
         } else {
             Arc::new(Tables::new(http.as_slice()))
         };
-        let inherited = http.map(|http| of_http_level(&http.settings, &global.block.addresses));
+        let inherited = http.map(|http| of_http_level(&http.settings, global));
         Self { http, inherited, zones, tables, global }
     }
 
@@ -498,12 +500,16 @@ impl<'g> Around<'g> {
     /// Whether what snippets stand on is other than before.
     fn differs(&self, before: &Global) -> bool {
         let now = self.global;
-        let has_rules = self.http.is_some_and(|http| !http.settings.access.rules.is_empty());
+        let inherits_other = self
+            .http
+            .zip(self.inherited.as_deref())
+            .is_some_and(|(http, inherited)| *inherited != *of_http_level(&http.settings, before));
         now.http_snippet != before.http_snippet
             || now.real_ip != before.real_ip
             || now.proxy_protocol != before.proxy_protocol
             || now.compression != before.compression
-            || (has_rules && now.block.addresses != before.block.addresses)
+            || now.nowhere != before.nowhere
+            || inherits_other
     }
 }
 

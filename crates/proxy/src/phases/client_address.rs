@@ -1,11 +1,10 @@
 //! Who the client is, and how it came in: real-IP replacement and the values of X-Forwarded-* (compat/behaviour.md
 //! sections 14 and 15). Forwarded headers count only from trusted peers.
 
-use crate::address::parse_address;
 use crate::exchange::{Exchange, Forwarded};
 use crate::variables::{self, in_header};
 use bytes::Bytes;
-use model::{Global, RealIp};
+use model::{Global, RealIp, parse_address};
 use std::net::{IpAddr, Ipv4Addr};
 use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};

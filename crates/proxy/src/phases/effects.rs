@@ -6,7 +6,7 @@ use super::failed::answer_error;
 use super::{Stop, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine, room};
+use crate::snippet::{AllPlain, Effects, InputField, Size, Told, is_authority, on_machine, room};
 use crate::variables::fastcgi;
 use bytes::Bytes;
 use http::Method;
@@ -41,7 +41,16 @@ pub(super) fn of(place: &Place) -> &Effects {
 /// `more_set_input_headers`: the request as everybody sees it from here on.
 pub(super) fn request(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = exchange.place_with_effects() else { return Ok(()) };
+    let mut judged: Option<(&InputField, bool)> = None;
     for field in &of(&place).input {
+        let suits = match judged {
+            Some((before, suits)) if before.stands_beside(field) => suits,
+            Some(_) | None => field.suits(&exchange.request.headers),
+        };
+        judged = Some((field, suits));
+        if !suits {
+            continue;
+        }
         let value = on_machine(exchange, |machine| field.value(machine))?.unwrap_or_default();
         if let Some(running) = &mut exchange.snippet {
             let heard = || (exchange.request.headers.clone(), exchange.request.authority.clone());

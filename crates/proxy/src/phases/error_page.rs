@@ -5,6 +5,7 @@ use super::failed::answer_error;
 use super::{Stop, client_address, errors, find_location, headers, program, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
+use crate::generation::ErrorPages;
 use crate::snippet::on_machine;
 use bytes::Bytes;
 use http::StatusCode;
@@ -29,6 +30,8 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
         return None;
     };
     let shown = match page.code {
+        // nginx's own statuses are bad requests to clients (ngx_http_core_error_page).
+        ErrorCode::Same if matches!(status, 494..=497) => Some(400),
         ErrorCode::Same => Some(status),
         ErrorCode::OfTarget => None,
         ErrorCode::Code(code) => Some(code),
@@ -48,10 +51,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
     let next = match &page.target {
         ErrorTarget::Named(name) => named(exchange, name).map(|()| Some(Begin::Here)),
         ErrorTarget::Path(path) => inside(exchange, path).map(|()| Some(Begin::Path)),
-        ErrorTarget::Url(url) => away(exchange, url, shown).map(|away| {
-            *response = away;
-            None
-        }),
+        ErrorTarget::Url(url) => by_value(exchange, url, shown, response),
     };
     match next {
         Ok(next) => {
@@ -107,8 +107,9 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
         Source::Own => !said,
         Source::Upstream => intercepts(exchange, settings),
     };
-    // The controller's own stand before those of a snippet.
-    if !may_be || errors::pages(exchange, exchange.spot(), response).is_some() {
+    // Those of the ConfigMap stand before those of an http-snippet, those of an annotation behind those of a location.
+    let before = |pages: &ErrorPages| pages.errors.of_all;
+    if !may_be || errors::pages(exchange, exchange.spot(), response).is_some_and(before) {
         return None;
     }
     let page = answers.error_pages.iter().find(|page| page.statuses.contains(&status)).cloned();
@@ -182,13 +183,30 @@ fn inside(exchange: &mut Exchange, path: &Template) -> Result<(), Error> {
     Ok(())
 }
 
+/// Where a target leads that begins with no slash as it is written: a variable may bring a path or a name
+/// (ngx_http_send_error_page).
+fn by_value(
+    exchange: &mut Exchange,
+    target: &Template,
+    shown: Option<u16>,
+    response: &mut Response,
+) -> Result<Option<Begin>, Error> {
+    let text = on_machine(exchange, |machine| machine.expand_header(target))?.unwrap_or_default();
+    match text.as_bytes().first() {
+        Some(b'/') => inside(exchange, target).map(|()| Some(Begin::Path)),
+        Some(b'@') => named(exchange, &text).map(|()| Some(Begin::Here)),
+        Some(_) | None => {
+            *response = away(text, shown);
+            Ok(None)
+        }
+    }
+}
+
 /// Sends the client elsewhere.
-fn away(exchange: &mut Exchange, url: &Template, shown: Option<u16>) -> Result<Response, Error> {
-    let location = on_machine(exchange, |machine| machine.expand_header(url))?.unwrap_or_default();
+fn away(location: String, shown: Option<u16>) -> Response {
     let status = shown.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-    let location = Bytes::from(location.into_bytes());
-    Ok(Response::redirect(status.unwrap_or(StatusCode::FOUND), location))
+    Response::redirect(status.unwrap_or(StatusCode::FOUND), Bytes::from(location))
 }
 
 /// What stays of the answer that is replaced.

@@ -90,7 +90,9 @@ pub(super) fn pages<'a>(
     if exchange.connection.hops() > PAGED {
         return None;
     }
-    if response.source == Source::Own && is_barred(exchange, response.status) {
+    // What a snippet has said is no error, whatever its status is.
+    let is_said = || exchange.snippet.as_ref().is_some_and(|running| running.said);
+    if response.source == Source::Own && (is_barred(exchange, response.status) || is_said()) {
         return None;
     }
     // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.

@@ -11,6 +11,7 @@ use crate::variables::text_of;
 use http::StatusCode;
 use model::policy::{LimitKey, Limits};
 use std::fmt::Debug;
+use std::time::Duration;
 use wire::{Pace, Response};
 
 pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -21,24 +22,28 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     let limits = &spot.location.policy.limits;
     let Some(client) = client(exchange, limits, &gate) else { return Ok(()) };
+    let (most, status) = (limits.connections, limits.connection_status);
     // Counted once for its namespace, however often the request is sent on (nginx: limit_req_status of the main
     // request).
     let owner = exchange.place.as_ref().and_then(Place::owner).cloned();
-    if exchange.onward.counted.has(owner.as_ref()) {
-        return Ok(());
+    let has_rate = gate.per_second.is_some() || gate.per_minute.is_some();
+    if has_rate && !exchange.onward.counted.requests.has(owner.as_ref()) {
+        if !may_come(limits, &gate, client) {
+            tell(exchange, "limiting requests: limit-rps or limit-rpm is exceeded");
+            return Err(refusal(limits.request_status));
+        }
+        exchange.onward.counted.requests.add(owner.as_ref());
     }
-    if !may_come(limits, &gate, client) {
-        tell(exchange, "limiting requests: limit-rps or limit-rpm is exceeded");
-        return Err(refusal(limits.request_status));
-    }
-    if let (Some(most), Some(slots)) = (limits.connections, &gate.connections) {
+    if let (Some(most), Some(slots)) = (most, &gate.connections)
+        && !exchange.onward.counted.connections.has(owner.as_ref())
+    {
         let Some(slot) = slots.take(client, most) else {
             tell(exchange, "limiting connections: limit-connections is exceeded");
-            return Err(refusal(limits.connection_status));
+            return Err(refusal(status));
         };
         exchange.slot = Some(slot.beside(exchange.slot.take()));
+        exchange.onward.counted.connections.add(owner.as_ref());
     }
-    exchange.onward.counted.add(owner.as_ref());
     Ok(())
 }
 
@@ -48,27 +53,41 @@ pub(super) fn place_of_snippets(exchange: &Exchange) -> Option<Place> {
     exchange.place_with_effects().filter(|_| has_limits)
 }
 
-/// `limit_req` and `limit_conn` of snippets: counted once, too.
+/// `limit_req` and `limit_conn` of snippets: counted once each, too.
 pub(super) async fn of_snippets(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
     let limits = &effects::of(&place).limits;
-    let of_policy = &place.spot().location.policy.limits;
-    let (requests, connections) = (
-        limits.request_status.unwrap_or(of_policy.request_status),
-        limits.connection_status.unwrap_or(of_policy.connection_status),
-    );
     if limits.broken {
-        return Err(refusal(requests));
+        return Err(refusal(request_status(&place)));
     }
-    let is_counted = |running: &Running| running.of_request.counted.has(place.owner());
+    let wait = requests_of_snippets(exchange, &place)?;
+    if let Some(wait) = wait.filter(|_| !exchange.is_dry()) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the delay that a limit of a snippet asks for"
+        )]
+        tokio::time::sleep(wait).await;
+    }
+    connections_of_snippets(exchange, &place)
+}
+
+fn request_status(place: &Place) -> u16 {
+    let of_policy = place.spot().location.policy.limits.request_status;
+    effects::of(place).limits.request_status.unwrap_or(of_policy)
+}
+
+/// `limit_req`: how long the request waits.
+fn requests_of_snippets(exchange: &mut Exchange, place: &Place) -> Result<Option<Duration>, Stop> {
+    let limits = &effects::of(place).limits;
+    let is_counted = |running: &Running| running.of_request.counted.requests.has(place.owner());
     if exchange.snippet.as_deref().is_none_or(is_counted) {
-        return Ok(());
+        return Ok(None);
     }
     let keys = on_machine(exchange, |machine| limits.request_keys(machine))?.unwrap_or_default();
     let dry = limits.request_dry_run;
     let judgement = match (exchange.is_made_up(), keys.iter().flatten().next()) {
         (false, _) => limits.judge(&keys),
         (true, None) => Judgement::Nothing,
-        (true, Some(_)) => Judgement::Pass(std::time::Duration::ZERO),
+        (true, Some(_)) => Judgement::Pass(Duration::ZERO),
     };
     let (said, wait) = match judgement {
         Judgement::Nothing => ("", None),
@@ -82,19 +101,22 @@ pub(super) async fn of_snippets(exchange: &mut Exchange, place: Place) -> Result
     note(exchange, |running| {
         running.request_limit = said;
         if !said.is_empty() {
-            running.of_request.counted.add(place.owner());
+            running.of_request.counted.requests.add(place.owner());
         }
     });
     if said == "REJECTED" {
         tell(exchange, "limiting requests: limit_req of a snippet is exceeded");
-        return Err(refusal(requests));
+        return Err(refusal(request_status(place)));
     }
-    if let Some(wait) = wait.filter(|_| !exchange.is_dry()) {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the delay that a limit of a snippet asks for"
-        )]
-        tokio::time::sleep(wait).await;
+    Ok(wait)
+}
+
+/// `limit_conn`
+fn connections_of_snippets(exchange: &mut Exchange, place: &Place) -> Result<(), Stop> {
+    let limits = &effects::of(place).limits;
+    let is_counted = |running: &Running| running.of_request.counted.connections.has(place.owner());
+    if exchange.snippet.as_deref().is_none_or(is_counted) {
+        return Ok(());
     }
     let keys = on_machine(exchange, |machine| limits.connection_keys(machine))?.unwrap_or_default();
     let (said, slot) = match limits.hold(&keys) {
@@ -106,12 +128,13 @@ pub(super) async fn of_snippets(exchange: &mut Exchange, place: Place) -> Result
     note(exchange, |running| {
         running.connection_limit = said;
         if !said.is_empty() {
-            running.of_request.counted.add(place.owner());
+            running.of_request.counted.connections.add(place.owner());
         }
     });
     if said == "REJECTED" {
         tell(exchange, "limiting connections: limit_conn of a snippet is exceeded");
-        return Err(refusal(connections));
+        let of_policy = place.spot().location.policy.limits.connection_status;
+        return Err(refusal(limits.connection_status.unwrap_or(of_policy)));
     }
     if let Some(slot) = slot {
         exchange.slot = Some(slot.beside(exchange.slot.take()));

@@ -6,7 +6,7 @@ use super::{Stop, client_address, pass, redirects, rewrite, way_in};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
-use crate::snippet::{Level, OfSite, Running, mime, on_machine};
+use crate::snippet::{Level, OfSite, Running, expressions, mime, on_machine};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::snippet::Regex;
@@ -34,6 +34,7 @@ pub(super) fn of_server(
     if is_silent && exchange.snippet.is_none() {
         return Ok(false);
     }
+    let begins = exchange.snippet.is_none();
     Running::begin_or_follow(exchange);
     exchange.place = Some(Place { site: site.clone(), index: of_site.server });
     // Whoever led the request here has set nothing that the server's program goes by.
@@ -51,6 +52,9 @@ pub(super) fn of_server(
         come_to(exchange, owner.as_ref());
     }
     client_address::of_server(exchange);
+    if begins && !of_site.names.is_empty() {
+        match_name(exchange, of_site)?;
+    }
     if let Some(outcome) = run_here(exchange, Owner::Server)?
         && let Next::Answer(answer) = outcome.next
     {
@@ -163,6 +167,20 @@ pub(super) fn match_path(exchange: &mut Exchange, regex: &Regex) -> Result<(), S
     on_machine(exchange, |machine| {
         let path = machine.state.path.clone();
         machine.state.matches(regex, &path)
+    })?;
+    Ok(())
+}
+
+/// Keeps the groups of the expression by which the server was found (ngx_http_find_virtual_server).
+fn match_name(exchange: &mut Exchange, of_site: &OfSite) -> Result<(), Stop> {
+    let host = exchange.host.clone();
+    on_machine(exchange, |machine| {
+        for regex in expressions(&of_site.names, &host) {
+            if machine.state.matches(regex, &host)? {
+                break;
+            }
+        }
+        Ok(())
     })?;
     Ok(())
 }

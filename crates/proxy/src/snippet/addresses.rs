@@ -1,11 +1,9 @@
 //! `allow` and `deny`, `set_real_ip_from` and its companions (ngx_http_access_module, ngx_http_realip_module).
 
-use crate::address::parse_address;
 use ipnet::IpNet;
-use model::Networks;
-use model::snippet::{AccessRule, ClientAddress, RealIp as Settings, Settings as OfLevel};
-use std::borrow::Cow;
-use std::net::IpAddr;
+use model::snippet::{AccessRule, ClientAddress, RealIp as Settings};
+use model::{Networks, parse_address};
+use std::net::{IpAddr, Ipv4Addr};
 use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};
 
@@ -21,25 +19,15 @@ pub(crate) fn lets_in(rules: &[AccessRule], client: IpAddr) -> Option<bool> {
     rules.iter().find(is_about).map(|rule| rule.allow)
 }
 
-/// What servers inherit of the http level: `block-cidrs` stands there, too, behind its rules (nginx.tmpl). Where it has
-/// no rules, locations without a list of their own ask for `block-cidrs` by themselves.
-pub(crate) fn of_http_level<'s>(said: &'s OfLevel, blocked: &Networks) -> Cow<'s, OfLevel> {
-    if said.access.rules.is_empty() || blocked.is_empty() {
-        return Cow::Borrowed(said);
-    }
-    let mut said = said.clone();
-    said.access
-        .rules
-        .push(AccessRule { allow: false, whom: ClientAddress::Networks(blocked.clone()) });
-    Cow::Owned(said)
-}
-
 /// Whose word about the client's address counts, where a snippet says so.
 #[derive(Debug)]
 pub(crate) struct RealIp {
     trusted: Networks,
     header: String,
     recursive: bool,
+    /// Where the PROXY protocol and the header both tell: whose announcements are one more proxy, which says nothing
+    /// itself (nginx.tmpl: `$forwarded_for_proxy_protocol`).
+    proxies: Option<Networks>,
 }
 
 impl RealIp {
@@ -56,17 +44,19 @@ impl RealIp {
         let trusted = match settings.trusted.is_empty() {
             true if enabled => global.trusted.clone(),
             true => Networks::default(),
-            false => settings.trusted.iter().filter_map(network).collect(),
+            false => settings.trusted.iter().flat_map(networks).collect(),
         };
+        let both = proxy_protocol && global.forwarded_headers && settings.header.is_none();
         let usual = match (enabled, proxy_protocol) {
-            (true, true) => "proxy_protocol",
-            (true, false) => &global.forwarded_for_header,
+            (true, true) if !both => "proxy_protocol",
+            (true, _) => &global.forwarded_for_header,
             (false, _) => "x-real-ip",
         };
         Some(Self {
             trusted,
             header: settings.header.clone().unwrap_or_else(|| usual.to_owned()),
             recursive: settings.recursive.unwrap_or(enabled),
+            proxies: both.then(|| global.trusted.clone()),
         })
     }
 
@@ -80,8 +70,12 @@ impl RealIp {
         if !self.trusts(peer) {
             return None;
         }
-        if self.header == "proxy_protocol" {
-            return announced.map(|announced| announced.source.ip().to_canonical());
+        let announced = announced.map(|announced| announced.source.ip().to_canonical());
+        // To nginx a source that is not there is an address of its own.
+        let source = announced.unwrap_or(Ipv4Addr::BROADCAST.into());
+        let is_client = |proxies: &Networks| !proxies.contains(source);
+        if self.header == "proxy_protocol" || self.proxies.as_ref().is_some_and(is_client) {
+            return announced;
         }
         let mut client = None;
         let values: Vec<_> = headers.all(&self.header).collect();
@@ -101,10 +95,11 @@ impl RealIp {
     }
 }
 
-fn network(whom: &ClientAddress) -> Option<IpNet> {
+fn networks(whom: &ClientAddress) -> Vec<IpNet> {
     match whom {
-        ClientAddress::Network(network) => Some(*network),
-        ClientAddress::All | ClientAddress::Networks(_) | ClientAddress::Unix => None,
+        ClientAddress::Network(network) => vec![*network],
+        ClientAddress::Networks(networks) => networks.iter().copied().collect(),
+        ClientAddress::All | ClientAddress::Unix => Vec::new(),
     }
 }
 
@@ -112,7 +107,8 @@ fn network(whom: &ClientAddress) -> Option<IpNet> {
 mod tests {
     use super::{RealIp, lets_in};
     use crate::snippet::fixture::location;
-    use std::net::IpAddr;
+    use std::net::{IpAddr, SocketAddr};
+    use stream::proxy_protocol::Announced;
     use wire::Headers;
 
     fn address(text: &str) -> IpAddr {
@@ -162,5 +158,25 @@ mod tests {
         assert_eq!(client(cdn, "10.0.0.1", &[("cf-connecting-ip", "nobody")]), None);
         assert_eq!(client("", "10.0.0.1", &real), None);
         assert_eq!(client("real_ip_header X-Real-IP;", "10.0.0.1", &real), None);
+    }
+
+    #[test]
+    fn where_both_tell_a_trusted_source_is_one_more_proxy_here_too() {
+        let trusted = ["10.0.0.0/8".parse().expect("a network")].into_iter().collect();
+        let global = model::RealIp { forwarded_headers: true, trusted, ..model::RealIp::default() };
+        let settings = location("set_real_ip_from 10.0.0.0/8;").settings.real_ip;
+        let real = RealIp::new(&settings, &global, true).expect("it says something");
+        let of = |source: &str, said: Option<&'static str>| {
+            let mut headers = Headers::default();
+            said.into_iter().for_each(|said| headers.add("X-Forwarded-For", said));
+            let [source, destination] =
+                [source, "10.0.0.1"].map(|text| SocketAddr::new(address(text), 80));
+            let announced = Announced { source, destination };
+            let client = real.client(address("10.0.0.1"), Some(announced), &headers);
+            client.map(|client| client.to_string())
+        };
+        assert_eq!(of("10.9.9.9", Some("203.0.113.9")).as_deref(), Some("203.0.113.9"));
+        assert_eq!(of("203.0.113.9", Some("198.51.100.1")).as_deref(), Some("203.0.113.9"));
+        assert_eq!(of("10.9.9.9", None), None);
     }
 }

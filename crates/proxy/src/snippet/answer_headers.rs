@@ -150,8 +150,15 @@ impl AnswerHeaders {
         if !self.first.is_empty() {
             response.headers.put_all(&self.first);
         }
+        // A directive is judged as a whole, by the answer that it finds (ngx_http_headers_more_exec_cmd).
+        let mut judged: Option<(&More, bool)> = None;
         for more in &self.more {
-            if !more.suits(response) {
+            let suits = match judged {
+                Some((before, suits)) if before.stands_beside(more) => suits,
+                Some(_) | None => more.suits(response),
+            };
+            judged = Some((more, suits));
+            if !suits {
                 continue;
             }
             let headers = &mut response.headers;
@@ -251,6 +258,11 @@ fn may_follow(name: &str) -> bool {
 }
 
 impl More {
+    /// Whether both are of one directive: its headers share what it asks for.
+    fn stands_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.statuses, &other.statuses) && Arc::ptr_eq(&self.types, &other.types)
+    }
+
     fn suits(&self, response: &Response) -> bool {
         let status = self.statuses.is_empty() || self.statuses.contains(&response.status.as_u16());
         status && is_of(&self.types, response.headers.get("content-type"))
@@ -331,6 +343,15 @@ mod tests {
         let got = said(text, &request, answer(200, &given));
         let kept = [first, "X-Hidden-One: 1", "Set-Cookie: a=1", "ETag: x"];
         assert_eq!(got, [&kept, &of_404[1..]].concat());
+    }
+
+    #[test]
+    fn a_directive_is_judged_once_and_the_next_one_by_what_that_has_made() {
+        let text = "more_set_headers -t text/plain 'Content-Type: text/html' 'X-A: 1';
+            more_set_headers -t text/plain 'X-B: 1'; more_set_headers -t text/html 'X-C: 1';";
+        let given = [("Content-Type", "text/plain")];
+        let expected = ["Content-Type: text/html", "X-A: 1", "X-C: 1"];
+        assert_eq!(said(text, &Fixed::default(), answer(200, &given)), expected);
     }
 
     #[test]

@@ -65,11 +65,18 @@ impl InputField {
         }
     }
 
+    /// Whether both are of one directive, which is judged once: its headers share what it asks for.
+    pub(crate) fn stands_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.types, &other.types)
+    }
+
+    /// Whether a request is of the types that the directive names.
+    pub(crate) fn suits(&self, headers: &Headers) -> bool {
+        is_of(&self.types, headers.get("content-type"))
+    }
+
     /// Sets it, or takes it away.
     pub(crate) fn apply(&self, headers: &mut Headers, value: Bytes) {
-        if !is_of(&self.types, headers.get("content-type")) {
-            return;
-        }
         match &self.action {
             Action::Replace(name, _)
                 if !headers.iter().any(|field| field.name.eq_ignore_ascii_case(name)) => {}
@@ -92,7 +99,14 @@ mod tests {
         let mut headers = Headers::default();
         fields.iter().for_each(|(name, value)| headers.add(name, *value));
         let request = Fixed::of(&[("host", "a.test")]);
-        for field in compile(&location(text).settings.headers.input) {
+        let fields = compile(&location(text).settings.headers.input);
+        let mut suits = false;
+        for (index, field) in fields.iter().enumerate() {
+            let is_judged = index > 0 && fields[index - 1].stands_beside(field);
+            suits = if is_judged { suits } else { field.suits(&headers) };
+            if !suits {
+                continue;
+            }
             let value = with_machine(&request, |machine| field.value(machine));
             field.apply(&mut headers, value.expect("within bounds"));
         }

@@ -1,7 +1,7 @@
 //! What snippets say at one place, with everything that it inherits.
 
 use crate::answer::Watch;
-use model::snippet::{LimitExcept, Program, Regex, Scope, Settings};
+use model::snippet::{LimitExcept, Program, Regex, Scope, Settings, VirtualName};
 use snippet::run::Asks;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,4 +61,6 @@ pub struct OfSite {
     pub server: usize,
     /// The spots of locations named `@…`, by those names.
     pub named: HashMap<String, usize>,
+    /// Names of a server of an `http-snippet`, if expressions are among them.
+    pub names: Vec<VirtualName>,
 }

@@ -3,7 +3,7 @@
 use model::policy::{
     Body, Condition, HttpVersion, Policy, Protocol, Retries, Timeouts, TlsRedirect,
 };
-use model::snippet::{Pass, Settings, Transfer, UpstreamTls};
+use model::snippet::{Limits, Pass, Settings, Transfer, UpstreamTls};
 use model::{Backend, Location};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,12 @@ use std::time::Duration;
 /// What of a policy decides what the controller says at a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Said {
-    errors: bool,
+    pages: bool,
+    intercepts: bool,
+    requests: bool,
+    connections: bool,
+    rate: bool,
+    rate_after: bool,
     tls: bool,
     lists: bool,
     satisfy: bool,
@@ -24,8 +29,18 @@ pub(super) struct Said {
 
 impl Said {
     pub(super) fn of(policy: &Policy) -> Self {
+        let Policy { errors, limits, limit_rate, .. } = policy;
+        let own = errors.as_ref().filter(|errors| !errors.of_all);
+        // The page to sign in at is an `error_page` of the location, too.
+        let asks = policy.auth_external.as_ref();
+        let signs_in = asks.is_some_and(|asks| asks.sign_in.is_some());
         Self {
-            errors: policy.errors.is_some(),
+            pages: own.is_some() || signs_in,
+            intercepts: own.is_some_and(|errors| errors.intercept),
+            requests: limits.per_second.is_some() || limits.per_minute.is_some(),
+            connections: limits.connections.is_some(),
+            rate: limit_rate.rate > 0,
+            rate_after: limit_rate.after > 0,
             tls: policy.upstream_tls != model::policy::UpstreamTls::default(),
             lists: policy.access.has_lists(),
             satisfy: policy.access.satisfy.is_some(),
@@ -52,7 +67,7 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, said: Said) {
         hide_headers: std::mem::take(&mut outer.proxy.hide_headers),
         pass_headers: std::mem::take(&mut outer.proxy.pass_headers),
         ignore_headers: outer.proxy.ignore_headers.take(),
-        intercept_errors: outer.proxy.intercept_errors.filter(|_| !said.errors),
+        intercept_errors: outer.proxy.intercept_errors.filter(|_| !said.intercepts),
         tls: outer_tls(&mut outer.proxy, said),
         ..Transfer::default()
     };
@@ -76,9 +91,10 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, said: Said) {
     if said.buffer {
         outer.client.body_buffer_size = None;
     }
-    if said.errors {
+    if said.pages {
         outer.answers.error_pages.clear();
     }
+    without_limits(&mut outer.limits, said);
     outer.headers.proxy_set.clear();
     outer.answers.cookie_domain = None;
     outer.answers.cookie_path = None;
@@ -90,6 +106,22 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, said: Said) {
         outer.grpc.connect_timeout = None;
         outer.grpc.read_timeout = None;
         outer.grpc.send_timeout = None;
+    }
+}
+
+/// The limits of annotations stand in place of those around (nginx.tmpl: buildRateLimit).
+fn without_limits(outer: &mut Limits, said: Said) {
+    if said.requests {
+        outer.requests.clear();
+    }
+    if said.connections {
+        outer.connections.clear();
+    }
+    if said.rate {
+        outer.rate = None;
+    }
+    if said.rate_after {
+        outer.rate_after = None;
     }
 }
 
@@ -121,6 +153,10 @@ pub(super) fn lowered(location: &Location, settings: &Settings) -> Location {
     if let Some(absolute) = settings.answers.absolute_redirect {
         policy.relative_redirects = !absolute;
     }
+    let limits = &mut policy.limits;
+    limits.request_status = settings.limits.request_status.unwrap_or(limits.request_status);
+    limits.connection_status =
+        settings.limits.connection_status.unwrap_or(limits.connection_status);
     if settings.answers.access_log == Some(false) {
         policy.logging.access = false;
     }
@@ -230,4 +266,40 @@ fn conditions(words: &[String]) -> BTreeSet<Condition> {
         word => word.strip_prefix("http_")?.parse().ok().map(Condition::Status),
     };
     words.iter().filter_map(condition).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Said, said_by_the_controller};
+    use crate::snippet::fixture::location;
+    use model::policy::{LimitRate, Limits, Policy, RequestLimit};
+    use model::snippet::Settings;
+
+    const AROUND: &str =
+        "limit_req zone=a; limit_conn b 1; limit_rate 10m; limit_rate_after 1m; error_page 404 /x;";
+
+    fn around(policy: &Policy) -> Settings {
+        let mut settings = location(AROUND).settings;
+        said_by_the_controller(&mut settings, Said::of(policy));
+        settings
+    }
+
+    #[test]
+    fn annotations_hide_limits_around_of_their_own_kind() {
+        let left = |policy: &Policy| {
+            let limits = around(policy).limits;
+            let listed = (!limits.requests.is_empty(), !limits.connections.is_empty());
+            (listed, (limits.rate.is_some(), limits.rate_after.is_some()))
+        };
+        let all = (true, true);
+        assert_eq!(left(&Policy::default()), (all, all));
+        let rate = LimitRate { rate: 50 << 10, after: 0 };
+        let paced = Policy { limit_rate: rate, ..Policy::default() };
+        assert_eq!(left(&paced), (all, (false, true)));
+        let limit = RequestLimit { rate: 1000, burst: 0 };
+        let limits = Limits { per_minute: Some(limit), ..Limits::default() };
+        assert_eq!(left(&Policy { limits, ..Policy::default() }), ((false, true), all));
+        let limits = Limits { connections: Some(1), ..Limits::default() };
+        assert_eq!(left(&Policy { limits, ..Policy::default() }), ((true, false), all));
+    }
 }

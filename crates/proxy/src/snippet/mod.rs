@@ -22,6 +22,7 @@ mod expires;
 #[cfg(test)]
 mod fixture;
 mod heads;
+mod http_level;
 mod input_headers;
 mod level;
 mod limits;
@@ -36,20 +37,22 @@ mod text;
 mod towards;
 mod upstream_tls;
 
-pub(crate) use addresses::{lets_in, of_http_level};
+pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Compressing, Effects, Size};
 pub(crate) use expires::second_of;
 pub(crate) use heads::{Heads, Said as HeadsSaid, judge as judge_head};
+pub(crate) use http_level::of_http_level;
+pub(crate) use input_headers::InputField;
 pub(crate) use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;
 pub(crate) use plan::Plan;
-pub(crate) use servers::OwnServers;
+pub(crate) use servers::{OwnServers, expressions};
 pub(crate) use text::AllPlain;
 pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
-use crate::exchange::{CountedFor, Exchange, Place};
+use crate::exchange::{Counted, Exchange, Place};
 use crate::forwarded::Forwarded;
 use crate::under_way::Programs;
 use bytes::Bytes;
@@ -97,7 +100,7 @@ pub(crate) struct OfRequest {
     /// Script and rest of the path for a FastCGI upstream, where parameters may ask for them.
     pub script: Option<(Vec<u8>, Vec<u8>)>,
     /// For which namespaces limits have counted it.
-    pub counted: CountedFor,
+    pub counted: Counted,
     /// What the client said, and to which host, where snippets have changed that since: it says who the client is.
     pub heard: Option<(Headers, Bytes)>,
     /// How its client came in, where snippets have said it otherwise since.

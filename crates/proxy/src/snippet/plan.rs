@@ -2,9 +2,9 @@
 
 use super::lower::{Said, at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
-use model::policy::{Access, Policy, TlsRedirect};
+use model::policy::{Access, Limits, Policy, TlsRedirect};
 use model::snippet::{Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings};
-use model::{Backend, Location, PathKind, Pattern, Server};
+use model::{Backend, Location, Nowhere, PathKind, Pattern, Server};
 use route::Own;
 use snippet::run::{Asks, Tables};
 use std::collections::HashMap;
@@ -31,8 +31,14 @@ impl Plan {
             || server.locations.iter().any(|location| location.policy.snippet.is_some())
     }
 
-    /// The plan of a server within what the http level says; none where no snippet counts for it.
-    pub(crate) fn of(server: &Server, http: Option<&Settings>, tables: &Tables) -> Option<Self> {
+    /// The plan of a server within what the http level says; none where no snippet counts for it. `nowhere` is what the
+    /// ConfigMap says there of what has no Ingress.
+    pub(crate) fn of(
+        server: &Server,
+        http: Option<&Settings>,
+        nowhere: &Nowhere,
+        tables: &Tables,
+    ) -> Option<Self> {
         if !Self::counts(server, http) {
             return None;
         }
@@ -44,20 +50,22 @@ impl Plan {
         let around = Arc::new(around);
         let silent = server.snippet.is_none() && *around == Settings::default();
         let (locations, regex) = (server.locations.clone(), server.regex);
+        let bare = bare(server, nowhere);
         let mut planner = Planner::new(locations, regex, tables);
+        planner.has_pages = has_pages(&scope.settings);
         planner.levels.resize_with(server.locations.len(), Level::default);
         for (index, location) in server.locations.iter().enumerate() {
             planner.of_ingress(index, location, &around);
         }
         let host = server;
-        let server = planner.server(&scope, &around);
+        let server = planner.server(&scope, &bare, &around);
         let says = |index: usize| {
             let of_ingress = host.locations.get(index);
             !silent || of_ingress.map_or(index != server, |own| own.policy.snippet.is_some())
         };
         let mut named = HashMap::new();
         for own in &scope.locations {
-            let index = planner.own(own, None, &bare(), &around);
+            let index = planner.own(own, None, &bare, &around);
             if let LocationKind::Named(name) = &own.kind {
                 named.insert(name.clone(), index);
             }
@@ -74,7 +82,7 @@ impl Plan {
                 .map(|(index, level)| says(index).then(|| Arc::new(level)))
                 .collect(),
             own: planner.own,
-            of_site: OfSite { server, named },
+            of_site: OfSite { server, named, names: Vec::new() },
         })
     }
 }
@@ -88,6 +96,8 @@ struct Planner<'t> {
     named: Vec<Regex>,
     /// Whether paths of Ingresses are expressions.
     regex: bool,
+    /// Whether the server itself has error pages: they stand in place of those of the ConfigMap.
+    has_pages: bool,
     /// The tables that texts may lead to.
     tables: &'t Tables,
     /// What locations of Ingresses without a snippet say.
@@ -117,7 +127,8 @@ impl<'t> Planner<'t> {
     fn new(locations: Vec<Arc<Location>>, regex: bool, tables: &'t Tables) -> Self {
         let (levels, own, named) = (Vec::new(), Vec::new(), Vec::new());
         let (nothing, around, inherited) = (Arc::default(), HashMap::new(), HashMap::new());
-        Self { locations, levels, own, named, regex, tables, nothing, around, inherited }
+        let has_pages = false;
+        Self { locations, levels, own, named, regex, has_pages, tables, nothing, around, inherited }
     }
 
     fn push(&mut self, location: Location, level: Level) -> usize {
@@ -137,7 +148,11 @@ impl<'t> Planner<'t> {
         });
         let outer = Arc::clone(outer);
         let inherited = self.inherited(&scope, &outer);
-        self.fill(index, location, inherited, None);
+        // Those of an annotation stand beside those of the location.
+        let of_all = policy.errors.as_ref().is_some_and(|errors| errors.of_all);
+        let hides = of_all && (self.has_pages || has_pages(&scope.settings));
+        let location = if hides { without_pages(location) } else { location.clone() };
+        self.fill(index, &location, inherited, None);
         let level = &mut self.levels[index];
         if self.regex && level.asks.captures {
             // A path that is no expression matches nothing.
@@ -147,9 +162,9 @@ impl<'t> Planner<'t> {
     }
 
     /// The server itself, where a request is until a location is found.
-    fn server(&mut self, scope: &Arc<Scope>, around: &Arc<Settings>) -> usize {
+    fn server(&mut self, scope: &Arc<Scope>, bare: &Location, around: &Arc<Settings>) -> usize {
         let reason = "no location was looked for yet".to_owned();
-        let location = Location { backend: Backend::Denied(reason), ..bare() };
+        let location = Location { backend: Backend::Denied(reason), ..bare.clone() };
         let location = lowered(&location, around);
         let asks = self.tables.asks(&[&**around, &scope.program]);
         let (scope, settings) = (Some(Arc::clone(scope)), Arc::clone(around));
@@ -170,7 +185,7 @@ impl<'t> Planner<'t> {
         };
         let location = Location { path, kind, whole: true, ..base.clone() };
         let location = with_pages(&location, &own.scope.settings);
-        let location = with_rules(location, &own.scope.settings);
+        let location = with_limits(with_rules(location, &own.scope.settings), &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
         self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
         let owner = own.owner.clone().or_else(|| namespace(&location));
@@ -271,11 +286,40 @@ fn namespace(location: &Location) -> Option<Arc<str>> {
     location.origin.as_deref().map(|origin| Arc::clone(&origin.namespace))
 }
 
+fn has_pages(settings: &Settings) -> bool {
+    !settings.answers.error_pages.is_empty()
+}
+
 /// The same without the controller's error pages, where a level within has some: they replace all of them.
 fn with_pages(location: &Location, within: &Settings) -> Location {
+    if has_pages(within) { without_pages(location) } else { location.clone() }
+}
+
+/// The same without the controller's error pages; whether answers of the upstream are looked at is not theirs to say.
+fn without_pages(location: &Location) -> Location {
     let mut location = location.clone();
-    if !within.answers.error_pages.is_empty() && location.policy.errors.is_some() {
-        location.policy = Arc::new(Policy { errors: None, ..Policy::clone(&location.policy) });
+    if location.policy.errors.is_some() {
+        let policy = Arc::make_mut(&mut location.policy);
+        policy.errors.iter_mut().for_each(|errors| errors.statuses.clear());
+    }
+    location
+}
+
+/// The same without limits of annotations, where a level within has some of that kind.
+fn with_limits(mut location: Location, within: &Settings) -> Location {
+    let said = &within.limits;
+    let limits = &location.policy.limits;
+    let requests =
+        !said.requests.is_empty() && (limits.per_second.is_some() || limits.per_minute.is_some());
+    let connections = !said.connections.is_empty() && limits.connections.is_some();
+    if requests || connections {
+        let limits = &mut Arc::make_mut(&mut location.policy).limits;
+        if requests {
+            (limits.per_second, limits.per_minute) = (None, None);
+        }
+        if connections {
+            limits.connections = None;
+        }
     }
     location
 }
@@ -289,8 +333,19 @@ fn with_rules(mut location: Location, within: &Settings) -> Location {
     location
 }
 
-/// A location of nginx of which nothing is said.
-fn bare() -> Location {
+/// A location of nginx of which nothing is said, but what the ConfigMap says at http level.
+fn bare(server: &Server, nowhere: &Nowhere) -> Location {
+    let Nowhere { request_status, connection_status, errors } = nowhere;
+    let (request_status, connection_status) = (*request_status, *connection_status);
+    // Servers of an http-snippet have no Ingress, and none of the locations that nginx.tmpl has for error pages.
+    let is_of_ingresses = !server.locations.is_empty();
+    let has_own = server.snippet.as_ref().is_some_and(|scope| has_pages(&scope.settings));
+    let mut errors = errors.clone().filter(|_| is_of_ingresses);
+    if has_own {
+        errors.iter_mut().for_each(|errors| errors.statuses.clear());
+    }
+    let limits = Limits { request_status, connection_status, ..Limits::default() };
+    let policy = Policy { tls_redirect: TlsRedirect::NEVER, limits, errors, ..Policy::default() };
     let location = Location {
         path: String::new(),
         kind: PathKind::Prefix,
@@ -299,7 +354,7 @@ fn bare() -> Location {
         canary: None,
         service: None,
         origin: None,
-        policy: Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..Policy::default() }),
+        policy: Arc::new(policy),
     };
     at_own_location(&location, &Settings::default())
 }

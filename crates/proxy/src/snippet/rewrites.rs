@@ -348,6 +348,23 @@ mod tests {
     }
 
     #[test]
+    fn a_domain_is_written_with_a_dot_or_without_and_case_does_not_matter() {
+        let text = "proxy_cookie_domain .internal.test .example.com;
+            proxy_cookie_domain ~^(a)\\.old\\.test$ $1.new.test;";
+        for (given, made) in [
+            ("a=b; Domain=internal.test", "a=b; Domain=example.com"),
+            ("a=b; Domain=.Internal.Test", "a=b; Domain=.example.com"),
+            ("a=b; Domain=A.OLD.test", "a=b; Domain=A.new.test"),
+        ] {
+            assert_eq!(said(text, "Set-Cookie", given), is(made), "{given}");
+        }
+        let flags = "proxy_cookie_flags ~^sid_ secure;";
+        assert_eq!(said(flags, "Set-Cookie", "SID_1=1"), is("SID_1=1; Secure"));
+        let to = "proxy_cookie_domain b.test .example.com;";
+        assert_eq!(said(to, "Set-Cookie", "a=b; Domain=.b.test"), is("a=b; Domain=.example.com"));
+    }
+
+    #[test]
     fn flags_are_set_and_taken_away_by_name() {
         let text =
             "proxy_cookie_flags sid secure httponly samesite=lax; proxy_cookie_flags ~^x_ nosecure;

@@ -1,9 +1,10 @@
 //! Servers that an `http-snippet` has: on ports of their own, or by their names on the controller's.
 
 use crate::generation::{Site, Spot};
-use model::snippet::{GlobalScope, OwnServer, VirtualName};
+use model::snippet::{GlobalScope, OwnServer, Regex, VirtualName};
 use model::{Backend, Origin, Problem, Server, ServerName, Severity, Spent, Steps};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -34,7 +35,13 @@ impl OwnServers {
         let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
         let mut problems = Vec::new();
         for own in &http.servers {
-            let site = Arc::new(site(&server(own)));
+            let mut site = site(&server(own));
+            if let Some(of_site) = &mut site.snippet
+                && own.names.iter().any(|name| matches!(name, VirtualName::Regex(_)))
+            {
+                of_site.names.clone_from(&own.names);
+            }
+            let site = Arc::new(site);
             problems.extend(http.origin.iter().flat_map(|origin| denied(origin, own, &site)));
             for listen in &own.listens {
                 let port = ports.entry(listen.port).or_default();
@@ -68,13 +75,10 @@ impl OwnServers {
         steps: &Steps,
     ) -> Result<Option<&Arc<Site>>, Spent> {
         let Some(port) = self.ports.get(&port) else { return Ok(None) };
-        let of_kind = |fits: &dyn Fn(&VirtualName) -> bool| {
-            let mut servers = port.servers.iter();
-            servers.find(|(names, _)| names.iter().any(fits)).map(|(_, site)| site)
-        };
-        let named = of_kind(&|name| matches!(name, VirtualName::Name(name) if name == host))
-            .or_else(|| of_kind(&|name| ends(name, host)))
-            .or_else(|| of_kind(&|name| begins(name, host)));
+        let names = || port.servers.iter().flat_map(|(all, site)| all.iter().zip(repeat(site)));
+        let named = names().find(|(name, _)| is(name, host)).map(|(_, site)| site);
+        let named = named.or_else(|| longest(names(), |name| ends(name, host)));
+        let named = named.or_else(|| longest(names(), |name| begins(name, host)));
         if named.is_some() {
             return Ok(named);
         }
@@ -139,21 +143,59 @@ fn denied(origin: &Origin, own: &OwnServer, site: &Site) -> BTreeSet<Problem> {
     spots.filter_map(|(_, spot)| problem(spot)).collect()
 }
 
-/// `*.example.com`, and `.example.com` which is the name itself, too.
-fn ends(name: &VirtualName, host: &str) -> bool {
-    let VirtualName::Name(name) = name else { return false };
+/// Whose name covers most of the host; of two that cover the same the first.
+fn longest<'p>(
+    names: impl Iterator<Item = (&'p VirtualName, &'p Arc<Site>)>,
+    covers: impl Fn(&VirtualName) -> Option<usize>,
+) -> Option<&'p Arc<Site>> {
+    let mut found: Option<(usize, &Arc<Site>)> = None;
+    for (name, site) in names {
+        if let Some(length) = covers(name)
+            && found.is_none_or(|(most, _)| length > most)
+        {
+            found = Some((length, site));
+        }
+    }
+    found.map(|(_, site)| site)
+}
+
+/// The expressions among the names of a server, one of which may have led a host to it; none if another name has.
+pub(crate) fn expressions<'n>(
+    names: &'n [VirtualName],
+    host: &str,
+) -> impl Iterator<Item = &'n Regex> {
+    let others = |name: &VirtualName| {
+        is(name, host) || ends(name, host).is_some() || begins(name, host).is_some()
+    };
+    let is_named = names.iter().any(others);
+    names.iter().filter_map(move |name| match name {
+        VirtualName::Regex(regex) if !is_named => Some(regex),
+        VirtualName::Regex(_) | VirtualName::Name(_) => None,
+    })
+}
+
+fn is(name: &VirtualName, host: &str) -> bool {
+    matches!(name, VirtualName::Name(name) if name == host)
+}
+
+/// How much of the host `*.example.com` covers, and `.example.com` which is the name itself, too.
+fn ends(name: &VirtualName, host: &str) -> Option<usize> {
+    let VirtualName::Name(name) = name else { return None };
+    let is_end = |end: &str| host.len() > end.len() && host.ends_with(end);
     match name.strip_prefix('*') {
-        Some(end) => host.len() > end.len() && host.ends_with(end),
-        None => name.strip_prefix('.').is_some_and(|bare| {
-            host == bare || (host.ends_with(name.as_str()) && host.len() > name.len())
-        }),
+        Some(end) => is_end(end).then_some(end.len()),
+        None => {
+            let bare = name.strip_prefix('.')?;
+            (host == bare || is_end(name)).then_some(name.len())
+        }
     }
 }
 
-/// `example.*`
-fn begins(name: &VirtualName, host: &str) -> bool {
-    let VirtualName::Name(name) = name else { return false };
-    name.strip_suffix('*').is_some_and(|start| host.len() > start.len() && host.starts_with(start))
+/// How much of the host `example.*` covers.
+fn begins(name: &VirtualName, host: &str) -> Option<usize> {
+    let VirtualName::Name(name) = name else { return None };
+    let start = name.strip_suffix('*')?;
+    (host.len() > start.len() && host.starts_with(start)).then_some(start.len())
 }
 
 #[cfg(test)]
@@ -173,8 +215,9 @@ mod tests {
             (".a.test", "xa.test", false),
             ("a.test", "a.test", false),
         ] {
-            assert_eq!(ends(&name(pattern), host), fits, "{pattern} {host}");
+            assert_eq!(ends(&name(pattern), host).is_some(), fits, "{pattern} {host}");
         }
-        assert!(begins(&name("www.*"), "www.a") && !begins(&name("www.*"), "www."));
+        assert_eq!(begins(&name("www.*"), "www.a"), Some(4));
+        assert_eq!(begins(&name("www.*"), "www."), None);
     }
 }

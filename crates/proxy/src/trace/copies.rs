@@ -82,7 +82,7 @@ fn is_known(exchange: &Exchange) -> bool {
 fn forwarded_for(exchange: &Exchange) -> Option<IpAddr> {
     let header = exchange.request.headers.bytes("x-forwarded-for")?;
     let last = tokens(&header).last()?;
-    crate::address::parse_address(last)
+    model::parse_address(last)
 }
 
 /// The connection that the original came over, where the copy says that it was another one.

@@ -23,6 +23,7 @@ fn errors(statuses: &[u16]) -> Policy {
         statuses: statuses.iter().copied().collect::<BTreeSet<_>>(),
         intercept: true,
         backend: Some(UpstreamId::new(PAGES)),
+        of_all: false,
     };
     let default_backend = Some(UpstreamId::new(PAGES));
     Policy { errors: Some(errors), default_backend, ..Policy::default() }

@@ -192,6 +192,7 @@ fn with_pages(main: SocketAddr, pages: SocketAddr, global: Global) -> Configurat
         statuses: [404].into_iter().collect(),
         intercept: true,
         backend: Some(pages_id.clone()),
+        of_all: false,
     };
     let by_address = "cluster-ip:demo/echo:80";
     let upstreams = [(by_address, vec![main]), (pages_id.as_str(), vec![pages])];

@@ -25,6 +25,7 @@ mod redirects;
 mod scattered;
 mod serve;
 mod snippet_guards;
+mod snippet_levels;
 mod snippet_tables;
 mod snippets;
 mod snippets_in_texts;

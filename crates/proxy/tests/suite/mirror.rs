@@ -123,6 +123,7 @@ async fn an_error_page_and_a_copy_get_the_same_body() {
         statuses: [404].into(),
         intercept: true,
         backend: Some(UpstreamId::new(pages_id)),
+        of_all: false,
     };
     let policy = Policy { errors: Some(errors), ..mirrored("$request_uri", true) };
     let native = start(&configuration(&upstreams, policy)).await;

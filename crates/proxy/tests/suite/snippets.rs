@@ -563,13 +563,13 @@ async fn maps_of_the_http_level_are_followed_when_only_they_change() {
 }
 
 /// A port that is free a moment ago.
-async fn free_port() -> u16 {
+pub(crate) async fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     listener.local_addr().expect("bound").port()
 }
 
 /// What a GET is answered on another port than the engine's; none if nobody takes the connection.
-async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
+pub(crate) async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
     let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
     let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     tcp.write_all(head.as_bytes()).await.ok()?;
@@ -577,7 +577,7 @@ async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
 }
 
 /// Asks until somebody listens, or until nobody does.
-async fn until_open(port: u16, open: bool) {
+pub(crate) async fn until_open(port: u16, open: bool) {
     let look = || async { (get_at(port, "x", "/").await.is_some() == open).then_some(()) };
     eventually(bed::PATIENCE, look).await.expect("the port follows");
 }

@@ -22,7 +22,13 @@ pub(crate) fn error_page(
             word.text.parse().ok().filter(|status| (300..=599).contains(status) && *status != 499);
         status.ok_or_else(|| invalid(word, "status from 300 to 599"))
     };
-    let statuses = words.iter().map(read).collect::<Result<_, _>>()?;
+    let statuses = words.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let of_nginx = |status: &u16| (494..=497).contains(status);
+    if statuses.iter().any(of_nginx) {
+        let text = "494 to 497 are statuses of return here: who sends too large a head, or not the certificate that is \
+                    asked for, is refused before, with 400";
+        reader.note(directive, text);
+    }
     let target = match target.text.strip_prefix('@') {
         Some(_) => ErrorTarget::Named(target.text.clone()),
         None if target.text.starts_with('/') => ErrorTarget::Path(reader.template(target)?),

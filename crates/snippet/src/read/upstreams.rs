@@ -199,24 +199,36 @@ fn elsewhere(word: &Word) -> Mistake {
     Mistake::needs_nginx(word.at, text)
 }
 
+/// Whether expressions look at the case of letters where they do not say so (`~*`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Kept,
+    Ignored,
+}
+
 /// Text, or `~expression`, `~*expression`.
-fn looked_for(reader: &mut Reader<'_>, word: &Word) -> Result<Replacement, Mistake> {
+fn looked_for(reader: &mut Reader<'_>, word: &Word, case: Case) -> Result<Replacement, Mistake> {
     Ok(match word.text.strip_prefix('~') {
         None => Replacement::Text(reader.template(word)?),
         Some(source) => {
-            let (source, ignore_case) = match source.strip_prefix('*') {
-                Some(source) => (source, true),
-                None => (source, false),
-            };
-            Replacement::Regex(reader.regex(source, ignore_case, word.at)?)
+            let starred = source.strip_prefix('*');
+            let ignore_case = starred.is_some() || case == Case::Ignored;
+            Replacement::Regex(reader.regex(starred.unwrap_or(source), ignore_case, word.at)?)
         }
     })
+}
+
+/// A domain without the dot in front (ngx_http_proxy_cookie_domain).
+fn without_dot(word: &Word) -> Word {
+    let bare = word.text.strip_prefix('.').unwrap_or(&word.text);
+    Word { text: bare.to_owned(), at: word.at }
 }
 
 /// Reads `off`, or from and to.
 fn replaced(
     reader: &mut Reader<'_>,
     directive: &Directive,
+    case: Case,
     field: &mut Option<Vec<Replaced>>,
 ) -> Result<(), Mistake> {
     let words = directive.arguments();
@@ -230,8 +242,14 @@ fn replaced(
             ));
         }
         (words, _) => {
-            let from = looked_for(reader, &words[0])?;
-            let to = header_value(reader, &words[1])?;
+            // Domains are those that are compared without regard to case.
+            let is_domain = case == Case::Ignored && !words[0].text.starts_with('~');
+            let word = |at: usize| match is_domain {
+                true => without_dot(&words[at]),
+                false => words[at].clone(),
+            };
+            let from = looked_for(reader, &word(0), case)?;
+            let to = header_value(reader, &word(1))?;
             field.get_or_insert_default().push(Replaced { from, to });
         }
     }
@@ -243,7 +261,7 @@ pub(crate) fn cookie_domain(
     directive: &Directive,
     settings: &mut Settings,
 ) -> Result<(), Mistake> {
-    replaced(reader, directive, &mut settings.answers.cookie_domain)
+    replaced(reader, directive, Case::Ignored, &mut settings.answers.cookie_domain)
 }
 
 pub(crate) fn cookie_path(
@@ -251,7 +269,7 @@ pub(crate) fn cookie_path(
     directive: &Directive,
     settings: &mut Settings,
 ) -> Result<(), Mistake> {
-    replaced(reader, directive, &mut settings.answers.cookie_path)
+    replaced(reader, directive, Case::Kept, &mut settings.answers.cookie_path)
 }
 
 pub(crate) fn cookie_flags(
@@ -267,7 +285,7 @@ pub(crate) fn cookie_flags(
         return once(&mut settings.answers.cookie_flags, directive, Vec::new());
     }
     let flags = words[1..].iter().map(|word| reader.template(word)).collect::<Result<_, _>>()?;
-    let name = looked_for(reader, &words[0])?;
+    let name = looked_for(reader, &words[0], Case::Ignored)?;
     settings.answers.cookie_flags.get_or_insert_default().push(CookieFlags { name, flags });
     Ok(())
 }
@@ -289,7 +307,7 @@ pub(crate) fn proxy_redirect(
             return Err(invalid(word, "\"off\", \"default\", or what is replaced and by what"));
         }
         words => {
-            let from = looked_for(reader, &words[0])?;
+            let from = looked_for(reader, &words[0], Case::Kept)?;
             let to = header_value(reader, &words[1])?;
             redirects.get_or_insert_default().push(ProxyRedirect::Replace(Replaced { from, to }));
         }

@@ -79,7 +79,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         (Some(Statuses { valid, odd }), _) => {
             note(settings, &odd);
             let intercept = intercepts(settings, intercept_all && has_pages_of_all);
-            Errors { statuses: valid, intercept, backend: policy.default_backend.clone() }
+            let backend = policy.default_backend.clone();
+            Errors { statuses: valid, intercept, backend, of_all: false }
         }
         (None, Some(Statuses { valid, odd })) if !has_own_pages(settings) => {
             if settings.is_config_map() {
@@ -89,7 +90,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
                 // Nobody would answer in their place.
                 return note_nobody(settings);
             }
-            Errors { statuses: valid, intercept: intercept_all, backend: None }
+            Errors { statuses: valid, intercept: intercept_all, backend: None, of_all: true }
         }
         (None, _) => return,
     };
@@ -100,7 +101,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
 pub(super) fn show(errors: Option<&Errors>, instead: Option<&UpstreamId>, lines: &mut Lines) {
     lines.add("default_backend", instead).by(&[&BACKEND]);
     // Who answers in their place is the default backend, this one or that of the process.
-    if let Some(Errors { statuses, intercept, backend: _ }) = errors {
+    if let Some(Errors { statuses, intercept, backend: _, of_all: _ }) = errors {
         lines.add("errors.statuses", statuses).by(&[&STATUSES]).by(&[&STATUSES_OF_ALL]);
         lines
             .add("errors.intercept", !intercept)

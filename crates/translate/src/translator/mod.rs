@@ -29,7 +29,9 @@ use guards::Guards;
 pub use guards::guards_gone;
 use imbl::{OrdMap, OrdSet};
 use model::policy::Policy;
-use model::{Backend, Changes, Configuration, Kind, Message, ServerName, StreamPort, UpstreamId};
+use model::{
+    Backend, Changes, Configuration, Kind, Message, Nowhere, ServerName, StreamPort, UpstreamId,
+};
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot, interleaved};
 use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -267,6 +269,7 @@ impl Translator {
         }
         global.http_snippet.clone_from(&snippets.http);
         let policy = annotations::policy(&mut settings);
+        global.nowhere = Nowhere::of(&policy);
         let policy = Arc::new(Policy { snippet: snippets.location.clone(), ..policy });
         let (denied, auth_denied) = annotations::deny_by_config_map(&mut settings);
         let denied = settings.verdict.denied.take().or(denied).or_else(|| snippets.denied.clone());

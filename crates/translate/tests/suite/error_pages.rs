@@ -86,3 +86,23 @@ fn the_webhook_says_where_a_default_backend_stands_in() {
         assert!(lost("errors").iter().all(|said| !said.contains("stands in")), "{said:?}");
     }
 }
+
+/// What is said at nginx's http level counts for servers, and for locations that snippets have.
+#[test]
+fn what_the_config_map_says_counts_where_no_ingress_is() {
+    let mut snapshot = cluster();
+    let said = [("custom-http-errors", "404"), ("limit-req-status-code", "429")];
+    put_config_map(&mut snapshot, config_map("demo", "settings", &said));
+    let options = Options {
+        config_map: Some(key("demo", "settings")),
+        default_backend_service: Some(key("demo", "errors")),
+        ..Options::default()
+    };
+    let configuration = translate(&snapshot, &options).configuration;
+    let nowhere = &configuration.global.nowhere;
+    assert_eq!((nowhere.request_status, nowhere.connection_status), (429, 503));
+    assert_eq!(statuses(nowhere.errors.clone()), [404]);
+    let of_all = |of_all, own| errors(of_all, own).is_some_and(|errors| errors.of_all);
+    assert!(of_all(&said[..1], &[]));
+    assert!(!of_all(&said[..1], &[("custom-http-errors", "503")]), "it is the Ingress's");
+}

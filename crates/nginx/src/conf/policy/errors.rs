@@ -20,7 +20,7 @@ const ABOUT: [(&str, &str, &str); 7] = [
 ];
 
 pub(in crate::conf) fn write(policy: Option<&Errors>, at: &mut At<'_, '_>) {
-    let Some(Errors { statuses, intercept, backend }) = policy else { return };
+    let Some(Errors { statuses, intercept, backend, of_all: _ }) = policy else { return };
     if *intercept {
         put!(at.block, "proxy_intercept_errors", true);
     }

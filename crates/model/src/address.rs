@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address as nginx's realip module takes it (ngx_parse_addr_port): bare, or with a port and then in brackets if it
 /// is one of IPv6; and in brackets without a port, as Forwarded would have it. What follows otherwise makes it none.
-pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
+pub fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let is_port = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_digit())
