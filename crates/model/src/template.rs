@@ -344,6 +344,21 @@ impl Template {
         &self.parts
     }
 
+    /// Whether groups of an expression are part of it.
+    pub fn has_groups(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Capture(_)))
+    }
+
+    /// The same for where nothing was matched: groups are empty.
+    #[must_use]
+    pub fn without_groups(&self) -> Self {
+        if !self.has_groups() {
+            return self.clone();
+        }
+        let others = self.parts.iter().filter(|part| !matches!(part, Part::Capture(_)));
+        Self::from_parts(others.cloned().collect())
+    }
+
     /// The text, if it has no variable.
     pub fn literal(&self) -> Option<&str> {
         match &*self.parts {

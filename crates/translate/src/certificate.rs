@@ -23,9 +23,9 @@ const SMALLEST_RSA: usize = 2048;
 /// Bits of RSA keys beyond which a namespace has few handshakes a second: `EACH_SECOND` of the TLS crate.
 const COSTLY_RSA: usize = 4096;
 
-/// Authorities in a Secret at most, revocation lists, and addresses for which a list is: each connection is judged by
+/// Authorities in a Secret or a ConfigMap at most, revocation lists, and addresses for which a list is: each connection is judged by
 /// them.
-const MOST_AUTHORITIES: usize = 1000;
+pub(crate) const MOST_AUTHORITIES: usize = 1000;
 const MOST_LISTS: usize = 64;
 const MOST_PLACES: usize = 1000;
 
@@ -122,17 +122,26 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, Message> {
 
 /// Authorities of a PEM text, each once.
 fn distinct(pem: &[u8], whose: &str) -> Result<Vec<Vec<u8>>, Message> {
+    let authorities = each_once(pem)?;
+    few(authorities.len(), whose).map_err(|message| Why::TookIt.says(message))?;
+    Ok(authorities)
+}
+
+fn each_once(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut authorities = certificates(pem, "ca.crt")?;
     let mut seen = HashSet::new();
     authorities.retain(|der| seen.insert(der.clone()));
-    if authorities.len() > MOST_AUTHORITIES {
-        let message = format!(
-            "has {} authorities in ca.crt, and {MOST_AUTHORITIES} are the most: leave those of the {whose} there",
-            authorities.len()
-        );
-        return Err(Why::TookIt.says(message));
-    }
     Ok(authorities)
+}
+
+/// Fails where there are more authorities than a connection should be judged by.
+fn few(number: usize, whose: &str) -> Result<(), String> {
+    if number <= MOST_AUTHORITIES {
+        return Ok(());
+    }
+    Err(format!(
+        "has {number} authorities in ca.crt, and {MOST_AUTHORITIES} are the most: leave those of the {whose} there"
+    ))
 }
 
 /// The pair that a Secret holds, to be shown to upstreams; the error completes the sentence "Secret x …".
@@ -141,9 +150,10 @@ pub(crate) fn identity(secret: &Secret) -> Result<Identity, Message> {
     Ok(Identity { chain: chain.into_iter().map(Arc::from).collect(), key })
 }
 
-/// Certificates of authorities in DER; the error completes the sentence "ConfigMap x …".
+/// Certificates of authorities in DER, each once; the error completes the sentence "ConfigMap x …".
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<Arc<[u8]>>, String> {
-    let found = certificates(pem, "ca.crt")?;
+    let found = each_once(pem)?;
+    few(found.len(), "upstreams, or of the clients,")?;
     for der in &found {
         read(der, "ca.crt")?;
     }

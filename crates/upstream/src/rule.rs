@@ -29,7 +29,7 @@ pub struct Alternative {
     /// Its endpoints.
     pub group: Arc<Group>,
     /// Who goes there.
-    pub rules: CanaryRules,
+    pub rules: Arc<CanaryRules>,
     /// How it chooses among them; none: in turns.
     pub rule: Option<Box<Rule>>,
 }
@@ -73,6 +73,6 @@ impl Alternative {
     /// The canary of a location, whose endpoints are those of `group`.
     pub fn compile(canary: &Canary, group: Arc<Group>) -> Box<Self> {
         let rule = Rule::compile(&canary.balance, &group);
-        Box::new(Self { group, rules: canary.rules.clone(), rule })
+        Box::new(Self { group, rules: Arc::clone(&canary.rules), rule })
     }
 }

@@ -7,6 +7,7 @@ use crate::tcp;
 use crate::turn;
 use crate::under_tls::{HEAVY, UnderTls};
 use bytes::{Buf, BytesMut};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use std::cell::{Cell, RefCell};
@@ -198,10 +199,19 @@ impl Io {
     /// Whether the peer has closed, as the system knows at this moment.
     pub fn is_closed(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        match self.with_tcp(|tcp| rustix::net::recv(tcp, &mut [0; 1][..], flags)) {
+        self.with_tcp(|tcp| match rustix::net::recv(tcp, &mut [0; 1][..], flags) {
             Ok((read, _)) => read == 0,
             Err(error) => error != Errno::AGAIN,
-        }
+        })
+    }
+
+    /// The same behind whatever it has sent before and nobody has read yet.
+    #[cold]
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.with_tcp(|tcp| {
+            let mut asked = [PollFd::new(tcp, PollFlags::RDHUP)];
+            matches!(poll(&mut asked, Some(&Timespec::default())), Ok(1..))
+        })
     }
 
     /// Has it end with a reset: the system keeps nothing of what the peer has not taken.

@@ -3,6 +3,7 @@
 use super::Balance;
 use crate::{Origin, Pattern, Secret, UpstreamId};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The other upstream of a location, and who goes there. Everything else is as the location says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -11,8 +12,8 @@ pub struct Canary {
     pub upstream: UpstreamId,
     /// The canary Ingress.
     pub origin: Origin,
-    /// Who goes there.
-    pub rules: CanaryRules,
+    /// Who goes there; shared by all paths of its Ingress.
+    pub rules: Arc<CanaryRules>,
     /// Which of its endpoints is next; sessions are those of the location, or none (`affinity-canary-behavior`).
     pub balance: Balance,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// Answers with some statuses are replaced by those of an error backend (ngx_http_core_module, error_page).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Errors {
-    /// These statuses.
+    /// These statuses; none where only the sign-in page of an authenticator takes the place of answers.
     pub statuses: BTreeSet<u16>,
     /// Whether answers of the upstream are replaced, too, or only those that the proxy makes.
     pub intercept: bool,

@@ -27,6 +27,7 @@ mod redirects;
 mod retries;
 mod rewrite;
 mod route_filters;
+mod texts;
 mod timeouts;
 mod upstream_tls;
 

@@ -27,8 +27,27 @@ fn note(template: &Template, scope: &mut Scope<'_>) {
 /// things are in one text, nginx measures it and then fills it in, and a pattern that is looked at in between would
 /// have more written than was measured.
 pub(super) fn keep_groups(server: &Server, policy: &Policy, scope: &mut Scope<'_>) -> Block {
-    let all = of_policy(policy);
-    all.iter().for_each(|template| note(template, scope));
+    of_policy(policy).into_iter().for_each(|template| note(template, scope));
+    // Other hosts have none; those of the host's name are no groups of a path.
+    if server.regex { kept(policy) } else { Block::default() }
+}
+
+/// The same behind what somebody has written in nginx's own words: what that has matched counts.
+pub(super) fn keep_groups_of_snippet(policy: &Policy) -> Block {
+    kept(policy)
+}
+
+/// The text of `upstream-hash-by`, which Lua fills in: whatever was looked at since, groups are those that were kept.
+pub(crate) fn text_of_key(key: &Template) -> String {
+    let of_group = |part: &Part| match part {
+        Part::Capture(group) => format!("${{{}}}", one_line::own(*group)),
+        other => Template::from_parts(vec![other.clone()]).to_string(),
+    };
+    key.parts().iter().map(of_group).collect()
+}
+
+fn kept(policy: &Policy) -> Block {
+    let all = policy.texts_of_request();
     let parts = all.iter().flat_map(|template| template.parts());
     let groups: BTreeSet<usize> = parts
         .filter_map(|part| match part {
@@ -37,8 +56,7 @@ pub(super) fn keep_groups(server: &Server, policy: &Policy, scope: &mut Scope<'_
         })
         .collect();
     let mut block = Block::default();
-    // Other hosts have none; those of the host's name are no groups of a path.
-    for group in groups.into_iter().filter(|_| server.regex) {
+    for group in groups {
         let name = Word::plain(format!("${}", one_line::own(group)));
         put!(block, "set", name, Word::plain(format!("${group}")));
     }

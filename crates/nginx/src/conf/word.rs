@@ -28,6 +28,11 @@ impl Word {
         Self::of_template(template, |variable| braced(&one_line::name(variable)), group)
     }
 
+    /// The same in a question about a request, or a copy of it: those have matched nothing (nginx: subrequests).
+    pub fn of_question(template: &Template) -> Self {
+        Self::template(&template.without_groups())
+    }
+
     /// The same for what goes into no head, whatever is in it: lines of the log, which are escaped, and keys, where
     /// what counts as empty would be that of somebody else, or no limit.
     pub fn exact(template: &Template) -> Self {

@@ -4,7 +4,7 @@
 use super::known::{Text, Things, keep};
 use super::room::{Item, ROUTES, room};
 use super::route::route_key;
-use crate::conf::{ALIASES, Owner, fingerprint};
+use crate::conf::{ALIASES, Owner, fingerprint, text_of_key};
 use model::policy::{
     Affinity, AffinityMode, Algorithm, Balance, Canary, CanaryRules, CanaryTest, Policy, SameSite,
 };
@@ -293,7 +293,7 @@ impl Spread {
         Self {
             algorithm: name,
             hash: hash.map(|(key, size)| Hash {
-                upstream_hash_by: key.to_string(),
+                upstream_hash_by: text_of_key(key),
                 upstream_hash_by_subset: size.is_some(),
                 upstream_hash_by_subset_size: size,
             }),
@@ -413,7 +413,8 @@ mod tests {
                 cookie: Some("new".to_owned()),
                 weight: 10,
                 weight_total: 100,
-            },
+            }
+            .into(),
             balance: Balance { algorithm: Algorithm::Ewma, affinity: None },
         }
     }

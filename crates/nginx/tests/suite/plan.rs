@@ -62,7 +62,7 @@ fn canary() -> Canary {
     Canary {
         upstream: UpstreamId::new("demo-new-80"),
         origin: Origin::new(Kind::Ingress, "demo", "b"),
-        rules: CanaryRules { weight: 10, ..CanaryRules::default() },
+        rules: CanaryRules { weight: 10, ..CanaryRules::default() }.into(),
         balance: Balance::default(),
     }
 }

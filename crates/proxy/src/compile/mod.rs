@@ -270,8 +270,9 @@ impl Compiler {
             let level = plan.as_ref().and_then(|plan| plan.levels[index].clone());
             let watch = level.as_ref().map(|level| known.watch(level)).unwrap_or_default();
             let effects = around.effects(level.as_ref(), &location.policy, &mut known);
-            let of_host = Extras { clients, snippet: level, effects, ..Extras::NOTHING };
-            self.spot(location, of_host, outgoing.unwrap_or_default(), watch, groups)
+            let expression = variables::expression(server, location, level.as_deref());
+            let said = Extras { clients, expression, snippet: level, effects, ..Extras::NOTHING };
+            self.spot(location, said, outgoing.unwrap_or_default(), watch, groups)
         });
         let spots = spots.collect();
         let served = served(server, &locations);

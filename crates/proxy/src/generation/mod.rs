@@ -19,7 +19,7 @@ use crate::log::Format;
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
-use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
+use model::{Configuration, Global, Location, Pattern, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, RouteTable, Routes};
 use snippet::run::Tables;
@@ -199,6 +199,8 @@ pub struct Extras {
     pub cors: Option<Arc<Told>>,
     /// `custom-headers`.
     pub custom_headers: Option<Arc<SetHeaders>>,
+    /// The expression of its path, where texts name groups of it and no snippet keeps them.
+    pub(crate) expression: Option<Pattern>,
     /// What snippets say there; none where none counts for the host.
     pub snippet: Option<Arc<Level>>,
     /// What their settings do there; none where they say nothing.
@@ -231,6 +233,7 @@ impl Extras {
         gate: None,
         cors: None,
         custom_headers: None,
+        expression: None,
         snippet: None,
         effects: None,
     };
@@ -254,6 +257,7 @@ impl Extras {
                 gate: None,
                 cors: None,
                 custom_headers: None,
+                expression: None,
                 snippet: None,
                 effects: None,
             } if mirrors.is_empty()

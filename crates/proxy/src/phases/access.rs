@@ -68,12 +68,14 @@ async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), S
 }
 
 /// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module). Rules of a
-/// location's snippet stand behind the lists of its annotations; those of a `limit_except` count besides.
+/// location's snippet stand behind the lists of its annotations; those of a `limit_except` stand in place of both.
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
     let rules = exchange.level().map_or(&[][..], |level| &level.settings.access.rules);
-    let besides = excepted(exchange).any(|(_, except)| has_rules(except));
-    if !access.has_lists() && rules.is_empty() && !besides {
+    if excepted(exchange).any(|(_, except)| has_rules(except)) {
+        return verdict(lets_method_in(exchange));
+    }
+    if !access.has_lists() && rules.is_empty() {
         return blocked(exchange);
     }
     if access.deny.contains(exchange.client) {
@@ -84,12 +86,11 @@ fn address(exchange: &Exchange) -> Verdict {
         Some(allowed) if allowed.contains(exchange.client) => Some(true),
         Some(_) => return Verdict::forbidden(),
     };
-    let ruled = match listed {
-        _ if besides => lets_method_in(exchange).or(listed),
-        None => lets_in(rules, exchange.client),
-        Some(_) => listed,
-    };
-    match ruled {
+    verdict(listed.or_else(|| lets_in(rules, exchange.client)))
+}
+
+fn verdict(lets_in: Option<bool>) -> Verdict {
+    match lets_in {
         None => Verdict::Silent,
         Some(true) => Verdict::Pass,
         Some(false) => Verdict::forbidden(),

@@ -99,14 +99,14 @@ struct Rule<'a> {
 impl Rule<'_> {
     /// What is replaced, where that is a text.
     fn from(&self, template: &Template) -> &[u8] {
-        self.from.get_or_init(|| variables::filled(template, self.exchange, &[])).as_bytes()
+        self.from.get_or_init(|| variables::of_request(template, self.exchange)).as_bytes()
     }
 
     /// What takes its place, which counts each time.
     fn to(&self) -> Option<&[u8]> {
         let texts = &self.exchange.texts;
         let is_first = self.to.get().is_none();
-        let to = self.to.get_or_init(|| variables::filled(&self.rule.to, self.exchange, &[]));
+        let to = self.to.get_or_init(|| variables::of_request(&self.rule.to, self.exchange));
         (is_first || texts.may_have(to.len())).then_some(to.as_bytes())
     }
 

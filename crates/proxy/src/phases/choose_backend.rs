@@ -119,11 +119,11 @@ fn by_algorithm(exchange: &Exchange, group: &Arc<Group>, rule: &Rule) -> Option<
         Algorithm::Random => group.roster().by_chance(random),
         Algorithm::Ewma => group.roster().by_score(&tried(exchange), group.now(), random),
         Algorithm::Hash(key) => {
-            let key = variables::text_of(key, exchange);
+            let key = variables::of_request(key, exchange);
             group.roster().by_hash(key.as_bytes())
         }
         Algorithm::HashSubset(key, size) => {
-            let key = variables::text_of(key, exchange);
+            let key = variables::of_request(key, exchange);
             group.roster().by_subset(key.as_bytes(), *size, random)
         }
     }

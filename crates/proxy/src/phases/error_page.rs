@@ -9,8 +9,7 @@ use crate::generation::ErrorPages;
 use crate::snippet::on_machine;
 use bytes::Bytes;
 use http::StatusCode;
-use model::policy::Protocol;
-use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Settings, Template};
+use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Template};
 use wire::{Body, Response, Source};
 
 /// Where a request begins.
@@ -103,9 +102,9 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
     }
     let recursive = answers.recursive_error_pages == Some(true);
     let may_be = match response.source {
-        Source::Own if is_default(exchange, response) => intercepts(exchange, settings),
+        Source::Own if is_default(exchange, response) => errors::intercepts(exchange),
         Source::Own => !said,
-        Source::Upstream => intercepts(exchange, settings),
+        Source::Upstream => errors::intercepts(exchange),
     };
     // Those of the ConfigMap stand before those of an http-snippet, those of an annotation behind those of a location.
     let before = |pages: &ErrorPages| pages.errors.of_all;
@@ -127,17 +126,6 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<Error
 /// (compat/behaviour.md section 6).
 fn is_default(exchange: &Exchange, response: &Response) -> bool {
     exchange.visit.by_default_backend && response.status == StatusCode::NOT_FOUND
-}
-
-/// Whether answers of the upstream are looked at, too.
-fn intercepts(exchange: &Exchange, settings: &Settings) -> bool {
-    let policy = &exchange.spot().location.policy;
-    let said = match policy.protocol {
-        Protocol::Grpc | Protocol::Grpcs => settings.grpc.intercept_errors,
-        Protocol::Fcgi => settings.fastcgi.intercept_errors,
-        Protocol::Http | Protocol::Https | Protocol::AutoHttp => settings.proxy.intercept_errors,
-    };
-    said.unwrap_or_else(|| policy.errors.as_ref().is_some_and(|errors| errors.intercept))
 }
 
 /// Goes to a named location (ngx_http_named_location).

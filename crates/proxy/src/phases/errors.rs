@@ -95,11 +95,29 @@ pub(super) fn pages<'a>(
     if response.source == Source::Own && (is_barred(exchange, response.status) || is_said()) {
         return None;
     }
-    // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
-    let http =
-        !matches!(spot.location.policy.protocol, Protocol::Grpc | Protocol::Grpcs | Protocol::Fcgi);
+    let http = speaks_http(&spot.location.policy);
     let may_be = response.source == Source::Own || (pages.errors.intercept && http);
     (may_be && pages.errors.statuses.contains(&response.status.as_u16())).then_some(pages)
+}
+
+/// Whether answers of the upstream are looked at, too: as a snippet says, else as the controller does.
+pub(super) fn intercepts(exchange: &Exchange) -> bool {
+    let policy = &exchange.spot().location.policy;
+    let said = exchange.level().and_then(|level| match policy.protocol {
+        Protocol::Grpc | Protocol::Grpcs => level.settings.grpc.intercept_errors,
+        Protocol::Fcgi => level.settings.fastcgi.intercept_errors,
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => {
+            level.settings.proxy.intercept_errors
+        }
+    });
+    said.unwrap_or_else(|| {
+        speaks_http(policy) && policy.errors.as_ref().is_some_and(|it| it.intercept)
+    })
+}
+
+/// nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
+fn speaks_http(policy: &Policy) -> bool {
+    !matches!(policy.protocol, Protocol::Grpc | Protocol::Grpcs | Protocol::Fcgi)
 }
 
 /// Whether it is the refusal of an address of `block-cidrs`: such an address gets no error page, either (nginx.tmpl:

@@ -18,7 +18,7 @@ pub(super) fn head(exchange: &Exchange) -> Bytes {
     let mut params = Params::default();
     standard(exchange, &mut params);
     for (name, value) in exchange.spot().location.policy.fastcgi.params.iter() {
-        params.push(name.as_bytes(), variables::text_of(value, exchange).as_bytes());
+        params.push(name.as_bytes(), variables::of_request(value, exchange).as_bytes());
     }
     if let Some(running) = &exchange.snippet {
         for (name, value) in &running.of_request.params {

@@ -7,7 +7,7 @@ use crate::exchange::{Exchange, Place};
 use crate::limits::{Client, Gate};
 use crate::snippet::{Full, Judgement, Running, on_machine};
 use crate::told::About;
-use crate::variables::text_of;
+use crate::variables;
 use http::StatusCode;
 use model::policy::{LimitKey, Limits};
 use std::fmt::Debug;
@@ -165,7 +165,7 @@ fn client(exchange: &Exchange, limits: &Limits, gate: &Gate) -> Option<Client> {
     match &limits.key {
         LimitKey::Address => Some(exchange.client.to_canonical().into()),
         LimitKey::Text(template) => {
-            let text = text_of(template, exchange);
+            let text = variables::of_request(template, exchange);
             (!text.is_empty()).then(|| gate.names.client(&text))
         }
     }

@@ -46,6 +46,7 @@ use crate::trace::{self, Phase};
 use crate::variables;
 use error_page::Begin;
 use failed::response_of;
+use http::StatusCode;
 use wire::Response;
 
 pub(crate) use failed::too_long;
@@ -63,6 +64,9 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     if let Err(error) = variables::fit(exchange) {
         exchange.texts.begin_again();
         response = response_of(exchange, error.into());
+    }
+    if response.status == StatusCode::UNAUTHORIZED {
+        auth_external::instead_of_applications(exchange, &mut response);
     }
     if exchange.snippet.is_some() {
         if let Some(begin) = error_page::follow(exchange, &mut response) {

@@ -62,7 +62,7 @@ fn name(exchange: &Exchange) -> String {
     let location = &place.spot().location;
     let policy = location.policy.opentelemetry.as_ref();
     let text = match policy.and_then(|policy| policy.operation_name.as_ref()) {
-        Some(template) => variables::text_of(template, exchange),
+        Some(template) => variables::of_request(template, exchange),
         None => location.path.clone(),
     };
     bounded(text.as_bytes())

@@ -55,7 +55,7 @@ pub(super) fn configured(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     let policy = &exchange.spot().location.policy;
     let Some(redirect) = &policy.redirect else { return Ok(()) };
-    let target = variables::text_of(&redirect.target, exchange);
+    let target = variables::of_request(&redirect.target, exchange);
     let location = absolute(exchange, policy.relative_redirects, target.into_bytes());
     let status = StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::FOUND);
     Err(Response::redirect(status, variables::in_header(&location)).into())

@@ -298,7 +298,7 @@ fn host(exchange: &Exchange) -> Bytes {
     }
     let own = || exchange.forwarded.host.clone();
     let Some(template) = &exchange.spot().location.policy.upstream_host else { return own() };
-    let text = variables::text_of(template, exchange);
+    let text = variables::of_request(template, exchange);
     if text.is_empty() { own() } else { variables::in_header(text.as_bytes()) }
 }
 

@@ -3,6 +3,7 @@
 mod client_certificate;
 mod cost;
 pub(crate) mod fastcgi;
+mod groups;
 pub(crate) mod logged;
 mod of_head;
 mod of_snippets;
@@ -10,6 +11,7 @@ mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
 pub(crate) use cost::looked_through;
+pub(crate) use groups::{expression, of_request};
 pub(crate) use of_head::read_with_the_head;
 pub(crate) use of_snippets::{
     by_table, connection_ends, counts, forwarded_for, is_loggable, watch,
@@ -54,7 +56,7 @@ macro_rules! of_certificate {
 }
 use of_certificate;
 
-/// A template with the values of a request; capture groups are empty.
+/// A template with the values of a request; capture groups are empty, as for whoever is asked about it.
 pub(crate) fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
 }

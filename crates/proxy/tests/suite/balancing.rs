@@ -54,6 +54,7 @@ fn put_beside(configuration: &mut Configuration, rules: CanaryRules, balance: Ba
     let mut server = configuration.servers[&name].clone();
     let location = Arc::make_mut(&mut Arc::make_mut(&mut server).locations[0]);
     let origin = Origin::new(Kind::Ingress, "demo", "new");
+    let rules = rules.into();
     let canary = Canary { upstream: UpstreamId::new(CANARY), origin, rules, balance };
     location.canary = Some(canary.into());
     configuration.servers.insert(name, server);

@@ -230,3 +230,41 @@ async fn what_a_location_says_about_answers_is_not_for_the_error_backends() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_applications_own_401_leads_to_the_sign_in_page_where_its_answers_are_looked_at() {
+    let challenge = "WWW-Authenticate: Bearer\r\n";
+    let (main, _main) = upstream(answer("401 Unauthorized", challenge, "own"), is_whole).await;
+    let (auth, _auth) = upstream(answer("200 OK", "", ""), is_whole).await;
+    let (pages, _pages) = upstream(answer("200 OK", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages]), ("auth", vec![auth])];
+    let asked = bed::authenticator("auth", Template::default(), UpstreamId::new("auth"));
+    let page = Template::parse("https://login.test/").expect("no variables");
+    let with = |errors: Policy, page: Option<&Template>| {
+        let sign_in = page.cloned().map(Into::into);
+        let asked = AuthExternal { sign_in, ..asked.clone() };
+        Policy { auth_external: Some(asked.into()), ..errors }
+    };
+    let intercepts = |intercept: bool, statuses: &[u16]| {
+        let mut policy = errors(statuses);
+        policy.errors.iter_mut().for_each(|errors| errors.intercept = intercept);
+        policy
+    };
+    for (policy, status, body) in [
+        (with(intercepts(true, &[503]), Some(&page)), "302", "html>\r\n"),
+        // Its own is the first `error_page` for the status.
+        (with(intercepts(true, &[401]), Some(&page)), "302", "html>\r\n"),
+        (with(intercepts(true, &[]), Some(&page)), "302", "html>\r\n"),
+        (with(intercepts(false, &[503]), Some(&page)), "401", "own"),
+        (with(Policy::default(), Some(&page)), "401", "own"),
+        (with(intercepts(true, &[503]), None), "401", "own"),
+        (with(intercepts(true, &[401]), None), "200", "page"),
+    ] {
+        let native = start(&configuration(&upstreams, policy)).await;
+        let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+        let got = talk(&native, request).await;
+        assert!(got.starts_with(&format!("HTTP/1.1 {status} ")) && got.ends_with(body), "{got}");
+        assert!(got.contains(challenge), "{got}");
+        assert_eq!(got.contains("Location: https://login.test/\r\n"), status == "302", "{got}");
+    }
+}

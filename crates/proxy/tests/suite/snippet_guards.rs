@@ -268,6 +268,29 @@ async fn a_program_of_the_operator_runs_whatever_methods_another_text_excepts() 
 }
 
 #[tokio::test]
+async fn rules_of_a_limit_except_stand_in_place_of_the_lists_of_annotations() {
+    let inside = "limit_except GET { allow 127.0.0.0/8; deny all; }";
+    let native = Host::default()
+        .path("/s", inside, whitelist("192.0.2.0/24"))
+        .path("/d", inside, denylist("127.0.0.0/8"))
+        .path("/o", "limit_except GET { deny all; }", whitelist("127.0.0.0/8"))
+        .path("/n", "limit_except GET { deny 203.0.113.9; }", whitelist("192.0.2.0/24"))
+        .path("/i", "limit_except GET { satisfy all; }", whitelist("192.0.2.0/24"));
+    let native = native.serve().await;
+    for (target, get, post) in [
+        ("/s", "403", "200"),
+        ("/d", "403", "200"),
+        ("/o", "200", "403"),
+        ("/n", "403", "200"),
+        // Without rules of its own it has the list.
+        ("/i", "403", "403"),
+    ] {
+        assert_eq!(status_of(&native, "GET", target, "").await, get, "{target}");
+        assert_eq!(status_of(&native, "POST", target, "").await, post, "{target}");
+    }
+}
+
+#[tokio::test]
 async fn a_realm_that_turns_out_to_be_off_asks_for_no_password() {
     let inside = "geo $realm { default Closed; 127.0.0.0/8 off; }";
     let outside = "geo $realm { default Closed; 192.0.2.0/24 off; }";

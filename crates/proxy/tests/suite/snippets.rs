@@ -87,6 +87,11 @@ impl Host {
         Self { server, ..self }
     }
 
+    /// Its paths are expressions.
+    pub(crate) fn of_patterns() -> Self {
+        Self { regex: true, ..Self::default() }
+    }
+
     pub(crate) fn http(self, http: &'static str) -> Self {
         Self { http, ..self }
     }

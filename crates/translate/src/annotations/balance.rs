@@ -126,6 +126,9 @@ fn hash_by(text: &str) -> Result<Template, String> {
     }
     let parts = pieces(&text).into_iter().map(|piece| match piece {
         Piece::Text(text) => Part::Text(text.to_owned()),
+        Piece::Variable(group) if matches!(group.as_bytes(), [b'1'..=b'9']) => {
+            Part::Capture(usize::from(group.as_bytes()[0] - b'0'))
+        }
         Piece::Variable(name) => {
             let other = || Variable::OfSnippets(name.to_ascii_lowercase().into());
             Part::Variable(Variable::named(name).unwrap_or_else(other))
@@ -195,7 +198,7 @@ fn known(settings: &mut Settings<'_>, text: &Template) -> Template {
         let message = format!("there is no variable ${variable}: it is empty; write another");
         settings.note(name, Severity::Warning, message);
     }
-    let is_text = |part: &Part| !matches!(part, Part::Variable(_));
+    let is_text = |part: &Part| matches!(part, Part::Text(_));
     if !text.parts().is_empty() && parts.iter().all(is_text) {
         let message = "is the same for all requests, so that one endpoint gets them all: write a variable, such as \
                        $request_uri";
@@ -215,6 +218,8 @@ mod tests {
         assert_eq!(read("$arg_user$Nope-$"), Ok("${arg_user}${nope}-$".to_owned()));
         assert_eq!(read("${request_uri-$host"), Ok("${request_uri-${host}".to_owned()));
         assert_eq!(read("a b"), Ok("ab".to_owned()));
+        let groups = hash_by("$1-${2}").expect("groups of the path");
+        assert!(groups.has_groups() && groups.without_groups().literal() == Some("-"));
         assert!(read("$uri;").is_err() && read("$a.b").is_err());
     }
 }

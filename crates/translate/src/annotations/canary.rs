@@ -5,6 +5,7 @@ use super::Family;
 use crate::settings::{Key, Lines, Risk, Settings, parse, words};
 use model::policy::{Algorithm, Canary, CanaryHeader, CanaryRules, CanaryTest, Policy};
 use model::{Pattern, Severity};
+use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {
     name: "canary",
@@ -75,7 +76,7 @@ static BEHAVIOR: Key<bool> = Key::annotation("affinity-canary-behavior", behavio
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CanaryAsked {
     /// Who goes to it.
-    pub(crate) rules: CanaryRules,
+    pub(crate) rules: Arc<CanaryRules>,
     /// Which of its endpoints is next, where no session decides.
     pub(crate) algorithm: Algorithm,
     /// Whether it has the sessions of the main Ingress.
@@ -101,7 +102,7 @@ fn apply(settings: &mut Settings<'_>, _: &mut Policy) {
 pub(super) fn show(canary: &Canary, lines: &mut Lines) {
     // Its sessions are those of the main side.
     let Canary { upstream, origin: _, rules, balance } = canary;
-    let CanaryRules { header, cookie, weight, weight_total } = rules;
+    let CanaryRules { header, cookie, weight, weight_total } = &**rules;
     lines.add("canary.upstream", upstream).by(&[&CANARY]);
     if let Some(CanaryHeader { name, test }) = header {
         let test = match test {
@@ -149,7 +150,7 @@ pub(crate) fn read(settings: &mut Settings<'_>, policy: &Policy) -> Option<Canar
         settings.note(CANARY.about.name, Severity::Notice, message.to_owned());
     }
     let algorithm = policy.balance.algorithm.clone();
-    Some(CanaryAsked { rules, algorithm, sticky: settings.get_or(&BEHAVIOR, true) })
+    Some(CanaryAsked { rules: rules.into(), algorithm, sticky: settings.get_or(&BEHAVIOR, true) })
 }
 
 fn test(settings: &mut Settings<'_>, value: Option<String>, pattern: Option<String>) -> CanaryTest {

@@ -45,7 +45,8 @@ static STATUSES_OF_ALL: Key<Statuses> = Key::config_map("custom-http-errors", an
     "statuses from 300 to 599, comma separated",
     "none",
     "Answers with these statuses are replaced by those of the default backend of the process, except where a location \
-     has error pages of its own (custom-http-errors, auth-signin, auth-tls-error-page).",
+     has error pages of its own (custom-http-errors, a sign-in page that is in force), or its host has \
+     (auth-tls-error-page).",
 );
 
 static NO_INTERCEPTION_OF_ALL: Key<bool> =
@@ -53,9 +54,6 @@ static NO_INTERCEPTION_OF_ALL: Key<bool> =
         false,
         "With custom-http-errors of the ConfigMap: answers of upstreams pass, only those of the proxy itself are replaced.",
     );
-
-/// Annotations that give a location error pages of its own, so that those of the ConfigMap do not count there.
-const OWN_PAGES: [&str; 2] = ["auth-signin", "auth-tls-error-page"];
 
 /// A list of statuses, with the items that are none.
 #[derive(Default)]
@@ -82,7 +80,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
             let backend = policy.default_backend.clone();
             Errors { statuses: valid, intercept, backend, of_all: false }
         }
-        (None, Some(Statuses { valid, odd })) if !has_own_pages(settings) => {
+        (None, Some(Statuses { valid, odd })) => {
             if settings.is_config_map() {
                 note(settings, &odd);
             }
@@ -92,7 +90,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
             }
             Errors { statuses: valid, intercept: intercept_all, backend: None, of_all: true }
         }
-        (None, _) => return,
+        (None, None) => return,
     };
     policy.errors = Some(errors).filter(|errors| !errors.statuses.is_empty());
 }
@@ -102,7 +100,9 @@ pub(super) fn show(errors: Option<&Errors>, instead: Option<&UpstreamId>, lines:
     lines.add("default_backend", instead).by(&[&BACKEND]);
     // Who answers in their place is the default backend, this one or that of the process.
     if let Some(Errors { statuses, intercept, backend: _, of_all: _ }) = errors {
-        lines.add("errors.statuses", statuses).by(&[&STATUSES]).by(&[&STATUSES_OF_ALL]);
+        if !statuses.is_empty() {
+            lines.add("errors.statuses", statuses).by(&[&STATUSES]).by(&[&STATUSES_OF_ALL]);
+        }
         lines
             .add("errors.intercept", !intercept)
             .beside(&STATUSES, &[&NO_INTERCEPTION])
@@ -137,10 +137,6 @@ fn note(settings: &mut Settings<'_>, odd: &[String]) {
         );
         settings.note(STATUSES.about.name, Severity::Warning, message);
     }
-}
-
-fn has_own_pages(settings: &Settings<'_>) -> bool {
-    OWN_PAGES.iter().any(|name| settings.raw(name).is_some_and(|text| !text.is_empty()))
 }
 
 /// An annotation that holds anything but digits and commas is refused as a whole, as in ingress-nginx; numbers that

@@ -2,8 +2,10 @@
 
 use super::authority_files::{AuthorityFiles, Certificates};
 use super::ungranted;
+use crate::certificate::MOST_AUTHORITIES;
 use objects::gateway::ObjectRef;
 use objects::{ObjectKey, Snapshot};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Bytes of authorities (DER) at most that one place trusts.
@@ -34,10 +36,13 @@ impl Referring<'_> {
         files: &mut AuthorityFiles,
     ) -> Found {
         let (mut all, mut wrong, mut bytes) = (Vec::<Certificates>::new(), None, 0);
+        // A certificate that several have is held once.
+        let mut known: HashSet<*const u8> = HashSet::new();
         for one in named {
             match self.of(one, snapshot, files) {
                 Ok(found) => {
-                    bytes += found.iter().map(|der| der.len()).sum::<usize>();
+                    let news = found.iter().filter(|der| known.insert(der.as_ptr()));
+                    bytes += news.map(|der| der.len()).sum::<usize>();
                     all.push(found);
                 }
                 Err(why) => drop(wrong.get_or_insert(why)),
@@ -49,11 +54,22 @@ impl Referring<'_> {
                 );
                 return (Arc::default(), Some(("InvalidCACertificateRef", message)));
             }
+            if known.len() > MOST_AUTHORITIES {
+                let message = format!(
+                    "{}: {} authorities, and {MOST_AUTHORITIES} are the most: name fewer of them",
+                    self.field,
+                    known.len()
+                );
+                return (Arc::default(), Some(("InvalidCACertificateRef", message)));
+            }
         }
         let all = match &*all {
             // The usual one is held once, whoever names it.
             [one] => Arc::clone(one),
-            all => all.iter().flat_map(|found| found.iter().cloned()).collect(),
+            all => {
+                let each = all.iter().flat_map(|found| found.iter());
+                each.filter(|der| known.remove(&der.as_ptr())).cloned().collect()
+            }
         };
         (all, wrong)
     }
@@ -97,4 +113,62 @@ pub(super) fn config_maps<'a>(
     own: &'a Arc<str>,
 ) -> impl Iterator<Item = ObjectKey> + 'a {
     named.iter().filter(|one| is_config_map(one)).map(|one| one.key(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AuthorityFiles, Referring};
+    use objects::gateway::ObjectRef;
+    use objects::{ConfigMap, Meta, ObjectKey, Snapshot};
+    use std::sync::Arc;
+
+    /// Authorities in PEM, as short as they can be.
+    fn short(number: usize) -> String {
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("keys can be made");
+        let one = |_| {
+            let mut params = rcgen::CertificateParams::default();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.self_signed(&key).expect("certificates can be made").pem()
+        };
+        (0..number).map(one).collect()
+    }
+
+    fn found(maps: &[&str]) -> (usize, String) {
+        let mut snapshot = Snapshot::default();
+        let mut named = Vec::new();
+        for (number, text) in maps.iter().enumerate() {
+            let key = ObjectKey::new("a", format!("m{number}"));
+            let name = key.name.to_string();
+            let data = [("ca.crt".to_owned(), (*text).to_owned())].into();
+            let meta = Meta { key: key.clone(), ..Meta::default() };
+            snapshot.config_maps.insert(key, Arc::new(ConfigMap { meta, data }));
+            let (group, kind) = ("".into(), "ConfigMap".into());
+            named.push(ObjectRef { group, kind, namespace: None, name });
+        }
+        let namespace = Arc::from("a");
+        let referring = Referring {
+            kind: None,
+            namespace: &namespace,
+            field: "spec.validation.caCertificateRefs",
+            unknown_kind: "InvalidKind",
+        };
+        let files = &mut AuthorityFiles::default();
+        let (all, wrong) = referring.authorities(&named, &snapshot, files);
+        (all.len(), wrong.map(|(_, message)| message).unwrap_or_default())
+    }
+
+    #[test]
+    fn more_authorities_than_connections_are_judged_by_are_not_trusted() {
+        let (few, many) = (short(600), short(401));
+        assert_eq!(found(&[&few, &few]), (600, String::new()), "each counts once");
+        let (trusted, why) = found(&[&few, &many]);
+        assert_eq!(trusted, 0, "{why}");
+        assert!(
+            why.contains("caCertificateRefs: 1001 authorities, and 1000 are the most"),
+            "{why}"
+        );
+        let (trusted, why) = found(&[&[few, many].concat()]);
+        assert_eq!(trusted, 0, "{why}");
+        assert!(why.contains("ConfigMap a/m0 has 1001 authorities in ca.crt, and 1000"), "{why}");
+    }
 }

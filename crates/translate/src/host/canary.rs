@@ -111,7 +111,7 @@ fn beside(
             Ok(Canary {
                 upstream,
                 origin: origin(&draft.ingress.meta.key),
-                rules: asked.rules.clone(),
+                rules: Arc::clone(&asked.rules),
                 balance: Balance { algorithm: asked.algorithm.clone(), affinity },
             })
         }

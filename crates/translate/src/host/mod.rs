@@ -3,6 +3,7 @@
 pub(crate) mod canary;
 mod halves;
 mod owners;
+mod pages;
 mod passthrough;
 mod roots;
 mod sections;
@@ -24,7 +25,7 @@ use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
 use crate::pattern_budget::{HostBudgets, Refused, stand_in};
 use crate::tenancy::Item;
-use model::policy::{ClientCertificate, Policy, Protocol, TlsRedirect, UpstreamTls};
+use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Location, Message, Origin, PathKind, Pattern, PatternError, Problem, Server,
     ServerName, Severity, UpstreamId, Why,
@@ -81,8 +82,8 @@ pub(crate) fn server(
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
-    host.pages_of_denied(client_certificate.as_ref());
     host.cut();
+    host.pages(client_certificate.as_ref());
     let ciphers = host.ciphers(drafts);
     let passthrough = passed_through.and_then(|kind| host.passthrough(kind));
     let owner = host.owner.take().filter(|_| !allowed.allows(Item::Certificate));
@@ -411,20 +412,6 @@ impl Host<'_> {
                     all.server_name = own.server_name;
                 }
                 let policy = Policy { upstream_tls: all, ..Policy::clone(policy) };
-                Arc::make_mut(location).policy = Arc::new(policy);
-            }
-        }
-    }
-
-    /// A denied location has none of its Ingress's error pages. Those of the ConfigMap count there, unless the whole
-    /// host has a page for clients without certificate (compat/behaviour.md section 17).
-    fn pages_of_denied(&mut self, clients: Option<&ClientCertificate>) {
-        let has_own = clients.is_some_and(ClientCertificate::has_error_page);
-        let pages = self.ground.policy.errors.as_ref().filter(|_| !has_own);
-        for location in &mut self.locations {
-            let is_denied = matches!(location.backend, Backend::Denied(_));
-            if is_denied && location.policy.errors.as_ref() != pages {
-                let policy = Policy { errors: pages.cloned(), ..Policy::clone(&location.policy) };
                 Arc::make_mut(location).policy = Arc::new(policy);
             }
         }

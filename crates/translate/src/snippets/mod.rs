@@ -3,6 +3,7 @@
 
 mod databases;
 mod declared;
+mod early;
 mod for_all;
 mod names;
 mod of_ingress;

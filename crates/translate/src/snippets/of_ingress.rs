@@ -1,6 +1,7 @@
 //! The snippets of one Ingress.
 
 use super::databases::without_databases;
+use super::early;
 use super::for_all::ForAll;
 use super::names::{ANNOTATIONS, place};
 use super::position::Lines;
@@ -72,6 +73,9 @@ pub(crate) fn read(
     let owner = Arc::clone(reader.settings.namespace());
     if !reader.settings.scope().cross_namespace.allows(Item::ServerSnippet) {
         own.iter_mut().chain(&mut server).for_each(|scope| scope.belong_to(&owner));
+    }
+    if let (Some(first), Some(own)) = (&for_all.location, &own) {
+        early::note(&first.program, &own.program, reader.settings);
     }
     if let Some(own) = own {
         policy.snippet = Some(joined(policy.snippet.as_ref(), own));

@@ -207,3 +207,19 @@ fn a_canary_with_a_bad_value_takes_nothing_and_its_last_valid_version_stays() {
     let shared: &Arc<_> = &translation.configuration.servers[&ServerName::new("shop.test")];
     assert_eq!(shared.locations.len(), 2);
 }
+
+#[test]
+fn paths_of_a_canary_share_its_rules() {
+    let mut snapshot = shop();
+    put_ingress(&mut snapshot, simple("demo", "second", "shop.test", "/q", "s"));
+    let mut both = canary("c", "shop.test", "/p", "next");
+    annotate(&mut both, "canary-by-header", "X-Next");
+    annotate(&mut both, "canary-by-header-value", &"v".repeat(1000));
+    let to = backend("next", Some(PortRef::Number(80)));
+    both.rules.push(rule(Some("shop.test"), Some(vec![path("/q", PathType::Prefix, to)])));
+    put_ingress(&mut snapshot, both);
+    let found = read(&snapshot);
+    let rules =
+        ["/p", "/q"].map(|path| beside(&found, "shop.test", path).expect("it is there").rules);
+    assert!(Arc::ptr_eq(&rules[0], &rules[1]), "each path has a copy");
+}

@@ -45,6 +45,75 @@ fn a_denied_location_has_the_pages_of_the_config_map_and_none_of_its_own() {
     assert_eq!(statuses(errors(&[("custom-http-errors", "503")], &own[2..])), [404, 503]);
 }
 
+/// A host with a page for clients without certificate, if it has a Secret: error pages of its paths.
+fn beside_client_certificates(with_secret: bool) -> [Vec<u16>; 3] {
+    let mut snapshot = cluster();
+    let (authority, _) = certificate(&["ca.test"]);
+    if with_secret {
+        put_secret(&mut snapshot, secret("demo", "ca", &[("ca.crt", &authority)]));
+    }
+    let of_all = [("custom-http-errors", "502,503")];
+    put_config_map(&mut snapshot, config_map("demo", "settings", &of_all));
+    let mut asks = simple("demo", "asks", "shop.test", "/a", "s");
+    annotate(&mut asks, "auth-tls-error-page", "https://help.test/");
+    if with_secret {
+        annotate(&mut asks, "auth-tls-secret", "demo/ca");
+    }
+    put_ingress(&mut snapshot, asks);
+    put_ingress(&mut snapshot, simple("demo", "beside", "shop.test", "/b", "s"));
+    let mut own = simple("demo", "own", "shop.test", "/c", "s");
+    annotate(&mut own, "custom-http-errors", "502,503");
+    put_ingress(&mut snapshot, own);
+    let options = Options {
+        config_map: Some(key("demo", "settings")),
+        default_backend_service: Some(key("demo", "errors")),
+        ..Options::default()
+    };
+    let configuration = translate(&snapshot, &options).configuration;
+    ["/a", "/b", "/c"].map(|path| {
+        let location = location(&configuration, "shop.test", path, PathKind::Prefix);
+        statuses(location.expect("it is there").policy.errors.clone())
+    })
+}
+
+#[test]
+fn a_page_for_clients_without_certificate_hides_those_of_the_config_map_from_all_of_its_host() {
+    let all = vec![502, 503];
+    assert_eq!(beside_client_certificates(true), [vec![], vec![], all.clone()]);
+    assert_eq!(beside_client_certificates(false), [all.clone(), all.clone(), all]);
+}
+
+#[test]
+fn who_signs_clients_in_has_none_of_the_pages_of_the_config_map_and_looks_at_answers_all_the_same()
+{
+    let of_all = ("custom-http-errors", "503");
+    let asks = ("auth-url", "http://auth.example/");
+    let page = ("auth-signin", "https://login.test/");
+    let passes = ("disable-proxy-intercept-errors", "true");
+    let looks =
+        |errors: Option<Errors>| errors.map(|errors| (errors.statuses.len(), errors.intercept));
+    assert_eq!(looks(errors(&[of_all], &[asks, page])), Some((0, true)));
+    assert_eq!(looks(errors(&[of_all, passes], &[asks, page])), None);
+    assert_eq!(looks(errors(&[of_all], &[asks])), Some((1, true)));
+    // Nobody is asked, so that there is no such page.
+    assert_eq!(looks(errors(&[of_all], &[page])), Some((1, true)));
+    assert_eq!(looks(errors(&[of_all], &[("auth-url", ""), page])), Some((1, true)));
+    let own = ("custom-http-errors", "404");
+    assert_eq!(statuses(errors(&[of_all], &[asks, page, own])), [404]);
+    // The same where the ConfigMap asks for all, but for the paths that it leaves out.
+    let global = [
+        of_all,
+        ("global-auth-url", "http://auth.example/"),
+        ("global-auth-signin", "https://login.test/"),
+    ];
+    assert_eq!(looks(errors(&global, &[])), Some((0, true)));
+    assert_eq!(looks(errors(&global, &[("enable-global-auth", "false")])), Some((1, true)));
+    let open = [&global[..], &[("no-auth-locations", "/a")]].concat();
+    assert_eq!(looks(errors(&open, &[])), Some((1, true)));
+    let open = [of_all, ("no-auth-locations", "/a")];
+    assert_eq!(looks(errors(&open, &[asks, page])), Some((1, true)));
+}
+
 #[test]
 fn answers_of_upstreams_pass_only_where_the_config_map_has_no_pages_either() {
     let own = [("custom-http-errors", "404"), ("disable-proxy-intercept-errors", "true")];

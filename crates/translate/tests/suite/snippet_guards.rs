@@ -96,3 +96,24 @@ fn who_excepts_methods_does_so_besides_the_operator() {
     let free: Vec<_> = snippet.limit_except.iter().map(|except| except.methods.len()).collect();
     assert_eq!(free, [2, 3], "GET and HEAD, of the operator, and then POST");
 }
+
+#[test]
+fn what_an_ingress_sets_and_the_operator_asks_for_before_is_told() {
+    let said = |location: &str, own: &str| {
+        let data =
+            [("http-snippet", "map '' $closed { default 0; }"), ("location-snippet", location)];
+        let own = [("configuration-snippet", own)];
+        translated(&data, &[of("a", "own", "/", &own)]).1
+    };
+    let told = "sets $closed, which a condition of the ConfigMap's location-snippet asks for";
+    for (location, own, is_told) in [
+        ("if ($closed) { return 403; }", "set $closed 1;", true),
+        ("if ($closed = 1) { return 403; }", "if ($arg_a) { set $closed 1; }", true),
+        ("if ($arg_a = $closed) { return 403; }", "set $closed 1;", true),
+        ("if ($closed) { return 403; }", "set $other 1;", false),
+        ("if ($arg_a) { return 403; }", "set $closed 1;", false),
+    ] {
+        let problems = said(location, own);
+        assert_eq!(problems.contains(told), is_told, "{location} {own}: {problems}");
+    }
+}

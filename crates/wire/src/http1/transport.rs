@@ -25,6 +25,8 @@ use tokio::time::Instant;
 const EMPTY_LINES: u8 = 4;
 /// Bytes behind which nothing more is read ahead while a request is still being answered: they count for nobody.
 const READ_AHEAD: usize = 4 << 10;
+/// How often it is looked whether a client has gone who has sent more than that.
+const LOOKS: Duration = Duration::from_secs(5);
 /// Bytes of interim answers that wait for a client who is slow; they count for nobody, either.
 const EARLY: usize = 16 << 10;
 /// So many requests of a client that came before they were waited for are answered before others have their turn, where
@@ -272,7 +274,19 @@ impl Client {
                 Ok(_) => {}
             }
         }
-        Poll::Pending
+        if self.body_is_done() { self.poll_gone_behind(cx) } else { Poll::Pending }
+    }
+
+    /// The same of who has sent more ahead than is read: that its end came behind it nobody is told, so that the system
+    /// is asked now and then. Nothing else waits for the timer meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn poll_gone_behind(&self, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.io.borrow().has_hung_up() {
+            self.timer.reset(LOOKS);
+            ready!(self.timer.poll(cx));
+        }
+        Poll::Ready(())
     }
 
     /// Sends the interim answers that wait, as far as the client takes them. One that is slow gets no more of them.
@@ -539,6 +553,7 @@ mod tests {
     use crate::io::Io;
     use bytes::BytesMut;
     use std::io::ErrorKind;
+    use std::future::poll_fn;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;
@@ -616,5 +631,21 @@ mod tests {
         };
         let (head, ()) = tokio::join!(head, cuts);
         assert!(matches!(head, Err(NoHead::Over)), "{head:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_goes_behind_much_that_was_sent_ahead_is_seen_going() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("it has an address");
+        let mut peer = TcpStream::connect(address).await.expect("connects");
+        let (tcp, _) = listener.accept().await.expect("is accepted");
+        let client = Client::new(Io::Plain(tcp), BytesMut::new(), Rc::<Control>::default());
+        peer.write_all(&[b'a'; 100_000]).await.expect("the system takes it");
+        let gone = poll_fn(|cx| client.poll_gone(cx));
+        let waits = tokio::time::timeout(Duration::from_secs(60), gone).await;
+        assert!(waits.is_err() && client.buffer.borrow().len() < 50_000, "it is there, and waits");
+        drop(peer);
+        let gone = poll_fn(|cx| client.poll_gone(cx));
+        tokio::time::timeout(Duration::from_secs(60), gone).await.expect("it has gone");
     }
 }

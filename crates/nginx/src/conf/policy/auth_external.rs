@@ -103,7 +103,7 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
         put!(block, "proxy_set_header", name, value);
     }
     for (name, value) in request_headers {
-        put!(block, "proxy_set_header", Word::plain(name), Word::template(value));
+        put!(block, "proxy_set_header", Word::plain(name), Word::of_question(value));
     }
     super::raw::of_auth(at, &mut block);
     let body = at.location.policy.body;
@@ -142,7 +142,7 @@ fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)
     let forwarded = if full { "$full_x_forwarded_for" } else { "$remote_addr" };
     tell("X-Forwarded-For", forwarded.into());
     let redirect = policy.request_redirect.as_ref();
-    let redirect = redirect.map_or("$request_uri".into(), |redirect| Word::template(redirect));
+    let redirect = redirect.map_or("$request_uri".into(), |redirect| Word::of_question(redirect));
     tell("X-Auth-Request-Redirect", redirect);
     for name in ["Upgrade", "TE", "Expect", "Proxy", "Keep-Alive", "Connection"] {
         tell(name, "".into());
@@ -175,7 +175,8 @@ fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
         format!("{} {:?} {} {}", at.server.name, at.location.kind, at.location.path, at.index)
             .as_bytes(),
     );
-    put!(block, "proxy_cache_key", Word::plain(id).then(" $fairway_form ").then(Word::exact(key)));
+    let key = Word::exact(&key.without_groups());
+    put!(block, "proxy_cache_key", Word::plain(id).then(" $fairway_form ").then(key));
     for duration in durations {
         let any = duration.statuses.is_empty().then(|| Word::from("any"));
         let statuses = duration.statuses.iter().map(|status| Word::from(*status)).chain(any);

@@ -20,7 +20,7 @@ pub(in crate::conf) fn write(policy: Option<&Mirror>, at: &mut At<'_, '_>) {
     put!(copy, "access_log", false);
     let to = upstream_tls::url(url, &mut copy, at);
     let host = match host {
-        Some(host) => Word::template(host),
+        Some(host) => Word::of_question(host),
         None => upstream_tls::host_of(url),
     };
     put!(copy, "proxy_set_header", "Host", host);

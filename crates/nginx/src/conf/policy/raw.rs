@@ -39,6 +39,17 @@ pub(in crate::conf) fn has_word(at: &At<'_, '_>, word: &str) -> bool {
     of_all.chain(of_host).chain(own).any(|text| text.contains(word))
 }
 
+/// Whether somebody's own configuration of a location looks at an expression: what that matches is known to all that
+/// stands behind it. Checks of origins match something, too, and would be taken for it.
+pub(in crate::conf) fn has_matches(policy: Option<&Raw>, at: &At<'_, '_>) -> bool {
+    let all = at.scope.configuration.global.raw.as_deref();
+    let of_all = all.filter(|_| at.location.origin.is_some());
+    let of_all = of_all.and_then(|raw| raw.location.as_ref());
+    let own = policy.and_then(|raw| raw.configuration.as_ref());
+    let looks = |text: &Secret<String>| text.contains('~') || text.contains("rewrite");
+    own.into_iter().chain(of_all).any(looks)
+}
+
 /// What the ConfigMap says at one of its keys, as its own.
 pub(in crate::conf) fn of_config_map(
     configuration: &Configuration,

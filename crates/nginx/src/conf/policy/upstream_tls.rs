@@ -151,7 +151,7 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
     let Some(upstream) = &url.upstream else {
         block.open("rewrite_by_lua_block", vec![], lua(ONLY_ASIDE));
         // Found out for each request; a static part behind it would keep nginx from looking it up.
-        return Word::from(scheme).then(Word::template(&url.authority));
+        return Word::from(scheme).then(Word::of_question(&url.authority));
     };
     put!(block, "set", "$fairway_upstream", Word::literal(upstream.as_str()));
     put!(block, "set", "$fairway_route", "");
@@ -171,7 +171,7 @@ pub(in crate::conf) fn target(target: &Template, block: &mut Block) -> Word {
     const ESCAPE: &str = "return (ngx.var.fairway_target:gsub(\"[^%g]\", function(c)\n\
         return string.format(\"%%%02X\", c:byte())\n\
         end))";
-    put!(block, "set", "$fairway_target", Word::template(target));
+    put!(block, "set", "$fairway_target", Word::of_question(target));
     block.open("set_by_lua_block", words!["$fairway_escaped_target"], lua(ESCAPE));
     Word::from("$fairway_escaped_target")
 }
@@ -181,6 +181,6 @@ pub(in crate::conf) fn host_of(url: &Url) -> Word {
     let text = url.authority.to_string();
     match (url.authority.literal(), text.rsplit_once(':')) {
         (Some(_), Some((host, port))) if !port.contains(']') => Word::literal(host),
-        _ => Word::template(&url.authority),
+        _ => Word::of_question(&url.authority),
     }
 }

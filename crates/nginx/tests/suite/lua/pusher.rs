@@ -113,7 +113,7 @@ async fn policies_of_a_location_reach_its_route() {
     let canary = Canary {
         upstream: UpstreamId::new("demo-new-80"),
         origin: Origin::new(Kind::Ingress, "demo", "canary"),
-        rules: CanaryRules { weight: 100, weight_total: 100, ..CanaryRules::default() },
+        rules: CanaryRules { weight: 100, weight_total: 100, ..CanaryRules::default() }.into(),
         balance: Balance::default(),
     };
     serve(&mut next, policy, Some(canary));

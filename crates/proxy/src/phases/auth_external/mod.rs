@@ -8,7 +8,7 @@ mod question;
 mod sign_in;
 mod snippet;
 
-pub(super) use sign_in::instead_of_401;
+pub(super) use sign_in::{instead_of_401, instead_of_applications};
 
 use super::access::{self, Verdict};
 use super::{Stop, auth_basic, hops, request_headers};

@@ -85,7 +85,7 @@ fn no_endpoints(world: &mut World) {
 
 fn canary(world: &mut World) {
     let upstream = world.any_upstream();
-    let rules = CanaryRules { weight: 30, ..CanaryRules::default() };
+    let rules = CanaryRules { weight: 30, ..CanaryRules::default() }.into();
     world.edit_location(|location, _| {
         location.canary = match location.canary.take() {
             Some(_) => None,
@@ -102,7 +102,7 @@ fn canary(world: &mut World) {
 fn weight(world: &mut World) {
     world.edit_location(|location, world| {
         if let Some(canary) = &mut location.canary {
-            canary.rules.weight = world.any(&[0, 1, 50, 100]);
+            Arc::make_mut(&mut canary.rules).weight = world.any(&[0, 1, 50, 100]);
         }
     });
 }
@@ -113,8 +113,9 @@ fn rules(world: &mut World) {
         let tests =
             [None, Some(CanaryTest::Word), Some(CanaryTest::Value("yes".to_owned().into()))];
         let test = world.any(&tests);
-        canary.rules.header = test.map(|test| CanaryHeader { name: "x_canary".to_owned(), test });
-        canary.rules.cookie = world.rng.bool().then(|| "canary".to_owned());
+        let rules = Arc::make_mut(&mut canary.rules);
+        rules.header = test.map(|test| CanaryHeader { name: "x_canary".to_owned(), test });
+        rules.cookie = world.rng.bool().then(|| "canary".to_owned());
     });
 }
 

@@ -1,0 +1,96 @@
+//! The texts of a location that are filled in for the request itself, which has matched its path.
+
+use super::{
+    Algorithm, AuthExternal, Balance, FastCgi, LimitKey, OpenTelemetry, Policy, RedirectRewrite,
+    Replaced,
+};
+use crate::Template;
+
+impl Policy {
+    /// The texts in which `$1` to `$9` are what the request has matched: its path, or what a snippet looked at since.
+    /// Texts for those who are asked about a request, or get copies of it, are none of these (nginx: subrequests, which
+    /// have matched nothing), nor are those with groups of a match of their own.
+    pub fn texts_of_request(&self) -> Vec<&Template> {
+        let Self {
+            protocol: _,
+            http_version: _,
+            fastcgi: FastCgi { index: _, params },
+            upstream_tls: _,
+            timeouts: _,
+            retries: _,
+            body: _,
+            tls_redirect: _,
+            client_certificate: _,
+            ciphers: _,
+            redirect,
+            relative_redirects: _,
+            upstream_host,
+            rewrite,
+            errors: _,
+            default_backend: _,
+            mirror: _,
+            logging: _,
+            opentelemetry,
+            auth_basic: _,
+            auth_external,
+            access: _,
+            limits,
+            limit_rate: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
+            // They have none.
+            custom_headers: _,
+            balance: Balance { algorithm, affinity: _ },
+            snippet: _,
+            route: _,
+            raw: _,
+        } = self;
+        let mut all: Vec<&Template> = params.iter().map(|(_, value)| &**value).collect();
+        all.extend(redirect.iter().map(|redirect| &*redirect.target));
+        all.extend(upstream_host);
+        all.extend(rewrite.iter().filter_map(|rewrite| rewrite.prefix.as_ref()));
+        all.extend(opentelemetry.iter().filter_map(OpenTelemetry::name));
+        all.extend(auth_external.iter().filter_map(|asked| AuthExternal::page(asked)));
+        if let LimitKey::Text(key) = &limits.key {
+            all.push(key);
+        }
+        if let Algorithm::Hash(key) | Algorithm::HashSubset(key, _) = algorithm {
+            all.push(key);
+        }
+        all.extend(self.texts_in_answers());
+        all
+    }
+
+    /// Those by which texts in answers are replaced, and what is replaced.
+    fn texts_in_answers(&self) -> impl Iterator<Item = &Template> {
+        let rewrites = &self.answer_rewrites;
+        let redirect = match &rewrites.redirect {
+            RedirectRewrite::Replace(replacement) => Some(replacement),
+            RedirectRewrite::Off | RedirectRewrite::UpstreamAddress => None,
+        };
+        let all = redirect.into_iter().chain(&rewrites.cookie_domain).chain(&rewrites.cookie_path);
+        all.filter_map(|replacement| match &replacement.from {
+            Replaced::Text(from) => Some([from, &*replacement.to]),
+            Replaced::Pattern(_) => None,
+        })
+        .flatten()
+    }
+
+    /// Whether what the request has matched is part of any of them.
+    pub fn asks_for_groups(&self) -> bool {
+        self.texts_of_request().into_iter().any(Template::has_groups)
+    }
+}
+
+impl OpenTelemetry {
+    fn name(&self) -> Option<&Template> {
+        self.operation_name.as_ref()
+    }
+}
+
+impl AuthExternal {
+    fn page(&self) -> Option<&Template> {
+        self.sign_in.as_deref()
+    }
+}
