@@ -468,7 +468,8 @@ impl<'a> Writer<'a> {
         loop {
             if let Some(pipe) = self.pipe(framing, body) {
                 self.write(std::mem::take(&mut outbox)).await?;
-                return Box::pin(self.pass(body, pipe)).await;
+                Box::pin(self.pass(body, pipe)).await?;
+                return self.is_as_said(framing, true).then_some(()).ok_or(Broken);
             }
             let ready = poll_fn(|cx| Poll::Ready(body.poll_frame(cx))).await;
             let frame = match ready {
@@ -494,12 +495,28 @@ impl<'a> Writer<'a> {
                 }
             };
             let ended = ended || (matches!(framing, Framing::Length(_)) && body.is_empty());
+            if !self.is_as_said(framing, ended) {
+                if self.is_as_said(framing, false) {
+                    self.write(outbox).await?;
+                }
+                return Err(Broken);
+            }
             if ended || outbox.remaining() >= GATHERED {
                 self.write(std::mem::take(&mut outbox)).await?;
             }
             if ended {
                 return self.flush().await;
             }
+        }
+    }
+
+    /// Whether the body is as long as its head says, as far as it has come: else the next answer would make up for what
+    /// is missing, or what is too much would be one.
+    fn is_as_said(&self, framing: Framing, ended: bool) -> bool {
+        match framing {
+            Framing::Length(length) if ended => self.body == length,
+            Framing::Length(length) => self.body <= length,
+            Framing::None | Framing::Chunked | Framing::Close => true,
         }
     }
 
@@ -572,3 +589,6 @@ impl<'a> Writer<'a> {
 const GATHERED: usize = 64 << 10;
 /// Bytes of a body that go out behind their head as one piece: to copy them costs less than to tell of two.
 const SMALL: usize = 2 << 10;
+
+#[cfg(test)]
+mod tests;

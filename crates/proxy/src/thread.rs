@@ -22,7 +22,7 @@ pub(crate) fn event_loop() -> io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_all()
         .on_thread_unpark(|| {
-            wire::time_passes();
+            wire::wakes_up();
             wire::lane::all_went();
         })
         .on_thread_start(give_way)

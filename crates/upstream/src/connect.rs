@@ -53,6 +53,8 @@ pub struct Connection {
     pub since: Instant,
     /// Its deadlines.
     pub timer: Timer,
+    /// The wake-up of its thread at which its last answer ended with its head, as those to HEAD do, 204 and 304.
+    pub(super) bodiless: Option<u64>,
     pub(super) key: Key,
     /// That it leads to this machine.
     pub(super) own: Option<Own>,
@@ -93,8 +95,14 @@ impl Connection {
             requests: 0,
             since: Instant::now(),
             timer,
+            bodiless: None,
             key: target.key(),
         }))
+    }
+
+    /// An answer has begun: one whose end is that of its head, or another one.
+    pub(super) fn answered(&mut self, is_bodiless: bool) {
+        self.bodiless = is_bodiless.then(wire::wake);
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) async fn send(
     };
     let coding = match length {
         Length::Known(0) => None,
-        Length::Known(_) => Some(Coding::Plain),
+        Length::Known(length) => Some(Coding::Plain(length)),
         Length::Unknown => Some(Coding::Chunked),
     };
     let heads = Heads {
@@ -186,7 +186,7 @@ impl Heads<'_> {
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
     pool: &Rc<Pool>,
-    (connection, book): (Box<Connection>, Option<&Rc<Control>>),
+    (mut connection, book): (Box<Connection>, Option<&Rc<Control>>),
     head: ResponseHead,
     rest: Option<Upload>,
     timeouts: Timeouts,
@@ -201,6 +201,7 @@ fn answered(
         announced_length: head.announced_length,
         close: false,
     };
+    connection.answered(head.framing == Framing::None);
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         let Connection { io, buffer, place, .. } = *connection;
         response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read, place });
@@ -218,7 +219,6 @@ fn answered(
         && connection.buffer.len() as u64 >= length
     {
         // All of it came with the head: the connection is free at once.
-        let mut connection = connection;
         let body = connection.buffer.split_to(length as usize).freeze();
         journal.received.set(length);
         journal.end();

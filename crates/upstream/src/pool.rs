@@ -63,7 +63,7 @@ impl Pool {
         Self { heads, ..self }
     }
 
-    pub(super) fn heads(&self) -> &Room {
+    pub(super) fn heads(&self) -> &Arc<Room> {
         &self.heads
     }
 
@@ -83,8 +83,9 @@ impl Pool {
     }
 
     /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice
-    /// the system itself is asked, since the event loop may not have heard of the end yet. Its place is that of whoever
-    /// uses it, if they may have one more.
+    /// the system itself is asked, since the event loop may not have heard of the end yet; and just after an answer
+    /// without a body, since some send one all the same. Its place is that of whoever uses it, if they may have one
+    /// more.
     pub(super) fn take(
         &self,
         target: &Target,
@@ -95,8 +96,9 @@ impl Pool {
         let waiting = idle.get_mut(&target.key())?;
         while let Some(mut entry) = waiting.pop_back() {
             self.count.set(self.count.get() - 1);
-            let Connection { io, .. } = &mut *entry.connection;
-            let over = io.is_stale() || (once && io.is_closed());
+            let Connection { io, bodiless, .. } = &mut *entry.connection;
+            let asks = once || bodiless.is_some_and(|wake| wake == wire::wake());
+            let over = io.is_stale() || (asks && io.is_closed());
             if over {
                 continue;
             }
@@ -241,7 +243,7 @@ mod tests {
     struct Fixture {
         pool: Pool,
         target: Target,
-        _listener: TcpListener,
+        listener: TcpListener,
     }
 
     impl Fixture {
@@ -250,7 +252,7 @@ mod tests {
             pool.follow(Global::default().upstream_keep_alive);
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let address = listener.local_addr().expect("it is bound");
-            Self { pool, target: Target { address, tls: None }, _listener: listener }
+            Self { pool, target: Target { address, tls: None }, listener }
         }
 
         async fn open(&self, whose: &str) -> Result<Box<Connection>, TryError> {
@@ -280,6 +282,24 @@ mod tests {
         drop(other);
         fixture.open("b").await.expect("who ends one gets another");
     }
+
+    #[tokio::test]
+    async fn nothing_is_asked_where_something_lies_behind_an_answer_without_a_body() {
+        let fixture = Fixture::new().await;
+        for (method, status, reused) in
+            [("HEAD", "200", false), ("GET", "304", false), ("GET", "200", true)]
+        {
+            let mut connection = fixture.open("a").await.expect("there is room");
+            let (peer, _) = fixture.listener.accept().await.expect("it is asked");
+            peer.writable().await.expect("it takes bytes");
+            connection.answered(method == "HEAD" || status == "304");
+            fixture.pool.put(connection);
+            peer.try_write(b"HTTP/1.1 200 OK\r\n\r\n").expect("the system holds it");
+            let taken = fixture.pool.take(&fixture.target, None, false);
+            assert_eq!(taken.is_some(), reused, "{method} {status}");
+        }
+    }
+
     #[tokio::test]
     async fn a_connection_that_waits_is_from_then_on_that_of_whoever_takes_it() {
         let fixture = Fixture::new().await;
@@ -299,7 +319,7 @@ mod tests {
     async fn sessions_without_requests_give_way_and_their_places_are_free_at_once() {
         let local = tokio::task::LocalSet::new();
         let test = async {
-            let Fixture { pool, target, _listener } = Fixture::new().await;
+            let Fixture { pool, target, listener: _listener } = Fixture::new().await;
             let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));
             let open = || crate::http2::open_one(&pool, &target, Whom::of(&whose), false);
             let first = open().await.expect("half of four are two");
@@ -322,7 +342,7 @@ mod tests {
         let local = tokio::task::LocalSet::new();
         let test = async {
             for (connections, kept) in [(320, 1), (0, 0)] {
-                let Fixture { pool, target, _listener } = Fixture::new().await;
+                let Fixture { pool, target, listener: _listener } = Fixture::new().await;
                 let keep_alive = Global::default().upstream_keep_alive;
                 pool.follow(UpstreamKeepAlive { connections, ..keep_alive });
                 let (pool, whose) = (std::rc::Rc::new(pool), Arc::<str>::from("a"));

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use wire::http1::write;
-use wire::{Body, Frame, Io, Outbox, Timer, lane};
+use wire::{Body, BodyError, Frame, Io, Outbox, Timer, lane};
 
 /// Bytes gathered before they are written.
 const COALESCED: usize = 64 << 10;
@@ -19,8 +19,8 @@ const COALESCED: usize = 64 << 10;
 /// How a body is cut up on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
-    /// As it is: its length was said.
-    Plain,
+    /// As it is: its length was said, of which so much is left.
+    Plain(u64),
     /// In chunks.
     Chunked,
     /// In records of FastCGI.
@@ -124,8 +124,9 @@ impl Upload {
             {
                 match body.poll_frame(cx).map_err(TryError::RequestBody)? {
                     Poll::Ready(frame) => {
-                        let last = push(&mut self.outbox, frame, *coding);
-                        if last || (*coding == Coding::Plain && body.is_empty()) {
+                        let last = push(&mut self.outbox, frame, coding)?;
+                        if last || (matches!(coding, Coding::Plain(_)) && body.is_empty()) {
+                            coding.ends()?;
                             self.body = None;
                         }
                         continue;
@@ -171,25 +172,39 @@ impl Upload {
     }
 }
 
+/// The body is not as long as was said: what is missing would be taken off the next request of the connection, and
+/// what is too much for one.
+const NOT_AS_SAID: TryError = TryError::RequestBody(BodyError::Malformed);
+
+impl Coding {
+    /// The body is at its end.
+    fn ends(self) -> Result<(), TryError> {
+        if matches!(self, Self::Plain(1..)) { Err(NOT_AS_SAID) } else { Ok(()) }
+    }
+}
+
 /// Queues a piece of a body; whether it was the last.
-fn push(outbox: &mut Outbox, frame: Option<Frame>, coding: Coding) -> bool {
+fn push(outbox: &mut Outbox, frame: Option<Frame>, coding: &mut Coding) -> Result<bool, TryError> {
     match (frame, coding) {
-        (Some(Frame::Data(data)), Coding::Plain) => outbox.push(data),
+        (Some(Frame::Data(data)), Coding::Plain(left)) => {
+            *left = left.checked_sub(data.len() as u64).ok_or(NOT_AS_SAID)?;
+            outbox.push(data);
+        }
         (Some(Frame::Data(data)), Coding::Chunked) => write::chunk(outbox, data),
         (Some(Frame::Data(data)), Coding::Stdin) => super::fastcgi::stdin(data, outbox),
         // Trailers of a request end here, as in nginx: merged into the head they would say what heads may not.
         (Some(Frame::Trailers(_)), _) => {}
-        (None, Coding::Plain) => return true,
+        (None, Coding::Plain(_)) => return Ok(true),
         (None, Coding::Chunked) => {
             outbox.push(write::last_chunk(None));
-            return true;
+            return Ok(true);
         }
         (None, Coding::Stdin) => {
             super::fastcgi::end_of_stdin(outbox);
-            return true;
+            return Ok(true);
         }
     }
-    false
+    Ok(false)
 }
 
 /// The rest of a request on its way out while its answer comes in. It stops when this is dropped.
@@ -206,5 +221,87 @@ impl Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Cause, Head, Outgoing, Pool, Target, Try, TryError, send};
+    use bytes::Bytes;
+    use http::Method;
+    use model::policy::Policy;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::task::{Context, Poll};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use wire::{Body, BodyError, BodySource, Frame, Length, Room};
+
+    /// A body of these pieces, the last one first.
+    #[derive(Debug)]
+    struct Pieces(Vec<&'static [u8]>);
+
+    impl BodySource for Pieces {
+        fn poll_frame(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+            Poll::Ready(Ok(self.0.pop().map(|piece| Frame::Data(Bytes::from_static(piece)))))
+        }
+
+        fn length(&self) -> Length {
+            Length::Unknown
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_sent_that_is_as_long_as_its_head_says_and_no_other() {
+        for (pieces, length) in [
+            (&[&b"lo"[..], b"hel"][..], Ok(5)),
+            (&[b"hel"], Err(3)),
+            (&[b"lo, you", b"hel"], Err(3)),
+            (&[b"hello, you"], Err(0)),
+        ] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+            let address = listener.local_addr().expect("bound");
+            let upstream = async {
+                let (mut tcp, _) = listener.accept().await.expect("a connection");
+                let mut came = Vec::new();
+                while !came.ends_with(b"\r\n\r\nhello") {
+                    if tcp.read_buf(&mut came).await.is_ok_and(|count| count == 0) {
+                        break;
+                    }
+                }
+                let answered = tcp.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+                drop(answered);
+                let start = came.windows(4).position(|part| part == b"\r\n\r\n");
+                came.len() - start.map_or(came.len(), |start| start + 4)
+            };
+            let head = Bytes::from_static(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n");
+            let asking = async {
+                let mut outgoing = Outgoing {
+                    method: &Method::POST,
+                    head: Head::Http1(head, Length::Known(5)),
+                    body: &mut Body::from_source(Pieces(pieces.to_vec())),
+                    upgrade: false,
+                    interim: &|_| {},
+                    policy: &Policy::default(),
+                    whose: None,
+                    cause: Cause::default(),
+                };
+                let target = Target { address, tls: None };
+                let pool = Rc::new(Pool::new(Arc::new(Room::new(9))));
+                let journal = Rc::new(Try::new(address));
+                let answer = send(&pool, &target, &mut outgoing, &journal).await;
+                answer.map(drop).map_err(|failed| failed.error)
+            };
+            let (answer, came) = tokio::join!(asking, upstream);
+            match length {
+                Ok(length) => assert!(answer.is_ok() && came == length, "{answer:?} {came}"),
+                Err(most) => {
+                    let error = answer.expect_err("it is not as long as was said");
+                    let is_malformed = matches!(error, TryError::RequestBody(BodyError::Malformed));
+                    assert!(is_malformed && came <= most, "{error} {came}");
+                }
+            }
+        }
     }
 }

@@ -4,9 +4,6 @@
 use crate::Control;
 use std::rc::Rc;
 
-/// Bytes that count as what every request holds.
-const FREE: usize = 16 << 10;
-
 /// Bytes in the book of a connection, until this is dropped.
 #[derive(Debug)]
 pub struct Counted {
@@ -15,9 +12,12 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// Bytes that count as what every request holds.
+    pub const FREE: usize = 16 << 10;
+
     /// So many bytes are held now, whatever `counted` was before. Without a book they are nobody's.
     pub fn keep(counted: &mut Option<Self>, book: Option<&Rc<Control>>, size: usize) {
-        if size <= FREE {
+        if size <= Self::FREE {
             *counted = None;
         } else if let Some(counted) = counted {
             counted.resize(size);
@@ -42,9 +42,11 @@ impl Drop for Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counted, FREE};
+    use super::Counted;
     use crate::Control;
     use std::rc::Rc;
+
+    const FREE: usize = Counted::FREE;
 
     #[test]
     fn what_is_there_counts_as_long_as_it_is_much() {

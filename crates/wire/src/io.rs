@@ -196,13 +196,13 @@ impl Io {
         Pin::new(self).poll_shutdown(cx)
     }
 
-    /// Whether the peer has closed, as the system knows at this moment.
+    /// Whether the peer has closed, as the system knows at this moment, or said what nobody has read: before they close
+    /// many say something (an alert of TLS, a 408), and it is no answer to what is sent next. A ticket of TLS that the event
+    /// loop has not heard of either ends it as well: nobody can tell.
     pub fn is_closed(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        self.with_tcp(|tcp| match rustix::net::recv(tcp, &mut [0; 1][..], flags) {
-            Ok((read, _)) => read == 0,
-            Err(error) => error != Errno::AGAIN,
-        })
+        self.with_tcp(|tcp| rustix::net::recv(tcp, &mut [0; 1][..], flags).err())
+            != Some(Errno::AGAIN)
     }
 
     /// The same behind whatever it has sent before and nobody has read yet.
@@ -398,6 +398,18 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         assert!(io.poll_read_body(&mut cx, buffer, usize::MAX).is_pending());
         buffer.capacity()
+    }
+
+    #[tokio::test]
+    async fn what_the_event_loop_has_not_heard_of_yet_ends_a_connection_that_waits() {
+        let (mut io, other) = pair().await;
+        other.writable().await.expect("it takes bytes");
+        assert!(!io.is_stale() && !io.is_closed());
+        other.try_write(b"HTTP/1.1 408 Request Timeout\r\n\r\n").expect("the system holds it");
+        assert!(!io.is_stale(), "the event loop has not come round");
+        assert!(io.is_closed());
+        tokio::task::yield_now().await;
+        assert!(io.is_stale());
     }
 
     #[tokio::test]

@@ -62,7 +62,7 @@ pub use io::Io;
 pub use message::{Request, Response, Source, Version};
 pub use names::{NameSet, is_token_byte, tokens};
 pub use nominated::Nominated;
-pub use now::{is_older, keep_time, now, since, time_passes};
+pub use now::{is_older, keep_time, now, since, time_passes, wake, wakes_up};
 pub use outbox::Outbox;
 pub use pace::Pace;
 pub use patience::Patience;

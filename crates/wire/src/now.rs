@@ -18,6 +18,8 @@ enum Known {
 
 thread_local! {
     static KNOWN: Cell<Known> = const { Cell::new(Known::Nothing) };
+    /// How often the event loop has waited for something and woken up.
+    static WAKES: Cell<u64> = const { Cell::new(0) };
     /// How long it was last between two instants.
     static SINCE: Cell<(Option<Instant>, Option<Instant>, Duration)> =
         const { Cell::new((None, None, Duration::ZERO)) };
@@ -33,6 +35,17 @@ pub fn time_passes() {
     if matches!(KNOWN.get(), Known::At(_)) {
         KNOWN.set(Known::Old);
     }
+}
+
+/// The event loop of this thread has woken up.
+pub fn wakes_up() {
+    WAKES.set(WAKES.get().wrapping_add(1));
+    time_passes();
+}
+
+/// The number of the wake-up that this thread is at: while it is the same, the event loop may not have looked what came.
+pub fn wake() -> u64 {
+    WAKES.get()
 }
 
 /// The time.

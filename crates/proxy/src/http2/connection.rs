@@ -259,7 +259,8 @@ impl Streams {
     fn tell_of_head(&self) {
         let (control, head) = (&self.connection.control, &self.frames.head);
         let is_begun = head.since().is_some();
-        control.head.set(head.came());
+        let longest = || self.worker.generation().heads.total;
+        control.head.set(if is_begun { head.held(longest()) } else { 0 });
         if is_begun != (control.unfinished.get() > 0) {
             control.unfinished.set(u8::from(is_begun));
         }

@@ -20,6 +20,13 @@ pub(super) fn end_to_end(headers: &Headers) -> impl Iterator<Item = Field<'_>> {
     headers.iter().filter(move |field| !(named.has(field.name) || ends_here(field.name)))
 }
 
+/// Whether the client keeps a field to its connection that would travel else: whoever is asked about the request does
+/// not see it.
+pub(super) fn keeps_back(headers: &Headers) -> bool {
+    let named = Nominated::of(headers);
+    headers.iter().any(|field| named.has(field.name) && !ends_here(field.name))
+}
+
 /// Those of them that the client can say itself, for requests that get nothing of what backends get: error pages,
 /// copies.
 pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = Field<'_>> {
@@ -31,7 +38,24 @@ pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = Field<'_>> 
 
 #[cfg(test)]
 mod tests {
-    use super::{is_alike, is_proof};
+    use super::{is_alike, is_proof, keeps_back};
+    use wire::Headers;
+
+    #[test]
+    fn what_a_connection_field_names_is_kept_back_if_it_is_there_and_would_travel() {
+        for (connection, is_kept) in [
+            ("close, Upgrade, TE, HTTP2-Settings", false),
+            ("X-Other", false),
+            ("close, authorization", true),
+        ] {
+            let mut headers = Headers::default();
+            headers.add("Connection", connection);
+            for name in ["Upgrade", "TE", "HTTP2-Settings", "Authorization"] {
+                headers.add(name, "a");
+            }
+            assert_eq!(keeps_back(&headers), is_kept, "{connection}");
+        }
+    }
 
     #[test]
     fn proof_of_a_certificate_is_known_in_every_spelling() {

@@ -212,7 +212,8 @@ pub(super) fn show(exchange: &mut Exchange, response: &mut Response) {
     let Some(running) = &mut exchange.snippet else { return };
     response.close |= running.close;
     let is_page = response.source == Source::Own && !running.said && !is_default;
-    if let Some(status) = running.shown.filter(|_| !is_page)
+    // What ends no request is no answer, whoever says it.
+    if let Some(status) = running.shown.filter(|status| !is_page && *status >= 200)
         && let Ok(status) = StatusCode::from_u16(status)
     {
         (response.status, response.reason) = (status, None);

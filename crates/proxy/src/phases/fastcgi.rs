@@ -11,7 +11,7 @@ use model::Variable;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use upstream::Params;
-use wire::{Field, Headers, Length};
+use wire::{Field, Length};
 
 /// The records that begin the request.
 pub(super) fn head(exchange: &Exchange) -> Bytes {
@@ -65,7 +65,8 @@ fn standard(exchange: &Exchange, params: &mut Params) {
     put("REDIRECT_STATUS", b"200");
 }
 
-/// The header section as `HTTP_*`; several fields of one name are joined (nginx 1.23).
+/// The header section as `HTTP_*`; several fields of one name are joined (nginx 1.23). What ends with the client's
+/// connection is left out: an authenticator was not asked about it.
 fn fields(exchange: &Exchange, params: &mut Params) {
     let request = &exchange.request;
     if !request.authority.is_empty() {
@@ -73,14 +74,12 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     }
     let policy = &exchange.spot().location.policy;
     let names = request_headers::said(policy);
-    for (field, values) in by_name(&request.headers) {
+    for (field, values) in by_name(client_fields::end_to_end(&request.headers)) {
         // Who asks for a password keeps it from the application.
         let password = policy.auth_basic.is_some() && field.is("authorization");
         let said = names.as_ref().is_some_and(|names| names.have(field.name));
-        // It would become the variable that names a proxy (httpoxy).
-        let proxy = field.is("proxy");
         let traced = exchange.span.as_ref().is_some_and(|span| span.replaces(field.name));
-        if traced || password || said || proxy || client_fields::is_proof(field.name) {
+        if traced || password || said {
             continue;
         }
         params.push(&named(field.name), &joined(&field, &values));
@@ -108,10 +107,10 @@ fn named(field: &[u8]) -> Vec<u8> {
 }
 
 /// The fields of each name: the first one, and the values of all.
-fn by_name(headers: &Headers) -> Vec<(Field<'_>, Vec<&[u8]>)> {
+fn by_name<'a>(fields: impl Iterator<Item = Field<'a>>) -> Vec<(Field<'a>, Vec<&'a [u8]>)> {
     let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
-    let mut all: Vec<(Field<'_>, Vec<&[u8]>)> = Vec::new();
-    for field in headers.iter() {
+    let mut all: Vec<(Field<'a>, Vec<&'a [u8]>)> = Vec::new();
+    for field in fields {
         let at = *places.entry(field.name.to_ascii_lowercase()).or_insert(all.len());
         match all.get_mut(at) {
             Some((_, values)) => values.push(field.value),

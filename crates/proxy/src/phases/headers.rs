@@ -11,6 +11,7 @@ use http::StatusCode;
 use model::Global;
 use wire::{Field, Interim, NameSet, Nominated, Response, Source};
 
+const LINK: &str = "link";
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
 /// Fields that belong to the upstream's connection.
@@ -107,13 +108,28 @@ fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
     }
 }
 
-/// Hands an interim answer of the upstream to the client, if it understands any: with what an answer would keep of it.
+/// Hands an interim answer of the upstream to the client, if it understands any. Of its fields `Link` goes with early
+/// hints (RFC 8297), unless somebody here says or takes that of answers: others would come past all that is done to the
+/// header section of an answer.
 pub(super) fn pass_on(exchange: &Exchange, mut interim: Interim) {
     let Some(interims) = &exchange.interims else { return };
     let (global, effects) = (exchange.generation.global(), exchange.effects());
+    let hints = interim.status == StatusCode::EARLY_HINTS && !says_links(exchange);
     let nominated = Nominated::of(&interim.headers);
-    interim.headers.retain(|field| passes(field, global, effects, false, &nominated));
+    interim.headers.retain(|field| {
+        hints && field.is(LINK) && passes(field, global, effects, false, &nominated)
+    });
     interims.push(interim);
+}
+
+/// Whether it is not for the upstream alone to say what an answer has of `Link`.
+fn says_links(exchange: &Exchange) -> bool {
+    let place = exchange.place.as_ref();
+    let of_location = place.and_then(|place| place.spot().extras().custom_headers.as_ref());
+    exchange.generation.answer_headers.has(LINK.as_bytes())
+        || of_location.is_some_and(|own| own.has(LINK.as_bytes()))
+        || route_filters::says(exchange, LINK.as_bytes())
+        || exchange.effects().is_some_and(|effects| effects.answer.replaces(LINK))
 }
 
 /// Keeps the header section that is sent, if the log asks for it.

@@ -4,7 +4,7 @@
 use super::alike::Names;
 use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::exchange::{Authenticated, Exchange, Forwarded};
-use crate::snippet::Told;
+use crate::snippet::{Heads, Told};
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::uri::PathAndQuery;
@@ -112,8 +112,8 @@ fn decided(notes: &Authenticated) -> Option<Names<'_>> {
     Names::of(headers.chain(notes.removed.iter().map(String::as_bytes)))
 }
 
-/// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1), in
-/// which requests would come past all guards.
+/// The protocol that the client asks to change to, if that may be passed on: never HTTP of any version, in clear (RFC
+/// 9113 3.1) or in TLS (RFC 2817), in which requests would come past all guards.
 pub(super) fn upgrade(exchange: &Exchange) -> Option<Bytes> {
     let wanted = exchange.request.headers.joined("upgrade")?;
     if exchange.told().is_some_and(Told::forbids_upgrade) {
@@ -123,12 +123,14 @@ pub(super) fn upgrade(exchange: &Exchange) -> Option<Bytes> {
     is_wanted.then_some(wanted)
 }
 
-/// Whether it is a protocol as RFC 9110 section 7.8 writes it, a token and maybe a version, and none of HTTP/2. Servers
+/// Whether it is a protocol as RFC 9110 section 7.8 writes it, a token and maybe a version, and none of HTTP. Servers
 /// read past bytes that are no part of a token, each its own ones: with one of them before it `h2c` is h2c to some.
 fn is_harmless(protocol: &[u8]) -> bool {
     let is_token = |part: &[u8]| !part.is_empty() && part.iter().all(|&byte| is_token_byte(byte));
     let mut parts = protocol.splitn(2, |&byte| byte == b'/');
-    parts.all(is_token) && !protocol.to_ascii_lowercase().starts_with(b"h2")
+    let lower = protocol.to_ascii_lowercase();
+    let is_http = [&b"h2"[..], b"http", b"tls"].iter().any(|begin| lower.starts_with(begin));
+    parts.all(is_token) && !is_http
 }
 
 /// The fields that are sent by configuration or by Fairway itself; those of `proxy-set-headers` replace the others
@@ -527,8 +529,16 @@ fn trailers(exchange: &Exchange) -> TrailerRule {
     ]);
     let (generation, location) = (exchange.generation.clone(), exchange.spot().location.clone());
     let told = exchange.told().cloned().unwrap_or_default();
+    let said = exchange.place.as_ref().and_then(|place| place.site.own_heads());
+    let names = Heads::of(generation.global(), said).names;
+    let notes = &exchange.visit.authenticated;
+    let decided = notes.headers.iter().map(|(name, _)| name.to_vec());
+    let removed = notes.removed.iter().map(|name| name.clone().into_bytes());
+    let decided: Vec<Vec<u8>> = decided.chain(removed).collect();
     TrailerRule::new(move |field| {
         !(is_own(field.name)
+            || !names.keep(field.name)
+            || decided.iter().any(|name| client_fields::is_alike(field.name, name))
             || told.has(field.name)
             || field.is_one_of(&HEAD_ONLY)
             // One by one: trailers come once.
@@ -551,7 +561,7 @@ mod tests {
     #[test]
     fn nothing_that_a_server_could_read_as_http2_is_asked_for() {
         let passes = |wanted: &[u8]| tokens(wanted).all(is_harmless);
-        for wanted in [&b"websocket"[..], b"WebSocket, foo/1.0", b",websocket", b"TLS/1.2"] {
+        for wanted in [&b"websocket"[..], b"WebSocket, foo/1.0", b",websocket", b"foo/tls"] {
             assert!(passes(wanted), "{}", wanted.escape_ascii());
         }
         for wanted in [
@@ -567,6 +577,11 @@ mod tests {
             b"(h2c)",
             b"/h2c",
             b"foo/h2c bar",
+            b"TLS/1.2",
+            b"tls",
+            b"TLS/1.0, HTTP/1.1",
+            b"websocket, HTTP/2.0",
+            b"https",
         ] {
             assert!(!passes(wanted), "{}", wanted.escape_ascii());
         }

@@ -101,6 +101,11 @@ pub(super) fn brought(edits: &HeaderEdits) -> impl Iterator<Item = (&[u8], &[u8]
     pairs.map(|(name, value)| (name.as_bytes(), value.as_bytes()))
 }
 
+/// Whether `ResponseHeaderModifier` sets or removes this field.
+pub(super) fn says(exchange: &Exchange, name: &[u8]) -> bool {
+    filters(exchange).is_some_and(|filters| replaces(&filters.response, name))
+}
+
 /// `ResponseHeaderModifier`.
 pub(super) fn answer(exchange: &Exchange, response: &mut Response) {
     let Some(filters) = filters(exchange) else { return };

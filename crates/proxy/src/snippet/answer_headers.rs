@@ -123,6 +123,17 @@ impl AnswerHeaders {
         self.locates
     }
 
+    /// Whether `more_set_headers` or `more_clear_headers` may replace or remove this field.
+    pub(crate) fn replaces(&self, name: &str) -> bool {
+        let is_it = |other: &[u8]| other.eq_ignore_ascii_case(name.as_bytes());
+        let more = |more: &More| match &more.action {
+            Action::Set(other, _) => is_it(other),
+            Action::Append(..) => false,
+            Action::Clear(pattern) => pattern.matches(name),
+        };
+        self.first.iter().any(|field| is_it(field.name)) || self.more.iter().any(more)
+    }
+
     /// Whether it depends on the time.
     pub(crate) fn tells_time(&self) -> bool {
         self.expires.is_some()

@@ -77,6 +77,12 @@ impl Heads {
         })
     }
 
+    /// As a server reads them that says this.
+    pub(crate) fn of(global: &Global, said: Option<Said>) -> Self {
+        let own = Self::from(global);
+        said.map_or(own, |said| own.as_said(said))
+    }
+
     fn as_said(mut self, said: Said) -> Self {
         if let Some((buffers, size)) = said.sizes {
             let bytes = |bytes: u64| usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX);
@@ -95,8 +101,7 @@ pub(crate) fn judge(
     global: &Global,
     said: Option<Said>,
 ) -> Result<(), StatusCode> {
-    let own = Heads::from(global);
-    let own = said.map_or(own, |said| own.as_said(said));
+    let own = Heads::of(global, said);
     if request.line.as_ref().is_some_and(|line| line.len() > own.line) {
         return Err(StatusCode::URI_TOO_LONG);
     }

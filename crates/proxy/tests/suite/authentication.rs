@@ -2,11 +2,12 @@
 
 use crate::bed::{self, answering, put_host, put_upstream, start, talk};
 use md5::{Digest, Md5};
-use model::policy::{AuthBasic, AuthScheme, Password, Policy, Users};
+use model::policy::{AuthBasic, AuthCache, AuthScheme, CacheDuration, Password, Policy, Users};
 use model::{Configuration, Template};
 use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -156,4 +157,33 @@ async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
         assert!(answer.starts_with("HTTP/1.1 500"), "{name}: {answer}");
     }
     assert!(seen.try_recv().is_err(), "nothing reaches the application");
+}
+
+#[tokio::test]
+async fn what_an_authenticator_says_of_a_field_that_it_does_not_see_is_not_remembered() {
+    let (address, _seen) = answering(PLAIN).await;
+    let (guard, mut asked) = answering(PLAIN).await;
+    let mut configuration = Configuration::default();
+    let id = put_upstream(&mut configuration, "echo", vec![address]);
+    let upstream = put_upstream(&mut configuration, "auth", vec![guard]);
+    let mut authenticator = bed::authenticator("auth", Template::default(), upstream);
+    let any = CacheDuration { statuses: Vec::new(), time: Duration::from_secs(600) };
+    let key = Template::parse("$http_authorization").expect("a known variable");
+    authenticator.cache = Some(AuthCache { key, durations: vec![any] });
+    let policy = Policy { auth_external: Some(authenticator.into()), ..Policy::default() };
+    put_host(&mut configuration, "a.test", &id, policy);
+    let native = start(&configuration).await;
+    let mut is_asked = async |fields: &str| {
+        let fields = format!("Authorization: Bearer anything\r\n{fields}");
+        let answer = get(&native, "a.test", &fields).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        asked.try_recv().ok()
+    };
+    let question = is_asked("Connection: Authorization\r\nCookie: good\r\n").await;
+    let question = question.expect("nothing is known yet");
+    assert!(question.contains("good") && !question.contains("anything"), "{question}");
+    assert!(is_asked("").await.expect("it has not seen that").contains("anything"));
+    assert!(is_asked("").await.is_none(), "now it has");
+    assert!(is_asked("Connection: keep-alive\r\n").await.is_none());
+    assert!(is_asked("Connection: Authorization\r\n").await.is_some(), "it is another question");
 }

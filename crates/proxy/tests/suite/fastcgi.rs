@@ -67,6 +67,18 @@ async fn fields_become_parameters_but_those_that_nobody_may_believe_do_not() {
 }
 
 #[tokio::test]
+async fn what_ends_with_the_connection_of_the_client_is_no_parameter() {
+    let request = "GET / HTTP/1.1\r\nHost: a.test\r\nX-HTTP-Method-Override: DELETE\r\nX-Kept: 1\r\n\
+                   Connection: close, X-HTTP-Method-Override\r\nTE: trailers\r\n\r\n";
+    let (_, seen) = ask(whole(b"\r\n"), request).await;
+    assert!(parameter(&seen, "HTTP_X_KEPT", "1") && parameter(&seen, "HTTP_HOST", "a.test"));
+    let text = String::from_utf8_lossy(&seen);
+    for name in ["HTTP_X_HTTP_METHOD_OVERRIDE", "HTTP_CONNECTION", "HTTP_TE"] {
+        assert!(!text.contains(name), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn no_spelling_of_a_field_passes_for_what_nobody_may_believe() {
     let (address, mut seen) = upstream(whole(b"\r\n"), ended).await;
     let mut configuration = configuration(&[(MAIN, vec![address])], policy());

@@ -64,7 +64,7 @@ pub(crate) async fn in_time<F: Future>(what: F) -> F::Output {
     tokio::time::timeout(PATIENCE, what).await.expect("in time")
 }
 
-async fn status(answer: ResponseFuture) -> StatusCode {
+pub(crate) async fn status(answer: ResponseFuture) -> StatusCode {
     in_time(answer).await.expect("an answer").status()
 }
 
@@ -304,7 +304,7 @@ async fn an_answer_that_ends_with_an_empty_frame_ends_once_for_clients_of_http1(
 }
 
 /// A gRPC service that says which trailers it got.
-async fn service() -> (SocketAddr, oneshot::Receiver<HeaderMap>) {
+pub(crate) async fn service() -> (SocketAddr, oneshot::Receiver<HeaderMap>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let (said, heard) = oneshot::channel();
@@ -340,6 +340,7 @@ async fn trailers_of_a_request_say_nothing_that_its_head_may_not() {
         "cookie",
         "proxy",
         "host",
+        "x_real_ip",
         "x-fine",
     ] {
         trailers.append(name, http::HeaderValue::from_static("said"));
@@ -348,6 +349,25 @@ async fn trailers_of_a_request_say_nothing_that_its_head_may_not() {
     assert_eq!(status(answer).await, StatusCode::OK);
     let got = heard.await.expect("the service heard");
     assert_eq!(got.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-fine"]);
+}
+
+#[tokio::test]
+async fn a_target_that_is_none_over_http1_is_none_over_http2() {
+    let (address, _seen) = answering(NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    for path in ["/a\x7fb", "/a?c\x7f"] {
+        let mut frames = PREFACE.to_vec();
+        frames.extend(frame(SETTINGS, 0, 0, b""));
+        let length = u8::try_from(path.len()).expect("it is short");
+        let head = [&b"\x82\x86\x04"[..], &[length], path.as_bytes(), b"\x01\x06a.test"].concat();
+        frames.extend(frame(HEADERS, END_STREAM | END_HEADERS, 1, &head));
+        let mut tcp = connect(&native).await;
+        tcp.write_all(&frames).await.expect("written");
+        let (mut answer, reset) = (Vec::new(), frame(RST_STREAM, 0, 1, &[0, 0, 0, 1]));
+        while !answer.windows(reset.len()).any(|part| part == reset) {
+            assert!(in_time(tcp.read_buf(&mut answer)).await.expect("read") > 0, "{answer:?}");
+        }
+    }
 }
 
 /// A gRPC service that answers with nothing but a byte and long trailers.

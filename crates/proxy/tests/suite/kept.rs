@@ -2,8 +2,10 @@
 //! bound for a namespace.
 
 use crate::bed::{self, MAIN, PATIENCE, configuration, start};
-use http::{HeaderMap, HeaderValue, Response};
-use model::policy::{Body, GuardAsked, Policy, Rewrite, RouteFilters, RouteGuard};
+use crate::http2;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use model::policy::{Body, GuardAsked, Policy, Protocol, Rewrite, RouteFilters, RouteGuard};
 use model::{Configuration, Pattern, Template, UpstreamId};
 use proxy::{Native, Pressure};
 use std::io::ErrorKind;
@@ -80,6 +82,10 @@ async fn judge(tcp: TcpStream, asked: &AtomicUsize, ends: bool) -> Option<()> {
 
 /// Where a guard judges who comes to this upstream.
 async fn guarded(upstream: SocketAddr, guard: SocketAddr) -> Arc<Native> {
+    guarded_as(Policy::default(), upstream, guard).await
+}
+
+async fn guarded_as(policy: Policy, upstream: SocketAddr, guard: SocketAddr) -> Arc<Native> {
     let asked = RouteGuard {
         upstream: UpstreamId::new(GUARD),
         tls: None,
@@ -88,7 +94,7 @@ async fn guarded(upstream: SocketAddr, guard: SocketAddr) -> Arc<Native> {
         body: false,
     };
     let filters = RouteFilters { guard: Some(Arc::new(asked)), ..RouteFilters::default() };
-    let policy = Arc::new(Policy { route: Some(filters.into()), ..Policy::default() });
+    let policy = Arc::new(Policy { route: Some(filters.into()), ..policy });
     let mut all = Configuration::default();
     let to = bed::put_upstream(&mut all, MAIN, vec![upstream]);
     bed::put_upstream(&mut all, GUARD, vec![guard]);
@@ -132,6 +138,22 @@ async fn what_a_guard_of_a_route_says_counts_for_the_connection() {
     let (first, _to) = (ask(&native, "/", "").await, comes(&upstream).await);
     let (second, _to) = (ask(&native, "/", "").await, comes(&upstream).await);
     the_second_ends(&native, [first, second]).await;
+}
+
+#[tokio::test]
+async fn trailers_say_nothing_of_what_a_guard_of_a_route_has_said() {
+    let (upstream, heard) = http2::service().await;
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = guarded_as(policy, upstream, guard(true).await.0).await;
+    let mut client = http2::client(&native).await;
+    let (answer, mut body) = http2::send(&mut client, Method::POST, &[], false);
+    body.send_data(Bytes::from_static(b"body"), false).expect("sent");
+    let names = ["x-0", "x_0", "x-1"].map(HeaderName::from_static);
+    let said = HeaderValue::from_static("admin");
+    body.send_trailers(HeaderMap::from_iter(names.map(|name| (name, said.clone())))).expect("sent");
+    assert_eq!(http2::status(answer).await, StatusCode::OK);
+    let got = heard.await.expect("the service heard");
+    assert_eq!(got.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-1"]);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::bed::{
 };
 use engine::Engine;
 use model::Configuration;
-use model::policy::{Body, HttpVersion, Policy};
+use model::policy::{Body, HeaderEdits, HttpVersion, Policy, RouteFilters};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -112,6 +112,25 @@ async fn interim_answers_are_passed_on_before_the_answer_is_there() {
     go.send(()).expect("the upstream waits");
     let answer = read_to_end(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn hints_are_links_and_nothing_that_an_answer_would_not_say() {
+    let hints = b"HTTP/1.1 102 Processing\r\nX-Pod: a\r\n\r\nHTTP/1.1 103 Early Hints\r\nX-Pod: 10.1.2.3\r\n\
+        Set-Cookie: a=b; Domain=internal\r\nLink: </a>\r\n\r\n";
+    let edits = HeaderEdits { remove: vec!["Link".to_owned()], ..HeaderEdits::default() };
+    let filters = RouteFilters { response: edits, ..RouteFilters::default() };
+    let removed = Policy { route: Some(filters.into()), ..Policy::default() };
+    for (policy, link) in [(Policy::default(), "Link: </a>\r\n"), (removed, "")] {
+        let (address, go) = in_two_steps(hints, NOTHING).await;
+        go.send(()).expect("the upstream waits");
+        let native = start(&configuration(vec![address], policy)).await;
+        let answer = talk(&native, GET).await;
+        let wanted = format!(
+            "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n{link}\r\nHTTP/1.1 200 OK\r\n"
+        );
+        assert!(answer.starts_with(&wanted), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -41,8 +41,11 @@ fn error_code(word: &Word) -> Result<ErrorCode, Mistake> {
     match &word.text[1..] {
         "" => Ok(ErrorCode::OfTarget),
         text => {
-            let code =
+            let code: Option<u16> =
                 text.parse().ok().filter(|code| is_digits(text) && (100..=999).contains(code));
+            if code.is_some_and(|code| code < 200) {
+                return Err(Mistake::refused(word.at, "a status below 200 ends no request"));
+            }
             code.map(ErrorCode::Code).ok_or_else(|| invalid(word, "status"))
         }
     }

@@ -128,6 +128,11 @@ const REFUSED: &[(Context, &str, &str)] = &[
         "line 1, column 1: \"return\" ends in \";\", not in a block",
     ),
     (Context::Location, "return 100;", "line 1, column 8: a status below 200 ends no request"),
+    (
+        Context::Location,
+        "error_page 404 =103 /x;",
+        "line 1, column 16: a status below 200 ends no request",
+    ),
     (Context::Location, "return abc;", "line 1, column 8: \"abc\" is no status, nor a URL"),
     (Context::Location, "return 1000;", "line 1, column 8: \"1000\" is no status, nor a URL"),
     (

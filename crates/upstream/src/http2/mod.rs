@@ -1,5 +1,6 @@
 //! One try over HTTP/2, as gRPC wants it: many requests share a session.
 
+mod heads;
 mod session;
 
 pub(crate) use session::Session;
@@ -62,6 +63,9 @@ pub(super) async fn send(
             if !error.is_reset() {
                 claim.broken();
             }
+            if claim.has_no_room() {
+                return TryError::Heads;
+            }
         }
         error
     };
@@ -72,6 +76,7 @@ pub(super) async fn send(
     let (answer, stream) = sender
         .send_request(head, bodyless)
         .map_err(|error| fail(failed(TryError::Http2(error)), false, reused))?;
+    claim.asked(answer.stream_id(), request.cause.book);
     let (pending, session) = (None, Sent::default());
     let way_out = WayOut { stream, pending, trailers, claim: claim.clone(), session };
     let body = &mut *request.body;

@@ -1,6 +1,7 @@
 //! Sessions that requests share, and what each may take of one: what a request leaves lying, or breaks, must not be
 //! what others need (RFC 9113 sections 5.2.2 and 10.5).
 
+use super::heads::Heads;
 use crate::connect::Key;
 use crate::pool::wear;
 use crate::{Connection, Pool, Target, TryError, Whom};
@@ -12,12 +13,13 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
+use std::task::Poll;
 use std::time::Duration;
 use stream::own::Own;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wire::Loan;
 use wire::http2::{AllIncoming, Budget, Guarded, Incoming, LONGEST_HEAD, UpstreamFrames};
+use wire::{Control, Loan};
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: u32 = 100;
@@ -75,20 +77,23 @@ struct Shared {
     /// Answers that are coming in. Clients need not take theirs: the h2 crate ends a session with all that is on it
     /// where too many small pieces lie.
     answers: AllIncoming<Incoming>,
+    /// The head or the trailers that are coming in.
+    heads: Heads,
 }
 
 impl Shared {
-    fn new(frames: Rc<UpstreamFrames>) -> Self {
+    fn new(frames: Rc<UpstreamFrames>, heads: Heads) -> Self {
         Self {
             alive: Cell::new(true),
             kept: Cell::default(),
             resets: Cell::default(),
             frames,
             answers: AllIncoming::default(),
+            heads,
         }
     }
 
-    /// Drives its connection to the end.
+    /// Drives its connection to the end, or until there is no room for what comes in.
     async fn drive(&self, connection: &mut (impl Future + Unpin)) {
         poll_fn(|cx| {
             let ended = Pin::new(&mut *connection).poll(cx);
@@ -96,9 +101,16 @@ impl Shared {
                 self.answers.gather();
                 self.frames.loose.gathered();
             }
-            ended.map(drop)
+            if self.heads.have_room(&self.frames) { ended.map(drop) } else { Poll::Ready(()) }
         })
         .await;
+    }
+
+    /// Drives one that nobody uses any more. Whoever is in the midst of a head has nothing to say that anybody waits for.
+    async fn take_leave(&self, connection: &mut (impl Future + Unpin)) {
+        if self.frames.head.stream().is_none() {
+            let _ = tokio::time::timeout(FAREWELL, self.drive(connection)).await;
+        }
     }
 }
 
@@ -133,6 +145,8 @@ pub(super) struct Claim {
     /// Whether the upstream has said its last word.
     is_over: Cell<bool>,
     since: Instant,
+    /// Its stream, once it has one.
+    stream: Cell<Option<u32>>,
 }
 
 /// A session that one request has alone: it is in no pool meanwhile, and goes back to its own.
@@ -160,7 +174,28 @@ impl Claim {
 
     fn new(shared: Rc<Shared>, load: Rc<Load>, kept: usize, alone: Option<Alone>) -> Rc<Self> {
         let (kept, is_over, since) = (Cell::new(kept), Cell::default(), wire::now());
-        Rc::new(Self { shared, _load: load, alone, kept, is_over, since })
+        let stream = Cell::default();
+        Rc::new(Self { shared, _load: load, alone, kept, is_over, since, stream })
+    }
+
+    /// The request goes out on this stream.
+    pub(super) fn asked(&self, stream: h2::StreamId, book: Option<&Rc<Control>>) {
+        let stream = stream.as_u32();
+        self.stream.set(Some(stream));
+        if let Some(book) = book {
+            self.shared.heads.asked(stream, book);
+        }
+    }
+
+    /// Whether the session ended since there was no room for a head.
+    pub(super) fn has_no_room(&self) -> bool {
+        self.shared.heads.are_refused()
+    }
+
+    /// Whether the upstream is in the midst of a head for it.
+    fn is_being_told(&self) -> bool {
+        let stream = self.shared.frames.head.stream();
+        stream.is_some() && (self.alone.is_some() || stream == self.stream.get())
     }
 
     /// So many bytes of the body went to the session.
@@ -209,6 +244,11 @@ impl Drop for Claim {
                 self.broken();
             }
         }
+        self.stream.get().into_iter().for_each(|stream| self.shared.heads.gone(stream));
+        // What is there of it would lie in a session that waits for the next request.
+        if self.is_being_told() {
+            self.broken();
+        }
         let Some(Alone { session, pool, key }) = self.alone.take() else { return };
         let is_kept = |pool: &Rc<Pool>| pool.keeps() && self.shared.alive.get();
         if let Some(pool) = pool.upgrade().filter(is_kept) {
@@ -242,7 +282,15 @@ impl Session {
     pub(crate) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
         let is_kept = limits.connections > 0 && !wire::is_older(self.used.get(), limits.idle);
         let idle = !self.is_busy() && !is_kept;
-        !self.shared.alive.get() || idle || (self.is_worn(limits) && !self.is_busy())
+        !self.shared.alive.get()
+            || idle
+            || self.is_stuck()
+            || (self.is_worn(limits) && !self.is_busy())
+    }
+
+    /// Whether its upstream is in the midst of a head that nobody waits for.
+    fn is_stuck(&self) -> bool {
+        !self.is_busy() && self.shared.frames.head.stream().is_some()
     }
 
     /// Whether it gets no further requests, and goes once those on it are over.
@@ -269,6 +317,7 @@ impl Session {
             Part::Bytes(bytes) => takes(bytes),
         };
         fits && alive.get()
+            && !self.is_stuck()
             && !self.is_worn(limits)
             && Rc::strong_count(&self.load)
                 <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
@@ -340,7 +389,8 @@ async fn open(
     let handshake = tokio::time::timeout(limit, handshake).await;
     let (sender, connection) =
         handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
-    let shared = Rc::new(Shared::new(frames));
+    let heads = Heads::new(pool.heads().clone(), whom.namespace.cloned().unwrap_or_default());
+    let shared = Rc::new(Shared::new(frames, heads));
     let (of_all, address, at) = (shared.clone(), target.address, Rc::downgrade(pool));
     let load = Rc::new(Load::default());
     let (gone, place) = (load.0.clone(), Rc::new(place));
@@ -350,7 +400,7 @@ async fn open(
         tokio::select! {
             () = of_all.drive(&mut connection) => {}
             // An upstream that reads nothing keeps no connection that nobody uses.
-            () = gone.notified() => drop(tokio::time::timeout(FAREWELL, connection).await),
+            () = gone.notified() => of_all.take_leave(&mut connection).await,
         }
         held.give_back();
         of_all.alive.set(false);
@@ -387,7 +437,9 @@ async fn open(
 impl Claim {
     /// That of the only request of a session.
     pub(super) fn of_one(frames: Rc<UpstreamFrames>) -> Rc<Self> {
-        Self::new(Rc::new(Shared::new(frames)), Rc::default(), 0, None)
+        use {std::sync::Arc, wire::Room};
+        let heads = Heads::new(Arc::new(Room::new(u64::MAX)), Arc::default());
+        Self::new(Rc::new(Shared::new(frames, heads)), Rc::default(), 0, None)
     }
 }
 

@@ -51,7 +51,9 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let bodyless = *method == Method::HEAD
         || status.is_informational()
         || matches!(status.as_u16(), 204 | 304);
-    let framing = match coding(&headers, version)? {
+    let coding = coding(&headers, version)?;
+    let is_coded = coding.is_some();
+    let framing = match coding {
         _ if bodyless => Framing::None,
         Some(framing) if length.is_none() => framing,
         Some(_) => return Err(BadResponse),
@@ -63,8 +65,12 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     };
     headers.remove_all(&FRAMING);
     let announced_length = length.filter(|_| bodyless && status.as_u16() != 204);
-    // A 204 with a body (smuggling row G04) leaves bytes nobody accounts for.
-    let clean = !(status.as_u16() == 204 && length.is_some_and(|length| length > 0));
+    // A 204 with a body (smuggling row G04) leaves bytes nobody accounts for, and so may what says that it has chunks.
+    let clean = match status.as_u16() {
+        204 => !is_coded && length.is_none_or(|length| length == 0),
+        304 => !is_coded,
+        _ => true,
+    };
     let keep_alive = keep_alive && framing != Framing::Close && clean;
     Ok(ResponseHead { status, reason, headers, framing, announced_length, keep_alive })
 }
@@ -183,6 +189,15 @@ mod tests {
         assert_eq!(
             framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"),
             Ok((Framing::None, false))
+        );
+        for status in ["204 No", "304 Not"] {
+            let head = format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n");
+            assert_eq!(framing(&head), Ok((Framing::None, false)), "chunks may follow");
+        }
+        assert_eq!(
+            framing("HTTP/1.1 304 Not\r\nContent-Length: 5\r\n\r\n"),
+            Ok((Framing::None, true)),
+            "it is that of the body that does not come"
         );
         assert_eq!(
             framing("HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\n"),

@@ -30,10 +30,13 @@ const PUSH_PROMISE: u8 = 5;
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
-/// Flags of DATA, of SETTINGS, and of HEADERS and CONTINUATION.
+/// Flags of DATA, of SETTINGS, of HEADERS, PUSH_PROMISE and CONTINUATION, and of DATA again.
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+/// The longest DATA that may be padding and nothing else: it has one byte that says how much.
+const PADDING: usize = 256;
 
 /// A connection whose frames are read.
 #[derive(Debug)]
@@ -67,6 +70,8 @@ pub struct UpstreamFrames {
     pub loose: Loose,
     /// What it says of itself.
     pub seen: Seen,
+    /// The head, or the trailers, that is coming in.
+    pub head: Unfinished,
 }
 
 /// Who sends the frames.
@@ -91,10 +96,10 @@ impl Peer {
         }
     }
 
-    fn as_client(&self) -> Option<&ClientFrames> {
+    fn head(&self) -> &Unfinished {
         match self {
-            Self::Client(frames) => Some(frames),
-            Self::Upstream(_) => None,
+            Self::Client(frames) => &frames.head,
+            Self::Upstream(frames) => &frames.head,
         }
     }
 
@@ -115,6 +120,8 @@ struct Scanner {
     ends_head: bool,
     /// It says how much more a session takes, and said so much of that.
     increment: Option<u32>,
+    /// It is DATA of this length, and its first byte says how much of that is padding.
+    padded: Option<usize>,
 }
 
 impl Guarded {
@@ -176,11 +183,14 @@ impl Scanner {
 
     /// So much of a payload was skipped; all of it, where nothing is left to be skipped.
     fn skipped(&mut self, bytes: &[u8], peer: &Peer) {
-        if let Some(client) = peer.as_client() {
-            client.head.comes(bytes.len());
-            if self.skip == 0 && std::mem::take(&mut self.ends_head) {
-                client.head.ends();
-            }
+        let head = peer.head();
+        head.comes(bytes.len());
+        if self.skip == 0 {
+            if std::mem::take(&mut self.ends_head) { head.ends() } else { head.is_read() }
+        }
+        if let (Some(length), Some(padding)) = (self.padded, bytes.first()) {
+            self.padded = None;
+            data(length.saturating_sub(1 + usize::from(*padding)), peer);
         }
         if let (Some(upstream), Some(said)) = (peer.as_upstream(), &mut self.increment) {
             *said = bytes.iter().fold(*said, |all, byte| all << 8 | u32::from(*byte));
@@ -195,17 +205,18 @@ impl Scanner {
     fn frame(&mut self, peer: &Peer) -> usize {
         let [a, b, c, kind, flags, stream @ ..] = self.header;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        let stream = u32::from_be_bytes(stream) & 0x7fff_ffff;
+        // What is promised has a head, too, though nobody may promise us anything.
+        let is_of_head = matches!(kind, HEADERS | PUSH_PROMISE | CONTINUATION);
+        self.ends_head = is_of_head && flags & END_HEADERS != 0;
         match peer {
-            // Answers have a time-out of their own; the clock is not asked for each of their heads.
-            Peer::Client(client) if matches!(kind, HEADERS | CONTINUATION) => {
-                client.head.begins();
-                self.ends_head = flags & END_HEADERS != 0;
-            }
+            Peer::Client(client) if is_of_head => client.head.begins_in_time(stream),
             Peer::Client(_) => {}
+            // Answers have a time-out of their own; the clock is not asked for each of their heads.
+            Peer::Upstream(upstream) if is_of_head => upstream.head.begins(stream),
             Peer::Upstream(_) => {
-                let is_of_session = u32::from_be_bytes(stream) & 0x7fff_ffff == 0;
                 let widens = kind == WINDOW_UPDATE && length == size_of::<u32>();
-                self.increment = (is_of_session && widens).then_some(0);
+                self.increment = (stream == 0 && widens).then_some(0);
             }
         }
         peer.loose().comes(FRAME_HEADER + length, (kind == DATA).then_some(length));
@@ -214,11 +225,11 @@ impl Scanner {
         let useless = 1 + i64::try_from(charged).unwrap_or(0) / EARNED_BY;
         let budget = peer.budget();
         match kind {
-            DATA if length == 0 && flags & END_STREAM == 0 => {
-                peer.as_upstream().into_iter().for_each(|upstream| upstream.seen.came_empty());
-                budget.spend(10);
+            DATA if flags & END_STREAM != 0 => earn_by(length, budget),
+            DATA if flags & PADDED != 0 && (1..=PADDING).contains(&length) => {
+                self.padded = Some(length);
             }
-            DATA => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
+            DATA => data(length, peer),
             // Of interim answers there may be as many as an upstream likes.
             HEADERS if peer.as_upstream().is_some() => budget.spend(1),
             HEADERS => budget.earn(2),
@@ -233,6 +244,19 @@ impl Scanner {
         }
         length
     }
+}
+
+/// Books a piece of a body that does not end its stream.
+fn data(length: usize, peer: &Peer) {
+    if length > 0 {
+        return earn_by(length, peer.budget());
+    }
+    peer.as_upstream().into_iter().for_each(|upstream| upstream.seen.came_empty());
+    peer.budget().spend(10);
+}
+
+fn earn_by(length: usize, budget: &Budget) {
+    budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY);
 }
 
 impl AsyncRead for Guarded {
@@ -305,6 +329,7 @@ impl AsyncWrite for Guarded {
 
 #[cfg(test)]
 mod tests {
+    use super::super::LONGEST_HEAD;
     use super::super::seen::WINDOW;
     use super::{ClientFrames, Guarded, Peer, Scanner, UpstreamFrames};
     use crate::Io;
@@ -315,6 +340,8 @@ mod tests {
     use std::task::Poll;
     use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
     use tokio::net::{TcpListener, TcpStream};
+
+    const LIST: usize = LONGEST_HEAD as usize;
 
     fn client() -> Peer {
         Peer::Client(Rc::default())
@@ -355,14 +382,81 @@ mod tests {
         // HEADERS of 256 bytes, and CONTINUATION of 3, which ends the head.
         scan(&[0, 1, 0, 1, 0, 0, 0, 0, 1]);
         assert!(frames.head.since().is_some());
-        assert_eq!(frames.head.came(), 0);
+        assert_eq!(frames.head.held(LIST), 0);
         scan(&[0; 100]);
-        assert_eq!(frames.head.came(), 100);
+        assert_eq!(frames.head.held(LIST), 100);
         scan(&[0; 156]);
+        // Each byte may be a field.
+        let fields = 256 * 256;
+        assert_eq!(frames.head.held(LIST), 256 + fields);
         scan(&[0, 0, 3, 9, 4, 0, 0, 0, 1, 0, 0]);
-        assert_eq!(frames.head.came(), 258);
+        assert_eq!(frames.head.held(LIST), 258 + fields);
         scan(&[0]);
-        assert_eq!((frames.head.since(), frames.head.came()), (None, 0));
+        assert_eq!((frames.head.since(), frames.head.held(LIST)), (None, 0));
+    }
+
+    #[test]
+    fn what_is_not_whole_of_an_answer_or_a_promise_weighs_what_is_made_of_it() {
+        // HEADERS and PUSH_PROMISE, which h2 reads as well, and CONTINUATION with the rest; DATA is no part of a head.
+        for kind in [1, 5] {
+            for size in [1, 4, 400] {
+                let (frames, mut scanner) = (Rc::<UpstreamFrames>::default(), Scanner::default());
+                let mut scan = |bytes: &[u8]| {
+                    for piece in bytes.chunks(size) {
+                        scanner.scan(piece, &Peer::Upstream(frames.clone()));
+                    }
+                };
+                scan(&[0, 0, 2, 0, 0, 0, 0, 0, 7, b'x', b'x']);
+                assert_eq!((frames.head.stream(), frames.head.held(LIST)), (None, 0));
+                scan(&[0, 0, 100, kind, 0, 0, 0, 0, 7]);
+                scan(&[0; 99]);
+                assert_eq!((frames.head.stream(), frames.head.held(LIST)), (Some(7), 99));
+                scan(&[0]);
+                assert_eq!(frames.head.held(LIST), 100 + 100 * 256);
+                // However much comes of it, it holds no more fields than a list has.
+                for _ in 0..2 {
+                    scan(&[0, 0x27, 0x10, 9, 0, 0, 0, 0, 7]);
+                    scan(&[0; 10_000]);
+                }
+                assert_eq!(frames.head.held(LIST), 20_100 + 1_985 * 256);
+                scan(&[0, 0, 0, 9, 4, 0, 0, 0, 7]);
+                assert_eq!((frames.head.stream(), frames.head.held(LIST)), (None, 0));
+                assert_eq!(frames.head.since(), None, "an answer has its own time");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn padding_alone_is_an_empty_piece_and_pays_for_nothing() {
+        let padded = |padding: u8, data: &[u8], flags: u8| {
+            let length = u8::try_from(data.len() + 1 + usize::from(padding)).expect("it is short");
+            let mut frame = vec![0, 0, length, 0, 8 | flags, 0, 0, 0, 1, padding];
+            frame.extend_from_slice(data);
+            frame.extend(std::iter::repeat_n(0, padding.into()));
+            frame
+        };
+        for size in [1, 1000] {
+            let (frames, mut scanner) = (Rc::<UpstreamFrames>::default(), Scanner::default());
+            let mut scan = |bytes: &[u8]| {
+                for piece in bytes.chunks(size) {
+                    scanner.scan(piece, &Peer::Upstream(frames.clone()));
+                }
+            };
+            for _ in 0..1_000 {
+                scan(&padded(100, b"x", 0));
+            }
+            assert_eq!(frames.seen.empty(), 0, "who pads small messages sends messages");
+            scan(&padded(0, b"", 1));
+            assert_eq!(frames.seen.empty(), 0, "it ends its stream");
+            for _ in 0..50 {
+                scan(&padded(0, b"", 0));
+                scan(&padded(200, b"", 0));
+            }
+            assert_eq!(frames.seen.empty(), 100);
+            assert!(!frames.budget.is_spent());
+            scan(&padded(0, b"", 0));
+            assert!(frames.budget.is_spent());
+        }
     }
 
     #[tokio::test]

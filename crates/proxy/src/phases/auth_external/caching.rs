@@ -3,6 +3,7 @@
 
 use crate::authenticator::{Authenticator, Said, Tag};
 use crate::exchange::Exchange;
+use crate::phases::client_fields;
 use crate::variables;
 use aws_lc_rs::digest::{Context, SHA256};
 use model::PathKind;
@@ -17,6 +18,10 @@ pub(super) fn remembered(
     authenticator: &Authenticator,
 ) -> Result<Arc<Said>, Option<Tag>> {
     let Some(cache) = &authenticator.policy.cache else { return Err(None) };
+    // The key may have a field in it that the authenticator does not see: its answer is not about that.
+    if client_fields::keeps_back(&exchange.request.headers) {
+        return Err(None);
+    }
     let mut context = Context::new(&SHA256);
     let (server, asked) = &authenticator.id;
     let location = &exchange.spot().location;
