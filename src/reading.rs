@@ -15,7 +15,7 @@ use std::sync::Arc;
 use translate::{Options, config_map_rows};
 
 /// The path that means standard input.
-const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 /// Where ingress-nginx's manifests put its ConfigMap, and where ours do: the first that is there counts, be it empty.
 const USUAL_CONFIG_MAPS: [(&str, &str); 2] =
     [("ingress-nginx", "ingress-nginx-controller"), ("fairway", "fairway")];
@@ -74,6 +74,14 @@ fn piped(paths: &[PathBuf]) -> Result<Snapshot> {
     Ok(objects::snapshot_of(texts))
 }
 
+/// The objects of files, folders or pipes, or of a cluster, as they are now.
+pub(crate) fn once(source: Source, options: &Options) -> Result<Snapshot> {
+    if source.manifests.iter().any(|path| is_pipe(path)) {
+        return piped(&source.manifests);
+    }
+    sources::first_snapshot(source, options)
+}
+
 /// What was read.
 pub(crate) struct Objects {
     pub(crate) snapshot: Snapshot,
@@ -90,12 +98,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<Objects> {
     let is_folder = !source.manifests.is_empty();
     let passed_over: Vec<_> =
         source.manifests.iter().flat_map(|path| passed_over::files(path, 0)).collect();
-    let mut snapshot = if source.manifests.iter().any(|path| is_pipe(path)) {
-        piped(&source.manifests)?
-    } else {
-        sources::first_snapshot(source, &options)
-            .map_err(|error| without_cluster(error, is_folder))?
-    };
+    let mut snapshot = once(source, &options).map_err(|error| without_cluster(error, is_folder))?;
     let assumed = if is_folder { assume_class(&mut snapshot, &options) } else { None };
     if is_folder {
         default_class::give(&mut snapshot);

@@ -7,7 +7,7 @@ use crate::overload::Overload;
 use crate::room::Room;
 use crate::say;
 use crate::say::note;
-use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
+use crate::sources::{client, feed, of_source, options, sees_all};
 use crate::{
     admin, bodies, engines, explain, logs, overload, own_pod, ports, reading, shadow, streams,
     version,
@@ -20,7 +20,7 @@ use engine::Engine;
 use exposition::{Identity, Metrics};
 use kubernetes::{ClientOptions, Following};
 use model::{Problem, Severity};
-use objects::Reference;
+use objects::{Malformed, Reference};
 use runtime::{Block, Ready, Shutdown, log, signal};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,7 +81,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<ExitCode> {
     let manifests = [&flags.manifests[..], &flags.paths[..]].concat();
     let source = Source { manifests, ..Source::default() };
     let mut options = options(&flags.classes);
-    let snapshot = first_snapshot(source, &options)?;
+    let snapshot = reading::once(source, &options)?;
     reading::settle_config_map(&snapshot, &mut options)?;
     let translation = translate::translate(&snapshot, &options);
     for problem in translation.problems.iter() {
@@ -228,6 +228,8 @@ fn follow_signals(shutdown: &Shutdown) -> Result<()> {
 fn tell_config_map(options: &Options, seen: &objects::Snapshot) {
     match &options.config_map {
         Some(key) if seen.config_maps.contains_key(key) => {}
+        // It is there, cannot be read, and closes everything: that is a problem, and told as one.
+        Some(key) if Malformed::is_among(&seen.malformed, objects::Kind::ConfigMap, key) => {}
         Some(objects::ObjectKey { namespace, name }) => tracing::warn!(
             "there is no ConfigMap {namespace}/{name}, which --configmap names: defaults count until there is"
         ),

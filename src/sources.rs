@@ -1,6 +1,7 @@
 //! Where objects come from, and what flags say about their meaning.
 
 use crate::flags::{Classes, Source};
+use crate::reading::STDIN;
 use crate::{own_pod, ports};
 use anyhow::{Result, ensure};
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer};
@@ -67,6 +68,10 @@ pub(crate) async fn feed(
         ensure!(
             watch_namespace_selector.is_none_or(|selector| selector.is_empty()),
             "--watch-namespace-selector needs a cluster: with --manifests, name one namespace by --watch-namespace"
+        );
+        ensure!(
+            once || !manifests.iter().any(|path| path.as_os_str() == STDIN),
+            "a pipe (-) is read once, and run follows what changes: give --manifests a folder or a file"
         );
         return Ok(kubernetes::manifests(manifests).await?);
     }

@@ -195,6 +195,7 @@ fn what_was_not_read_is_never_green() {
     let page = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{page}");
     assert!(page.contains("x.yaml") && !page.contains("its last content counts"), "{page}");
+    assert!(page.contains("it is a link that leads nowhere: leave it out, or mend it"), "{page}");
 }
 
 #[test]
@@ -525,6 +526,13 @@ fn a_request_is_explained_from_the_listener_to_what_the_upstream_gets() {
 }
 
 #[test]
+fn a_path_that_nobody_has_is_rewritten_to_nothing() {
+    let story = explained(&["https://shop.test/elsewhere", "--client", "10.1.2.3"]);
+    says(&story, "backend", "none: 404");
+    assert!(!story.lines().any(|line| line.starts_with("rewrite ")), "{story}");
+}
+
+#[test]
 fn what_ends_a_request_is_named_with_its_annotation() {
     let refused = explained(&["https://shop.test/api/x", "--client", "192.0.2.9"]);
     says(
@@ -663,6 +671,16 @@ fn a_pipe_is_read_and_files_beside_it_are_not_passed_over() {
     writer.join().expect("it ends").expect("it is read");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("2  served identically"), "{}", text(&output.stdout));
+    let writer = std::thread::spawn({
+        let (pipe, shop) = (pipe.clone(), fs::read(&shop).expect("the objects"));
+        move || fs::write(pipe, shop)
+    });
+    let translated = fairway(&["translate", path]);
+    writer.join().expect("it ends").expect("it is read");
+    assert!(text(&translated.stdout).contains("shop.test"), "{}", text(&translated.stderr));
+    let ports = ["--http-port=0", "--https-port=0", "--healthz-port=0"];
+    let run = fairway(&[&["run", "--manifests", "-"][..], &ports].concat());
+    assert!(text(&run.stderr).contains("a pipe (-) is read once"), "{}", text(&run.stderr));
     let both = fairway(&["check", path, shop.to_str().expect("a path")]);
     let said = text(&both.stderr);
     assert!(!both.status.success() && said.contains("shop.yaml would not be read"), "{said}");

@@ -72,8 +72,8 @@ pub(crate) enum Format {
 pub(crate) enum FailOn {
     /// Nothing.
     Never,
-    /// Ingresses that are not served, or whose paths answer 503; refused objects of the Gateway API and keys of the
-    /// ConfigMap.
+    /// Ingresses that are not served, or whose paths answer 503 with either engine; refused objects of the Gateway API
+    /// and keys of the ConfigMap.
     Refused,
     /// And those that need the nginx engine.
     NeedsNginx,

@@ -108,7 +108,12 @@ impl Folders {
             }
             Err(error) => {
                 let then = if self.files.holds(&file) { "; its last content counts" } else { "" };
-                let message = format!("the file cannot be read: {error}{then}");
+                let message = match error.kind() {
+                    io::ErrorKind::NotFound => {
+                        format!("it is a link that leads nowhere: leave it out, or mend it{then}")
+                    }
+                    _ => format!("the file cannot be read: {error}{then}"),
+                };
                 self.files.unreadable(&file, message);
                 self.versions.insert(file, None);
             }

@@ -315,7 +315,8 @@ pub(crate) fn each<T, U>(
 pub(crate) fn port_number(number: i32, field: impl FnOnce() -> String) -> Result<u16, String> {
     match u16::try_from(number) {
         Ok(port) if port > 0 => Ok(port),
-        _ => Err(format!("{} is {number}; a port is a number from 1 to 65535", field())),
+        Ok(_) => Err(format!("{} is missing or 0; a port is a number from 1 to 65535", field())),
+        Err(_) => Err(format!("{} is {number}; a port is a number from 1 to 65535", field())),
     }
 }
 

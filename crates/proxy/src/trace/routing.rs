@@ -229,9 +229,13 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
     {
         let path = shown::address(exchange, &String::from_utf8_lossy(rewritten));
         let by_snippet = |running: &Running| running.state.rewritten || running.state.requeried;
-        let policy = &story.exchange.spot().location.policy;
+        let location = &story.exchange.spot().location;
+        let policy = &location.policy;
         if policy.rewrite.is_some() {
-            story.say_by("rewrite", path, "rewrite-target")
+            // Where no path of the host covers it, it goes nowhere, whatever it becomes.
+            if location.backend != Backend::NotFound {
+                story.say_by("rewrite", path, "rewrite-target")
+            }
         } else if policy.route.as_ref().is_some_and(|filters| filters.path.is_some()) {
             story.say_by("rewrite", path, "URLRewrite")
         } else if story.exchange.snippet.as_deref().is_some_and(by_snippet) {

@@ -135,7 +135,8 @@ async fn who_was_counted_by_one_kind_of_limit_is_counted_by_the_other_where_it_i
         .server("location @in { return 200 in; }")
         .path("/", "error_page 403 = /b; deny all;", limited(100))
         .path("/b", led, Policy { limits: nobody, ..Policy::default() });
-    assert_eq!(statuses(&native.serve().await, "/", 1).await, ["429"]);
+    let native = native.serve().await;
+    assert_eq!(statuses(&native, "/", 1).await, ["429"]);
 }
 
 #[tokio::test]
@@ -216,7 +217,8 @@ async fn error_pages_of_a_server_or_location_stand_in_place_of_those_of_the_conf
 #[tokio::test]
 async fn what_a_snippet_says_is_replaced_by_no_error_page_of_the_controller() {
     let native = Host::default().path("/", "return 503 \"own\";", pages(&[503], true));
-    assert_eq!(told(&native.serve().await, "/").await, "503 own");
+    let native = native.serve().await;
+    assert_eq!(told(&native, "/").await, "503 own");
 }
 
 #[tokio::test]

@@ -149,6 +149,14 @@ pub(crate) fn read(settings: &mut Settings<'_>, policy: &Policy) -> Option<Canar
             "nobody goes to this canary: add canary-weight, canary-by-header or canary-by-cookie";
         settings.note(CANARY.about.name, Severity::Notice, message.to_owned());
     }
+    let total = rules.weight_total.max(100);
+    if rules.weight > total {
+        let message = format!(
+            "it is more than canary-weight-total, {total}: all requests that nothing else decides on go to the canary; \
+             write {total}, or a larger total"
+        );
+        settings.note(WEIGHT.about.name, Severity::Notice, message);
+    }
     let algorithm = policy.balance.algorithm.clone();
     Some(CanaryAsked { rules: rules.into(), algorithm, sticky: settings.get_or(&BEHAVIOR, true) })
 }

@@ -418,7 +418,8 @@ impl Checker<'_> {
     /// A problem as it is told.
     fn remark(&self, problem: &Problem) -> Remark {
         const GIVE: &str = "; no ConfigMap was read: give `check` that of the controller, or set \
-            allow-snippet-annotations: \"true\" and annotations-risk-level: Critical there";
+            allow-snippet-annotations: \"true\" and annotations-risk-level: Critical there; until then nothing is said of \
+            its text";
         const FLAG: &str = "; if ingress-nginx has that flag, give it to `check`, too";
         let is_passthrough = problem.key.as_deref() == Some("ssl-passthrough");
         let more = match problem {

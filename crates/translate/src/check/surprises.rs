@@ -1,7 +1,7 @@
 //! Hosts that depend on what surprises many users of ingress-nginx. It is the same here, and changes nothing.
 
 use super::remark::Remark;
-use model::{Configuration, Location, Origin, Part, PathKind, Server};
+use model::{Configuration, Location, Origin, Part, PathKind, Pattern, Server};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,7 +86,25 @@ fn rewritten(location: &Location) -> Option<String> {
              goes to the same path; write one such as {such}, with pathType: ImplementationSpecific"
         ));
     }
+    if let Some(lacks) = lacking_group(location, target.parts()) {
+        return Some(lacks);
+    }
     (target.literal().is_some() && location.kind == PathKind::Prefix && path != "/").then(|| {
         format!("every request below {path} goes to {target} itself, what follows {path} is lost")
+    })
+}
+
+/// A group that a rewrite takes and that its path, which is an expression with groups, does not have.
+fn lacking_group(location: &Location, parts: &[Part]) -> Option<String> {
+    let group = |part: &Part| match part {
+        Part::Capture(group) => Some(*group),
+        Part::Text(_) | Part::Variable(_) => None,
+    };
+    let highest = parts.iter().filter_map(group).max()?;
+    let path = &location.path;
+    let there = Pattern::names(path).len();
+    (highest > there && there > 0).then(|| {
+        let groups = if there == 1 { "one group alone" } else { "fewer groups" };
+        format!("rewrite-target takes ${highest} of path {path}, which has {groups}: it is empty; write ${there}, say")
     })
 }

@@ -1,16 +1,17 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
 //! ingress-nginx keeps its configuration then, and where there was none there is none. Where nothing is known from
 //! before, at a start, they close everything, or nobody is believed, and everything is closed if somebody is to be.
+//! A ConfigMap of which nothing can be read, and nothing is known from before, closes everything, too.
 
 use super::Finder;
 use crate::Options;
 use crate::annotations::{GLOBAL_AUTH, global_auth};
 use crate::config_map;
-use crate::problems::Ledger;
+use crate::problems::{ALL_CLOSED, Ledger};
 use crate::secret_files::SecretFiles;
 use crate::settings::{AnyKey, OnBad, Scope, Settings, normalise, quote};
-use model::{Kind, Origin, Problem, Severity, hide_in_sentence};
-use objects::{ConfigMap, ObjectKey, Snapshot};
+use model::{Kind, Origin, Problem, Severity, Why, hide_in_sentence};
+use objects::{ConfigMap, Malformed, ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,9 +31,24 @@ pub(super) struct Guards {
     instead: Option<Arc<ConfigMap>>,
     /// By key; none where it was not written, which is another thing than nothing for who is believed.
     good: BTreeMap<&'static str, Option<String>>,
+    /// Whether it is there, cannot be read, and no good version of it is known.
+    unread: bool,
 }
 
 impl Guards {
+    /// Why everything is closed, where nobody knows what the ConfigMap guards.
+    pub(super) fn denied(&self) -> Option<String> {
+        self.unread.then(|| "the ConfigMap that --configmap names could not be read".to_owned())
+    }
+
+    /// Whether the ConfigMap is there and cannot be read. A file in which somebody mends it may be so broken for a
+    /// moment that nobody can tell what is in it: that opens nothing.
+    fn is_unread(&self, snapshot: &Snapshot, key: &ObjectKey) -> bool {
+        let all = &snapshot.malformed;
+        let may_be = || all.values().any(|it| it.object().is_none());
+        Malformed::is_among(all, objects::Kind::ConfigMap, key) || self.unread && may_be()
+    }
+
     /// The Snapshot with the last good text of each guard.
     pub(super) fn follow(
         &mut self,
@@ -43,14 +59,16 @@ impl Guards {
     ) -> Snapshot {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
-        if now != self.seen {
+        let unread = now.is_none() && self.is_unread(&snapshot, key);
+        if now != self.seen || unread != self.unread {
             self.instead = None;
+            self.unread = unread;
             let mut problems = Vec::new();
             match &now {
                 // Whoever makes it, or makes it anew, says what is to be guarded for the first time.
                 None => {
                     self.good.clear();
-                    problems.push(gone(key));
+                    problems.push(if unread { unreadable(key) } else { gone(key) });
                 }
                 Some(now) => {
                     // Made anew between two Snapshots, it is as where one came in between without it.
@@ -125,6 +143,20 @@ fn gone(key: &ObjectKey) -> Problem {
         key: None,
         severity: Severity::Error,
         message: "it is gone, and --configmap names it: defaults count, and what it guarded is open; create it again".into(),
+    }
+}
+
+/// It is there, and that is all that is known of it.
+fn unreadable(key: &ObjectKey) -> Problem {
+    let message = format!(
+        "it could not be read, and --configmap names it: {ALL_CLOSED} until it is mended, since nobody knows what it \
+         guards"
+    );
+    Problem {
+        origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
+        key: None,
+        severity: Severity::Error,
+        message: Why::AllClosed.says(message),
     }
 }
 

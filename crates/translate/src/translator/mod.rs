@@ -187,9 +187,13 @@ impl Translator {
         let is_first = self.ground.is_none();
         let snapshot = self.secrets.follow(snapshot, &mut self.ledger);
         let (options, files) = (&self.options, &self.files);
+        let denied = self.guards.denied();
         let snapshot = &self.guards.follow(snapshot, options, files, &mut self.ledger);
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
-        let touched = Touched::between(&old, snapshot);
+        let mut touched = Touched::between(&old, snapshot);
+        if denied != self.guards.denied() {
+            touched.config_maps.extend(self.options.config_map.clone());
+        }
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
         // First: it counts what differs, of which the ConfigMap makes everything.
         self.take_classes(&old, &mut work);
@@ -273,6 +277,7 @@ impl Translator {
         let policy = Arc::new(Policy { snippet: snippets.location.clone(), ..policy });
         let (denied, auth_denied) = annotations::deny_by_config_map(&mut settings);
         let denied = settings.verdict.denied.take().or(denied).or_else(|| snippets.denied.clone());
+        let denied = denied.or_else(|| self.guards.denied());
         let (problems, targets, config_maps) = settings.finish();
         self.ledger.set(Finder::ConfigMap, problems);
         self.use_for_all(targets, work);

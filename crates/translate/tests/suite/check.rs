@@ -44,7 +44,9 @@ pub(crate) fn checked_by(options: &Options, ingresses: &[String]) -> Check {
     let text = format!("{REST}{}", ingresses.concat());
     let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     // Such an Ingress counts, and so it may be looked at.
-    let is_path = |message: &str| message.contains("no API server takes: a path starts with /");
+    let is_path = |message: &str| {
+        message.contains("].path is \"") && message.contains("no API server takes: ")
+    };
     let wrong = snapshot.malformed.values().filter(|it| !is_path(&it.message));
     assert_eq!(wrong.count(), 0, "{:?}", snapshot.malformed);
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
@@ -384,6 +386,7 @@ fn classic_mistakes_are_noted() {
         ingress("root", &rewrite("/"), "b.test", "/app"),
         ingress("pattern", "", "c.test", "/api/v[0-9]+/.*"),
         ingress("good", &rewrite("/$2"), "d.test", "/app(/|$)(.*)"),
+        ingress("high", &rewrite("/$1/$3"), "g.test", "/app(/|$)(.*)"),
         ingress("rules", "", "e.test", "/").split("  rules:").take(1).collect(),
         ingress("younger", "", "d.test", "/other"),
     ]);
@@ -395,6 +398,8 @@ fn classic_mistakes_are_noted() {
         notes("whole").contains("write one such as /(.*) and $1, with pathType: Imp"),
         "{found:?}"
     );
+    assert!(notes("high").contains("takes $3 of path /app(/|$)(.*), which has fewer groups"));
+    assert!(!notes("good").contains("fewer groups"));
     assert!(notes("root").contains("what follows /app is lost"), "{found:?}");
     assert!(notes("pattern").contains("none without use-regex"), "{found:?}");
     assert!(notes("rules").contains("it serves nothing"), "{found:?}");

@@ -2,6 +2,7 @@
 
 use crate::builders::*;
 use objects::Snapshot;
+use std::sync::Arc;
 use translate::{Options, Translation, Translator, translate};
 
 const BAD: (&str, &str) = ("whitelist-source-range", "10.0.0.0/8,oops");
@@ -204,6 +205,69 @@ fn a_config_map_that_is_gone_is_told_of_until_it_is_there_again() {
     put_service(&mut snapshot, service("demo", "another", 80));
     assert!(said(&translator.update(&snapshot).problems), "as long as it is");
     assert!(!said(&with(&mut translator, &mut snapshot, &[GOOD]).problems));
+}
+
+/// Reports that something in a file could not be read, be it known what.
+fn cannot_be_read(snapshot: &mut Snapshot, of: Option<(objects::Kind, objects::ObjectKey)>) {
+    let label = of.iter().map(|(kind, key)| kind.label(key) + " ").collect::<String>();
+    let malformed = objects::Malformed {
+        kind: None,
+        key: key("", "x.yaml:1:1"),
+        of,
+        why: objects::Unread::Wrong,
+        message: "no text".to_owned(),
+    };
+    snapshot.malformed.clear();
+    snapshot.malformed.insert((label + "x.yaml:1:1 no text").into(), Arc::new(malformed));
+}
+
+#[test]
+fn a_config_map_that_cannot_be_read_at_a_start_closes_everything_until_it_can() {
+    let settings = Some((objects::Kind::ConfigMap, key("demo", "settings")));
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    cannot_be_read(&mut snapshot, settings.clone());
+    let shut = translator.update(&snapshot);
+    assert_eq!(allowed(&shut, "shop.test"), None);
+    assert!(shut.closed.is_some(), "the process is not ready");
+    let said = "Error: ConfigMap demo/settings: it could not be read, and --configmap names it: every location answers \
+                503 until it is mended, since nobody knows what it guards\n";
+    assert!(shut.problems.to_string().contains(said), "{}", shut.problems);
+    // While it is mended, the file may be such that nobody can tell what is in it.
+    cannot_be_read(&mut snapshot, None);
+    assert!(translator.update(&snapshot).closed.is_some());
+    snapshot.malformed.clear();
+    let good = with(&mut translator, &mut snapshot, &[GOOD]);
+    assert!(allowed(&good, "shop.test").is_some_and(|it| it.contains("10.0.0.0/8")));
+    assert!(good.closed.is_none() && good.problems.is_empty(), "{}", good.problems);
+    // Its last good version counts from now on, and stays in the Snapshot.
+    cannot_be_read(&mut snapshot, settings.clone());
+    assert_eq!(translator.update(&snapshot).configuration, good.configuration);
+    // Whoever takes it away opens what it guarded, and is told so.
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    cannot_be_read(&mut snapshot, settings);
+    translator.update(&snapshot);
+    snapshot.malformed.clear();
+    let gone = translator.update(&snapshot);
+    assert!(gone.closed.is_none() && gone.problems.to_string().contains("it is gone"));
+}
+
+#[test]
+fn what_else_cannot_be_read_at_a_start_closes_nothing_for_all() {
+    let whole = |of| {
+        let mut snapshot = shop();
+        cannot_be_read(&mut snapshot, of);
+        translate(&snapshot, &options())
+    };
+    let open = translate(&shop(), &options()).configuration;
+    for of in [
+        None,
+        Some((objects::Kind::Secret, key("demo", "settings"))),
+        Some((objects::Kind::ConfigMap, key("demo", "settings-2"))),
+        Some((objects::Kind::ConfigMap, key("other", "settings"))),
+    ] {
+        let found = whole(of.clone());
+        assert!(found.closed.is_none() && found.configuration == open, "{of:?}");
+    }
 }
 
 #[test]

@@ -17,8 +17,9 @@ const EXAMPLES: usize = 3;
 
 /// Sums in words.
 fn sums(report: &Report) -> Vec<String> {
+    let compared = report.alike + report.different;
     let mut sums = vec![
-        format!("{} requests compared", report.alike + report.different),
+        format!("{compared} request{} compared", if compared == 1 { "" } else { "s" }),
         format!("{} answered alike", report.alike),
         format!("{} answered otherwise", report.different),
     ];

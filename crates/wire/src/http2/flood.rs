@@ -149,7 +149,9 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        if self.peer.as_client().is_some_and(|client| client.control.resets()) {
+        if let Peer::Client(client) = &self.peer
+            && client.control.resets()
+        {
             self.io.reset();
         }
     }

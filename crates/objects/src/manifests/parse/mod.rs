@@ -1,5 +1,7 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
+mod gateway_words;
+mod lists;
 mod names;
 mod plainly;
 mod strict;
@@ -204,6 +206,10 @@ fn head(value: &mut Value) -> Head {
             let message = "has neither apiVersion nor kind; write both, or nobody knows what it is";
             return Head::Wrong(message.to_owned());
         }
+        (None, "") if fields.len() == 1 && lists::holds_objects(fields) => {
+            let message = "items alone are no list; write apiVersion: v1 and kind: List beside it";
+            return Head::Wrong(message.to_owned());
+        }
         (None, "") => return Head::Foreign,
         (None, _) => return Head::Wrong("kind is missing; name the kind of the object".to_owned()),
         (Some(kind), _) => kind.as_str().unwrap_or_default(),
@@ -230,12 +236,18 @@ fn head(value: &mut Value) -> Head {
             Head::Foreign
         };
     }
-    let Some(item_kind) = kind.strip_suffix("List") else { return unknown(kind, api_version) };
+    let Some(item_kind) = kind.strip_suffix("List") else {
+        return match lists::meant(kind, api_version, fields) {
+            Some(message) => Head::Wrong(message),
+            None => unknown(kind, api_version),
+        };
+    };
+    let without_items = lists::without_items(item_kind, api_version, fields);
     let item_kind = item_kind.to_owned();
     let api_version = api_version.to_owned();
     match fields.remove("items") {
         Some(Value::Array(items)) => Head::List { items, api_version, item_kind },
-        None | Some(Value::Null) => Head::Foreign,
+        None | Some(Value::Null) => without_items.map_or(Head::Foreign, Head::Wrong),
         Some(_) => Head::Wrong("items is not a list; write one object per item".to_owned()),
     }
 }
@@ -260,10 +272,7 @@ fn unknown(kind: &str, api_version: &str) -> Head {
     if api_version.is_empty() || !is_meant(api_version) {
         return Head::Foreign;
     }
-    let is_near = |known: &Kind| {
-        kind.eq_ignore_ascii_case(known.name()) || strsim::osa_distance(kind, known.name()) == 1
-    };
-    if let Some(meant) = Kind::ALL.into_iter().find(is_near) {
+    if let Some(meant) = Kind::ALL.into_iter().find(|known| is_near(kind, known.name())) {
         return Head::Wrong(format!("there is no kind {kind}; did you mean {meant}?"));
     }
     if !api_version.starts_with(GATEWAY_GROUP) {
@@ -273,6 +282,13 @@ fn unknown(kind: &str, api_version: &str) -> Head {
         Kind::ALL.into_iter().filter(|known| known.api_version().starts_with(GATEWAY_GROUP));
     let served = served.map(Kind::name).collect::<Vec<_>>().join(", ");
     Head::Wrong(format!("{kind} of the Gateway API is not served; the kinds that are: {served}"))
+}
+
+/// Whether a kind is nearly called so: with other letters, one mistake, or as many of them.
+fn is_near(kind: &str, known: &str) -> bool {
+    let (kind, known) = (kind.to_ascii_lowercase(), known.to_ascii_lowercase());
+    let is_many = ["s", "es"].iter().any(|end| kind.strip_suffix(end) == Some(&known));
+    is_many || strsim::osa_distance(&kind, &known) <= 1
 }
 
 /// The groups of the Gateway API, as versions begin: that of its kinds, and that of its experiments.
@@ -325,8 +341,9 @@ fn settle_namespace(kind: Kind, value: &mut Value) -> Option<ObjectKey> {
         (true, "") => "default".to_owned(),
         (true, written) => written.to_owned(),
     };
-    let is_text = metadata.get("namespace").is_none_or(Value::is_string);
-    if is_text {
+    // Nothing is what an empty text is, as for kubectl.
+    let may_be = |value: &Value| value.is_string() || value.is_null();
+    if metadata.get("namespace").is_none_or(may_be) {
         metadata.insert("namespace".to_owned(), namespace.clone().into());
     }
     let name = metadata.get("name")?.as_str()?;

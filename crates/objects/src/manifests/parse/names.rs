@@ -2,6 +2,7 @@
 
 use crate::Kind;
 use serde_json::Value;
+use std::net::Ipv4Addr;
 
 /// The longest label of a DNS name, and the longest name.
 const LABEL: usize = 63;
@@ -43,9 +44,11 @@ pub(super) fn of_rules(value: &Value) -> Vec<String> {
         }
         for (at, of_path) in list(of_rule.pointer("/http/paths")).iter().enumerate() {
             let path = of_path.get("path").and_then(Value::as_str).unwrap_or_default();
-            if !path.is_empty() && !path.starts_with('/') {
+            let kind = of_path.get("pathType").and_then(Value::as_str);
+            let is_plain = matches!(kind, Some("Exact" | "Prefix"));
+            if let Some(how) = (!path.is_empty()).then(|| wrong_path(path, is_plain)).flatten() {
                 let field = format!("spec.rules[{rule}].http.paths[{at}].path");
-                said.push((field, path.to_owned(), "a path starts with /"));
+                said.push((field, path.to_owned(), how));
             }
         }
     }
@@ -59,7 +62,21 @@ pub(super) fn of_rules(value: &Value) -> Vec<String> {
 
 fn is_a_host(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    is_a_name(text.strip_prefix("*.").unwrap_or(&text))
+    is_a_name(text.strip_prefix("*.").unwrap_or(&text)) && text.parse::<Ipv4Addr>().is_err()
+}
+
+/// What a path of an Ingress or a route has that none may have; `is_plain` where it is no expression.
+pub(super) fn wrong_path(path: &str, is_plain: bool) -> Option<&'static str> {
+    const WITHIN: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
+    if !path.starts_with('/') {
+        return Some("a path starts with /");
+    }
+    let is_odd = || {
+        WITHIN.iter().any(|part| path.contains(part))
+            || path.ends_with("/.")
+            || path.ends_with("/..")
+    };
+    (is_plain && is_odd()).then_some("write it without //, /./, /../ and %2F")
 }
 
 /// What to say of a text that is a template.
@@ -87,8 +104,8 @@ pub fn is_a_label(text: &str) -> bool {
     text.len() <= LABEL && is_a_part(text)
 }
 
-/// Whether an object may have this name: parts with dots between them; as for an API server, only all of them together
-/// have a greatest length.
+/// Whether an object, or a listener, may have this name: parts with dots between them; as for an API server, only all of
+/// them together have a greatest length.
 pub fn is_a_name(text: &str) -> bool {
     text.len() <= NAME && text.split('.').all(is_a_part)
 }

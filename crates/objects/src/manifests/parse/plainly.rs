@@ -48,12 +48,18 @@ pub(super) fn plain(kind: Kind, message: String) -> String {
     let Some((at, (found, wanted))) = parts else { return without_value(kind, message) };
     let text = found.strip_prefix("string ");
     let is_number = text.is_some_and(|text| text.trim_matches('"').parse::<i64>().is_ok());
+    // Its name has two words.
+    let broken = found.strip_prefix("floating point ");
     let shown = match found {
         "sequence" => "a list",
         "map" => "an object",
         "null" | "unit value" => "nothing",
+        _ if kind == Kind::Secret && broken.is_some() => "number",
         _ if kind == Kind::Secret => found.split(' ').next().unwrap_or_default(),
-        _ => found.split_once([' ']).map_or(found, |(_, value)| value.trim_matches('`')),
+        _ => {
+            let value = broken.or_else(|| Some(found.split_once(' ')?.1));
+            value.map_or(found, |value| value.trim_matches('`'))
+        }
     };
     let wanted = match wanted {
         "a string" => "text: put it in quotes",
@@ -61,6 +67,7 @@ pub(super) fn plain(kind: Kind, message: String) -> String {
         "a sequence" => "a list",
         "IntOrString" => "a number, or text",
         "i32" | "i64" | "u16" | "u32" | "u64" if is_number => "a number: take the quotes away",
+        "i32" | "i64" | "u16" | "u32" | "u64" if broken.is_some() => "a whole number",
         "i32" | "i64" | "u16" | "u32" | "u64" => "a number",
         "a map" => "an object (keys with values)",
         other if is_name_of_type(other) => "an object (keys with values)",
@@ -106,6 +113,14 @@ mod tests {
                 "spec.rules[0].host is 17, and has to be text: put it in quotes",
             ),
             (
+                "spec.ports[0].port: invalid type: floating point `80.5`, expected i32",
+                "spec.ports[0].port is 80.5, and has to be a whole number",
+            ),
+            (
+                "spec.rules[0].host: invalid type: floating point `1000.0`, expected a string",
+                "spec.rules[0].host is 1000.0, and has to be text: put it in quotes",
+            ),
+            (
                 "spec.rules: invalid type: map, expected a sequence",
                 "spec.rules is an object, and has to be a list",
             ),
@@ -132,6 +147,10 @@ mod tests {
                 "data is string, and has to be an object (keys with values)",
             ),
             ("a: invalid type: integer `4242`, expected f64", "a has a value that it may not have"),
+            (
+                "type: invalid type: floating point `42.5`, expected a string",
+                "type is number, and has to be text: put it in quotes",
+            ),
             (
                 "data.a: invalid value: string \"hunter2\", expected base64",
                 "data.a has a value that it may not have",

@@ -2,7 +2,7 @@
 //! exist, as typing errors are, paths without a type, names and words that are none. Such an object counts; what is
 //! wrong with it is told.
 
-use super::names;
+use super::{gateway_words, names};
 use crate::Kind;
 use serde_json::Value;
 
@@ -214,7 +214,10 @@ pub(super) fn words(kind: Kind, value: &Value) -> Vec<String> {
     let mut said = names::said(kind, value);
     said.extend(match kind {
         Kind::Ingress => [path_types(value), names::of_rules(value)].concat(),
-        Kind::Gateway | Kind::ListenerSet => listener_words(value),
+        Kind::Gateway | Kind::ListenerSet => {
+            [listener_words(value), gateway_words::of_listeners(value)].concat()
+        }
+        Kind::HttpRoute | Kind::GrpcRoute => gateway_words::of_matches(value),
         _ => Vec::new(),
     });
     said
@@ -260,7 +263,7 @@ fn of_fields(kind: Kind, mut fields: Vec<String>) -> Vec<String> {
                 "it is one of v1beta1: write backend.service.name and backend.service.port.number"
                     .to_owned()
             }
-            _ => match meant(name, known) {
+            _ => match misplaced(kind, &path).or_else(|| meant(name, known)) {
                 Some(field) => format!("did you mean {field}?"),
                 None => "remove it, or write it as the API has it".to_owned(),
             },
@@ -268,6 +271,23 @@ fn of_fields(kind: Kind, mut fields: Vec<String>) -> Vec<String> {
         format!("{path} is no field of {kind} and was not read: {remedy}")
     });
     said.collect()
+}
+
+/// The field that another version has in place of this one, or where one that there is belongs.
+fn misplaced(kind: Kind, path: &str) -> Option<&'static str> {
+    match (kind, path) {
+        (Kind::Ingress, "spec.backend") => Some("spec.defaultBackend"),
+        (Kind::Ingress, "spec.ingressClass" | "spec.className" | "ingressClassName") => {
+            Some("spec.ingressClassName")
+        }
+        (Kind::Ingress, "rules") => Some("spec.rules"),
+        (Kind::Ingress, "tls") => Some("spec.tls"),
+        (_, "annotations" | "spec.annotations") => Some("metadata.annotations"),
+        (_, "labels" | "spec.labels") => Some("metadata.labels"),
+        (_, "name") => Some("metadata.name"),
+        (kind, "namespace") if kind.is_namespaced() => Some("metadata.namespace"),
+        _ => None,
+    }
 }
 
 /// The field whose name is nearest, if one is near. One that there is elsewhere may stand in the wrong place.
@@ -318,12 +338,28 @@ fn written(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIELDS, GATEWAY_FIELDS, meant, written};
+    use super::{FIELDS, GATEWAY_FIELDS, meant, of_fields, written};
+    use crate::Kind;
 
     #[test]
     fn a_path_is_written_as_people_do() {
         assert_eq!(written("spec.?.rules.?.0.hosts"), "spec.rules[0].hosts");
         assert_eq!(written("DATA"), "DATA");
+    }
+
+    #[test]
+    fn a_field_in_the_wrong_place_or_of_an_old_version_is_told_where_it_belongs() {
+        for (field, wanted) in [
+            ("spec.?.backend", "spec.defaultBackend"),
+            ("spec.?.ingressClass", "spec.ingressClassName"),
+            ("annotations", "metadata.annotations"),
+            ("namespace", "metadata.namespace"),
+        ] {
+            let said = of_fields(Kind::Ingress, vec![field.to_owned()]);
+            assert!(said[0].ends_with(&format!("did you mean {wanted}?")), "{said:?}");
+        }
+        let said = of_fields(Kind::IngressClass, vec!["namespace".to_owned()]);
+        assert!(said[0].ends_with("remove it, or write it as the API has it"), "{said:?}");
     }
 
     #[test]

@@ -226,7 +226,22 @@ fn hosts_and_paths_that_no_api_server_takes_are_told() {
         );
         assert!(matches!(told.as_slice(), [one] if one.contains(&wanted)), "{told:?}");
     }
+    let address = told("10.0.0.1", "/");
+    assert!(address[0].contains("\"10.0.0.1\", which no API server takes"), "{address:?}");
     assert!(told("${HOST}", "/")[0].contains("(envsubst)"));
+    for path in ["/a//b", "/a/./b", "/a/../b", "/a%2Fb", "/a%2fb", "/a/..", "/a/."] {
+        let told = told("a.test", path);
+        let wanted =
+            format!("paths[0].path is {path:?}, which no API server takes: write it without");
+        assert!(matches!(told.as_slice(), [one] if one.contains(&wanted)), "{told:?}");
+    }
+    for path in ["/a.b", "/..a", "/a%20b", "/.well-known/x"] {
+        assert_eq!(told("a.test", path), Vec::<String>::new(), "{path}");
+    }
+    let expression = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspec: {rules: [{http: {paths: \
+                      [{path: '/a//b', pathType: ImplementationSpecific, backend: {service: {name: c, port: {number: \
+                      80}}}}]}}]}\n";
+    assert_eq!(faults(&yaml(expression)), [], "expressions may be anything");
     let told = told("a.test", "foo");
     let wanted = "spec.rules[0].http.paths[0].path is \"foo\", which no API server takes: a path starts with /";
     assert!(told[0].contains(wanted), "{told:?}");
@@ -307,7 +322,7 @@ fn fields_of_the_gateway_api_that_do_not_exist_are_told_and_those_that_nobody_re
                  filters: [{type: ExtensionRef, extensionRef: {group: g, kind: k, name: n}}]\nstatus: {parents: \
                  [{parentRef: {name: g}, controllerName: c, conditions: []}]}\n";
     let gateway = "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: g}\nspec:\n  \
-                   gatewayClassName: c\n  listeners: [{name: h, port: 80, protocol: HTTP, tls: {options: {a: b}}}]\n\
+                   gatewayClassName: c\n  listeners: [{name: h, port: 80, protocol: HTTPS, tls: {options: {a: b}}}]\n\
                    status: {conditions: [], listeners: []}\n";
     let parsed = yaml(&format!("{route}{gateway}"));
     assert_eq!(parsed.objects.len(), 2, "{parsed:?}");
@@ -415,4 +430,124 @@ fn names_that_no_api_server_takes_are_told_and_the_object_counts() {
     ] {
         assert_eq!(of(kind, metadata), [""; 0], "{kind} {metadata}");
     }
+}
+
+#[test]
+fn words_of_listeners_and_routes_that_no_api_server_takes_are_told_and_the_object_counts() {
+    let of = |kind: &str, spec: &str| {
+        let parsed = yaml(&format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{name: g}}\nspec: {spec}\n"
+        ));
+        assert_eq!(parsed.objects.len(), 1, "{parsed:?}");
+        faults(&parsed).into_iter().map(|(.., said)| said.to_owned()).collect::<Vec<_>>()
+    };
+    let twice =
+        "{listeners: [{name: a, port: 80, protocol: HTTP}, {name: a, port: 81, protocol: HTTP}]}";
+    let matched = |found: &str| format!("{{rules: [{{matches: [{found}]}}]}}");
+    for (kind, spec, wanted) in [
+        ("Gateway", twice, "spec.listeners[1].name is \"a\" a second time"),
+        ("ListenerSet", twice, "spec.listeners[1].name is \"a\" a second time"),
+        (
+            "Gateway",
+            "{listeners: [{port: 80, protocol: HTTP}]}",
+            "spec.listeners[0].name is missing",
+        ),
+        ("Gateway", "{listeners: [{name: A_1, port: 80}]}", "spec.listeners[0].name is \"A_1\""),
+        (
+            "Gateway",
+            "{listeners: [{name: a, port: 80, protocol: HTTP, tls: {}}]}",
+            "spec.listeners[0].tls is there beside protocol HTTP",
+        ),
+        ("HTTPRoute", &matched("{method: get}"), "spec.rules[0].matches[0].method is \"get\""),
+        (
+            "HTTPRoute",
+            &matched("{headers: [{name: X Y, value: a}]}"),
+            "spec.rules[0].matches[0].headers[0].name is \"X Y\"",
+        ),
+        (
+            "GRPCRoute",
+            &matched("{method: {service: S}, headers: [{name: X Y, value: a}]}"),
+            "spec.rules[0].matches[0].headers[0].name is \"X Y\"",
+        ),
+        ("HTTPRoute", &matched("{path: {type: Exact, value: /a//b}}"), "path.value is \"/a//b\""),
+        ("HTTPRoute", &matched("{path: {value: /a//b}}"), "path.value is \"/a//b\""),
+    ] {
+        let said = of(kind, spec);
+        let is_it = said.len() == 1 && said[0].contains(wanted);
+        assert!(is_it && said[0].contains(", which no API server takes: "), "{spec}: {said:?}");
+    }
+    for (kind, spec) in [
+        ("Gateway", "{listeners: [{name: a.b, port: 443, protocol: HTTPS, tls: {}}]}".to_owned()),
+        ("Gateway", "{listeners: [{name: a, port: 80, protocol: HTTP, tls: null}]}".to_owned()),
+        ("HTTPRoute", matched("{method: PATCH, headers: [{name: X-Y, value: a}]}")),
+        ("HTTPRoute", matched("{path: {type: RegularExpression, value: /a//b}}")),
+    ] {
+        assert_eq!(of(kind, &spec), [""; 0], "{spec}");
+    }
+    let without_port = yaml(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: g}\nspec: {listeners: [{name: a}]}\n",
+    );
+    let wanted = "spec.listeners[0].port is missing or 0; a port is a number from 1 to 65535";
+    assert_eq!(faults(&without_port), [(1, 1, wanted)]);
+}
+
+#[test]
+fn what_was_meant_as_a_list_is_told_and_lists_of_others_are_left_alone() {
+    const INGRESS: &str = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}}";
+    for (head, wanted) in [
+        ("apiVersion: v1, kind: list", "there is no kind list; did you mean List?"),
+        ("apiVersion: v1, kind: Lists", "there is no kind Lists; did you mean List?"),
+        ("apiVersion: v1, kind: Lst", "there is no kind Lst; did you mean List?"),
+        ("apiVersion: v1, kind: Bundle", "there is no kind Bundle; did you mean List?"),
+        (
+            "apiVersion: networking.k8s.io/v1, kind: IngressLst",
+            "there is no kind IngressLst; did you mean IngressList?",
+        ),
+    ] {
+        let parsed = yaml(&format!("{{{head}, items: [{INGRESS}]}}\n"));
+        assert_eq!(faults(&parsed), [(1, 1, wanted)]);
+    }
+    let item = yaml(&format!("{{apiVersion: v1, kind: List, item: [{INGRESS}]}}\n"));
+    assert_eq!(
+        faults(&item),
+        [(1, 1, "item is no field of a list; write its objects below items")]
+    );
+    let alone = yaml(&format!("items: [{INGRESS}]\n"));
+    assert_eq!(
+        faults(&alone),
+        [(1, 1, "items alone are no list; write apiVersion: v1 and kind: List beside it")]
+    );
+    for (kind, meant) in [
+        ("Ingresses", "Ingress"),
+        ("ingresses", "Ingress"),
+        ("IngressClasses", "IngressClass"),
+        ("networkpolicies", ""),
+    ] {
+        let parsed = yaml(&format!("apiVersion: networking.k8s.io/v1\nkind: {kind}\n"));
+        let told: Vec<_> = faults(&parsed).into_iter().map(|(.., message)| message).collect();
+        let wanted = format!("there is no kind {kind}; did you mean {meant}?");
+        assert_eq!(told, if meant.is_empty() { vec![] } else { vec![wanted.as_str()] }, "{kind}");
+    }
+    for text in [
+        "apiVersion: v1\nkind: List\nitems: []\nmetadata: {resourceVersion: ''}\n",
+        "apiVersion: v1\nkind: List\n",
+        "apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: a}}]\n",
+        "apiVersion: example.com/v1\nkind: AllowList\nspec: {a: b}\n",
+        "apiVersion: example.com/v1\nkind: List\nspec: {a: b}\n",
+        "apiVersion: example.com/v1\nkind: Bundle\nitems: [{apiVersion: v1, kind: Secret}]\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
+        "items: [a, b]\n",
+        "items: [{name: a}]\n",
+        "replicas: 2\nitems: [{apiVersion: v1, kind: ConfigMap}]\n",
+    ] {
+        let parsed = yaml(text);
+        assert!(parsed.faults.is_empty() && parsed.objects.is_empty(), "{text}: {parsed:?}");
+    }
+}
+
+#[test]
+fn a_namespace_that_is_nothing_is_the_default_one() {
+    let parsed = yaml("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: null}\n");
+    assert_eq!(names(&parsed), ["ConfigMap default/a"]);
+    assert_eq!(faults(&parsed), []);
 }
