@@ -14,6 +14,7 @@ mod edge;
 mod events;
 mod fairway;
 mod faults;
+mod gateway_doubts;
 mod gateways;
 mod leader;
 mod lies;

@@ -6,6 +6,7 @@ use crate::{
     IngressClass, Issuer, Kind, ListenerSet, Namespace, ObjectKey, Secret, Service, StreamRoute,
 };
 use imbl::OrdMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// All objects at one moment.
@@ -39,6 +40,9 @@ pub struct Snapshot {
     pub backend_tls: OrdMap<ObjectKey, Arc<BackendTlsPolicy>>,
     /// ReferenceGrants.
     pub grants: Grants,
+    /// Kinds of the Gateway API that the cluster has, that others depend on for their guards, and that could not be
+    /// listed: what they say is not known, which is something else than that there are none.
+    pub unlisted: BTreeSet<Kind>,
     /// Issuers of cert-manager, where files have them or `check` asked for them: nothing is served by them.
     pub issuers: OrdMap<ObjectKey, Arc<Issuer>>,
     /// Objects and files that could not be read: what is wrong with each. An id begins with the label of its object.

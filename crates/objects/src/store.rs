@@ -6,7 +6,7 @@ use crate::{
     Secret, Service, Snapshot, StreamRoute,
 };
 use imbl::OrdMap;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// An object of any kind, trimmed and shared.
@@ -221,6 +221,12 @@ impl Store {
         } else {
             self.snapshot.classes = None;
         }
+    }
+
+    /// Says of which kinds nobody knows what they say.
+    pub fn set_unlisted(&mut self, unlisted: BTreeSet<Kind>) {
+        self.changed |= unlisted != self.snapshot.unlisted;
+        self.snapshot.unlisted = unlisted;
     }
 
     /// Adds an Issuer; one that goes stays known, since nothing is served by it.

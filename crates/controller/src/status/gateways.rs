@@ -35,6 +35,8 @@ const RATE: u32 = 200;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
+/// How soon it is asked again whether what was kept may go.
+const KEPT: Duration = Duration::from_secs(60);
 /// What is undone later than that is no quarrel.
 const QUARREL: Duration = Duration::from_secs(2 * LONGEST_PAUSE.as_secs());
 /// What tells no address is nobody's, but it is not written every moment either.
@@ -51,6 +53,8 @@ struct Track {
     failures: u32,
     /// Nothing before.
     until: Option<Moment>,
+    /// When it is looked at again, since it was kept.
+    again_at: Option<Moment>,
     busy: bool,
     /// There was something to look at while it was busy.
     again: bool,
@@ -400,10 +404,10 @@ impl Keeper {
             client: client.clone(),
             leadership: leadership.clone(),
             replicas: replicas.clone(),
+            controller: controller.clone(),
         };
-        let controller = controller.clone();
         self.writes.spawn(async move {
-            let outcome = write(scribe, &controller, &id, &wanted, |_| true).await;
+            let outcome = write(scribe, &id, &wanted, |_| true).await;
             (id, wanted, outcome.unwrap_or_else(|outcome| outcome))
         });
     }
@@ -483,6 +487,14 @@ impl Keeper {
                 let until = now + pause(track.failures);
                 track.until = Some(until);
                 self.later.insert(until, id);
+            }
+            Outcome::Kept(reason) => {
+                // Whatever is wanted of it meanwhile is done at once.
+                if track.again_at.is_none_or(|at| now.until(at).is_zero()) {
+                    self.refusals.tell_kept(&id, &reason, now);
+                    track.again_at = Some(now + KEPT);
+                    self.later.insert(now + KEPT, id);
+                }
             }
             Outcome::Silent(reason) => {
                 if self.silence.begin(now) {

@@ -123,9 +123,9 @@ async fn tell(leaving: &Leaving<'_>, word: &Word, others: &Mutex<BTreeSet<Object
     }
     for _ in 0..farewell::TRIES {
         let (client, leadership) = (client.clone(), leadership.clone());
-        let scribe = Scribe { client, leadership, replicas: None };
-        let (Ok(outcome) | Err(outcome)) =
-            write(scribe, controller, &word.id, &word.wanted, may).await;
+        let controller = controller.into();
+        let scribe = Scribe { client, leadership, replicas: None, controller };
+        let (Ok(outcome) | Err(outcome)) = write(scribe, &word.id, &word.wanted, may).await;
         if let Some(is_written) = farewell::settled(outcome).await {
             return is_written;
         }

@@ -342,7 +342,11 @@ impl Keeper {
                     tracing::warn!(reason, "cannot write the status of Ingresses, trying again");
                 }
             }
-            Outcome::Refused(_) | Outcome::Conflict | Outcome::Gone | Outcome::NotLeader => {}
+            Outcome::Refused(_)
+            | Outcome::Conflict
+            | Outcome::Gone
+            | Outcome::Kept(_)
+            | Outcome::NotLeader => {}
         }
         if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
             self.silence.end();

@@ -4,7 +4,6 @@
 use super::which::Id;
 use crate::clock::Moment;
 use crate::lines::Shares;
-use objects::ObjectKey;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ pub(super) struct Refusals(Shares);
 impl Refusals {
     /// Tells that something is not written, if there may be one more line about its namespace.
     pub(super) fn tell(&mut self, (which, key): &Id, reason: &str, now: Moment) {
-        if self.may_tell(key, now) {
+        if self.may_tell(&key.namespace, now) {
             tracing::error!(
                 kind = which.kind().name(), namespace = %key.namespace, name = %key.name, reason = cut(reason),
                 "this is not written: the API server does not take it, or it is somebody else's"
@@ -30,7 +29,7 @@ impl Refusals {
     /// what was told.
     pub(super) fn contested(&mut self, id: &Id, pause: Duration, now: Moment) -> Option<String> {
         let (which, key) = id;
-        if !self.may_tell(key, now) {
+        if !self.may_tell(&key.namespace, now) {
             return None;
         }
         let message = format!(
@@ -44,9 +43,19 @@ impl Refusals {
         Some(message)
     }
 
-    /// Whether there may be one more line about an object's namespace; those that were left out are told.
-    fn may_tell(&mut self, key: &ObjectKey, now: Moment) -> bool {
-        let (untold, may) = self.take(&key.namespace, now);
+    /// Tells that something stays which nobody needs as far as is known, if there may be one more line.
+    pub(super) fn tell_kept(&mut self, (_, key): &Id, reason: &str, now: Moment) {
+        if self.may_tell(&key.namespace, now) {
+            tracing::warn!(
+                namespace = %key.namespace, gateway = %key.name, reason = cut(reason),
+                "the Service of a Gateway that is not served stays; it is looked at again in a minute"
+            );
+        }
+    }
+
+    /// Whether there may be one more line about a namespace; tells of those that were left out.
+    fn may_tell(&mut self, namespace: &Arc<str>, now: Moment) -> bool {
+        let (untold, may) = self.take(namespace, now);
         for (namespace, left_out) in untold {
             tracing::error!(
                 %namespace, left_out,
@@ -72,8 +81,9 @@ fn cut(reason: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::super::which::Which;
-    use super::{Arc, Moment, ObjectKey, REASON, Refusals, cut};
+    use super::{Arc, Moment, REASON, Refusals, cut};
     use crate::lines::{LINES, SPAN};
+    use objects::ObjectKey;
 
     #[test]
     fn a_namespace_whose_statuses_are_refused_has_a_minute_s_share_of_the_log() {

@@ -17,7 +17,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// where there is nothing to do.
 pub(super) async fn write(
     scribe: Scribe,
-    controller: &str,
     (which, key): &Id,
     wanted: &Wanted,
     may: impl Fn(&Value) -> bool,
@@ -25,7 +24,7 @@ pub(super) async fn write(
     if let Wanted::Service(service, _) = wanted {
         return scribe.write(key, service.as_deref()).await;
     }
-    let Scribe { client, leadership, .. } = scribe;
+    let Scribe { client, leadership, controller, .. } = scribe;
     let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
     let api = api(client, *which, key);
     let mut found = outcome(ask(left.min(PATIENCE), api.get(&key.name)).await)?;
@@ -34,7 +33,7 @@ pub(super) async fn write(
         return Ok(Outcome::Gone);
     }
     let before = &found.data["status"];
-    let status = wanted.within(before, controller, Timestamp::now());
+    let status = wanted.within(before, &controller, Timestamp::now());
     if *before == status || !may(before) {
         return Ok(Outcome::Gone);
     }

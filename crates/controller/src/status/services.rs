@@ -1,9 +1,10 @@
 //! The Services of Gateways: a name in the cluster for an address of their own, headless, or a load balancer before
 //! all replicas; with EndpointSlices that have the address, or those of the replicas. Labels and annotations are for
-//! whoever looks for them.
+//! whoever looks for them. One goes only where the API server itself has just said that nobody needs it: an address
+//! that a load balancer gave away is lost for good.
 
 use super::replace::PATIENCE;
-use super::which::differing;
+use super::which::{Which, api, differing};
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
 use crate::call::{Called, ask};
@@ -12,7 +13,7 @@ use imbl::OrdMap;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use model::Transport;
 use objects::gateway::GROUP;
@@ -173,6 +174,43 @@ pub(super) struct Scribe {
     pub(super) client: Client,
     pub(super) leadership: Leadership,
     pub(super) replicas: Option<ObjectKey>,
+    /// `spec.controllerName` of our classes.
+    pub(super) controller: Arc<str>,
+}
+
+/// A Gateway as the API server has it at this moment.
+struct Seen {
+    uid: String,
+    class: String,
+    /// Whose its class is; none: it is not there.
+    controller: Option<String>,
+}
+
+/// What becomes of a Service that is not wanted as it is.
+#[derive(Debug, PartialEq)]
+enum Fate {
+    Goes,
+    /// It stays, though nothing of its Gateway is served.
+    Idle,
+    /// It stays, since nobody knows.
+    Unsure(String),
+}
+
+impl Seen {
+    /// What becomes of the Service that was made for the Gateway of this uid, where one for `wanted` should be there.
+    /// What is refused, or has lost its class for a while, is not gone.
+    fn fate(seen: Option<&Self>, made_for: &str, wanted: Option<&str>, ours: &str) -> Fate {
+        let Some(Self { uid, class, controller }) = seen else { return Fate::Goes };
+        if uid != made_for || wanted == Some(uid) {
+            return Fate::Goes;
+        }
+        match controller {
+            _ if wanted.is_some() => Fate::Unsure("its Gateway has changed meanwhile".to_owned()),
+            Some(controller) if controller != ours => Fate::Goes,
+            Some(_) => Fate::Idle,
+            None => Fate::Unsure(format!("there is no GatewayClass {class} now")),
+        }
+    }
 }
 
 impl Scribe {
@@ -204,7 +242,8 @@ impl Scribe {
             return Ok(Outcome::Gone);
         }
         let is_headless = spec.cluster_ip.as_deref() == Some("None");
-        match (uid_for(&found, name), wanted) {
+        let made_for = uid_for(&found, name).map(str::to_owned);
+        match (made_for, wanted) {
             (None, None) => Ok(Outcome::Gone),
             (None, Some(_)) => {
                 let reason = format!("Service {namespace}/{called} is somebody else's: delete it");
@@ -218,11 +257,58 @@ impl Scribe {
             }
             // It was made for a Gateway that is none of ours any more, for one of the same name before, or with other
             // flags: what is headless never is anything else.
-            (Some(_), _) => {
+            (Some(uid), _) => {
+                match self.fate(gateway, &uid, wanted).await? {
+                    Fate::Goes => {}
+                    Fate::Unsure(why) => return Err(Outcome::Kept(why)),
+                    Fate::Idle => {
+                        // Its address may be somebody else's by now.
+                        for family in FAMILIES.iter().filter(|_| is_headless) {
+                            let name = slice_name(&ObjectKey::new("", called.as_str()), family);
+                            self.put_slice(namespace, &name, None).await?;
+                        }
+                        return Err(Outcome::Kept("nothing of its Gateway is served".to_owned()));
+                    }
+                }
                 let stale = exactly(found.uid, found.resource_version);
                 told(ask(left(&self.leadership)?, services.delete(&called, &stale)).await)?;
                 Ok(if wanted.is_some() { Outcome::Conflict } else { Outcome::Written })
             }
+        }
+    }
+
+    /// Asks the API server what becomes of the Service of a Gateway.
+    async fn fate(
+        &self,
+        gateway: &ObjectKey,
+        made_for: &str,
+        wanted: Option<&GatewayService>,
+    ) -> Result<Fate, Outcome> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let found = self.named(Which::Gateway, gateway).await?;
+        let mut seen = found.map(|found| Seen {
+            class: text(&found.data["spec"]["gatewayClassName"]),
+            uid: found.metadata.uid.unwrap_or_default(),
+            controller: None,
+        });
+        if let Some(seen) = &mut seen {
+            let class = ObjectKey::new("", seen.class.as_str());
+            let class = self.named(Which::Class, &class).await?;
+            seen.controller = class.map(|class| text(&class.data["spec"]["controllerName"]));
+        }
+        let wanted = wanted.map(|wanted| &*wanted.uid);
+        Ok(Seen::fate(seen.as_ref(), made_for, wanted, &self.controller))
+    }
+
+    /// An object, if it is there. By a list: that one is empty is an answer, which a kind that is not there does not
+    /// give.
+    async fn named(&self, which: Which, key: &ObjectKey) -> Result<Option<DynamicObject>, Outcome> {
+        let named = ListParams::default().fields(&format!("metadata.name={}", key.name));
+        let objects = api(self.client.clone(), which, key);
+        match ask(left(&self.leadership)?, objects.list(&named)).await {
+            Called::Good(list) => Ok(list.items.into_iter().next()),
+            Called::Bad { code: Some(403 | 404), reason } => Err(Outcome::Kept(reason)),
+            bad => outcome(bad).map(|_| None),
         }
     }
 
@@ -498,6 +584,33 @@ fn slice(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_goes_with_its_gateway_and_never_on_a_doubt() {
+        const OURS: &str = "fairway/gateway-controller";
+        let seen = |uid: &str, controller: Option<&str>| {
+            let (uid, controller) = (uid.to_owned(), controller.map(str::to_owned));
+            Some(Seen { uid, class: "web".to_owned(), controller })
+        };
+        let fate = |seen: Option<Seen>, wanted| Seen::fate(seen.as_ref(), "u", wanted, OURS);
+        for (gateway, wanted) in [
+            (None, None),
+            (seen("another", Some(OURS)), None),
+            (seen("another", None), Some("another")),
+            (seen("u", Some("example.com/theirs")), None),
+            // What is headless never is anything else.
+            (seen("u", Some(OURS)), Some("u")),
+        ] {
+            assert_eq!(fate(gateway, wanted), Fate::Goes, "{wanted:?}");
+        }
+        assert_eq!(fate(seen("u", Some(OURS)), None), Fate::Idle, "it is refused");
+        for (gateway, wanted, why) in [
+            (seen("u", None), None, "there is no GatewayClass web now"),
+            (seen("u", Some(OURS)), Some("another"), "its Gateway has changed meanwhile"),
+        ] {
+            assert_eq!(fate(gateway, wanted), Fate::Unsure(why.to_owned()));
+        }
+    }
 
     #[test]
     fn what_others_made_is_not_ours() {

@@ -33,6 +33,8 @@ pub(super) enum Outcome {
     Failed(String),
     /// The API server does not answer, or answers nobody.
     Silent(String),
+    /// It stays as it is, since nobody is sure that it may go: to be looked at again later.
+    Kept(String),
     /// This replica leads no more: nothing was sent.
     NotLeader,
 }

@@ -2,6 +2,7 @@
 
 use super::ClusterOptions;
 use super::contents::Contents;
+use super::outage::{Outage, RESUMES};
 use super::watches::{Watched, Watches};
 use crate::client::reason;
 use crate::feed::Publisher;
@@ -12,7 +13,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::{Kind, Object, ObjectKey, Snapshot, interleaved};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -23,9 +24,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// is too slow for that there are no other news either.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// How long a Snapshot is held back at most, once the first kind is followed again after all were lost: until the
-/// others are, it would say that what an Ingress names now is not there.
-const RESUMES: Duration = Duration::from_secs(5);
+/// How long a GatewayClass that was deleted counts on: whoever installs it anew deletes it and makes it again.
+const CLASS_STAYS: Duration = Duration::from_secs(10);
+
+/// How long a first Snapshot waits for kinds that guard something and are forbidden: an API server that starts forbids
+/// for a moment what it allows.
+const RIGHTS_COME: Duration = Duration::from_secs(20);
+
+/// Kinds without which others would have less guards than they should: policies without TLS, and hosts of ListenerSets
+/// that a wider listener would have.
+const GUARDS: [Kind; 2] = [Kind::BackendTlsPolicy, Kind::ListenerSet];
 
 /// News that are taken into one Snapshot at most, so that an endless stream of them cannot keep it back.
 const BATCH: usize = 16 * 1024;
@@ -38,13 +46,8 @@ enum State {
     Listed,
     /// Listing is forbidden, and that is no reason to wait.
     Forbidden,
-}
-
-/// Most kinds were lost at the same time.
-#[derive(Debug, Default)]
-struct Outage {
-    /// Until when the Snapshot is held back, once the first of them is followed again.
-    until: Option<Instant>,
+    /// The API server does not have the kind.
+    Absent,
 }
 
 /// The loop behind a cluster's Feed.
@@ -61,9 +64,11 @@ pub(super) struct Follower {
     fetching: HashSet<ObjectKey>,
     /// Until when the Snapshot is held back for them.
     hold: Option<Instant>,
-    /// Which watches were listed and are not followed now, other than for want of rights.
-    lost: Vec<bool>,
-    outage: Option<Outage>,
+    outage: Outage,
+    /// Until when the Snapshot is held back for kinds that appear or go: routes are not without their policies.
+    turning: Option<Instant>,
+    /// GatewayClasses that were deleted, and until when they count on.
+    leaving: BTreeMap<ObjectKey, Instant>,
     following: Following,
     /// Whether all namespaces are watched: whoever watches one may have no right to IngressClasses by design.
     is_everywhere: bool,
@@ -71,6 +76,10 @@ pub(super) struct Follower {
     lacks_classes: bool,
     /// The same where that is no reason to wait, which was told.
     does_without_classes: bool,
+    /// Kinds that guard something here, and are forbidden.
+    lacks: BTreeSet<Kind>,
+    /// Until when a first Snapshot waits for them.
+    rights_come: Option<Instant>,
     /// When the first of the news came that no Snapshot has yet.
     since: Option<Instant>,
 }
@@ -90,27 +99,38 @@ impl Follower {
             once: options.once,
             contents: Contents::new(&options.pinned, secrets_of, has_selector, sender),
             states: watched.iter().map(|_| State::Waiting { trouble: None }).collect(),
-            lost: vec![false; watched.len()],
+            outage: Outage::new(watched.len()),
             watched,
             news,
             fetches: JoinSet::new(),
             fetching: HashSet::new(),
             hold: None,
-            outage: None,
+            turning: None,
+            leaving: BTreeMap::new(),
             following: options.following.clone(),
             is_everywhere: options.namespace.is_none(),
             lacks_classes: false,
             does_without_classes: false,
+            lacks: BTreeSet::new(),
+            rights_come: None,
             since: None,
         }
     }
 
     /// The first Snapshot, when every kind was listed. IngressClasses are waited for where Ingresses name some: a new
-    /// replica without the right to them would serve none of what the old one does.
+    /// replica without the right to them would serve none of what the old one does. Policies and ListenerSets are
+    /// waited for a little while; then what depends on them is closed.
     pub(super) async fn first(&mut self, patience: Instant) -> Result<Snapshot, Error> {
-        while !self.is_complete(|_| true) || !self.fetching.is_empty() || self.lacks_classes {
-            match timeout_at(patience, self.turn()).await {
+        loop {
+            let is_whole = self.is_complete(|_| true) && self.fetching.is_empty();
+            let rights = self.rights_come.filter(|until| Instant::now() < *until);
+            if is_whole && !self.lacks_classes && (self.lacks.is_empty() || rights.is_none()) {
+                break;
+            }
+            let until = rights.map_or(patience, |rights| rights.min(patience));
+            match timeout_at(until, self.turn()).await {
                 Ok(turn) => turn?,
+                Err(_) if until < patience => {}
                 Err(_) => return Err(self.incomplete(self.missing())),
             }
         }
@@ -120,10 +140,12 @@ impl Follower {
     /// Publishes every change from then on.
     pub(super) async fn run(mut self, publisher: Publisher) {
         loop {
-            let turned = match self.held_until() {
+            let ends = self.held_until().into_iter().chain(self.leaving.values().copied());
+            let turned = match ends.min() {
                 Some(until) => timeout_at(until, self.turn()).await.unwrap_or(Ok(())),
                 None => self.turn().await,
             };
+            self.let_go();
             if let Err(error) = turned {
                 // Refusals end a start, but not what runs: the watches keep trying.
                 tracing::warn!(%error, "the last Snapshot stays");
@@ -141,28 +163,29 @@ impl Follower {
 
     /// Until when the Snapshot is held back, if it is.
     fn held_until(&self) -> Option<Instant> {
-        let resumes = self.outage.as_ref().and_then(|outage| outage.until);
-        self.hold.max(resumes).filter(|until| Instant::now() < *until)
+        let until = self.hold.max(self.outage.until()).max(self.turning);
+        until.filter(|until| Instant::now() < *until)
+    }
+
+    /// Takes out the GatewayClasses that nobody has made again.
+    fn let_go(&mut self) {
+        let now = Instant::now();
+        for key in self.leaving.extract_if(.., |_, until| *until <= now).map(|(key, _)| key) {
+            self.contents.apply(Change::Removed(Kind::GatewayClass, key));
+        }
     }
 
     /// Notes whether a watch follows.
     fn note(&mut self, watch: WatchId, news: &News) {
-        self.lost[watch] = match news {
-            News::Trouble { code, .. } => {
-                matches!(self.states[watch], State::Listed) && *code != Some(403)
+        let is_listed = |state: &&State| matches!(state, State::Listed);
+        match news {
+            News::Trouble { .. } if !is_listed(&&self.states[watch]) => {}
+            News::Trouble { .. } => {
+                self.outage.lose(watch, self.states.iter().filter(is_listed).count());
             }
-            News::Listed(_) | News::Changed(_) | News::Followed => false,
-        };
-        let lost = self.lost.iter().filter(|lost| **lost).count();
-        if lost == 0 {
-            self.outage = None;
-        } else if self.lost[watch] {
-            let listed = self.states.iter().filter(|state| matches!(state, State::Listed)).count();
-            if lost > listed / 2 {
-                self.outage.get_or_insert_default();
+            News::Listed(_) | News::Changed(_) | News::Followed | News::Turns | News::Absent(_) => {
+                self.outage.follow(watch)
             }
-        } else if let Some(outage) = &mut self.outage {
-            outage.until.get_or_insert_with(|| Instant::now() + RESUMES);
         }
     }
 
@@ -200,7 +223,44 @@ impl Follower {
             self.hold = None;
         }
         self.need_classes();
+        self.need_guards();
+        if self.is_complete(|kind| kind.is_of_gateways() || kind == Kind::Namespace) {
+            self.turning = None;
+        }
         Ok(())
+    }
+
+    /// Notes which of the kinds that guard something nobody knows; of those that are forbidden it is told, with the
+    /// remedy. Who only looks is told that he may not list them.
+    fn need_guards(&mut self) {
+        let all = self.watched.iter().zip(&self.states);
+        let guards = all.filter(|(watched, _)| !self.once && GUARDS.contains(&watched.kind));
+        let (mut unlisted, mut lacks) = (BTreeSet::new(), BTreeSet::new());
+        for (Watched { kind, .. }, state) in guards {
+            if matches!(state, State::Forbidden | State::Waiting { .. }) {
+                unlisted.insert(*kind);
+            }
+            if matches!(state, State::Forbidden) && self.contents.may_need(*kind) {
+                lacks.insert(*kind);
+            }
+        }
+        self.contents.set_unlisted(unlisted);
+        for kind in GUARDS {
+            let (before, now) = (self.lacks.contains(&kind), lacks.contains(&kind));
+            if before != now {
+                self.following.need(kind, now);
+            }
+            if now && !before {
+                self.rights_come.get_or_insert_with(|| Instant::now() + RIGHTS_COME);
+                tracing::error!(
+                    "{kind} of the Gateway API is forbidden, so nobody knows what they say, and {} closed. Let the \
+                     ServiceAccount list and watch {} of gateway.networking.k8s.io (deploy/rbac.yaml)",
+                    what_closes(kind),
+                    kind.plural()
+                );
+            }
+        }
+        self.lacks = lacks;
     }
 
     /// Whether IngressClasses are forbidden and needed; told once, with the remedy.
@@ -241,15 +301,26 @@ impl Follower {
         self.note(watch, &news);
         let Watched { kind, optional } = self.watched[watch];
         match news {
-            News::Changed(change) => self.contents.apply(change),
+            News::Changed(change) => self.apply(change),
             News::Followed => {}
+            News::Turns => {
+                self.states[watch] = State::Waiting { trouble: None };
+                let now = Instant::now();
+                if self.turning.is_none_or(|until| until <= now) {
+                    self.turning = Some(now + RESUMES);
+                }
+            }
+            News::Absent(changes) => {
+                self.states[watch] = State::Absent;
+                changes.into_iter().for_each(|change| self.contents.apply(change));
+            }
             News::Listed(changes) => {
                 self.states[watch] = State::Listed;
                 if kind == Kind::IngressClass {
                     self.contents.set_classes_known(true);
                 }
                 for change in interleaved(changes) {
-                    self.contents.apply(change);
+                    self.apply(change);
                 }
             }
             News::Trouble { code, reason } => {
@@ -274,6 +345,21 @@ impl Follower {
             }
         }
         Ok(())
+    }
+
+    /// Takes a change. A GatewayClass that is deleted counts on for a while, with all of its Gateways.
+    fn apply(&mut self, change: Change) {
+        match &change {
+            Change::Removed(Kind::GatewayClass, key) => {
+                self.leaving.insert(key.clone(), Instant::now() + CLASS_STAYS);
+                return;
+            }
+            Change::Put(object) if object.kind() == Kind::GatewayClass => {
+                self.leaving.remove(object.key());
+            }
+            _ => {}
+        }
+        self.contents.apply(change);
     }
 
     /// Whether all watches of some kinds have said what there is.
@@ -329,6 +415,16 @@ impl Follower {
     }
 }
 
+/// What is closed while nobody knows what a kind says.
+fn what_closes(kind: Kind) -> &'static str {
+    match kind {
+        Kind::ListenerSet => {
+            "listeners without a host name, or with a wildcard, of Gateways of Fairway that let ListenerSets in are"
+        }
+        _ => "the backends of routes at Gateways of Fairway are",
+    }
+}
+
 /// Asks for one Secret until there is an answer. By a list, since that is what the watches may do anyway: reading a
 /// Secret by its name is another permission.
 async fn fetch(client: Client, key: ObjectKey) -> (ObjectKey, Option<Object>) {
@@ -358,11 +454,53 @@ mod tests {
     use crate::Feed;
     use k8s_openapi::api::networking::v1::Ingress;
     use objects::Trim;
+    use objects::gateway::{RawGateway, RawGatewayClass, RawHttpRoute};
     use serde_json::json;
     use std::sync::Arc;
 
     const INGRESSES: WatchId = 0;
     const CLASSES: WatchId = 1;
+
+    /// A Follower of these kinds, which need not be listed where that is said.
+    fn follower(
+        kinds: &[(Kind, bool)],
+        is_everywhere: bool,
+    ) -> (Follower, mpsc::Sender<(WatchId, News)>) {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let (sender, news) = mpsc::channel(8);
+        let following = Following::default();
+        for (kind, optional) in kinds {
+            following.add(*kind, *optional).lost(Some(403), "403 Forbidden: no");
+        }
+        let watched =
+            kinds.iter().map(|(kind, optional)| Watched { kind: *kind, optional: *optional });
+        let follower = Follower {
+            once: false,
+            client: Client::try_from(config).expect("a client"),
+            contents: Contents::new(&[], Arc::new(|_| Vec::new()), false, watch::channel(None).0),
+            watched: watched.collect(),
+            states: kinds.iter().map(|_| State::Waiting { trouble: None }).collect(),
+            news,
+            fetches: JoinSet::new(),
+            fetching: HashSet::new(),
+            hold: None,
+            outage: Outage::new(kinds.len()),
+            turning: None,
+            leaving: BTreeMap::new(),
+            following,
+            is_everywhere,
+            lacks_classes: false,
+            does_without_classes: false,
+            lacks: BTreeSet::new(),
+            rights_come: None,
+            since: None,
+        };
+        (follower, sender)
+    }
+
+    fn refused() -> News {
+        News::Trouble { code: Some(403), reason: "403 Forbidden: no".to_owned() }
+    }
 
     /// A Follower whose IngressClasses are forbidden, and whose one Ingress is this.
     async fn forbidden(
@@ -370,33 +508,9 @@ mod tests {
         annotations: serde_json::Value,
         class: Option<&str>,
     ) -> (Follower, mpsc::Sender<(WatchId, News)>) {
-        let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
-        let (sender, news) = mpsc::channel(8);
         let kinds = [(Kind::Ingress, false), (Kind::IngressClass, true)];
-        let following = Following::default();
-        for (kind, optional) in kinds {
-            following.add(kind, optional).lost(Some(403), "403 Forbidden: no");
-        }
-        let follower = Follower {
-            once: false,
-            client: Client::try_from(config).expect("a client"),
-            contents: Contents::new(&[], Arc::new(|_| Vec::new()), false, watch::channel(None).0),
-            watched: kinds.map(|(kind, optional)| Watched { kind, optional }).into(),
-            states: kinds.map(|_| State::Waiting { trouble: None }).into(),
-            news,
-            fetches: JoinSet::new(),
-            fetching: HashSet::new(),
-            hold: None,
-            lost: vec![false; kinds.len()],
-            outage: None,
-            following,
-            is_everywhere,
-            lacks_classes: false,
-            does_without_classes: false,
-            since: None,
-        };
-        let no = News::Trouble { code: Some(403), reason: "403 Forbidden: no".to_owned() };
-        sender.send((CLASSES, no)).await.expect("somebody listens");
+        let (follower, sender) = follower(&kinds, is_everywhere);
+        sender.send((CLASSES, refused())).await.expect("somebody listens");
         let ingress = json!({
             "metadata": {"name": "web", "namespace": "shop", "annotations": annotations},
             "spec": {"ingressClassName": class},
@@ -494,5 +608,161 @@ mod tests {
         let begin = Instant::now();
         feed.snapshots.changed().await.expect("it is told");
         assert!(begin.elapsed().is_zero());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_forbidden_while_an_api_server_starts_is_part_of_the_outage() {
+        let (mut follower, sender) = forbidden(false, json!({}), None).await;
+        first(&mut follower).await.expect("it goes without classes");
+        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
+        tell(CLASSES, News::Listed(Vec::new())).await;
+        let (mut feed, publisher) = Feed::new(Snapshot::default());
+        tokio::spawn(follower.run(publisher));
+        feed.snapshots.changed().await.expect("classes");
+        let lost = || News::Trouble { code: None, reason: "Connection refused".to_owned() };
+        tell(INGRESSES, lost()).await;
+        tell(CLASSES, lost()).await;
+        tell(CLASSES, refused()).await;
+        let begin = Instant::now();
+        tell(INGRESSES, News::Listed(vec![changed(1)])).await;
+        feed.snapshots.changed().await.expect("all of it");
+        assert_eq!(begin.elapsed(), RESUMES, "it waited for what was refused");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kinds_that_are_not_there_are_not_counted_in_an_outage() {
+        let kinds = [(Kind::Ingress, false), (Kind::Service, false)];
+        let absent = [Kind::Gateway, Kind::HttpRoute, Kind::ListenerSet].map(|kind| (kind, true));
+        let (mut follower, sender) = follower(&[&kinds[..], &absent].concat(), true);
+        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
+        for watch in 0..kinds.len() + absent.len() {
+            let is_absent = watch >= kinds.len();
+            let news = if is_absent { News::Absent } else { News::Listed };
+            tell(watch, news(Vec::new())).await;
+        }
+        let (mut feed, publisher) = Feed::new(first(&mut follower).await.expect("all of it"));
+        tokio::spawn(follower.run(publisher));
+        for watch in 0..kinds.len() {
+            tell(watch, News::Trouble { code: None, reason: "Connection refused".to_owned() })
+                .await;
+        }
+        let begin = Instant::now();
+        tell(INGRESSES, News::Listed(vec![changed(1)])).await;
+        feed.snapshots.changed().await.expect("all of it");
+        assert_eq!(begin.elapsed(), RESUMES, "it waited for the Services");
+    }
+
+    const ROUTES: WatchId = 0;
+    const POLICIES: WatchId = 1;
+    const GATEWAY_CLASSES: WatchId = 3;
+
+    const OF_GATEWAYS: [(Kind, bool); 4] = [
+        (Kind::HttpRoute, true),
+        (Kind::BackendTlsPolicy, true),
+        (Kind::Gateway, true),
+        (Kind::GatewayClass, true),
+    ];
+
+    fn read<K: Trim + serde::de::DeserializeOwned>(object: serde_json::Value) -> Change {
+        let read: K = serde_json::from_value(object).expect("it fits");
+        Change::Put(read.trim().expect("it is well formed"))
+    }
+
+    fn route(version: u8) -> Change {
+        let meta =
+            json!({"name": "web", "namespace": "shop", "resourceVersion": version.to_string()});
+        read::<RawHttpRoute>(
+            json!({"metadata": meta, "spec": {"hostnames": [format!("v{version}.test")]}}),
+        )
+    }
+
+    fn gateway() -> Change {
+        let spec = json!({"gatewayClassName": "ours", "listeners": []});
+        read::<RawGateway>(json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}))
+    }
+
+    fn class() -> Change {
+        read::<RawGatewayClass>(
+            json!({"metadata": {"name": "ours"}, "spec": {"controllerName": "a/b"}}),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kinds_that_appear_are_told_together_and_policies_that_do_not_come_are_known_to_be_unknown()
+     {
+        let (mut follower, sender) = follower(&OF_GATEWAYS, true);
+        for watch in 0..OF_GATEWAYS.len() {
+            sender.send((watch, News::Absent(Vec::new()))).await.expect("somebody listens");
+        }
+        let snapshot = first(&mut follower).await.expect("nothing is there");
+        assert!(snapshot.unlisted.is_empty(), "what is not there says nothing");
+        let (mut feed, publisher) = Feed::new(snapshot);
+        tokio::spawn(follower.run(publisher));
+        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
+        for (version, come) in [(1, true), (2, false)] {
+            for watch in [ROUTES, POLICIES] {
+                tell(watch, News::Turns).await;
+            }
+            let begin = Instant::now();
+            tell(ROUTES, News::Listed(vec![route(version)])).await;
+            if come {
+                let early = timeout(RESUMES / 2, feed.snapshots.changed()).await;
+                assert!(early.is_err(), "routes are not told without their policies");
+                tell(POLICIES, News::Listed(Vec::new())).await;
+            }
+            feed.snapshots.changed().await.expect("it is told");
+            assert_eq!(begin.elapsed(), if come { RESUMES / 2 } else { RESUMES });
+            let unlisted = feed.take().0.unlisted;
+            assert_eq!(unlisted.contains(&Kind::BackendTlsPolicy), !come);
+        }
+        tell(POLICIES, News::Listed(Vec::new())).await;
+        feed.snapshots.changed().await.expect("they are there");
+        assert!(feed.take().0.unlisted.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_waits_a_while_for_the_right_to_policies_and_then_says_that_they_are_unknown() {
+        for has_gateways in [true, false] {
+            let (mut follower, sender) = follower(&OF_GATEWAYS, true);
+            let gateways = has_gateways.then(gateway).into_iter().collect();
+            let all = [vec![route(1)], Vec::new(), gateways, Vec::new()];
+            for (watch, found) in all.into_iter().enumerate() {
+                let news = if watch == POLICIES { refused() } else { News::Listed(found) };
+                sender.send((watch, news)).await.expect("somebody listens");
+            }
+            let begin = Instant::now();
+            let patience = begin + RIGHTS_COME * 2;
+            let snapshot = follower.first(patience).await.expect("it goes without");
+            assert_eq!(snapshot.unlisted, BTreeSet::from([Kind::BackendTlsPolicy]));
+            let waited = if has_gateways { RIGHTS_COME } else { Duration::ZERO };
+            assert_eq!(begin.elapsed(), waited, "only where somebody needs them");
+            let is_seen = follower.following.kinds().contains_key("BackendTLSPolicy");
+            assert_eq!(is_seen, has_gateways, "alerts see it");
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the clock is paused, and time is the matter")]
+    #[tokio::test(start_paused = true)]
+    async fn a_class_that_is_made_again_was_never_gone_and_one_that_is_not_goes_in_the_end() {
+        let (mut follower, sender) = follower(&OF_GATEWAYS, true);
+        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
+        for (watch, found) in
+            [Vec::new(), Vec::new(), vec![gateway()], vec![class()]].into_iter().enumerate()
+        {
+            tell(watch, News::Listed(found)).await;
+        }
+        let (mut feed, publisher) = Feed::new(first(&mut follower).await.expect("all of it"));
+        tokio::spawn(follower.run(publisher));
+        let gone = || Change::Removed(Kind::GatewayClass, ObjectKey::new("", "ours"));
+        tell(GATEWAY_CLASSES, News::Changed(gone())).await;
+        tokio::time::sleep(CLASS_STAYS / 2).await;
+        tell(GATEWAY_CLASSES, News::Changed(class())).await;
+        let again = timeout(CLASS_STAYS * 2, feed.snapshots.changed()).await;
+        assert!(again.is_err(), "nothing has changed");
+        let begin = Instant::now();
+        tell(GATEWAY_CLASSES, News::Changed(gone())).await;
+        feed.snapshots.changed().await.expect("it goes");
+        assert_eq!(begin.elapsed(), CLASS_STAYS);
+        assert!(feed.take().0.gateway_classes.is_empty());
     }
 }

@@ -1,80 +1,219 @@
-//! Whether the API server has the kinds of the Gateway API: their definitions may be absent, come later, or go.
+//! Whether the API server has the kinds of the Gateway API: their definitions may be absent, come later, or go. One
+//! answer that says so takes nothing away: an API server that starts does not know yet what it has.
 
 use crate::client::reason;
-use crate::watch::backoff;
-use kube::Client;
+use crate::watch::{News, WatchId, backoff};
+use kube::api::{DynamicObject, ListParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
 use objects::Kind;
 use objects::gateway::GROUP;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 /// How often it is asked: one small answer, which takes no rights.
 const PERIOD: Duration = Duration::from_secs(10);
+/// How soon it is asked again where a kind is missing that was there.
+const AGAIN: Duration = Duration::from_secs(5);
+/// How often in a row a kind is missing that is gone.
+const MISSED: u8 = 2;
 
 const VERSIONS: [&str; 2] = ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"];
 
-/// Whether each kind is there.
-pub(super) struct Present {
-    pub(super) classes: watch::Receiver<Option<bool>>,
-    pub(super) gateways: watch::Receiver<Option<bool>>,
-    pub(super) sets: watch::Receiver<Option<bool>>,
-    pub(super) routes: watch::Receiver<Option<bool>>,
-    pub(super) grpc: watch::Receiver<Option<bool>>,
-    /// TCPRoutes, UDPRoutes and TLSRoutes.
-    pub(super) streams: [watch::Receiver<Option<bool>>; 3],
-    pub(super) policies: watch::Receiver<Option<bool>>,
-    pub(super) grants: watch::Receiver<Option<bool>>,
+/// The kinds of the Gateway API, and who follows them.
+pub(super) struct Kinds {
+    client: Client,
+    /// Where it is told that a kind appears or goes, before its watch says anything.
+    told: mpsc::Sender<(WatchId, News)>,
+    all: Vec<Followed>,
+    /// That nobody may ask for the kinds was told.
+    is_forbidden: bool,
 }
 
-/// Asks from now on. Until the first answer nobody knows, and a first Snapshot waits for it.
-pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
-    let kinds = [
-        Kind::GatewayClass,
-        Kind::Gateway,
-        Kind::ListenerSet,
-        Kind::HttpRoute,
-        Kind::GrpcRoute,
-        Kind::TcpRoute,
-        Kind::UdpRoute,
-        Kind::TlsRoute,
-        Kind::BackendTlsPolicy,
-        Kind::ReferenceGrant,
-    ];
-    let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
-    let [classes, gateways, sets, routes, grpc, tcp, udp, tls, policies, grants] =
-        senders.each_ref().map(|(_, sender)| sender.subscribe());
-    tasks.spawn(async move {
-        let (mut pauses, mut unserved) = (backoff(), Unserved::default());
-        loop {
-            match served(&client).await {
-                Ok(served) => {
-                    pauses = backoff();
-                    // Before anybody goes on: who looks once hears of it, too.
-                    unserved.follow(&client, &kinds).await;
-                    for (kind, sender) in &senders {
-                        let called = (kind.api_version(), kind.plural().to_owned());
-                        let is_there = served.contains(&called);
-                        sender.send_if_modified(|known| known.replace(is_there) != Some(is_there));
+/// A kind, and who follows it.
+struct Followed {
+    kind: Kind,
+    /// The only namespace in which it may be listed.
+    namespace: Option<String>,
+    watches: Vec<WatchId>,
+    known: Known,
+    there: watch::Sender<Option<bool>>,
+}
+
+/// What the API server says of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    There,
+    Missing,
+    /// Nothing that could be relied on.
+    Nothing,
+}
+
+/// What is believed of a kind.
+#[derive(Debug, Default)]
+struct Known {
+    /// Until the first answer nobody knows, and a first Snapshot waits for it.
+    there: Option<bool>,
+    missed: u8,
+}
+
+impl Known {
+    /// Takes an answer; whether something else is believed now.
+    fn hear(&mut self, said: Said) -> bool {
+        match said {
+            Said::There => self.missed = 0,
+            Said::Missing => self.missed += 1,
+            Said::Nothing => return false,
+        }
+        let is_there = said == Said::There;
+        let is_believed = is_there || self.there != Some(true) || self.missed >= MISSED;
+        if !is_believed {
+            return false;
+        }
+        self.missed = 0;
+        self.there.replace(is_there) != Some(is_there)
+    }
+
+    /// What a list of the kind says, where its definition is not to be seen (`said`).
+    fn judge(&self, said: Said, listed: Listed) -> Said {
+        match listed {
+            Listed::Good => Said::There,
+            Listed::Failed(404) => Said::Missing,
+            // What may not be listed is there as far as anybody knows: what depends on it is closed.
+            Listed::Failed(403) if said == Said::Nothing && self.there.is_none() => Said::There,
+            Listed::Failed(403) => said,
+            Listed::Failed(_) => Said::Nothing,
+        }
+    }
+}
+
+/// What became of a list; 0 stands for no answer.
+enum Listed {
+    Good,
+    Failed(u16),
+}
+
+impl Kinds {
+    pub(super) fn new(client: Client, told: mpsc::Sender<(WatchId, News)>) -> Self {
+        Self { client, told, all: Vec::new(), is_forbidden: false }
+    }
+
+    /// Whether the kind that a watch follows is there; in this namespace, where it may be listed in one only.
+    pub(super) fn add(
+        &mut self,
+        kind: Kind,
+        namespace: Option<&str>,
+        watch: WatchId,
+    ) -> watch::Receiver<Option<bool>> {
+        if let Some(known) = self.all.iter_mut().find(|one| one.kind == kind) {
+            known.watches.push(watch);
+            return known.there.subscribe();
+        }
+        let there = watch::Sender::new(None);
+        let receiver = there.subscribe();
+        let (namespace, known) = (namespace.map(str::to_owned), Known::default());
+        self.all.push(Followed { kind, namespace, watches: vec![watch], known, there });
+        receiver
+    }
+
+    /// Asks from now on.
+    pub(super) fn follow(mut self, tasks: &mut JoinSet<()>) {
+        tasks.spawn(async move {
+            let (mut pauses, mut unserved) = (backoff(), Unserved::default());
+            let kinds: Vec<Kind> = self.all.iter().map(|one| one.kind).collect();
+            loop {
+                let pause = match self.ask().await {
+                    Ok(said) => {
+                        pauses = backoff();
+                        // Before anybody goes on: who looks once hears of it, too.
+                        unserved.follow(&self.client, &kinds).await;
+                        self.tell(&said).await;
+                        let is_in_doubt = self.all.iter().any(|one| one.known.missed > 0);
+                        if is_in_doubt { AGAIN } else { PERIOD }
                     }
-                    #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
-                    sleep(PERIOD).await;
-                }
-                // What is there stays; whether the API server can be reached is told by the watches.
-                Err(error) => {
-                    tracing::debug!(
-                        reason = reason(&error),
-                        "cannot ask for the kinds of the Gateway API"
-                    );
-                    #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
-                    sleep(pauses.next().unwrap_or(PERIOD)).await;
-                }
+                    // What is there stays; whether the API server can be reached is told by the watches.
+                    Err(error) => {
+                        tracing::debug!(
+                            reason = reason(&error),
+                            "cannot ask for the kinds of the Gateway API"
+                        );
+                        pauses.next().unwrap_or(PERIOD)
+                    }
+                };
+                #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
+                sleep(pause).await;
+            }
+        });
+    }
+
+    /// What the API server says of each kind now. One that is not to be seen though it was there is listed, and so is
+    /// each where nobody may ask which there are.
+    async fn ask(&mut self) -> kube::Result<Vec<Said>> {
+        let served = served(&self.client).await?;
+        let is_forbidden = served.values().any(Option::is_none);
+        if is_forbidden && !std::mem::replace(&mut self.is_forbidden, is_forbidden) {
+            tracing::warn!(
+                "the API server does not say which kinds of the Gateway API it has (403), so that each is listed to find \
+                 out: bind the ServiceAccount to the ClusterRole system:discovery"
+            );
+        }
+        let mut all = Vec::with_capacity(self.all.len());
+        for one in &self.all {
+            let said = said(&served, one.kind);
+            let is_doubtful =
+                said == Said::Nothing || (said == Said::Missing && one.known.there == Some(true));
+            all.push(if is_doubtful { one.known.judge(said, self.list(one).await) } else { said });
+        }
+        Ok(all)
+    }
+
+    /// Lists no more than one object of a kind.
+    async fn list(&self, one: &Followed) -> Listed {
+        let named = GroupVersionKind::gvk(GROUP, one.kind.version(), one.kind.name());
+        let resource = ApiResource::from_gvk_with_plural(&named, one.kind.plural());
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match &one.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        };
+        match api.list_metadata(&ListParams::default().limit(1)).await {
+            Ok(_) => Listed::Good,
+            Err(kube::Error::Api(status)) => Listed::Failed(status.code),
+            Err(_) => Listed::Failed(0),
+        }
+    }
+
+    /// Tells what is news: first of all kinds that they appear or go, so that nothing is published between the list of
+    /// one and that of another.
+    async fn tell(&mut self, said: &[Said]) {
+        let mut turned = Vec::new();
+        for (one, said) in self.all.iter_mut().zip(said) {
+            if one.known.hear(*said) {
+                turned.push(&*one);
             }
         }
-    });
-    Present { classes, gateways, sets, routes, grpc, streams: [tcp, udp, tls], policies, grants }
+        for watch in turned.iter().flat_map(|one| &one.watches) {
+            // Without anybody who listens this ends soon.
+            drop(self.told.send((*watch, News::Turns)).await);
+        }
+        for one in turned {
+            one.there.send_replace(one.known.there);
+        }
+    }
+}
+
+/// The resources that the API server has, by version; none: it does not say.
+type Served = BTreeMap<&'static str, Option<BTreeSet<String>>>;
+
+fn said(served: &Served, kind: Kind) -> Said {
+    match served.get(kind.api_version()) {
+        Some(None) => Said::Nothing,
+        Some(Some(names)) if names.contains(kind.plural()) => Said::There,
+        Some(Some(_)) | None => Said::Missing,
+    }
 }
 
 /// Kinds of the Gateway API that are defined in the cluster, and whose objects nobody here looks at.
@@ -144,15 +283,20 @@ impl Unserved {
     }
 }
 
-/// The resources that the API server has, by version.
-async fn served(client: &Client) -> kube::Result<BTreeSet<(&'static str, String)>> {
-    let mut served = BTreeSet::new();
+/// Asks which resources there are. A version that is not there has none.
+async fn served(client: &Client) -> kube::Result<Served> {
+    let mut served = Served::new();
     for version in VERSIONS {
         match client.list_api_group_resources(version).await {
             Ok(list) => {
-                served.extend(list.resources.into_iter().map(|found| (version, found.name)))
+                let names = list.resources.into_iter().map(|found| found.name);
+                served.insert(version, Some(names.collect()));
             }
-            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => break,
+            Err(kube::Error::Api(status)) if status.code == 404 => break,
+            // An API server that starts says so of all it has.
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                served.insert(version, None);
+            }
             Err(error) => return Err(error),
         }
     }
@@ -161,9 +305,48 @@ async fn served(client: &Client) -> kube::Result<BTreeSet<(&'static str, String)
 
 #[cfg(test)]
 mod tests {
-    use super::{Defined, Unserved};
+    use super::{Defined, Known, Listed, Said, Served, Unserved, VERSIONS, said};
     use objects::Kind;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn a_kind_that_is_there_is_gone_when_it_is_missing_twice_in_a_row() {
+        let mut known = Known::default();
+        assert!(!known.hear(Said::Nothing) && known.there.is_none(), "that is no answer");
+        assert!(known.hear(Said::There));
+        assert!(!known.hear(Said::Missing) && !known.hear(Said::Nothing));
+        assert_eq!((known.there, known.missed), (Some(true), 1));
+        assert!(!known.hear(Said::There) && !known.hear(Said::Missing), "it was there between");
+        assert!(known.hear(Said::Missing) && known.there == Some(false));
+        assert!(!known.hear(Said::Missing) && known.missed == 0);
+        assert!(known.hear(Said::There), "that it is there is believed at once");
+        assert!(Known::default().hear(Said::Missing), "and so is the first answer");
+    }
+
+    #[test]
+    fn what_nobody_says_is_found_by_a_list() {
+        let served = Served::from([
+            (VERSIONS[0], Some(BTreeSet::from(["gateways".to_owned()]))),
+            (VERSIONS[1], None),
+        ]);
+        let kinds = [Kind::Gateway, Kind::HttpRoute, Kind::ReferenceGrant];
+        let expected = [Said::There, Said::Missing, Said::Nothing];
+        assert_eq!(kinds.map(|kind| said(&served, kind)), expected);
+        assert_eq!(said(&Served::new(), Kind::Gateway), Said::Missing);
+        let (new, old) = (Known::default(), Known { there: Some(true), missed: 0 });
+        for (known, said, listed, judged) in [
+            (&old, Said::Missing, Listed::Good, Said::There),
+            (&old, Said::Missing, Listed::Failed(404), Said::Missing),
+            (&old, Said::Missing, Listed::Failed(403), Said::Missing),
+            (&old, Said::Missing, Listed::Failed(503), Said::Nothing),
+            (&old, Said::Nothing, Listed::Failed(403), Said::Nothing),
+            (&new, Said::Nothing, Listed::Failed(404), Said::Missing),
+            (&new, Said::Nothing, Listed::Failed(403), Said::There),
+            (&new, Said::Nothing, Listed::Failed(0), Said::Nothing),
+        ] {
+            assert_eq!(known.judge(said, listed), judged, "{said:?}");
+        }
+    }
 
     #[test]
     fn kinds_in_versions_that_are_too_old_are_warned_of_once() {

@@ -3,6 +3,7 @@
 mod contents;
 mod follow;
 mod gateway_kinds;
+mod outage;
 mod watches;
 
 use crate::{Error, Feed, Following};

@@ -1,7 +1,7 @@
 //! Which watches a cluster needs, and whether its API server can be talked to at all.
 
 use super::ClusterOptions;
-use super::gateway_kinds::{self, Present};
+use super::gateway_kinds::Kinds;
 use crate::Error;
 use crate::client::reason;
 use crate::watch::{Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff};
@@ -198,38 +198,39 @@ impl Start<'_> {
 
     /// The kinds of the Gateway API, which need not be there; the labels of Namespaces matter only to them.
     fn gateways(&mut self, here: Option<&str>) {
-        let present = gateway_kinds::follow(self.client(), self.tasks);
-        let Present { classes, gateways, sets, routes, grpc, streams, policies, grants } = present;
-        let [tcp, udp, tls] = streams;
+        let mut kinds = Kinds::new(self.client(), self.sender.clone());
         let config = self.config();
         let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
-        self.tasks.spawn(watch.run_while(classes));
-        self.while_present::<RawGateway>(here, config.clone(), gateways.clone());
-        self.while_present::<RawListenerSet>(here, config.clone(), sets);
-        self.while_present::<RawHttpRoute>(here, config.clone(), routes);
-        self.while_present::<RawGrpcRoute>(here, config.clone(), grpc);
-        self.while_present::<RawTcpRoute>(here, config.clone(), tcp);
-        self.while_present::<RawUdpRoute>(here, config.clone(), udp);
-        self.while_present::<RawTlsRoute>(here, config.clone(), tls);
-        self.while_present::<RawBackendTlsPolicy>(here, config.clone(), policies);
-        self.while_present::<RawReferenceGrant>(None, config.clone(), grants);
+        let present = kinds.add(Kind::GatewayClass, None, watch.id);
+        self.tasks.spawn(watch.run_while(present));
+        self.while_present::<RawGateway>(here, &mut kinds);
+        self.while_present::<RawListenerSet>(here, &mut kinds);
+        self.while_present::<RawHttpRoute>(here, &mut kinds);
+        self.while_present::<RawGrpcRoute>(here, &mut kinds);
+        self.while_present::<RawTcpRoute>(here, &mut kinds);
+        self.while_present::<RawUdpRoute>(here, &mut kinds);
+        self.while_present::<RawTlsRoute>(here, &mut kinds);
+        self.while_present::<RawBackendTlsPolicy>(here, &mut kinds);
+        self.while_present::<RawReferenceGrant>(None, &mut kinds);
         if self.options.namespace_selector.is_none() {
             let mut watch = self.watch::<Namespace>(Api::all(self.client()), config, true);
             if here.is_some() {
                 watch.right =
                     Right::Spare("listeners that choose namespaces by labels take no routes");
             }
-            self.tasks.spawn(watch.run_while(gateways));
+            let present = kinds.add(Kind::Gateway, here, watch.id);
+            self.tasks.spawn(watch.run_while(present));
         }
+        kinds.follow(self.tasks);
     }
 
     fn while_present<K: Watchable<Scope = NamespaceResourceScope>>(
         &mut self,
         namespace: Option<&str>,
-        config: Config,
-        present: watch::Receiver<Option<bool>>,
+        kinds: &mut Kinds,
     ) {
-        let watch = self.watch::<K>(api(self.client(), namespace), config, true);
+        let watch = self.watch::<K>(api(self.client(), namespace), self.config(), true);
+        let present = kinds.add(K::KIND, namespace, watch.id);
         self.tasks.spawn(watch.run_while(present));
     }
 

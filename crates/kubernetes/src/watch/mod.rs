@@ -53,6 +53,10 @@ pub(crate) enum News {
     Changed(Change),
     /// It is followed again after trouble, and nothing has changed so far.
     Followed,
+    /// The API server has got the kind, or has lost it: what there is now is told in a moment.
+    Turns,
+    /// The API server does not have the kind; this is gone with it.
+    Absent(Vec<Change>),
     /// The API server cannot be reached or refuses; the watch tries again.
     Trouble {
         /// The status that it answered, if it did.
@@ -169,7 +173,7 @@ impl<K: Watchable> Watch<K> {
             }
             let gone = progress.known.into_keys().map(|key| Change::Removed(K::KIND, key));
             self.report.absent();
-            let told = self.tell(News::Listed(gone.collect())).await;
+            let told = self.tell(News::Absent(gone.collect())).await;
             if !told || !until(&mut present, true).await {
                 return;
             }

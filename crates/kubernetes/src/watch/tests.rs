@@ -101,6 +101,10 @@ async fn words(mut news: mpsc::Receiver<(WatchId, News)>) -> Vec<String> {
             }
             News::Changed(change) => name(&change),
             News::Followed => "followed".to_owned(),
+            News::Turns => "turns".to_owned(),
+            News::Absent(changes) => {
+                format!("absent {}", changes.iter().map(name).collect::<Vec<_>>().join(" "))
+            }
             News::Trouble { code, .. } => format!("trouble {code:?}"),
         });
     }

@@ -83,7 +83,7 @@ fn certificate(id: &str) -> Arc<Certificate> {
         id: CertificateId::new(id),
         chain: vec![vec![0x30; 400]],
         key: PrivateKey(vec![0x30; 40]),
-        names: Vec::new(),
+        names: Vec::new().into(),
         not_after: i64::MAX,
     })
 }

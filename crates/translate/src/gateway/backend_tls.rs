@@ -13,6 +13,11 @@ use objects::{ObjectKey, ServicePort, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Why all backends are closed that a policy might be about.
+pub(super) const UNLISTED: &str = "BackendTLSPolicies could not be listed, so nobody knows whether a backend has to be \
+                                   spoken to under TLS; the log says why: it takes list and watch of \
+                                   backendtlspolicies in the ClusterRole";
+
 /// Certificates at most between a backend's and its authority.
 const DEPTH: u32 = 9;
 
@@ -28,6 +33,8 @@ pub(super) struct Policies {
     pub(super) read: BTreeMap<ObjectKey, Read>,
     /// Which policies have a Service for a target.
     pub(super) by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// They could not be listed: nobody knows what they say, and whose.
+    pub(super) unlisted: bool,
     /// The policies for a Service, or for a port of it, in the order in which they count.
     by_target: BTreeMap<Target, BTreeSet<(i64, ObjectKey)>>,
 }
@@ -150,6 +157,9 @@ impl Policies {
         (service, port): &Port,
         snapshot: &Snapshot,
     ) -> Option<Result<Arc<UpstreamTls>, String>> {
+        if self.unlisted {
+            return Some(Err(UNLISTED.to_owned()));
+        }
         if !self.targets(service) {
             return None;
         }

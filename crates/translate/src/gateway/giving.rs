@@ -4,7 +4,7 @@ use super::addresses::assign;
 use super::reach::{Behind, Reach, is_of};
 use super::service_names::{named_by, service_name};
 use super::targets::{self, Asking, Port, Supply, port_of};
-use super::{Around, Gateways, Work, is_served};
+use super::{Around, Gateways, Work};
 use crate::GatewayServices;
 use objects::gateway::Gateway;
 use objects::{ObjectKey, Service, Snapshot};
@@ -29,7 +29,7 @@ impl Gateways {
         if pool.is_empty() || work.gateways.is_empty() {
             return;
         }
-        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
+        let served = around.new.gateways.values().filter(|gateway| self.is_served(gateway, around));
         let given = assign(pool, &served.collect::<Vec<_>>(), &self.given);
         let others = given.iter().filter(|(key, given)| self.given.get(*key) != Some(given));
         work.gateways.extend(others.map(|(key, _)| key.clone()));
@@ -42,7 +42,7 @@ impl Gateways {
             return;
         }
         self.most_ports = around.ports;
-        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
+        let served = around.new.gateways.values().filter(|gateway| self.is_served(gateway, around));
         let asking = served.map(|gateway| {
             let sets = self.sets_of(gateway, around.new);
             let listeners = gateway.listeners.iter().chain(sets.iter().flat_map(|set| set.added()));

@@ -198,6 +198,7 @@ impl Gateways {
         configuration: &mut Configuration,
     ) -> Vec<(Kind, ObjectKey, Vec<Problem>)> {
         let (old, new) = (around.old, around.new);
+        self.policies.unlisted = new.unlisted.contains(&objects::Kind::BackendTlsPolicy);
         let nobody = |all: &Snapshot| {
             let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
             all.gateway_classes.is_empty() && without
@@ -212,6 +213,7 @@ impl Gateways {
         }
         let mut work = Work::default();
         self.files.forget(around.config_maps);
+        self.take_unlisted(&around, &mut work);
         self.take_classes(&around, &mut work);
         self.take_sets(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
@@ -282,7 +284,7 @@ impl Gateways {
         self.weigh_ports(around, work);
         let (mut others, options) = (BTreeSet::new(), around.options);
         for key in &work.gateways.clone() {
-            let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
+            let gateway = new.gateways.get(key).filter(|gateway| self.is_served(gateway, around));
             let state = gateway.map(|gateway| {
                 let reach = self.reach(key);
                 let sets = self.sets_of(gateway, new);
@@ -408,6 +410,19 @@ impl Gateways {
                 };
             }
         }
+    }
+
+    /// Whether a Gateway is of a class of ours. With `--engine=nginx` it is, too: it and its routes are told why they are
+    /// not served. A class that is given parameters takes no more Gateways, and ends none that it has: one that was
+    /// served, or has an address from a time when it was, goes on.
+    fn is_served(&self, gateway: &Gateway, around: &Around<'_>) -> bool {
+        let class = ObjectKey::new("", gateway.class.as_str());
+        let class = around.new.gateway_classes.get(&class);
+        let was_served =
+            || !gateway.published.is_empty() || self.gateways.contains_key(&gateway.meta.key);
+        class.is_some_and(|class| {
+            is_ours(class, around.options) && (!class.has_parameters || was_served())
+        })
     }
 
     fn take_route(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
@@ -567,14 +582,6 @@ fn tell_route(
 
 fn is_ours(class: &GatewayClass, options: &Options) -> bool {
     class.controller == options.gateway_controller
-}
-
-/// Whether a Gateway is of a class of ours. With `--engine=nginx` it is, too: it and its routes are told why they are
-/// not served.
-fn is_served(gateway: &Gateway, around: &Around<'_>) -> bool {
-    let class = ObjectKey::new("", gateway.class.as_str());
-    let class = around.new.gateway_classes.get(&class);
-    class.is_some_and(|class| is_ours(class, around.options) && !class.has_parameters)
 }
 
 fn class_status(class: &GatewayClass, options: &Options) -> ClassStatus {

@@ -3,6 +3,7 @@
 use super::backend_tls::{Read, Touched};
 use super::kinds::RouteId;
 use super::missing::note;
+use super::sets::lets_in;
 use super::status::PolicyStatus;
 use super::{Around, Gateways, Work, differing, failing};
 use model::Kind;
@@ -26,6 +27,16 @@ impl Gateways {
         work.policed.extend(changed.cloned());
         work.policed.extend(services);
         work.policies.extend(policies);
+    }
+
+    /// Closes what policies or ListenerSets might be about while nobody knows what they say, and opens it again.
+    pub(super) fn take_unlisted(&mut self, around: &Around<'_>, work: &mut Work) {
+        if around.old.unlisted == around.new.unlisted {
+            return;
+        }
+        work.routes.extend(self.links.by_service.values().flatten().cloned());
+        let lets_in = self.gateways.values().filter(|state| lets_in(&state.gateway));
+        work.gateways.extend(lets_in.map(|state| state.gateway.meta.key.clone()));
     }
 
     /// Tells policies what became of them.

@@ -1,6 +1,6 @@
 //! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares, and what is wrong.
 
-use super::backend_tls::Policies;
+use super::backend_tls::{Policies, UNLISTED};
 use super::expressions::Expressions;
 use super::few::{Few, Set};
 use super::paths::path_of;
@@ -474,6 +474,9 @@ impl Reader<'_> {
         let own = &self.route.meta.key;
         let backend = match named {
             Some(one) => {
+                if self.tls.unlisted {
+                    add(&mut self.draft.unresolved, "Pending", UNLISTED);
+                }
                 self.tls.secure((backend, one), &own.namespace, self.snapshot, &mut policy)
             }
             None => backend,

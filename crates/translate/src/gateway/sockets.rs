@@ -4,7 +4,7 @@
 use super::reach::{Reach, Taken};
 use super::room::Room;
 use super::targets::{Port, port_of};
-use super::{Around, Gateways, Work, is_served};
+use super::{Around, Gateways, Work};
 use objects::ObjectKey;
 use objects::gateway::Listener;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl Gateways {
                 Reach::Behind(_) => room.addresses,
                 Reach::Shared | Reach::Own(Err(_)) => continue,
             };
-            if !is_served(gateway, around) {
+            if !self.is_served(gateway, around) {
                 continue;
             }
             let sets = self.sets_of(gateway, around.new);

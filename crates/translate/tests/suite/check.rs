@@ -380,6 +380,11 @@ fn what_a_flag_or_a_second_key_would_change_is_said_at_once() {
 #[test]
 fn classic_mistakes_are_noted() {
     let rewrite = |target: &str| format!("nginx.ingress.kubernetes.io/rewrite-target: {target}");
+    let canary = |weight: &str| {
+        format!(
+            "nginx.ingress.kubernetes.io/canary: 'true', nginx.ingress.kubernetes.io/canary-weight: '{weight}'"
+        )
+    };
     let found = checked(&[
         ingress("group", &rewrite("/$1"), "a.test", "/app"),
         ingress("whole", &rewrite("/$2"), "f.test", "/"),
@@ -387,6 +392,8 @@ fn classic_mistakes_are_noted() {
         ingress("pattern", "", "c.test", "/api/v[0-9]+/.*"),
         ingress("good", &rewrite("/$2"), "d.test", "/app(/|$)(.*)"),
         ingress("high", &rewrite("/$1/$3"), "g.test", "/app(/|$)(.*)"),
+        ingress("heavy", &canary("120"), "h.test", "/"),
+        ingress("whole-canary", &canary("100"), "h.test", "/x"),
         ingress("rules", "", "e.test", "/").split("  rules:").take(1).collect(),
         ingress("younger", "", "d.test", "/other"),
     ]);
@@ -400,6 +407,8 @@ fn classic_mistakes_are_noted() {
     );
     assert!(notes("high").contains("takes $3 of path /app(/|$)(.*), which has fewer groups"));
     assert!(!notes("good").contains("fewer groups"));
+    assert!(notes("heavy").contains("is more than canary-weight-total, 100"), "{found:?}");
+    assert!(!notes("whole-canary").contains("canary-weight-total"), "{found:?}");
     assert!(notes("root").contains("what follows /app is lost"), "{found:?}");
     assert!(notes("pattern").contains("none without use-regex"), "{found:?}");
     assert!(notes("rules").contains("it serves nothing"), "{found:?}");

@@ -38,5 +38,6 @@ mod shut;
 mod snippet_guards;
 mod streams;
 mod tenants;
+mod unlisted;
 mod upstreams;
 mod words;

@@ -552,8 +552,8 @@ mod tests {
     use crate::Control;
     use crate::io::Io;
     use bytes::BytesMut;
-    use std::io::ErrorKind;
     use std::future::poll_fn;
+    use std::io::ErrorKind;
     use std::net::Ipv4Addr;
     use std::rc::Rc;
     use std::time::Duration;

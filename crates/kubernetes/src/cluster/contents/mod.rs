@@ -3,6 +3,7 @@
 use super::{Referrer, SecretsOf};
 use crate::watch::Change;
 use imbl::OrdSet;
+use objects::gateway::{FromNamespaces, Gateway};
 use objects::{
     Kind, Malformed, Meta, Object, ObjectKey, Reference, ReverseIndex, Secret, Snapshot, Store,
     Unread,
@@ -70,6 +71,26 @@ impl Contents {
         let ingresses = self.shown.snapshot().ingresses.values();
         let has_annotation = |meta: &Meta| meta.annotations.contains_key(CLASS_ANNOTATION);
         ingresses.filter(|it| it.class.is_some() && !has_annotation(&it.meta)).count()
+    }
+
+    /// Says of which kinds nobody knows what they say.
+    pub(super) fn set_unlisted(&mut self, unlisted: BTreeSet<Kind>) {
+        self.shown.set_unlisted(unlisted);
+    }
+
+    /// Whether something depends on what this kind says: routes at Gateways on policies, Gateways that let them in on
+    /// ListenerSets.
+    pub(super) fn may_need(&self, kind: Kind) -> bool {
+        let all = self.shown.snapshot();
+        let lets_in = |gateway: &Arc<Gateway>| gateway.allowed_sets != FromNamespaces::None;
+        match kind {
+            Kind::BackendTlsPolicy => {
+                let has_routes = !all.http_routes.is_empty() || !all.stream_routes.is_empty();
+                has_routes && !all.gateways.is_empty()
+            }
+            Kind::ListenerSet => all.gateways.values().any(lets_in),
+            _ => false,
+        }
     }
 
     /// From now on it is known which Secrets are wanted, as far as the objects say that are there.

@@ -1,0 +1,122 @@
+//! What an API server does not say, or says for a moment, ends no Gateway, opens none, and takes no load balancer away.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use testkit::cluster::{self, Cluster, eventually};
+
+use crate::fairway::{Fairway, PATIENCE};
+use crate::gateways::{FIXED, GATEWAYS, api, route, told};
+use crate::load_balancers::{
+    FLAGS, REPLICA, balance, gateway, ground, serves, services, target, tells,
+};
+use crate::objects::one_host;
+use crate::replicas::replica;
+
+/// The rights of an installation.
+const RIGHTS: &str = include_str!("../../deploy/rbac.yaml");
+
+/// What lets everybody ask which kinds there are.
+const DISCOVERY: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: \
+                         system:discovery}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: \
+                         system:discovery}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: \
+                         system:authenticated}]}";
+
+async fn says(fairway: &Fairway, what: &str) -> Result<()> {
+    eventually(format!("a line with {what}"), PATIENCE, async || {
+        ensure!(fairway.said().contains(what), "it says {}", fairway.said());
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn gateways_stay_where_nobody_may_ask_for_their_kinds_and_are_closed_where_policies_are_forbidden()
+{
+    cluster::test_with_gateway_api(async |cluster| {
+        one_host(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        cluster.apply(&route("route.test")).await?;
+        replica(cluster, "fairway-0").await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        fairway.reaches("route.test", "/", "a").await?;
+        let traffic = fairway.traffic("route.test");
+        cluster.delete(DISCOVERY).await?;
+        says(&fairway, "system:discovery").await?;
+        cluster.apply(&route("route.test, late.test")).await?;
+        fairway.reaches("late.test", "/", "a").await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await?;
+        // Nor does it keep anybody from starting. That a kind may not be listed does not, either.
+        let kubeconfig = cluster.fairway_kubeconfig().await?;
+        let older = RIGHTS.replacen(", backendtlspolicies]", "]", 1);
+        ensure!(older != RIGHTS, "the rights are written in another way");
+        cluster.apply(&older).await?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[FIXED])?;
+        says(&fairway, "list and watch backendtlspolicies").await?;
+        fairway.ready().await?;
+        fairway.expect("a.test", "/", 200).await?;
+        fairway.expect("route.test", "/", 500).await?;
+        cluster.apply(RIGHTS).await?;
+        fairway.reaches("route.test", "/", "a").await?;
+        cluster.apply(DISCOVERY).await?;
+        fairway.stop().await
+    });
+}
+
+/// The Service of Gateway `one`, if it is there.
+async fn uid(cluster: &Cluster) -> Result<String> {
+    let found = services(cluster).get("gateway-one").await?;
+    found.metadata.uid.context("a Service without a uid")
+}
+
+/// Changes the only class.
+async fn change_class(cluster: &Cluster, parameters: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"spec": {"parametersRef": parameters}}));
+    api(cluster, "GatewayClass").patch("fairway", &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+#[test]
+fn a_load_balancer_outlives_parameters_and_a_class_that_is_gone_for_a_while() {
+    cluster::test_with_gateway_api(async |cluster| {
+        ground(cluster).await?;
+        cluster.apply(&gateway("one", "")).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
+        let port = target(cluster, "one", 8080).await?;
+        balance(cluster, "one", &["192.0.2.7"]).await?;
+        tells(cluster, "one", "Programmed", &["192.0.2.7"]).await?;
+        let first = uid(cluster).await?;
+        let reason = |status: &Value, reason: &str| status["conditions"][0]["reason"] == reason;
+        change_class(cluster, json!({"group": "a.example", "kind": "Sizes", "name": "s"})).await?;
+        told(cluster, "GatewayClass", "fairway", |status| reason(status, "InvalidParameters"))
+            .await?;
+        serves("one", (REPLICA, port)).await?;
+        change_class(cluster, Value::Null).await?;
+        told(cluster, "GatewayClass", "fairway", |status| reason(status, "Accepted")).await?;
+        // Its own parameters are refused, and nothing of it is served.
+        let refused = "  infrastructure: {labels: {tier: one}, parametersRef: {group: a.example, kind: Sizes, name: s}}";
+        let text = gateway("one", "").replace("  infrastructure: {labels: {tier: one}}", refused);
+        cluster.apply(&text).await?;
+        told(cluster, "Gateway", "one", |status| reason(status, "InvalidParameters")).await?;
+        says(&fairway, "nothing of its Gateway is served").await?;
+        let patch = Patch::Merge(json!({"spec": {"infrastructure": {"parametersRef": null}}}));
+        api(cluster, "Gateway").patch("one", &PatchParams::default(), &patch).await?;
+        serves("one", (REPLICA, port)).await?;
+        ensure!(uid(cluster).await? == first, "it was made anew");
+        // The class is gone for longer than is waited for it.
+        api(cluster, "GatewayClass").delete("fairway", &Default::default()).await?;
+        says(&fairway, "there is no GatewayClass fairway now").await?;
+        cluster.apply(GATEWAYS).await?;
+        serves("one", (REPLICA, port)).await?;
+        tells(cluster, "one", "Programmed", &["192.0.2.7"]).await?;
+        ensure!(uid(cluster).await? == first, "it was made anew");
+        api(cluster, "Gateway").delete("one", &Default::default()).await?;
+        eventually("the Service to go", PATIENCE, async || {
+            ensure!(services(cluster).get_opt("gateway-one").await?.is_none(), "it is there");
+            anyhow::Ok(())
+        })
+        .await?;
+        fairway.stop().await
+    });
+}
