@@ -53,8 +53,8 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
 }
 
 /// A file for each object; none of them takes the place of another one, nor lies elsewhere: those that cannot have one
-/// are named, and how many they are is given back. Those of an earlier conversion that were not written again are named:
-/// their Ingresses may have gone.
+/// are named, and how many they are is given back. Those of an earlier conversion that were not written again are
+/// named: their Ingresses may have gone.
 fn write(converted: &Converted, folder: &Path) -> Result<usize> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut written = BTreeSet::new();

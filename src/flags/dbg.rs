@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 #[derive(Args, Debug)]
 #[command(after_help = "In a Pod, where it is called /dbg, too:
   kubectl exec deployment/ingress-nginx-controller -- /dbg backends list
-  kubectl ingress-nginx conf --host shop.example        # the plugin of ingress-nginx")]
+  kubectl ingress-nginx conf --host shop.example  # its plugin for kubectl")]
 pub(crate) struct Dbg {
     #[command(subcommand)]
     pub(crate) what: What,

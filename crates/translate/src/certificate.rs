@@ -23,8 +23,8 @@ const SMALLEST_RSA: usize = 2048;
 /// Bits of RSA keys beyond which a namespace has few handshakes a second: `EACH_SECOND` of the TLS crate.
 const COSTLY_RSA: usize = 4096;
 
-/// Authorities in a Secret or a ConfigMap at most, revocation lists, and addresses for which a list is: each connection is judged by
-/// them.
+/// Authorities in a Secret or a ConfigMap at most, revocation lists, and addresses for which a list is: each connection
+/// is judged by them.
 pub(crate) const MOST_AUTHORITIES: usize = 1000;
 const MOST_LISTS: usize = 64;
 const MOST_PLACES: usize = 1000;

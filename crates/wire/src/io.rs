@@ -197,8 +197,8 @@ impl Io {
     }
 
     /// Whether the peer has closed, as the system knows at this moment, or said what nobody has read: before they close
-    /// many say something (an alert of TLS, a 408), and it is no answer to what is sent next. A ticket of TLS that the event
-    /// loop has not heard of either ends it as well: nobody can tell.
+    /// many say something (an alert of TLS, a 408), and it is no answer to what is sent next. A ticket of TLS that the
+    /// event loop has not heard of either ends it as well: nobody can tell.
     pub fn is_closed(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         self.with_tcp(|tcp| rustix::net::recv(tcp, &mut [0; 1][..], flags).err())

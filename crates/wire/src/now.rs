@@ -43,7 +43,8 @@ pub fn wakes_up() {
     time_passes();
 }
 
-/// The number of the wake-up that this thread is at: while it is the same, the event loop may not have looked what came.
+/// The number of the wake-up that this thread is at: while it is the same, the event loop may not have looked what
+/// came.
 pub fn wake() -> u64 {
     WAKES.get()
 }

@@ -172,7 +172,7 @@ impl Gateways {
         while keeper.writes.join_next().await.is_some() {}
         if keeper.own.clear_at_end {
             let told = known.borrow_and_update().statuses.clone();
-            let Gateways { client, pod, leadership, controller, addresses, .. } = &keeper.own;
+            let Self { client, pod, leadership, controller, addresses, .. } = &keeper.own;
             let published = addresses.borrow().clone();
             let leaving = Leaving { client, pod, leadership, controller };
             leave::take(leaving, &told, published).await;

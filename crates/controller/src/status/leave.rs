@@ -152,7 +152,7 @@ mod tests {
             conditions: Vec::new(),
             listeners: Vec::new(),
             wanted: wanted.iter().map(of).collect(),
-            own: own.map(|own| vec![own.to_owned()].into()),
+            own: own.map(|own| vec![own.to_owned()]),
             service: None,
             sets: None,
         })

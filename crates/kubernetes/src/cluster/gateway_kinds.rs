@@ -156,8 +156,8 @@ impl Kinds {
         let is_forbidden = served.values().any(Option::is_none);
         if is_forbidden && !std::mem::replace(&mut self.is_forbidden, is_forbidden) {
             tracing::warn!(
-                "the API server does not say which kinds of the Gateway API it has (403), so that each is listed to find \
-                 out: bind the ServiceAccount to the ClusterRole system:discovery"
+                "the API server does not say which kinds of the Gateway API it has (403), so that each is listed to \
+                 find out: bind the ServiceAccount to the ClusterRole system:discovery"
             );
         }
         let mut all = Vec::with_capacity(self.all.len());

@@ -39,7 +39,9 @@ fn a_port_that_is_no_port_is_told_like_a_wrong_type() {
     let text = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"},"spec":{"ports":[{"port":0}]}}"#;
     let object: Guarded<Service> = serde_json::from_str(text).expect("an object");
     assert_eq!(object.key(), ObjectKey::new("n", "a"));
-    assert!(object.into_object().is_err_and(|why| why.contains("spec.ports[0].port is 0")));
+    assert!(
+        object.into_object().is_err_and(|why| why.contains("spec.ports[0].port is missing or 0"))
+    );
 }
 
 /// How long the lists of these tests are trusted.

@@ -13,7 +13,8 @@ pub struct Errors {
     pub intercept: bool,
     /// Who is asked before the default backend of the process, while there is anybody.
     pub backend: Option<UpstreamId>,
-    /// Whether the ConfigMap says so, not an annotation: what a snippet says nearer to the location stands in its place.
+    /// Whether the ConfigMap says so, not an annotation: what a snippet says nearer to the location stands in its
+    /// place.
     #[serde(skip)]
     pub of_all: bool,
 }

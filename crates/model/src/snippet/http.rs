@@ -220,8 +220,9 @@ impl Map {
 }
 
 impl Geo {
-    /// Who is looked up: `address`, or where `proxy` says so whom X-Forwarded-For names, perhaps with a port. Commas and
-    /// spaces part addresses, and those at the end are none (ngx_http_get_forwarded_addr_internal). None if nobody is.
+    /// Who is looked up: `address`, or where `proxy` says so whom X-Forwarded-For names, perhaps with a port. Commas
+    /// and spaces part addresses, and those at the end are none (ngx_http_get_forwarded_addr_internal). None if nobody
+    /// is.
     pub fn client(&self, address: &str, forwarded: &str) -> Option<IpAddr> {
         let is_proxy = |address: IpAddr| self.proxies.iter().any(|proxy| proxy.contains(&address));
         let mut client = address.parse::<IpAddr>().ok()?.to_canonical();

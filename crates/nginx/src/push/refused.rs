@@ -1,5 +1,5 @@
-//! What is known of the things that nginx was told of: those that it has, and those that it does not take, so that these
-//! are not told again at everybody's next change.
+//! What is known of the things that nginx was told of: those that it has, and those that it does not take, so that
+//! these are not told again at everybody's next change.
 
 use super::known::{Pushed, Things};
 use std::sync::Arc;

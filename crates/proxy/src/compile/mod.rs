@@ -14,7 +14,7 @@ use crate::generation::{
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Heads, Level, OwnServers, Plan, of_http_level};
+use crate::snippet::{Effects, Heads, Level, OwnServers, Plan, inherits_other, of_http_level};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::variables::{self, watch};
 use imbl::OrdMap;
@@ -501,16 +501,12 @@ impl<'g> Around<'g> {
     /// Whether what snippets stand on is other than before.
     fn differs(&self, before: &Global) -> bool {
         let now = self.global;
-        let inherits_other = self
-            .http
-            .zip(self.inherited.as_deref())
-            .is_some_and(|(http, inherited)| *inherited != *of_http_level(&http.settings, before));
         now.http_snippet != before.http_snippet
             || now.real_ip != before.real_ip
             || now.proxy_protocol != before.proxy_protocol
             || now.compression != before.compression
             || now.nowhere != before.nowhere
-            || inherits_other
+            || inherits_other(self.http, now, before)
     }
 }
 

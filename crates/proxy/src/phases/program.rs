@@ -193,7 +193,7 @@ fn run_here(exchange: &mut Exchange, owner: Owner) -> Result<Option<Outcome>, Er
     on_machine(exchange, |machine| Ok(run(program, owner, machine)))
 }
 
-/// Runs the program that a `limit_except` of the text behind it excepts nobody from. No settings of an `if` count there.
+/// Runs the program that a `limit_except` of the text behind it excepts nobody from. No settings of an `if` count.
 fn run_before(exchange: &mut Exchange, number: usize) -> Result<Option<Outcome>, Error> {
     let level = exchange.place.as_ref().and_then(|place| place.spot().extras().snippet.clone());
     let except = level.as_ref().and_then(|level| level.limit_except().get(number));

@@ -1,8 +1,8 @@
-//! What the controller writes at http level besides an `http-snippet` (nginx.tmpl): where both say something of one list,
-//! servers inherit it as a whole.
+//! What the controller writes at http level besides an `http-snippet` (nginx.tmpl): where both say something of one
+//! list, servers inherit it as a whole.
 
 use model::Global;
-use model::snippet::{AccessRule, ClientAddress, Settings};
+use model::snippet::{AccessRule, ClientAddress, GlobalScope, Settings};
 use std::borrow::Cow;
 
 /// What servers inherit of the http level. Where the snippet has no list, the controller's counts by itself.
@@ -32,4 +32,11 @@ pub(crate) fn of_http_level<'s>(said: &'s Settings, global: &Global) -> Cow<'s, 
         all.to_mut().fastcgi.hide_headers.extend(hidden.iter().cloned());
     }
     all
+}
+
+/// Whether servers inherit something else than before of the same snippet.
+pub(crate) fn inherits_other(http: Option<&GlobalScope>, now: &Global, before: &Global) -> bool {
+    http.is_some_and(|GlobalScope { settings, .. }| {
+        of_http_level(settings, now) != of_http_level(settings, before)
+    })
 }

@@ -41,7 +41,7 @@ pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Compressing, Effects, Size};
 pub(crate) use expires::second_of;
 pub(crate) use heads::{Heads, Said as HeadsSaid, judge as judge_head};
-pub(crate) use http_level::of_http_level;
+pub(crate) use http_level::{inherits_other, of_http_level};
 pub(crate) use input_headers::InputField;
 pub(crate) use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};

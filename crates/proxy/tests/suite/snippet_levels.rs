@@ -149,7 +149,8 @@ async fn limits_of_annotations_stand_in_place_of_those_around_and_those_within_i
         location /few/same { set $proxy_upstream_name demo-echo-80; proxy_pass http://upstream_balancer; }";
     let few = Policy {
         limits: Limits {
-            per_second: Some(RequestLimit { rate: 1, burst: 0 }),
+            // Not what the other paths of the Ingress count with.
+            per_minute: Some(RequestLimit { rate: 17, burst: 0 }),
             ..Limits::default()
         },
         ..Policy::default()

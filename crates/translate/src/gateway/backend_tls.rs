@@ -6,17 +6,13 @@ use super::authority_files::AuthorityFiles;
 use super::index::{put, take_out};
 use super::rules::Port;
 use super::status::Condition;
+use super::unlisted;
 use model::Backend;
 use model::policy::{Policy, Protocol, SubjectName, UpstreamTls};
 use objects::gateway::{BackendRef, BackendTlsPolicy, PolicyTarget};
 use objects::{ObjectKey, ServicePort, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Why all backends are closed that a policy might be about.
-pub(super) const UNLISTED: &str = "BackendTLSPolicies could not be listed, so nobody knows whether a backend has to be \
-                                   spoken to under TLS; the log says why: it takes list and watch of \
-                                   backendtlspolicies in the ClusterRole";
 
 /// Certificates at most between a backend's and its authority.
 const DEPTH: u32 = 9;
@@ -158,7 +154,7 @@ impl Policies {
         snapshot: &Snapshot,
     ) -> Option<Result<Arc<UpstreamTls>, String>> {
         if self.unlisted {
-            return Some(Err(UNLISTED.to_owned()));
+            return Some(Err(unlisted::POLICIES.to_owned()));
         }
         if !self.targets(service) {
             return None;

@@ -6,10 +6,10 @@ use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::missing::note;
 use super::reach::{Reach, Taken};
-use super::sets::unlisted;
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use super::targets::port_of;
 use super::ungranted;
+use super::unlisted;
 use crate::{GatewayServices, Options};
 use model::policy::Identity;
 use model::{
@@ -163,7 +163,7 @@ impl State {
                 );
                 let port = port_of(listener);
                 let refused = read.refused.or_else(|| reach.refuses(port?, taken));
-                let refused = refused.or_else(|| unlisted(listener, gateway, snapshot));
+                let refused = refused.or_else(|| unlisted::closed(listener, gateway, snapshot));
                 let port = port.filter(|_| matches!(reach, Reach::Behind(_)));
                 let is_pending = port.is_some_and(|port| reach.place(port).is_none());
                 listeners.push(Listening { set, at, conflict, keeps, refused, is_pending, ..read });

@@ -43,6 +43,7 @@ mod streams;
 mod targets;
 mod texts;
 mod ungranted;
+mod unlisted;
 mod upstreams;
 mod vain;
 mod weights;
@@ -412,8 +413,8 @@ impl Gateways {
         }
     }
 
-    /// Whether a Gateway is of a class of ours. With `--engine=nginx` it is, too: it and its routes are told why they are
-    /// not served. A class that is given parameters takes no more Gateways, and ends none that it has: one that was
+    /// Whether a Gateway is of a class of ours. With `--engine=nginx` it is, too: it and its routes are told why they
+    /// are not served. A class that is given parameters takes no more Gateways, and ends none that it has: one that was
     /// served, or has an address from a time when it was, goes on.
     fn is_served(&self, gateway: &Gateway, around: &Around<'_>) -> bool {
         let class = ObjectKey::new("", gateway.class.as_str());

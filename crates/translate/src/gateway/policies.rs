@@ -3,8 +3,8 @@
 use super::backend_tls::{Read, Touched};
 use super::kinds::RouteId;
 use super::missing::note;
-use super::sets::lets_in;
 use super::status::PolicyStatus;
+use super::unlisted::lets_in;
 use super::{Around, Gateways, Work, differing, failing};
 use model::Kind;
 use objects::ObjectKey;

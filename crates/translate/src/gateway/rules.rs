@@ -1,12 +1,12 @@
 //! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares, and what is wrong.
 
-use super::backend_tls::{Policies, UNLISTED};
+use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::few::{Few, Set};
 use super::paths::path_of;
 use super::status::Sentence;
 use super::weights::places;
-use super::{closed, filters, guards, sessions, status, texts, ungranted};
+use super::{closed, filters, guards, sessions, status, texts, ungranted, unlisted};
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
 use model::policy::{
@@ -475,7 +475,7 @@ impl Reader<'_> {
         let backend = match named {
             Some(one) => {
                 if self.tls.unlisted {
-                    add(&mut self.draft.unresolved, "Pending", UNLISTED);
+                    add(&mut self.draft.unresolved, "Pending", unlisted::POLICIES);
                 }
                 self.tls.secure((backend, one), &own.namespace, self.snapshot, &mut policy)
             }

@@ -9,31 +9,10 @@ use super::status::{Condition, ListenerStatus, SetStatus};
 use super::{Around, Gateways, Work, differing, failing, listener_problems, vain};
 use crate::budget;
 use model::Kind;
-use objects::gateway::{FromNamespaces, Gateway, Listener, ListenerSet};
+use objects::gateway::{FromNamespaces, Gateway, ListenerSet};
 use objects::{InText, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Whether others may add listeners to a Gateway.
-pub(super) fn lets_in(gateway: &Gateway) -> bool {
-    gateway.allowed_sets != FromNamespaces::None
-}
-
-/// Why a listener of a Gateway is closed from whose hosts others may have taken some, while nobody knows which.
-pub(super) fn unlisted(
-    listener: &Listener,
-    gateway: &Gateway,
-    snapshot: &Snapshot,
-) -> Option<(&'static str, String)> {
-    let is_unknown = snapshot.unlisted.contains(&objects::Kind::ListenerSet) && lets_in(gateway);
-    let may_be_wider = listener.hostname.as_deref().is_none_or(|host| host.starts_with('*'));
-    let has_hosts = matches!(listener.protocol.as_str(), "HTTP" | "HTTPS" | "TLS");
-    (is_unknown && may_be_wider && has_hosts).then(|| {
-        let message = "ListenerSets could not be listed, so nobody knows which of its hosts are theirs; the log says why: \
-                       it takes list and watch of listenersets in the ClusterRole";
-        ("Pending", message.to_owned())
-    })
-}
 
 impl Gateways {
     /// Follows ListenerSets: what they name, or named, is touched.

@@ -1,5 +1,5 @@
-//! Which locations have the error pages of the ConfigMap: one with an `error_page` of its own inherits none of them, nor
-//! does any of a server with one (ngx_http_core_module; compat/behaviour.md section 17).
+//! Which locations have the error pages of the ConfigMap: one with an `error_page` of its own inherits none of them,
+//! nor does any of a server with one (ngx_http_core_module; compat/behaviour.md section 17).
 
 use super::Host;
 use model::Backend;

@@ -1,25 +1,23 @@
-//! What the operator's `location-snippet` asks of a variable before a `configuration-snippet` sets it: in ingress-nginx it
-//! stands behind.
+//! What the operator's `location-snippet` asks of a variable before a `configuration-snippet` sets it: in ingress-nginx
+//! it stands behind.
 
-use crate::settings::Settings;
-use model::Severity;
 use model::snippet::{Comparison, Condition, IfBlock, Name, Piece, Pieces, Program, Step, Task};
 use std::collections::BTreeSet;
 
-/// Says which variables are asked for too early.
-pub(super) fn note(operators: &Program, own: &Program, settings: &mut Settings<'_>) {
+/// Says which variables are asked for too early, a sentence for each.
+pub(super) fn asked(operators: &Program, own: &Program) -> Vec<String> {
     let mut asked = BTreeSet::new();
     operators.steps.iter().for_each(|step| conditions(step, &mut asked));
     let mut set = BTreeSet::new();
     own.steps.iter().for_each(|step| sets(step, &mut set));
-    for name in set.intersection(&asked) {
-        let message = format!(
+    let sentence = |name: &&str| {
+        format!(
             "sets ${name}, which a condition of the ConfigMap's location-snippet asks for: that stands before this \
              snippet, not behind it, and finds what the variable was before; have it ask for a variable of \
              http-snippet"
-        );
-        settings.note("configuration-snippet", Severity::Warning, message);
-    }
+        )
+    };
+    set.intersection(&asked).map(sentence).collect()
 }
 
 fn conditions<'p>(step: &'p Step, asked: &mut BTreeSet<&'p str>) {

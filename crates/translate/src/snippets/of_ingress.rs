@@ -75,7 +75,9 @@ pub(crate) fn read(
         own.iter_mut().chain(&mut server).for_each(|scope| scope.belong_to(&owner));
     }
     if let (Some(first), Some(own)) = (&for_all.location, &own) {
-        early::note(&first.program, &own.program, reader.settings);
+        for message in early::asked(&first.program, &own.program) {
+            reader.settings.note("configuration-snippet", Severity::Warning, message);
+        }
     }
     if let Some(own) = own {
         policy.snippet = Some(joined(policy.snippet.as_ref(), own));

@@ -393,7 +393,7 @@ fn classic_mistakes_are_noted() {
         ingress("good", &rewrite("/$2"), "d.test", "/app(/|$)(.*)"),
         ingress("high", &rewrite("/$1/$3"), "g.test", "/app(/|$)(.*)"),
         ingress("heavy", &canary("120"), "h.test", "/"),
-        ingress("whole-canary", &canary("100"), "h.test", "/x"),
+        ingress("whole-canary", &canary("100"), "i.test", "/"),
         ingress("rules", "", "e.test", "/").split("  rules:").take(1).collect(),
         ingress("younger", "", "d.test", "/other"),
     ]);

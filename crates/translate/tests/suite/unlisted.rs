@@ -1,5 +1,5 @@
-//! What is not known of policies and ListenerSets closes what they might be about; a class that is given parameters ends
-//! nothing that it has.
+//! What is not known of policies and ListenerSets closes what they might be about; a class that is given parameters
+//! ends nothing that it has.
 
 use crate::builders::of_gateways;
 use model::Backend;

@@ -106,7 +106,8 @@ impl Shared {
         .await;
     }
 
-    /// Drives one that nobody uses any more. Whoever is in the midst of a head has nothing to say that anybody waits for.
+    /// Drives one that nobody uses any more. Whoever is in the midst of a head has nothing to say that anybody waits
+    /// for.
     async fn take_leave(&self, connection: &mut (impl Future + Unpin)) {
         if self.frames.head.stream().is_none() {
             let _ = tokio::time::timeout(FAREWELL, self.drive(connection)).await;

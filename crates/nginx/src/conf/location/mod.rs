@@ -265,9 +265,6 @@ fn policies(at: &mut At<'_, '_>) {
     policy::errors::write(errors.as_ref(), at);
     // Snippets come before the redirect and the rewrite, which end what the rewrite module does.
     policy::raw::write(raw.as_deref(), at);
-    if cors.is_none() && policy::raw::has_matches(raw.as_deref(), at) {
-        at.block.append(templates::keep_groups_of_snippet(&location.policy));
-    }
     policy::redirects::write(redirect.as_ref(), at);
     policy::rewrite::write(rewrite.as_ref(), at);
     policy::request_headers::write(upstream_host.as_ref(), *connection_header, at);

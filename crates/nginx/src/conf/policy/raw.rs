@@ -1,6 +1,7 @@
 //! Raw configuration (`*-snippet`) and ModSecurity: in the words of whoever may write them.
 
 use super::super::location::At;
+use super::super::templates::keep_groups_of_snippet;
 use super::super::text::has_variable;
 use super::super::tree::{put, words};
 use super::super::{Block, Owner, Scope, Word};
@@ -41,7 +42,7 @@ pub(in crate::conf) fn has_word(at: &At<'_, '_>, word: &str) -> bool {
 
 /// Whether somebody's own configuration of a location looks at an expression: what that matches is known to all that
 /// stands behind it. Checks of origins match something, too, and would be taken for it.
-pub(in crate::conf) fn has_matches(policy: Option<&Raw>, at: &At<'_, '_>) -> bool {
+fn has_matches(policy: Option<&Raw>, at: &At<'_, '_>) -> bool {
     let all = at.scope.configuration.global.raw.as_deref();
     let of_all = all.filter(|_| at.location.origin.is_some());
     let of_all = of_all.and_then(|raw| raw.location.as_ref());
@@ -107,6 +108,14 @@ pub(in crate::conf) fn of_server(scope: &Scope<'_>, server: &Server, block: &mut
 }
 
 pub(in crate::conf) fn write(policy: Option<&Raw>, at: &mut At<'_, '_>) {
+    texts(policy, at);
+    let of = &at.location.policy;
+    if of.cors.is_none() && has_matches(policy, at) {
+        at.block.append(keep_groups_of_snippet(of));
+    }
+}
+
+fn texts(policy: Option<&Raw>, at: &mut At<'_, '_>) {
     let all = at.scope.configuration;
     if at.location.origin.is_some() {
         of_config_map(all, "location-snippet", |raw| raw.location.as_ref(), &mut at.block);

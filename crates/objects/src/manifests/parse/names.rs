@@ -104,8 +104,8 @@ pub fn is_a_label(text: &str) -> bool {
     text.len() <= LABEL && is_a_part(text)
 }
 
-/// Whether an object, or a listener, may have this name: parts with dots between them; as for an API server, only all of
-/// them together have a greatest length.
+/// Whether an object, or a listener, may have this name: parts with dots between them; as for an API server, only all
+/// of them together have a greatest length.
 pub fn is_a_name(text: &str) -> bool {
     text.len() <= NAME && text.split('.').all(is_a_part)
 }
