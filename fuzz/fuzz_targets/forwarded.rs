@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 static REAL: LazyLock<RealIp> = LazyLock::new(|| {
     let trusted = ["10.0.0.0/8", "fd00::/8"].map(|net| net.parse().expect("it is a network"));
-    RealIp { trusted: trusted.into(), ..RealIp::default() }
+    RealIp { trusted: trusted.into_iter().collect(), by_default: false, ..RealIp::default() }
 });
 const STRANGERS: [&str; 3] = ["198.51.100.7", "198.51.100.7:80", "[2001:db8::7]:443"];
 

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use model::Variable;
+use model::snippet::Piece;
 use snippet::run::{Machine, Next, Owner, Request, State, Tables, run};
 use snippet::syntax::{parse, print, same};
 use snippet::{Bounds, Other, Context, understand};
@@ -17,6 +18,10 @@ impl Request for Asked {
 
     fn other(&self, variable: &Other) -> Cow<'_, str> {
         Cow::Owned(variable.name())
+    }
+
+    fn looked_through(&self, _: &Piece) -> usize {
+        1
     }
 }
 
