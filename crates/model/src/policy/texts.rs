@@ -1,9 +1,6 @@
 //! The texts of a location that are filled in for the request itself, which has matched its path.
 
-use super::{
-    Algorithm, AuthExternal, Balance, FastCgi, LimitKey, OpenTelemetry, Policy, RedirectRewrite,
-    Replaced,
-};
+use super::{Algorithm, Balance, FastCgi, LimitKey, Policy, RedirectRewrite, Replaced};
 use crate::Template;
 
 impl Policy {
@@ -50,8 +47,8 @@ impl Policy {
         all.extend(redirect.iter().map(|redirect| &*redirect.target));
         all.extend(upstream_host);
         all.extend(rewrite.iter().filter_map(|rewrite| rewrite.prefix.as_ref()));
-        all.extend(opentelemetry.iter().filter_map(OpenTelemetry::name));
-        all.extend(auth_external.iter().filter_map(|asked| AuthExternal::page(asked)));
+        all.extend(opentelemetry.iter().filter_map(|said| said.operation_name.as_ref()));
+        all.extend(auth_external.iter().filter_map(|asked| asked.sign_in.as_deref()));
         if let LimitKey::Text(key) = &limits.key {
             all.push(key);
         }
@@ -80,17 +77,5 @@ impl Policy {
     /// Whether what the request has matched is part of any of them.
     pub fn asks_for_groups(&self) -> bool {
         self.texts_of_request().into_iter().any(Template::has_groups)
-    }
-}
-
-impl OpenTelemetry {
-    fn name(&self) -> Option<&Template> {
-        self.operation_name.as_ref()
-    }
-}
-
-impl AuthExternal {
-    fn page(&self) -> Option<&Template> {
-        self.sign_in.as_deref()
     }
 }

@@ -29,12 +29,7 @@ fn note(template: &Template, scope: &mut Scope<'_>) {
 pub(super) fn keep_groups(server: &Server, policy: &Policy, scope: &mut Scope<'_>) -> Block {
     of_policy(policy).into_iter().for_each(|template| note(template, scope));
     // Other hosts have none; those of the host's name are no groups of a path.
-    if server.regex { kept(policy) } else { Block::default() }
-}
-
-/// The same behind what somebody has written in nginx's own words: what that has matched counts.
-pub(super) fn keep_groups_of_snippet(policy: &Policy) -> Block {
-    kept(policy)
+    if server.regex { keep_groups_now(policy) } else { Block::default() }
 }
 
 /// The text of `upstream-hash-by`, which Lua fills in: whatever was looked at since, groups are those that were kept.
@@ -46,7 +41,9 @@ pub(crate) fn text_of_key(key: &Template) -> String {
     key.parts().iter().map(of_group).collect()
 }
 
-fn kept(policy: &Policy) -> Block {
+/// Keeps the groups of what was matched last where this stands: a path, or what somebody has written in nginx's own
+/// words.
+pub(super) fn keep_groups_now(policy: &Policy) -> Block {
     let all = policy.texts_of_request();
     let parts = all.iter().flat_map(|template| template.parts());
     let groups: BTreeSet<usize> = parts

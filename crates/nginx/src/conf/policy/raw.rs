@@ -1,7 +1,7 @@
 //! Raw configuration (`*-snippet`) and ModSecurity: in the words of whoever may write them.
 
 use super::super::location::At;
-use super::super::templates::keep_groups_of_snippet;
+use super::super::templates::keep_groups_now;
 use super::super::text::has_variable;
 use super::super::tree::{put, words};
 use super::super::{Block, Owner, Scope, Word};
@@ -111,7 +111,7 @@ pub(in crate::conf) fn write(policy: Option<&Raw>, at: &mut At<'_, '_>) {
     texts(policy, at);
     let of = &at.location.policy;
     if of.cors.is_none() && has_matches(policy, at) {
-        at.block.append(keep_groups_of_snippet(of));
+        at.block.append(keep_groups_now(of));
     }
 }
 
