@@ -95,6 +95,7 @@ impl Fingerprints {
             ciphers,
             passthrough,
             snippet,
+            raw,
             regex,
             patterns: _,
             locations,
@@ -106,7 +107,7 @@ impl Fingerprints {
         });
         let locations: Vec<u64> = locations.collect();
         let of_tls = (certificate, owner, client_certificate, ciphers, passthrough);
-        hash(&(name, aliases, www, app_root, of_tls, snippet, regex, locations))
+        hash(&(name, aliases, www, app_root, of_tls, (snippet, raw), regex, locations))
     }
 
     fn routes(&mut self, key: &RouteKey, host: &RouteHost) -> u64 {

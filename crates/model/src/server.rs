@@ -1,6 +1,6 @@
 //! Virtual servers and their locations.
 
-use crate::policy::{Canary, Ciphers, ClientCertificate, Policy};
+use crate::policy::{Canary, Ciphers, ClientCertificate, Policy, RawServer};
 use crate::snippet::Scope;
 use crate::{Alias, CertificateId, Kind, Origin, Pattern, ServerName, Template, UpstreamId};
 use serde::Serialize;
@@ -35,6 +35,9 @@ pub struct Server {
     /// What its `server-snippet` means, with the ConfigMap's behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Arc<Scope>>,
+    /// The `server-snippet` that counts, in nginx's own words.
+    #[serde(skip)]
+    pub raw: Option<Arc<RawServer>>,
     /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
     pub regex: bool,
     /// The paths of the host, compiled: whoever compiles one of them gets these as long as the server is there.
@@ -64,6 +67,7 @@ impl Server {
             ciphers: None,
             passthrough: None,
             snippet: None,
+            raw: None,
             regex: false,
             patterns: Vec::new(),
             locations: Vec::new(),

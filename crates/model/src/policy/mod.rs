@@ -53,7 +53,7 @@ pub use logging::Logging;
 pub use mirror::Mirror;
 pub use opentelemetry::OpenTelemetry;
 pub use protocol::{HttpVersion, Protocol};
-pub use raw::{ModSecurity, Raw, RawGlobal};
+pub use raw::{ModSecurity, Raw, RawGlobal, RawServer};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;

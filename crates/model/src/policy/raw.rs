@@ -3,13 +3,14 @@
 
 use crate::{Origin, Secret, Tuning};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What one Ingress says in nginx's own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Raw {
     /// `configuration-snippet`: for its locations.
     pub configuration: Option<Secret<String>>,
-    /// `server-snippet`: for its hosts; the first Ingress of a host that has one counts.
+    /// `server-snippet`: for its hosts. The one that counts for a host stands there ([`RawServer`]).
     pub server: Option<Secret<String>>,
     /// `auth-snippet`: for the location that asks the authenticator.
     pub auth: Option<Secret<String>>,
@@ -32,6 +33,15 @@ pub struct ModSecurity {
     pub rules: Option<Secret<String>>,
     /// `modsecurity-transaction-id`.
     pub transaction_id: Option<Secret<String>>,
+}
+
+/// What a host has in nginx's own words, and of which Ingress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RawServer {
+    /// The Ingress, which may have none of the host's locations.
+    pub origin: Arc<Origin>,
+    /// Its `server-snippet`.
+    pub text: Secret<String>,
 }
 
 /// What the ConfigMap says in nginx's own words.

@@ -9,7 +9,7 @@ pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
 pub(crate) use without::without;
 
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner};
+use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner, SERVER_SNIPPET};
 use model::policy::{ModSecurity, RawGlobal};
 use model::{Configuration, Kind, Origin, Problem, Secret, Server, Severity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +81,12 @@ pub(crate) fn ingresses(configuration: &Configuration) -> BTreeSet<Origin> {
     origins.filter(|origin| origin.kind == Kind::Ingress).cloned().collect()
 }
 
+/// Who has locations of a host, or a word about it.
+pub(crate) fn origins(server: &Server) -> impl Iterator<Item = &Origin> {
+    let of_paths = server.locations.iter().filter_map(|location| location.origin.as_deref());
+    of_paths.chain(server.raw.iter().map(|raw| &*raw.origin))
+}
+
 /// The keys of the ConfigMap that say something.
 pub(crate) fn keys(configuration: &Configuration) -> Vec<Owner> {
     let Some(raw) = configuration.global.raw.as_deref() else { return Vec::new() };
@@ -101,6 +107,7 @@ fn parts(server: &Server) -> Vec<Owner> {
         (CLIENT_CERTIFICATE, server.client_certificate.is_some()),
         (CIPHERS, server.ciphers.is_some()),
         (APP_ROOT, server.app_root.is_some()),
+        (SERVER_SNIPPET, server.raw.is_some()),
     ];
     let there = there.into_iter().filter(|(_, is_there)| *is_there);
     there.filter_map(|(key, _)| Owner::of_host(server, key)).collect()

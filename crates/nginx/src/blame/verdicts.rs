@@ -2,7 +2,7 @@
 
 use super::{Fault, LeftOut, parts};
 use crate::conf::Owner;
-use model::policy::Policy;
+use model::policy::{Policy, RawServer};
 use model::{Configuration, Global, Location, Server, ServerName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub(crate) struct Verdicts {
 struct Beside {
     global: Arc<Global>,
     raw: Vec<Arc<Policy>>,
+    of_hosts: Vec<Arc<RawServer>>,
 }
 
 /// What somebody asked for.
@@ -79,7 +80,9 @@ impl Beside {
         let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
         let raw = locations.filter(|location| location.policy.raw.is_some());
         let raw = raw.map(|location| location.policy.clone()).collect();
-        Self { global: configuration.global.clone(), raw }
+        let servers = configuration.servers.values();
+        let of_hosts = servers.filter_map(|server| server.raw.clone()).collect();
+        Self { global: configuration.global.clone(), raw, of_hosts }
     }
 }
 

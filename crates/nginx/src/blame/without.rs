@@ -1,7 +1,7 @@
 //! A Configuration without what is left out.
 
 use super::{Instead, LeftOut, RULES, SETTINGS, text};
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner};
+use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner, SERVER_SNIPPET};
 use model::policy::{ClientCertificate, Policy};
 use model::{Backend, Configuration, Global, Location, Server};
 use std::sync::Arc;
@@ -58,13 +58,15 @@ pub(crate) fn without(
 /// not exempt from them is closed.
 fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) -> Option<Server> {
     let whole = whole_without(server, left_out);
+    let lost = Owner::of_host(server, SERVER_SNIPPET).and_then(|owner| left_out.get(&owner));
     let exempt = |location: &Location| {
         let raw = location.policy.raw.as_ref();
         raw.is_some_and(|raw| raw.modsecurity.enabled == Some(false))
     };
     let reason = |location: &Location| {
         let fault = location.origin.as_deref().and_then(|it| left_out.get(&Owner::from(it)));
-        let own = fault.map(|fault| fault.reason.as_str());
+        // What the host loses may have kept people out of all of it.
+        let own = fault.or(lost).map(|fault| fault.reason.as_str());
         own.or_else(|| unguarded.filter(|_| !exempt(location)))
     };
     let loses_canary = |location: &Location| {
@@ -94,7 +96,7 @@ fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) 
 /// A server without what it has as a whole and is left out; none if that is nothing.
 fn whole_without(server: &Server, left_out: &LeftOut) -> Option<Server> {
     let mut without = None;
-    for key in [ALIASES, CLIENT_CERTIFICATE, CIPHERS, APP_ROOT] {
+    for key in [ALIASES, CLIENT_CERTIFICATE, CIPHERS, APP_ROOT, SERVER_SNIPPET] {
         let owner = Owner::of_host(server, key);
         let Some(fault) = owner.and_then(|owner| left_out.get(&owner)) else { continue };
         let server = without.get_or_insert_with(|| server.clone());
@@ -102,6 +104,7 @@ fn whole_without(server: &Server, left_out: &LeftOut) -> Option<Server> {
             ALIASES => server.aliases.clear(),
             CIPHERS => server.ciphers = None,
             APP_ROOT => server.app_root = None,
+            SERVER_SNIPPET => server.raw = None,
             // Nobody gets in whose certificate cannot be judged.
             _ => {
                 let closed = ClientCertificate::Closed(fault.reason.clone());

@@ -28,6 +28,7 @@ pub(crate) use scope::Scope;
 pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE};
 pub(crate) use templates::text_of_key;
 pub use text::{Text, Unwritable};
+pub(crate) use tree::SERVER_SNIPPET;
 pub use tree::{Block, Directive, Name, Node, Owner};
 pub use whole::{Written, idle, write, write_closing};
 pub use word::Word;

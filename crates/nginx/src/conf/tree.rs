@@ -3,6 +3,9 @@
 use super::word::Word;
 use model::{Origin, Server, ServerName};
 
+/// The key of what one Ingress says for a host in nginx's own words.
+pub(crate) const SERVER_SNIPPET: &str = "server-snippet";
+
 /// Whose something is: an object's, that of one key of it, or what a host as a whole has of a key. It is left out as a
 /// whole if nginx does not take it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,9 +30,13 @@ impl Owner {
         Self { key: Some(key), ..Self::from(origin) }
     }
 
-    /// What a host has of a key. Nobody knows any more which of its Ingresses wrote it: it counts as the first one's.
+    /// What a host has of a key. Nobody but a `server-snippet` says any more which Ingress wrote it: it counts as the
+    /// first one's.
     pub fn of_host(server: &Server, key: &'static str) -> Option<Self> {
-        let origin = server.locations.iter().find_map(|location| location.origin.as_deref())?;
+        let raw = server.raw.as_ref().filter(|_| key == SERVER_SNIPPET).map(|raw| &*raw.origin);
+        let mut of_paths =
+            server.locations.iter().filter_map(|location| location.origin.as_deref());
+        let origin = raw.or_else(|| of_paths.next())?;
         Some(Self { host: Some(server.name.clone()), ..Self::of_key(origin, key) })
     }
 }

@@ -272,8 +272,7 @@ fn classes(
             without(one) == without(server)
         };
         if !running.is_some_and(|running| is_same(running)) {
-            let origins = server.locations.iter().filter_map(|location| location.origin.as_deref());
-            changed.extend(origins);
+            changed.extend(blame::origins(server));
         }
     }
     let (left, rest): (Vec<_>, Vec<_>) =

@@ -76,7 +76,7 @@ pub(crate) fn server(
     host.close();
     host.locations_within(drafts);
     host.of_the_host(drafts);
-    host.server_snippets(drafts);
+    let raw = host.server_snippets(drafts);
     let snippet = host.snippet(drafts, surroundings);
     host.locations =
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
@@ -89,7 +89,7 @@ pub(crate) fn server(
     let owner = host.owner.take().filter(|_| !allowed.allows(Item::Certificate));
     let Host { mut locations, regex, problems, .. } = host;
     locations.shrink_to_fit();
-    let own = Server { owner, passthrough, snippet, ..Server::new(name.clone()) };
+    let own = Server { owner, passthrough, snippet, raw, ..Server::new(name.clone()) };
     let server =
         Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
     (server, problems)

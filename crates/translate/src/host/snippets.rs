@@ -4,17 +4,17 @@ use super::{Host, Surroundings, heard, not_heard, unheard};
 use crate::ingress::{Draft, Drafts, Role, Target, origin};
 use crate::snippets::{self, Renamed};
 use crate::tenancy::Item;
-use model::policy::Policy;
+use model::policy::{Policy, RawServer};
 use model::snippet::{AuthBasic, Inherit, Limits, LocationKind, RealIp, Satisfy, Scope, Settings};
 use model::{Backend, Location, PathKind, Severity, Why};
 use objects::ObjectKey;
 use snippet::Needed;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 impl Host<'_> {
-    /// `server-snippet` is the host's, so only its owner has one.
-    pub(super) fn server_snippets(&mut self, drafts: &Drafts) {
+    /// `server-snippet` is the host's, so only its owner has one. The first counts, in nginx's own words.
+    pub(super) fn server_snippets(&mut self, drafts: &Drafts) -> Option<Arc<RawServer>> {
         let allowed = self.ground.permissions.cross_namespace;
         let asks = |draft: &&Arc<Draft>| {
             let raw = draft.root.0.raw.as_ref();
@@ -32,6 +32,11 @@ impl Host<'_> {
         for ingress in unheard {
             self.annotation(ingress, "server-snippet", not_heard(self.name, Item::ServerSnippet));
         }
+        let mut heard = heard(self.name, drafts, allowed, Item::ServerSnippet);
+        heard.find_map(|draft| {
+            let text = draft.root.0.raw.as_ref()?.server.clone()?;
+            Some(Arc::new(RawServer { origin: Arc::clone(&draft.origin), text }))
+        })
     }
 
     /// What the first Ingress with a `server-snippet` says, and then the ConfigMap.
@@ -44,6 +49,9 @@ impl Host<'_> {
         let mut heard = heard(self.name, drafts, allowed, Item::ServerSnippet);
         // One that is wrong makes room for nobody.
         let first = heard.find(|draft| draft.snippets.has_server);
+        if let Some(draft) = first {
+            self.unguarded(draft);
+        }
         let own = first.and_then(|draft| Some((draft, draft.snippets.server.as_ref()?)));
         if let Some((draft, scope)) = own {
             self.beside_paths(Some(draft), scope);
@@ -69,6 +77,33 @@ impl Host<'_> {
                 Some(Arc::new(all))
             }
             (own, behind) => own.or(behind),
+        }
+    }
+
+    /// Whom a text keeps out that nobody understands is not known: no path of the host is served until it is mended.
+    fn unguarded(&mut self, draft: &Draft) {
+        let Some(reason) = &draft.snippets.unguarded else { return };
+        let ingress = &draft.ingress.meta.key;
+        let owner = origin(ingress);
+        let name = self.name;
+        // What others wrote is not told.
+        let denied = format!(
+            "server-snippet of {owner} may guard all of host {name}, and is not understood"
+        );
+        let mut others = BTreeSet::new();
+        for location in &mut self.locations {
+            let whose = location.origin.as_deref().filter(|whose| **whose != owner);
+            others.extend(whose.cloned());
+            if !matches!(location.backend, Backend::Denied(_)) {
+                let location = Arc::make_mut(location);
+                (location.backend, location.canary) = (Backend::Denied(denied.clone()), None);
+            }
+        }
+        let key = self.full_name("server-snippet");
+        for whose in others {
+            let whose = ObjectKey { namespace: whose.namespace, name: whose.name };
+            let message = format!("{denied}: paths of the host answer 503 until it is mended");
+            self.problem(&whose, &key, Severity::Error, reason.within(message));
         }
     }
 

@@ -281,7 +281,7 @@ fn too_many_ports<'n>(needs: impl Iterator<Item = &'n Need>) -> Result<(), Mista
 }
 
 /// The word by which a text may guard something.
-fn guard(name: &str, text: &str) -> Option<&'static str> {
+pub(super) fn guard(name: &str, text: &str) -> Option<&'static str> {
     let is_in_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     // An http-snippet may have servers.
     let mut inner = matches!(name, "server-snippet" | "location-snippet");

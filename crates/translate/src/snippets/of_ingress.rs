@@ -2,7 +2,7 @@
 
 use super::databases::without_databases;
 use super::early;
-use super::for_all::ForAll;
+use super::for_all::{ForAll, guard};
 use super::names::{ANNOTATIONS, place};
 use super::position::Lines;
 use super::renamed::{Renamed, rename};
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use crate::tenancy::Item;
 use model::policy::Policy;
 use model::snippet::{LocationKind, Position, Scope};
-use model::{Pattern, Severity, UpstreamId, Why};
+use model::{Message, Pattern, Severity, UpstreamId, Why};
 use objects::Ingress;
 use snippet::{Meaning, Mistake, Names, Need, Needed, Note, Snippet};
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub(crate) struct OfIngress {
     pub(crate) has_server: bool,
     /// What it says for its hosts.
     pub(crate) server: Option<Arc<Scope>>,
+    /// Why nobody knows what it says for its hosts, where that may be a guard.
+    pub(crate) unguarded: Option<Message>,
     /// The locations that each of its paths has within, and where they are written.
     pub(crate) within: Box<[Need]>,
 }
@@ -85,8 +87,9 @@ pub(crate) fn read(
     if let (Some(asked), Some(auth)) = (&mut policy.auth_external, auth) {
         Arc::make_mut(asked).snippet = Some(Arc::new(auth));
     }
+    let unguarded = if server.is_none() { reader.unguarded() } else { None };
     let Reader { has_server, within, .. } = reader;
-    OfIngress { has_server, server: server.map(Arc::new), within: within.into() }
+    OfIngress { has_server, server: server.map(Arc::new), unguarded, within: within.into() }
 }
 
 /// An upstream that a snippet sets and that is none of its namespace's.
@@ -183,6 +186,16 @@ impl Reader<'_, '_> {
             mistake.at = lines.as_written(mistake.at);
             self.settings.deny_by_snippet(name, said(&mistake));
         }
+    }
+
+    /// Why a text for hosts that may guard them is not understood.
+    fn unguarded(&self) -> Option<Message> {
+        let name = "server-snippet";
+        let text = self.settings.raw(name).filter(|_| self.has_server)?;
+        guard(name, &text)?;
+        let wrong = &self.settings.verdict.snippets;
+        let (_, reason) = wrong.iter().find(|(of, _)| of == name)?;
+        Some(reason.clone())
     }
 
     fn note(&mut self, name: &str, notes: &[Note]) {

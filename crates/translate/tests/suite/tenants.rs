@@ -290,6 +290,47 @@ fn who_has_no_rule_for_the_host_of_all_others_has_no_word_in_it() {
 }
 
 #[test]
+fn a_server_snippet_that_may_guard_and_is_not_understood_closes_all_of_its_host() {
+    let ours = |text| of("a", "own", "/app", &[("server-snippet", text)]);
+    let beside = of("a", "beside", "/c", &[]);
+    let theirs = of("b", "other", "/b", &[]);
+    let mut elsewhere = of("a", "elsewhere", "/", &[]);
+    elsewhere.rules[0].host = Some("other.test".to_owned());
+    for text in ["deny all; sett $a 1;", "return 403; }", "if ($a) { retun 403; }"] {
+        let all = [ours(text), beside.clone(), theirs.clone(), elsewhere.clone()];
+        let (found, problems) = with_native(&[], &all);
+        for path in ["/app", "/c", "/b"] {
+            assert!(is_denied(&found, "shop.test", path), "{text} {path}");
+        }
+        assert!(!is_denied(&found, "other.test", "/"), "{text}");
+        for whose in ["a/beside", "b/other"] {
+            let told = format!(
+                "Ingress {whose}: nginx.ingress.kubernetes.io/server-snippet: server-snippet of Ingress a/own may guard"
+            );
+            assert!(problems.contains(&told), "{problems}");
+        }
+        let (found, _) = with_native(&[], &[ours("deny all;"), beside.clone(), theirs.clone()]);
+        assert!(!is_denied(&found, "shop.test", "/c") && !is_denied(&found, "shop.test", "/b"));
+    }
+}
+
+#[test]
+fn the_server_snippet_of_an_ingress_without_a_location_left_counts() {
+    // Both of one path: the older one has it, and the younger one has the word about the host.
+    let older = of("a", "older", "/app", &[]);
+    let mut word = of("a", "word", "/app", &[("server-snippet", "deny all;")]);
+    word.meta.created = 1;
+    let data = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    let (found, _) = with(&data, &[older, word]);
+    let server = shop(&found);
+    let of_word = |origin: &model::Origin| origin.to_string() == "Ingress a/word";
+    let mut origins = server.locations.iter().filter_map(|location| location.origin.as_deref());
+    assert!(!origins.any(of_word));
+    let raw = server.raw.as_deref().expect("a word about the host");
+    assert!(of_word(&raw.origin) && raw.text.as_str() == "deny all;");
+}
+
+#[test]
 fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
     let ours = |text| of("a", "own", "/app", &[("server-snippet", text)]);
     let guarded = [("allowlist-source-range", "10.0.0.0/8")];

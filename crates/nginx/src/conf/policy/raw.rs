@@ -4,7 +4,7 @@ use super::super::location::At;
 use super::super::templates::keep_groups_now;
 use super::super::text::has_variable;
 use super::super::tree::{put, words};
-use super::super::{Block, Owner, Scope, Word};
+use super::super::{Block, Owner, SERVER_SNIPPET, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
 use model::{Configuration, Secret, Server};
 use std::collections::BTreeSet;
@@ -33,8 +33,7 @@ pub(in crate::conf) fn asks_for(raw: Option<&Raw>, name: &str) -> bool {
 /// Whether somebody's own configuration that counts at a location has a word.
 pub(in crate::conf) fn has_word(at: &At<'_, '_>, word: &str) -> bool {
     let own = at.location.policy.raw.as_deref().and_then(|raw| raw.configuration.as_ref());
-    let of_paths = at.server.locations.iter().filter_map(|location| location.policy.raw.as_deref());
-    let of_host = of_paths.filter_map(|raw| raw.server.as_ref());
+    let of_host = at.server.raw.iter().map(|raw| &raw.text);
     let of_all = at.scope.configuration.global.raw.as_deref().into_iter();
     let of_all = of_all.flat_map(|raw| [&raw.http, &raw.server, &raw.location]).flatten();
     of_all.chain(of_host).chain(own).any(|text| text.contains(word))
@@ -94,17 +93,12 @@ pub(in crate::conf) fn of_http(scope: &mut Scope<'_>, http: &mut Block) {
     of_config_map(configuration, "http-snippet", |raw| raw.http.as_ref(), http);
 }
 
-/// What the first Ingress of a host says for the host, and the ConfigMap for all hosts.
+/// What an Ingress says for its host, and the ConfigMap for all hosts.
 pub(in crate::conf) fn of_server(scope: &Scope<'_>, server: &Server, block: &mut Block) {
-    let mut locations = server.locations.iter();
-    let own = locations.find_map(|location| {
-        let text = location.policy.raw.as_ref()?.server.as_ref()?;
-        Some((text, location.origin.as_deref()))
-    });
-    if let Some((text, origin)) = own {
-        block.raw("server-snippet", text, origin.map(Owner::from));
+    if let Some(raw) = server.raw.as_deref() {
+        block.raw(SERVER_SNIPPET, &raw.text, Owner::of_host(server, SERVER_SNIPPET));
     }
-    of_config_map(scope.configuration, "server-snippet", |raw| raw.server.as_ref(), block);
+    of_config_map(scope.configuration, SERVER_SNIPPET, |raw| raw.server.as_ref(), block);
 }
 
 pub(in crate::conf) fn write(policy: Option<&Raw>, at: &mut At<'_, '_>) {

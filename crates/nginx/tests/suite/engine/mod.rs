@@ -14,7 +14,8 @@ use bed::{
     options, pid, start, until,
 };
 use engine::Engine;
-use model::{CertificateId, Changes, ServerName};
+use model::policy::RawServer;
+use model::{CertificateId, Changes, Kind, Origin, Server, ServerName};
 use nginx::{Care, Nginx, Options};
 use std::path::Path;
 use std::sync::Arc;
@@ -117,6 +118,41 @@ async fn what_nginx_does_not_take_is_left_out_and_the_rest_is_served() {
         assert_eq!(get(port, &b).map(|(status, _)| status), Some(503), "{snippet}");
         assert_eq!((get(port, "a.test"), get(port, "c.test")), (ok("one"), ok("one")), "{snippet}");
     }
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_location_of_a_host_has_a_word_about_it_and_nobody_is_served_without_it() {
+    let (folder, port) = (folder(), free_port());
+    let (engine, one) = (start(&folder, port), backend("one"));
+    let with = |text: &str| {
+        let mut all = configuration(&[("a.test", one, None), ("c.test", one, None)]);
+        let name = ServerName::new("a.test");
+        let mut server = Server::clone(&all.servers[&name]);
+        let origin = Arc::new(Origin::new(Kind::Ingress, "demo", "word"));
+        server.raw = Some(Arc::new(RawServer { origin, text: text.to_owned().into() }));
+        all.servers.insert(name, Arc::new(server));
+        all
+    };
+    let status = |host| get(port, host).map(|(status, _)| status);
+    assert!(apply(&engine, &with("deny all;")).await.is_empty());
+    assert_eq!((status("a.test"), status("c.test")), (Some(403), Some(200)));
+    // It may have been a guard.
+    assert_eq!(apply(&engine, &with("deny al;")).await, ["word"]);
+    assert_eq!((status("a.test"), status("c.test")), (Some(503), Some(200)));
+    // A mistake of its Ingress elsewhere takes it away from nobody.
+    let mut all = with("deny all;");
+    let bad = configuration(&[("b.test", one, Some("no_such_directive on;"))]);
+    let name = ServerName::new("b.test");
+    let mut server = Server::clone(&bad.servers[&name]);
+    let location = Arc::make_mut(&mut server.locations[0]);
+    location.origin =
+        all.servers[&ServerName::new("a.test")].raw.as_ref().map(|raw| raw.origin.clone());
+    all.servers.insert(name, Arc::new(server));
+    assert_eq!(apply(&engine, &all).await, ["word"]);
+    assert_eq!((status("a.test"), status("b.test")), (Some(403), Some(503)));
+    assert!(apply(&engine, &with("allow all;")).await.is_empty());
+    assert_eq!((status("a.test"), status("c.test")), (Some(200), Some(200)));
     engine.drain(Duration::from_secs(5)).await;
 }
 
