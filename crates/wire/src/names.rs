@@ -5,22 +5,23 @@
 pub struct NameSet {
     names: &'static [&'static str],
     bits: u64,
-    /// Which of them is the first one that a bit stands for.
-    first: [u8; 64],
+    /// Between which of them are those that a bit stands for: mostly it is one alone.
+    spans: [(u8, u8); 64],
 }
 
 impl NameSet {
     /// These names.
     pub const fn new(names: &'static [&'static str]) -> Self {
-        let (mut bits, mut first, mut at) = (0, [0; 64], names.len());
+        let (mut bits, mut spans, mut at) = (0, [(0, 0); 64], names.len());
         assert!(at < 256, "a byte tells which one it is");
         while at > 0 {
             at -= 1;
             let number = number(names[at].as_bytes());
+            let end = if bits & 1 << number == 0 { at as u8 + 1 } else { spans[number].1 };
             bits |= 1 << number;
-            first[number] = at as u8;
+            spans[number] = (at as u8, end);
         }
-        Self { names, bits, first }
+        Self { names, bits, spans }
     }
 
     /// Whether `name` is one of them.
@@ -36,9 +37,9 @@ impl NameSet {
         if self.bits & 1 << number == 0 {
             return None;
         }
-        let first = usize::from(self.first[number]);
-        let found = self.names[first..].iter().position(|known| is_same(name, known.as_bytes()));
-        found.map(|after| first + after)
+        let (first, end) = self.spans[number];
+        let mut span = usize::from(first)..usize::from(end);
+        span.find(|&at| is_same(name, self.names[at].as_bytes()))
     }
 
     #[inline(never)]
