@@ -11,6 +11,7 @@ mod sessions;
 mod streams;
 
 use bed::{Bed, header};
+use futures_util::future::join_all;
 use http::StatusCode;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,6 +104,24 @@ async fn tries_end_in_time_and_are_repeated_by_code() {
             let what = format!("{method} {path} {silent} {fails} {code}");
             assert_eq!((answer.status, seen), (expected, times), "{what}");
         }
+    }
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_time_of_a_route_is_over_nothing_more_is_sent() {
+    let bed = Bed::start(include_str!("tries.yaml")).await;
+    // Connections that are kept: over those a request is on its way before anything has to be waited for.
+    join_all((0..32).map(|_| bed.get("a.test", "/codes"))).await;
+    for (id, method, path) in
+        [("1", "GET", "/request"), ("2", "GET", "/paused"), ("3", "POST", "/paused")]
+    {
+        let asks = [("X-Id", id), ("X-Silent", "9")];
+        let answer = bed.send(method, "a.test", path, &asks).await;
+        assert_eq!(answer.status, 504, "{method} {path}");
+        // Whatever was sent before this one is there before it.
+        let seen = bed.send("GET", "a.test", "/codes", &[("X-Of", id)]).await;
+        assert_eq!(header(&seen.head, "x-times"), ["1"], "{method} {path}");
     }
     bed.stop().await;
 }
