@@ -193,12 +193,20 @@ async fn filters_edit_headers_redirect_and_rewrite() {
         ("/old", StatusCode::MOVED_PERMANENTLY, "https://new.example/new"),
         ("/port", StatusCode::FOUND, "http://a.test:8080/port"),
         ("/full?q", StatusCode::SEE_OTHER, "http://a.test/elsewhere?q"),
+        ("/old/a%2Fb%3Fq//", StatusCode::MOVED_PERMANENTLY, "https://new.example/new/a%2Fb%3Fq//"),
     ] {
         let answer = bed.get("a.test", path).await;
         assert_eq!(answer.status, status.as_u16(), "{path}");
         assert_eq!(header(&answer.head, "location"), [location], "{path}");
     }
-    for (path, seen) in [("/strip/one?a=b", "/one?a=b"), ("/strip", "/"), ("/whole/x", "/all")] {
+    for (path, seen) in [
+        ("/strip/one?a=b", "/one?a=b"),
+        ("/strip", "/"),
+        ("/whole/x", "/all"),
+        ("/strip/group%2Fname//x%20y", "/group%2Fname//x%20y"),
+        ("/strip//x", "/x"),
+        ("/strip/a%2F../b%2Fc", "/b/c"),
+    ] {
         let answer = bed.get("a.test", path).await;
         assert!(answer.seen.starts_with(&format!("GET {seen} HTTP/1.1\r\n")), "{}", answer.seen);
     }
