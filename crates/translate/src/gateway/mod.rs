@@ -44,6 +44,7 @@ mod status;
 mod streams;
 mod targets;
 mod texts;
+mod times;
 mod ungranted;
 mod unlisted;
 mod upstreams;
