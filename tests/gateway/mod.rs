@@ -11,6 +11,7 @@ mod sessions;
 mod streams;
 
 use bed::{Bed, header};
+use futures_util::future::join_all;
 use http::StatusCode;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,6 +109,24 @@ async fn tries_end_in_time_and_are_repeated_by_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn when_the_time_of_a_route_is_over_nothing_more_is_sent() {
+    let bed = Bed::start(include_str!("tries.yaml")).await;
+    // Connections that are kept: over those a request is on its way before anything has to be waited for.
+    join_all((0..32).map(|_| bed.get("a.test", "/codes"))).await;
+    for (id, method, path) in
+        [("1", "GET", "/request"), ("2", "GET", "/paused"), ("3", "POST", "/paused")]
+    {
+        let asks = [("X-Id", id), ("X-Silent", "9")];
+        let answer = bed.send(method, "a.test", path, &asks).await;
+        assert_eq!(answer.status, 504, "{method} {path}");
+        // Whatever was sent before this one is there before it.
+        let seen = bed.send("GET", "a.test", "/codes", &[("X-Of", id)]).await;
+        assert_eq!(header(&seen.head, "x-times"), ["1"], "{method} {path}");
+    }
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whose_requests_fail_multiplies_nobodys_load_and_leaves_others_their_tries() {
     let bed = Bed::start(include_str!("retries.yaml")).await;
     let tries = async |host: &str, id: u32, fails: &str| {
@@ -174,12 +193,20 @@ async fn filters_edit_headers_redirect_and_rewrite() {
         ("/old", StatusCode::MOVED_PERMANENTLY, "https://new.example/new"),
         ("/port", StatusCode::FOUND, "http://a.test:8080/port"),
         ("/full?q", StatusCode::SEE_OTHER, "http://a.test/elsewhere?q"),
+        ("/old/a%2Fb%3Fq//", StatusCode::MOVED_PERMANENTLY, "https://new.example/new/a%2Fb%3Fq//"),
     ] {
         let answer = bed.get("a.test", path).await;
         assert_eq!(answer.status, status.as_u16(), "{path}");
         assert_eq!(header(&answer.head, "location"), [location], "{path}");
     }
-    for (path, seen) in [("/strip/one?a=b", "/one?a=b"), ("/strip", "/"), ("/whole/x", "/all")] {
+    for (path, seen) in [
+        ("/strip/one?a=b", "/one?a=b"),
+        ("/strip", "/"),
+        ("/whole/x", "/all"),
+        ("/strip/group%2Fname//x%20y", "/group%2Fname//x%20y"),
+        ("/strip//x", "/x"),
+        ("/strip/a%2F../b%2Fc", "/b/c"),
+    ] {
         let answer = bed.get("a.test", path).await;
         assert!(answer.seen.starts_with(&format!("GET {seen} HTTP/1.1\r\n")), "{}", answer.seen);
     }

@@ -59,6 +59,26 @@ pub fn canonical(raw_path: &[u8]) -> Result<Canonical<'_>, BadPath> {
     resolver.finish()
 }
 
+/// What stands behind the part of `raw_path` that means `prefix`, as it is written; none where it does not begin so.
+/// The prefix is canonical and ends in no slash, and the path has no dot segments.
+pub fn behind<'p>(raw_path: &'p [u8], prefix: &[u8]) -> Option<&'p [u8]> {
+    let mut rest = raw_path;
+    for &byte in prefix {
+        rest = after(rest, byte)?;
+        while let Some(more) = after(rest, b'/').filter(|_| byte == b'/') {
+            rest = more;
+        }
+    }
+    Some(rest)
+}
+
+/// What stands behind this byte, plain or as an escape.
+pub fn after(raw: &[u8], byte: u8) -> Option<&[u8]> {
+    let (first, tail) = raw.split_first()?;
+    let (found, tail) = if *first == b'%' { unescape(tail).ok()? } else { (*first, tail) };
+    (found == byte).then_some(tail)
+}
+
 impl Canonical<'_> {
     /// The same without a borrow, for what outlives the request's head.
     pub fn into_owned(self) -> Canonical<'static> {

@@ -50,6 +50,7 @@ struct RawRewrite {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct RawModifier {
+    r#type: Option<String>,
     replace_full_path: Option<String>,
     replace_prefix_match: Option<String>,
 }
@@ -196,11 +197,11 @@ pub(super) fn filters(
                 response_header_modifier.map(|raw| RouteFilter::ResponseHeaders(raw.read()))
             }
             "RequestRedirect" => match request_redirect {
-                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at)?)),
+                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at, unread)?)),
                 None => None,
             },
             "URLRewrite" => url_rewrite.map(|raw| {
-                let path = raw.path.and_then(RawModifier::read);
+                let path = raw.path.and_then(|path| path.read(&at, "urlRewrite", unread));
                 RouteFilter::Rewrite(Rewrite { hostname: raw.hostname, path })
             }),
             "RequestMirror" => match request_mirror {
@@ -239,12 +240,12 @@ impl RawChanges {
 }
 
 impl RawRedirect {
-    fn read(self, at: &str) -> Result<Redirect, String> {
+    fn read(self, at: &str, unread: &mut Unsaid) -> Result<Redirect, String> {
         let port = self.port.map(|port| port_number(port, || format!("{at}.requestRedirect.port")));
         Ok(Redirect {
             scheme: self.scheme,
             hostname: self.hostname,
-            path: self.path.and_then(RawModifier::read),
+            path: self.path.and_then(|path| path.read(at, "requestRedirect", unread)),
             port: port.transpose()?,
             status: self.status_code,
         })
@@ -252,9 +253,20 @@ impl RawRedirect {
 }
 
 impl RawModifier {
-    fn read(self) -> Option<PathModifier> {
+    /// The other path; what cannot be read of it is noted, since it would not be changed.
+    fn read(self, at: &str, filter: &str, unread: &mut Unsaid) -> Option<PathModifier> {
+        let known = ["ReplaceFullPath", "ReplacePrefixMatch"];
+        if let Some(other) = self.r#type.filter(|found| !known.contains(&found.as_str())) {
+            let field = || format!("{at}.{filter}.path.type");
+            unread.other(field, &other, "ReplaceFullPath or ReplacePrefixMatch");
+        }
         let full = self.replace_full_path.map(PathModifier::Full);
-        full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix))
+        let path = full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix));
+        if path.is_none() {
+            let lacks = "has neither replaceFullPath nor replacePrefixMatch: write one";
+            unread.say(|| format!("{at}.{filter}.path {lacks}"));
+        }
+        path
     }
 }
 

@@ -66,8 +66,9 @@ impl GrpcSpec {
 
 impl RawRule {
     fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        let session =
-            self.session_persistence.map(|raw| raw.read(at, unread).map(Box::new)).transpose()?;
+        let mut own = Unsaid::default();
+        let session = self.session_persistence.map(|raw| raw.read(at, &mut own).map(Box::new));
+        let session = session.transpose()?;
         let mut matches = each(Some(self.matches), |index, found| {
             Ok(found.read(&format!("{at}.matches[{index}]"), unread))
         })?;
@@ -76,12 +77,12 @@ impl RawRule {
         }
         let backends = each(Some(self.backend_refs), |index, one| {
             let at = format!("{at}.backendRefs[{index}]");
-            let read = one.read(&at, unread)?;
-            of_calls(&read.filters, &at, unread);
+            let read = one.read(&at, &mut own)?;
+            of_calls(&read.filters, &at, &mut own);
             Ok(read)
         })?;
-        let filters = filters(self.filters, at, unread)?;
-        of_calls(&filters, at, unread);
+        let filters = filters(self.filters, at, &mut own)?;
+        of_calls(&filters, at, &mut own);
         Ok(RouteRule {
             matches,
             filters,
@@ -90,6 +91,7 @@ impl RawRule {
             backend_timeout: None,
             retry: None,
             session,
+            unread: own.0.map(String::into_boxed_str),
         })
     }
 }

@@ -59,6 +59,8 @@ pub struct Gateway {
     pub listeners: Vec<Listener>,
     /// `spec.addresses`: type and value.
     pub addresses: Vec<(String, String)>,
+    /// The first `routability` that one of them asks for.
+    pub routability: Option<String>,
     /// The values of `status.addresses`.
     pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
@@ -120,6 +122,8 @@ pub struct Listener {
     pub namespaces: FromNamespaces,
     /// `allowedRoutes.kinds`: group and kind; empty: what fits the protocol.
     pub kinds: Vec<(String, String)>,
+    /// Whether there are `filters`, which later versions of the specification have.
+    pub asks_filters: bool,
 }
 
 /// `tls` of a listener.

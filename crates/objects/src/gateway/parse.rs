@@ -228,6 +228,7 @@ struct RawInfrastructure {
 struct RawAddress {
     r#type: Option<String>,
     value: String,
+    routability: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -239,6 +240,7 @@ pub(super) struct RawListener {
     protocol: String,
     tls: Option<RawTls>,
     allowed_routes: RawAllowed,
+    filters: Unread,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -358,11 +360,14 @@ impl Trim for RawGateway {
         let (backend_certificate, frontend) = tls.read()?;
         let listeners = listeners.into_iter().enumerate();
         let listeners = listeners.map(|(index, listener)| listener.read(index));
+        let mut routability = addresses.iter().filter_map(|raw| raw.routability.clone());
+        let routability = routability.find(|asked| !asked.is_empty());
         Ok(Object::Gateway(Arc::new(Gateway {
             meta: meta(self.metadata, Annotations::Dropped)?,
             class: gateway_class_name,
             listeners: listeners.collect::<Result<_, _>>()?,
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
+            routability,
             published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
             infrastructure: Arc::new(Infrastructure {
@@ -393,6 +398,7 @@ impl RawListener {
             }),
             namespaces: from_namespaces(self.allowed_routes.namespaces.unwrap_or_default()),
             kinds: kinds.map(|kind| (group(kind.group), kind.kind)).collect(),
+            asks_filters: self.filters.is_some(),
         })
     }
 }

@@ -108,30 +108,31 @@ pub fn short(value: &str) -> &str {
 }
 
 impl RawRule {
+    /// Reads a rule. What cannot be read of its matches is noted in `unread`, as others would have its requests; all
+    /// else is the rule's own.
     pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        let session =
-            self.session_persistence.map(|raw| raw.read(at, unread).map(Box::new)).transpose()?;
+        let mut own = Unsaid::default();
+        let session = self.session_persistence.map(|raw| raw.read(at, &mut own).map(Box::new));
+        let session = session.transpose()?;
         let mut matches = each(Some(self.matches), |index, found| {
             Ok(found.read(&format!("{at}.matches[{index}]"), unread))
         })?;
         if matches.is_empty() {
             matches.push(RouteMatch::default());
         }
-        let filters = filters(self.filters, at, unread)?;
+        let filters = filters(self.filters, at, &mut own)?;
         let backends = each(Some(self.backend_refs), |index, one| {
-            one.read(&format!("{at}.backendRefs[{index}]"), unread)
+            one.read(&format!("{at}.backendRefs[{index}]"), &mut own)
         })?;
         let RawTimeouts { request, backend_request } = self.timeouts;
         let time = |text: Option<String>, field: &str| {
             duration(text.as_deref(), || format!("{at}.{field}"))
         };
-        // Zero is none.
-        let bound = |time: Option<Duration>| time.filter(|time| !time.is_zero());
         let retry = self.retry.map(|raw| {
             let backoff = time(raw.backoff, "retry.backoff")?.unwrap_or_default();
             if backoff > LONGEST_PAUSE {
                 let most = LONGEST_PAUSE.as_secs();
-                unread.say(|| format!("{at}.retry.backoff: at most {most}s; clients wait for it"));
+                own.say(|| format!("{at}.retry.backoff: at most {most}s; clients wait for it"));
             }
             let attempts = u32::try_from(raw.attempts.unwrap_or(1)).unwrap_or(0);
             Ok(Box::new(Retry { codes: raw.codes, attempts, backoff }))
@@ -140,10 +141,11 @@ impl RawRule {
             matches,
             filters,
             backends,
-            request_timeout: bound(time(request, "timeouts.request")?),
-            backend_timeout: bound(time(backend_request, "timeouts.backendRequest")?),
+            request_timeout: time(request, "timeouts.request")?,
+            backend_timeout: time(backend_request, "timeouts.backendRequest")?,
             retry: retry.transpose().map_err(|error: String| error)?,
             session,
+            unread: own.0.map(String::into_boxed_str),
         })
     }
 }

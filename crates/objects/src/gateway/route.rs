@@ -35,7 +35,8 @@ pub struct HttpRoute {
     pub hostnames: Vec<String>,
     /// `spec.rules`; one that matches everything if absent.
     pub rules: Vec<RouteRule>,
-    /// What of the specification is not read, by its field, with a remedy: the first of it that was found.
+    /// What of the specification is not read that concerns more than one rule, by its field, with a remedy: the first
+    /// of it that was found.
     pub unread: Option<String>,
     /// `controllerName` of `status.parents`, each once.
     pub told_by: Vec<String>,
@@ -61,14 +62,16 @@ pub struct RouteRule {
     pub filters: Vec<RouteFilter>,
     /// `backendRefs`.
     pub backends: Vec<BackendRef>,
-    /// `timeouts.request`; zero is none.
+    /// `timeouts.request`; zero asks for no bound.
     pub request_timeout: Option<Duration>,
-    /// `timeouts.backendRequest`; zero is none.
+    /// `timeouts.backendRequest`; zero asks for no bound.
     pub backend_timeout: Option<Duration>,
     /// `retry`; boxed, since few have one.
     pub retry: Option<Box<Retry>>,
     /// `sessionPersistence`; boxed, too.
     pub session: Option<Box<SessionPersistence>>,
+    /// What of it is not read besides its matches, by its field, with a remedy: the first of it that was found.
+    pub unread: Option<Box<str>>,
 }
 
 /// `sessionPersistence` of a rule.

@@ -98,6 +98,7 @@ async fn tries(
     };
     let (mut stale, mut first) = (0, Some(first));
     loop {
+        let at = deadline(exchange, policy)?;
         // Each try gets a head of its own, since HTTP/2 takes it apart: a second one is rare.
         let head = match first.take() {
             Some(head) => head,
@@ -105,7 +106,7 @@ async fn tries(
         };
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
-        let (outcome, may_repeat) = match deadline(attempt.exchange, policy) {
+        let (outcome, may_repeat) = match at {
             None => body.attempt(attempt).await,
             // Boxed: its room is not for those that have none.
             Some(at) => Box::pin(body.attempt_until(attempt, at)).await,
@@ -126,7 +127,7 @@ async fn tries(
                 if asks_for_another(exchange, &response, &policy.retries)
                     && is_over(exchange, policy) =>
             {
-                return Err(Error::Upstream(TryError::Timeout("trying again")).into());
+                return Err(late());
             }
             Ok(response) => return Ok(response),
             Err(mut failed) => {
@@ -206,12 +207,21 @@ fn note_judged(exchange: &mut Exchange, policy: &Policy, journal: &Try) {
     }
 }
 
-/// Until when a try must have its answer, where a route says so: by the time of the try, and that of all.
-fn deadline(exchange: &Exchange, policy: &Policy) -> Option<Instant> {
-    let filters = policy.route.as_ref()?;
+/// Until when a try must have its answer, where a route says so: by the time of the try, and that of all. When that is
+/// over nothing more is sent, not after a pause, nor where a guard took all of it: nobody waits for the answer.
+fn deadline(exchange: &Exchange, policy: &Policy) -> Result<Option<Instant>, Stop> {
+    let Some(filters) = &policy.route else { return Ok(None) };
     let of_try = filters.time_of_try.map(|time| Instant::now() + time);
     let of_all = filters.time.map(|time| exchange.since + time);
-    of_try.into_iter().chain(of_all).min()
+    if of_all.is_some() && is_over(exchange, policy) {
+        return Err(late());
+    }
+    Ok(of_try.into_iter().chain(of_all).min())
+}
+
+#[cold]
+fn late() -> Stop {
+    Error::Upstream(TryError::Timeout("trying as long as the route allows")).into()
 }
 
 /// Whether the time of a route is over, all tries together.

@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::{HeaderEdits, PathChange, RouteFilters};
+use route::path::{Canonical, after, behind, canonical, encode};
 use std::net::IpAddr;
 use wire::Response;
 
@@ -64,7 +65,10 @@ pub(super) fn rewrite(exchange: &mut Exchange) -> bool {
 fn changed(exchange: &Exchange, change: &PathChange) -> Option<Bytes> {
     let mut target = match change {
         PathChange::Full(to) => to.clone().into_bytes(),
-        PathChange::Prefix(to) => replaced(&exchange.path, &exchange.spot().location.path, to)?,
+        PathChange::Prefix(to) => {
+            let written = exchange.request.raw_path();
+            replaced((written, &exchange.path), &exchange.spot().location.path, to)?
+        }
     };
     if let Some(query) = exchange.request.query() {
         target.push(b'?');
@@ -73,15 +77,28 @@ fn changed(exchange: &Exchange, change: &PathChange) -> Option<Bytes> {
     Some(target.into())
 }
 
-/// A path with another beginning; what follows stands behind one slash.
-fn replaced(path: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
-    let from = route::path::canonical(if from.is_empty() { b"/" } else { from.as_bytes() }).ok()?;
+/// A path with another beginning; what follows stands behind one slash, as the client wrote it. Where there are dot
+/// segments it stands as it is meant: whoever gets it may resolve them to something that was not matched.
+fn replaced((written, path): (&[u8], &[u8]), from: &str, to: &str) -> Option<Vec<u8>> {
+    let from = canonical(if from.is_empty() { b"/" } else { from.as_bytes() }).ok()?;
     let from = from.path.strip_suffix(b"/").unwrap_or(&from.path);
-    let rest = route::path::encode(path.strip_prefix(from)?).into_owned();
-    let to = if rest.is_empty() { to } else { to.strip_suffix('/').unwrap_or(to) };
-    let slash = if rest.is_empty() || rest.starts_with('/') { "" } else { "/" };
-    let path = format!("{to}{slash}{rest}");
-    Some(if path.is_empty() { b"/".to_vec() } else { path.into_bytes() })
+    let meant = encode(path.strip_prefix(from)?);
+    let means = |found: Canonical<'_>| !found.dotted && *found.path == *path;
+    let is_it = |path: &&[u8]| !path.is_empty() && canonical(path).is_ok_and(means);
+    let written = Some(written).filter(is_it);
+    let rest = written.and_then(|path| behind(path, from)).unwrap_or(meant.as_bytes());
+    if rest.is_empty() {
+        return Some(if to.is_empty() { b"/".to_vec() } else { to.as_bytes().to_vec() });
+    }
+    let mut changed = to.strip_suffix('/').unwrap_or(to).as_bytes().to_vec();
+    let mut rest = after(rest, b'/').unwrap_or(rest);
+    // A path that begins with two slashes names a host to many who read it.
+    while let Some(more) = rest.strip_prefix(b"/").filter(|_| changed.is_empty()) {
+        rest = more;
+    }
+    changed.push(b'/');
+    changed.extend_from_slice(rest);
+    Some(changed)
 }
 
 /// Whether a field of the request does not travel on as it is.
@@ -119,6 +136,14 @@ pub(super) fn answer(exchange: &Exchange, response: &mut Response) {
 #[cfg(test)]
 mod tests {
     use super::replaced;
+    use route::path::canonical;
+
+    /// What becomes of a path that a client writes so.
+    fn of(path: &str, from: &str, to: &str) -> Option<String> {
+        let meant = canonical(path.as_bytes()).expect("a path").path;
+        let found = replaced((path.as_bytes(), &meant), from, to)?;
+        Some(String::from_utf8(found).expect("text"))
+    }
 
     #[test]
     fn a_prefix_is_replaced_by_whole_segments_and_something_is_left_of_every_path() {
@@ -128,13 +153,37 @@ mod tests {
             ("/prefix/", "/prefix", "/new", "/new/"),
             ("/strip", "/strip", "/", "/"),
             ("/strip", "/strip", "", "/"),
-            ("/strip/a b", "/strip", "/", "/a%20b"),
+            ("/strip/a%20b", "/strip", "/", "/a%20b"),
             ("/a", "", "/new/", "/new/a"),
             ("/", "", "/new", "/new/"),
+            ("", "", "/new", "/new/"),
         ] {
-            let found = replaced(path.as_bytes(), from, to).expect("it begins so");
-            assert_eq!(String::from_utf8_lossy(&found), expected, "{path} {from} {to}");
+            assert_eq!(of(path, from, to).as_deref(), Some(expected), "{path} {from} {to}");
         }
-        assert_eq!(replaced(b"/other", "/prefix", "/new"), None);
+        assert_eq!(of("/other", "/prefix", "/new"), None);
+    }
+
+    #[test]
+    fn behind_a_replaced_prefix_a_path_stays_as_the_client_wrote_it() {
+        for (path, from, to, expected) in [
+            ("/foo/a%2Fb%20c", "/foo", "/", "/a%2Fb%20c"),
+            ("/red/a%2Fb%3Fq", "/red", "/x", "/x/a%2Fb%3Fq"),
+            ("/api/queues/%2F/q", "/api", "/", "/queues/%2F/q"),
+            ("/foo/%2F/q", "/foo", "/", "/%2F/q"),
+            ("/foo/a//b", "/foo", "/x", "/x/a//b"),
+            ("/foo//a", "/foo", "/x", "/x//a"),
+            ("/foo//a", "/foo", "/", "/a"),
+            ("/f%6Fo%2Fa%2fb", "/foo", "/x", "/x/a%2fb"),
+            ("//a%2F/b%7ec/d", "/a/b~c", "/x", "/x/d"),
+            ("/a%20b/c%22", "/a%20b", "/x", "/x/c%22"),
+            // Nobody gets dot segments.
+            ("/foo/x%2F../a%2Fb", "/foo", "/x", "/x/a/b"),
+            ("/foo/%2e%2e/foo/a//b", "/foo", "/x", "/x/a/b"),
+        ] {
+            assert_eq!(of(path, from, to).as_deref(), Some(expected), "{path} {from} {to}");
+        }
+        // Where the path is another one than the client wrote, that one counts.
+        let other = replaced((&b"/foo/a%2Fb"[..], &b"/foo/c d"[..]), "/foo", "/x");
+        assert_eq!(other.as_deref(), Some(&b"/x/c%20d"[..]));
     }
 }

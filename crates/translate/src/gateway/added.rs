@@ -1,6 +1,6 @@
 //! A ListenerSet as its Gateway has it: the listeners that it adds, and the Secrets that they show.
 
-use super::listeners::is_secret;
+use super::certificates::is_secret;
 use objects::ObjectKey;
 use objects::gateway::{Listener, ListenerSet};
 use std::sync::Arc;

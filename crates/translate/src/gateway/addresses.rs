@@ -139,6 +139,7 @@ mod tests {
             addresses: text(asks).into_iter().map(|one| ("IPAddress".to_owned(), one)).collect(),
             published: text(has),
             has_parameters: false,
+            routability: None,
             infrastructure: Arc::default(),
             backend_certificate: None,
             frontend: None,

@@ -58,13 +58,12 @@ impl State {
         }
     }
 
-    /// Notes of HTTPS listeners which of them have hosts in common with another one on their port: a client may send
-    /// requests for these over a connection that began at the other one.
+    /// Notes of listeners where TLS ends which of them have hosts in common with another one on their port: a client
+    /// may send what is for these over a connection that began at the other one.
     pub(super) fn find_overlaps(&mut self, socket: impl Fn(u16) -> u16) {
         let mut all: HashMap<(u16, ServerName), usize> = HashMap::new();
         for (index, (listener, read)) in self.each().enumerate() {
-            let is_https = read.protocol == Some(Protocol::Spoken(Speaks::Https));
-            if is_https && read.is_accepted() {
+            if read.protocol.is_some_and(Protocol::is_ended) && read.is_accepted() {
                 all.insert((socket(listener.port), hosts(listener)), index);
             }
         }

@@ -188,6 +188,11 @@ impl Policies {
         }
     }
 
+    /// The reason of a route whose backend is closed for what these say, or might say.
+    pub(super) fn reason(&self) -> &'static str {
+        if self.unlisted { "Pending" } else { "InvalidBackendTLSPolicy" }
+    }
+
     /// Whether a Service is the target of a policy.
     pub(super) fn targets(&self, service: &ObjectKey) -> bool {
         self.by_service.contains_key(service)

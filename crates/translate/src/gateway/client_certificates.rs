@@ -2,7 +2,7 @@
 
 use super::authorities::{Referring, config_maps};
 use super::authority_files::AuthorityFiles;
-use super::listeners::is_secret;
+use super::certificates::is_secret;
 use super::ungranted;
 use crate::certificate;
 use crate::settings::ABSENT;

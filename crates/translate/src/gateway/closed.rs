@@ -1,12 +1,13 @@
-//! What is kept of a route that is refused: its places, which answer 500. Nobody comes past a guard because its owner
-//! wrote it wrongly, or with a filter that is not known here: a path would be whoever's who has something wider.
+//! What is kept of a route, or a rule, that is refused: its places, which answer 500. Nobody comes past a guard because
+//! its owner wrote it wrongly, or with a filter that is not known here: a path would be whoever's who has it wider.
 
 use super::expressions::Expressions;
 use super::rules::{DraftRule, PLACES, leading, of};
 use super::texts;
 use super::weights::closed_places;
-use model::Backend;
+use model::{Backend, Location};
 use objects::gateway::HttpRoute;
+use std::sync::Arc;
 
 /// The matches of a route that can be read, each leading nowhere; none where they are too many.
 pub(super) fn rules(route: &HttpRoute, reason: &str) -> Vec<DraftRule> {
@@ -23,4 +24,14 @@ pub(super) fn rules(route: &HttpRoute, reason: &str) -> Vec<DraftRule> {
         Some(DraftRule::new(matches, vec![(1, of(&place, found))]))
     });
     read.collect()
+}
+
+/// Has all matches of a rule lead nowhere.
+pub(super) fn all_of(rule: &mut [DraftRule], route: &HttpRoute, reason: &str) {
+    let why = format!("the rule is not accepted, {reason}: see the status of its route");
+    let place = leading(route, Backend::Broken(why));
+    for one in rule {
+        let (path, kind) = (one.matches.path.clone(), one.matches.kind);
+        one.shares = vec![(1, Arc::new(Location { path, kind, ..place.clone() }))];
+    }
 }

@@ -121,6 +121,7 @@ mod tests {
             tls: None,
             namespaces: FromNamespaces::Same,
             kinds: Vec::new(),
+            asks_filters: false,
         }
     }
 

@@ -2,20 +2,21 @@
 
 use super::added::{self, Set};
 use super::authority_files::AuthorityFiles;
+use super::certificates::{self, Certified, Shown, is_secret};
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::missing::note;
 use super::reach::{Reach, Taken};
 use super::status::{Condition, GatewayStatus, ListenerStatus, unserved};
 use super::targets::port_of;
-use super::ungranted;
 use super::unlisted;
+use crate::settings::quote;
 use crate::{GatewayServices, Options};
 use model::policy::Identity;
 use model::{
     CertificateId, Kind, Others, Problem, Scheme, Severity, Speaks, StreamPort, Transport,
 };
-use objects::gateway::{GROUP, Gateway, Listener, ObjectRef};
+use objects::gateway::{GROUP, Gateway, Listener};
 use objects::{ObjectKey, Snapshot};
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ impl Protocol {
     }
 
     /// Whether it shows a certificate.
-    fn is_ended(self) -> bool {
+    pub(super) fn is_ended(self) -> bool {
         matches!(self, Self::Spoken(Speaks::Https | Speaks::TlsEnded))
     }
 }
@@ -85,13 +86,15 @@ pub(super) struct Listening {
     conflict: Option<&'static str>,
     /// Whether its hosts are its own, though it may not be served.
     pub(super) keeps: bool,
-    /// Whether another HTTPS listener on its port has some of its hosts.
+    /// Whether another listener on its port where TLS ends has some of its hosts.
     pub(super) overlaps: bool,
     /// The hosts of more special listeners that somebody else wrote, where they are not kept apart by their places.
     pub(super) others: Option<Arc<Others>>,
     /// Its certificate, or reason and message of what is wrong with it.
     pub(super) certificate: Option<Result<ObjectKey, (&'static str, String)>>,
-    /// What its owner is told of that certificate, though it is served.
+    /// What is wrong with others that it names: reason and message.
+    unshown: Option<(&'static str, String)>,
+    /// What its owner is told of its certificates, though it is served.
     warning: Option<String>,
     /// What its clients are asked.
     pub(super) clients: Option<Asked>,
@@ -122,9 +125,6 @@ impl Listening {
         self.refused.is_none() && self.conflict.is_none()
     }
 }
-
-/// Whether a Secret holds a certificate: what is said of it all the same, or why it is none.
-pub(super) type Certified<'a> = &'a mut dyn FnMut(&ObjectKey) -> Result<Option<String>, String>;
 
 impl State {
     /// Reads a Gateway with the ListenerSets that name it.
@@ -298,12 +298,25 @@ impl State {
 }
 
 impl State {
+    /// The names of its own listeners that refer to what cannot be had; none if there are none of them.
+    fn unresolved(&self) -> Option<String> {
+        let all = self.own_listeners().filter(|(_, (_, read))| !read.resolved().holds);
+        let names: Vec<&str> = all.map(|(_, (listener, _))| listener.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
     /// What the Gateway as a whole is told about certificates of clients, those that it shows and those that it asks
     /// for.
     fn of_certificates(&self) -> impl Iterator<Item = Condition> {
-        let resolved = self.identity.as_ref().map(|identity| match identity {
-            Ok(_) => Condition::holds("ResolvedRefs", "ResolvedRefs"),
-            Err((reason, message)) => Condition::fails("ResolvedRefs", reason, message.clone()),
+        let resolved = self.identity.as_ref().map(|identity| match (identity, self.unresolved()) {
+            (Err((reason, message)), _) => {
+                Condition::fails("ResolvedRefs", reason, message.clone())
+            }
+            (Ok(_), Some(names)) => {
+                let message = format!("listeners that refer to what cannot be had: {names}");
+                Condition::fails("ResolvedRefs", "ListenersNotResolved", message)
+            }
+            (Ok(_), None) => Condition::holds("ResolvedRefs", "ResolvedRefs"),
         });
         let insecure = client_certificates::falls_back(&self.gateway).then(|| Condition {
             message: "clients are let in whatever their certificates are worth".into(),
@@ -337,11 +350,11 @@ impl Listening {
             listener.kinds.is_empty() || named.any(|(_, named)| named == **kind)
         };
         let is_ended = protocol.is_some_and(Protocol::is_ended);
-        let found = is_ended.then(|| certificate(listener, from, snapshot, certified));
-        let (certificate, warning) = match found {
-            Some(Ok((secret, warning))) => (Some(Ok(secret)), warning),
-            Some(Err(why)) => (Some(Err(why)), None),
-            None => (None, None),
+        let found = is_ended.then(|| certificates::of(listener, from, snapshot, certified));
+        let (certificate, unshown, warning) = match found {
+            Some(Ok(Shown { secret, unshown, warning })) => (Some(Ok(secret)), unshown, warning),
+            Some(Err(why)) => (Some(Err(why)), None, None),
+            None => (None, None, None),
         };
         Self {
             set: None,
@@ -357,6 +370,7 @@ impl Listening {
             overlaps: false,
             others: None,
             certificate,
+            unshown,
             warning,
         }
     }
@@ -377,6 +391,24 @@ fn closed(asked: &Asked, options: &Options) -> Option<(&'static str, String)> {
 }
 
 impl Listening {
+    /// The condition about what it refers to.
+    fn resolved(&self) -> Condition {
+        let fails = |(reason, message): &(&'static str, String)| {
+            Condition::fails("ResolvedRefs", reason, message.clone())
+        };
+        let of_clients = self.clients.as_ref().and_then(|asked| asked.unresolved.as_ref());
+        let shown = self.certificate.as_ref().and_then(|found| found.as_ref().err());
+        if let Some(why) = shown.or(self.unshown.as_ref()).or(of_clients) {
+            return fails(why);
+        }
+        if !self.kinds_known {
+            let kinds = self.protocol.map_or(&[][..], Protocol::kinds).join(" and ");
+            let message = format!("only {kinds} of {GROUP} is taken; take the other kinds out");
+            return Condition::fails("ResolvedRefs", "InvalidRouteKinds", message);
+        }
+        Condition::holds("ResolvedRefs", "ResolvedRefs")
+    }
+
     pub(super) fn conditions(&self, gateway_is_refused: bool) -> Vec<Condition> {
         let accepted = match (&self.refused, self.conflict) {
             (Some((reason, message)), _) => Condition::fails("Accepted", reason, message.clone()),
@@ -392,22 +424,6 @@ impl Listening {
             },
             None => Condition::fails("Conflicted", "NoConflicts", ""),
         };
-        let unresolved = self.clients.as_ref().and_then(|asked| asked.unresolved.clone());
-        let resolved = match &self.certificate {
-            Some(Err((reason, message))) => {
-                Condition::fails("ResolvedRefs", reason, message.clone())
-            }
-            _ if unresolved.is_some() => {
-                let (reason, message) = unresolved.unwrap_or_default();
-                Condition::fails("ResolvedRefs", reason, message)
-            }
-            _ if !self.kinds_known => {
-                let kinds = self.protocol.map_or(&[][..], Protocol::kinds).join(" and ");
-                let message = format!("only {kinds} of {GROUP} is taken; take the other kinds out");
-                Condition::fails("ResolvedRefs", "InvalidRouteKinds", message)
-            }
-            _ => Condition::holds("ResolvedRefs", "ResolvedRefs"),
-        };
         let is_served = self.is_served() && !gateway_is_refused;
         let programmed = if is_served && self.is_pending {
             let message = "the Service of the Gateway does not lead here yet".to_owned();
@@ -421,12 +437,20 @@ impl Listening {
             Condition::fails("Programmed", reason, message)
         };
         let overlapping = self.overlaps.then(|| Condition {
-            message: "another HTTPS listener on this port has some of its hosts: clients may send requests for them \
-                      over connections that began there"
-                .into(),
+            message: match self.scheme() {
+                Some(_) => {
+                    "another HTTPS listener on this port has some of its hosts: clients may send requests for them \
+                     over connections that began there"
+                }
+                None => {
+                    "another TLS listener on this port has some of its hosts: clients may use connections that began \
+                     there for them"
+                }
+            }
+            .into(),
             ..Condition::holds("OverlappingTLSConfig", "OverlappingHostnames")
         });
-        [accepted, conflicted, resolved, programmed].into_iter().chain(overlapping).collect()
+        [accepted, conflicted, self.resolved(), programmed].into_iter().chain(overlapping).collect()
     }
 }
 
@@ -444,10 +468,6 @@ pub(super) fn secrets(gateway: &Gateway) -> impl Iterator<Item = ObjectKey> {
     named.map(move |named| named.key(&own))
 }
 
-pub(super) fn is_secret(named: &ObjectRef) -> bool {
-    named.group.is_empty() && named.kind == "Secret"
-}
-
 /// What a Gateway asks for that nobody can give.
 fn refused(gateway: &Gateway) -> Option<(&'static str, String)> {
     let known = |kind: &str| matches!(kind, "IPAddress" | "Hostname");
@@ -455,6 +475,13 @@ fn refused(gateway: &Gateway) -> Option<(&'static str, String)> {
     if gateway.has_parameters {
         let message = "spec.infrastructure.parametersRef: no parameters are known; take it out";
         return Some(("InvalidParameters", message.to_owned()));
+    }
+    if let Some(asked) = &gateway.routability {
+        let message = format!(
+            "spec.addresses: routability {} is not supported: who reaches the address would be left to chance; take it out",
+            quote(asked)
+        );
+        return Some(("UnsupportedAddress", message));
     }
     foreign.map(|(kind, _)| {
         let message =
@@ -490,6 +517,11 @@ fn protocol(
         let message = "tls.frontendValidation is not supported: certificates of clients would not be asked for; take it out";
         return (Some(protocol), Some(("UnsupportedValue", message.to_owned())));
     }
+    if listener.asks_filters {
+        let message =
+            "filters is not supported: what it asks of requests would not be asked; take it out";
+        return (Some(protocol), Some(("UnsupportedValue", message.to_owned())));
+    }
     let refused = match ports {
         _ if !options.gateways_share() => None,
         Some(ports) if ports.contains(&listener.port) => None,
@@ -521,35 +553,4 @@ fn conflict_text(reason: &str) -> String {
         _ => "another listener has this port and host name",
     }
     .to_owned()
-}
-
-fn certificate(
-    listener: &Listener,
-    (kind, own): (&'static str, &str),
-    snapshot: &Snapshot,
-    certified: Certified<'_>,
-) -> Result<(ObjectKey, Option<String>), (&'static str, String)> {
-    let wrong = |message: &str| ("InvalidCertificateRef", message.to_owned());
-    let named = listener.tls.as_ref().and_then(|tls| tls.certificates.first());
-    let named = named.ok_or_else(|| wrong("tls.certificateRefs is empty: name a Secret"))?;
-    if !is_secret(named) {
-        return Err(wrong("tls.certificateRefs may name Secrets only"));
-    }
-    let key = named.key(&own.into());
-    if !snapshot.grants.permit(kind, own, named) {
-        let message = format!(
-            "Secret {}/{} may not be referred to from namespace {own}: {}",
-            key.namespace,
-            key.name,
-            ungranted::remedy(kind, own, named, snapshot)
-        );
-        return Err(("RefNotPermitted", message));
-    }
-    match certified(&key) {
-        Ok(warning) => {
-            let warning = warning.map(|why| format!("Secret {}/{} {why}", key.namespace, key.name));
-            Ok((key, warning))
-        }
-        Err(why) => Err(wrong(&format!("Secret {}/{} {why}", key.namespace, key.name))),
-    }
 }

@@ -8,6 +8,8 @@ mod attach;
 mod authorities;
 mod authority_files;
 mod backend_tls;
+mod certificates;
+mod classes;
 mod client_certificates;
 mod closed;
 mod conflicts;
@@ -42,6 +44,7 @@ mod status;
 mod streams;
 mod targets;
 mod texts;
+mod times;
 mod ungranted;
 mod unlisted;
 mod upstreams;
@@ -65,6 +68,8 @@ use addresses::Given;
 use attach::{Attached, attach, hosts_of};
 use authority_files::AuthorityFiles;
 use backend_tls::Policies;
+use certificates::Certified;
+use classes::{class_status, is_ours};
 use client_certificates::authorities_of;
 use few::Few;
 use hosts::host;
@@ -72,11 +77,11 @@ use imbl::OrdMap;
 use index::{put, take_out};
 use kinds::{RouteId, is_stream};
 use links::{Links, Named};
-use listeners::{Certified, State};
+use listeners::State;
 use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, StreamPort,
 };
-use objects::gateway::{Gateway, GatewayClass, ListenerSet};
+use objects::gateway::{Gateway, ListenerSet};
 use objects::{ObjectKey, Snapshot, interleaved};
 use parents::{Parent, ours};
 use places::{Places, Weight};
@@ -579,21 +584,4 @@ fn tell_route(
         Some(status) => told.insert(id.clone(), status.clone()),
         None => told.remove(id),
     };
-}
-
-fn is_ours(class: &GatewayClass, options: &Options) -> bool {
-    class.controller == options.gateway_controller
-}
-
-fn class_status(class: &GatewayClass, options: &Options) -> ClassStatus {
-    let accepted = if options.raw {
-        let (reason, message) = unserved("Gateways");
-        Condition::fails("Accepted", reason, message)
-    } else if class.has_parameters {
-        let message = "spec.parametersRef: no parameters are known; take it out".to_owned();
-        Condition::fails("Accepted", "InvalidParameters", message)
-    } else {
-        Condition::holds("Accepted", "Accepted")
-    };
-    ClassStatus { generation: class.meta.generation, conditions: vec![accepted] }
 }

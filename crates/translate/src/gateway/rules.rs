@@ -6,12 +6,10 @@ use super::few::{Few, Set};
 use super::paths::path_of;
 use super::status::Sentence;
 use super::weights::places;
-use super::{closed, filters, guards, sessions, status, texts, ungranted, unlisted};
+use super::{closed, filters, guards, sessions, status, texts, times, ungranted};
 use crate::kinds::kind_of;
 use crate::pattern_budget::Refused;
-use model::policy::{
-    Affinity, Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
-};
+use model::policy::{Affinity, Body, Policy, Protocol, RouteFilters, RouteMirror, TlsRedirect};
 use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
     BackendRef, ExternalAuth, HttpRoute, ObjectRef, RequestMirror, RouteFilter, RouteMatch,
@@ -25,9 +23,6 @@ pub(super) const PLACES: usize = 4096;
 
 /// Mirrors of a place at most.
 const MIRRORS: usize = 32;
-
-/// Tries of a request after the first one at most.
-const ATTEMPTS: u32 = 100;
 
 /// A port of a Service that rules lead to.
 pub(super) type Port = (ObjectKey, u16);
@@ -49,6 +44,8 @@ pub(super) struct Draft {
     pub(super) abroad: Few<Arc<str>>,
     /// Matches that are left out, each with its reason.
     pub(super) dropped: Vec<String>,
+    /// Why rules of a route are closed of which others are served: the first reason, and all that there is to say.
+    pub(super) closed: Option<(&'static str, String)>,
 }
 
 /// A match with where it leads.
@@ -84,9 +81,20 @@ impl Draft {
     /// Reads a route.
     pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot, tls: &Policies) -> Self {
         let expressions = Expressions::default();
-        let (draft, policies) = (Self::default(), Vec::new());
-        let session = None;
-        let mut reader = Reader { route, snapshot, tls, draft, policies, session, expressions };
+        let (draft, policies, ports) = (Self::default(), Vec::new(), Vec::new());
+        let (session, wrong, serves) = (None, None, false);
+        let mut reader = Reader {
+            route,
+            snapshot,
+            tls,
+            draft,
+            policies,
+            ports,
+            session,
+            wrong,
+            expressions,
+            serves,
+        };
         if let Some(why) = &route.unread {
             reader.refuse("UnsupportedValue", why.clone());
         }
@@ -99,7 +107,11 @@ impl Draft {
         for (index, rule) in route.rules.iter().enumerate() {
             reader.rule(index, rule);
         }
-        if reader.draft.rules.is_empty() && !reader.draft.dropped.is_empty() {
+        if !reader.serves || reader.draft.refused.is_some() {
+            let closed = reader.draft.closed.take();
+            closed.into_iter().for_each(|(reason, why)| reader.refuse(reason, why));
+        }
+        if !reader.serves && !reader.draft.dropped.is_empty() {
             reader.refuse("UnsupportedValue", reader.draft.dropped.join("; "));
         }
         let mut draft = reader.draft;
@@ -117,10 +129,15 @@ impl Draft {
         Self { rules, refused: Some(refused), ..Self::default() }
     }
 
-    /// The condition about matches that are left out, if there are any.
+    /// The condition about rules that are closed and matches that are left out, if there are any.
     pub(super) fn partial(&self) -> Option<status::Condition> {
-        let message = || format!("Dropped Rule: {}", self.dropped.join("; ")).into();
-        (!self.dropped.is_empty()).then(|| status::Condition {
+        let closed = self
+            .closed
+            .as_ref()
+            .map(|(_, why)| format!("{why} (all matches of such a rule answer 500)"));
+        let said: Vec<&str> = closed.iter().chain(&self.dropped).map(String::as_str).collect();
+        let message = || format!("Dropped Rule: {}", said.join("; ")).into();
+        (!said.is_empty()).then(|| status::Condition {
             kind: "PartiallyInvalid",
             holds: true,
             reason: "UnsupportedValue",
@@ -264,14 +281,26 @@ struct Reader<'a> {
     draft: Draft,
     /// What places of the rule at hand ask for: those that agree share it.
     policies: Vec<Arc<Policy>>,
-    /// What the rule at hand says of sessions.
+    /// Where it leads.
+    ports: Vec<Port>,
+    /// What it says of sessions.
     session: Option<Arc<Affinity>>,
+    /// Why it cannot be served, whatever the others ask for.
+    wrong: Option<(&'static str, String)>,
     expressions: Expressions,
+    /// Whether any match is served.
+    serves: bool,
 }
 
 impl Reader<'_> {
+    /// Refuses the route as a whole: of what cannot be read nobody knows which requests it is about.
     fn refuse(&mut self, reason: &'static str, message: String) {
         add(&mut self.draft.refused, reason, &message);
+    }
+
+    /// Closes the rule at hand, and no other one.
+    fn close_rule(&mut self, reason: &'static str, message: String) {
+        add(&mut self.wrong, reason, &message);
     }
 
     /// Notes that a match is left out, if people read that far.
@@ -283,20 +312,37 @@ impl Reader<'_> {
     }
 
     fn rule(&mut self, index: usize, rule: &RouteRule) {
-        let at = format!("spec.rules[{index}]");
+        let first = self.draft.rules.len();
         self.policies.clear();
         self.session = None;
+        let serves = self.read(index, rule);
+        let ports = std::mem::take(&mut self.ports);
+        if let Some((reason, why)) = self.wrong.take() {
+            add(&mut self.draft.closed, reason, &why);
+            closed::all_of(&mut self.draft.rules[first..], self.route, reason);
+        } else {
+            self.serves |= serves;
+            ports.into_iter().for_each(|port| self.draft.ports.put(port));
+        }
+    }
+
+    /// Reads a rule; whether it has any matches.
+    fn read(&mut self, index: usize, rule: &RouteRule) -> bool {
+        let at = format!("spec.rules[{index}]");
+        if let Some(why) = &rule.unread {
+            self.close_rule("UnsupportedValue", why.to_string());
+        }
         match rule.session.as_ref().map(|said| sessions::read(said, self.route, index)) {
             Some(Ok(affinity)) => self.session = Some(affinity.into()),
             Some(Err(why)) => {
-                self.refuse("UnsupportedValue", format!("{at}.sessionPersistence.{why}"));
+                self.close_rule("UnsupportedValue", format!("{at}.sessionPersistence.{why}"));
             }
             None => {}
         }
         let backends: Vec<_> = rule.backends.iter().map(|one| (one, self.backend(one))).collect();
         let matches = self.matches(&at, rule);
         if matches.is_empty() {
-            return;
+            return false;
         }
         // Sessions go on with a backend that gets no new ones any more.
         let counts = |one: &BackendRef| one.weight > 0 || self.session.is_some();
@@ -306,7 +352,7 @@ impl Reader<'_> {
         for (one, backend) in &weighty {
             if one.filters.iter().any(|filter| matches!(filter, RouteFilter::Cors(_))) {
                 let message = "CORS counts for a rule: move it from backendRefs to filters";
-                self.refuse("UnsupportedValue", format!("{at}.backendRefs: {message}"));
+                self.close_rule("UnsupportedValue", format!("{at}.backendRefs: {message}"));
             }
             let filters = rule.filters.iter().chain(&one.filters);
             ways.push((one.weight, self.way((&at, rule), filters, backend.clone(), Some(one))));
@@ -328,11 +374,12 @@ impl Reader<'_> {
             }
             if needs_prefix && path_of(found).0 != PathKind::Prefix {
                 let message = "ReplacePrefixMatch needs a match of type PathPrefix";
-                self.refuse("UnsupportedValue", format!("{at}.filters: {message}"));
+                self.close_rule("UnsupportedValue", format!("{at}.filters: {message}"));
             }
             let shares = ways.iter().map(|(weight, way)| (*weight, of(way, found))).collect();
             self.draft.rules.push(DraftRule::new(matches, shares));
         }
+        true
     }
 
     /// The matches of a rule that can be read. Those that cannot are left out alone: requests of the others would go
@@ -354,7 +401,7 @@ impl Reader<'_> {
         match self.port(backend) {
             Ok(port) => {
                 let id = upstream_id(&port);
-                self.draft.ports.put(port);
+                self.ports.push(port);
                 Backend::Upstream(id)
             }
             Err((reason, message)) => {
@@ -369,6 +416,17 @@ impl Reader<'_> {
         let wanted = Wanted { kind: self.route.kind.name(), namespace, protocol: "TCP" };
         let Draft { services, abroad, .. } = &mut self.draft;
         wanted.port(backend, self.snapshot, services, abroad)
+    }
+
+    /// A backend as its BackendTLSPolicy wants it; one that this closes is noted.
+    fn secure(&mut self, backend: Backend, named: &BackendRef, policy: &mut Policy) -> Backend {
+        let is_there = matches!(backend, Backend::Upstream(_));
+        let own = &self.route.meta.key.namespace;
+        let made = self.tls.secure((backend, named), own, self.snapshot, policy);
+        if let (true, Backend::Broken(why)) = (is_there, &made) {
+            add(&mut self.draft.unresolved, self.tls.reason(), why);
+        }
+        made
     }
 
     /// Whether its calls are those of gRPC, whose backends speak HTTP/2 whatever their Services say.
@@ -387,9 +445,9 @@ impl Reader<'_> {
 
     /// Where copies go; those that lead nowhere are left out, and what is wrong is noted.
     fn mirror(&mut self, mirror: &RequestMirror) -> Option<RouteMirror> {
-        let (backend, own) = (self.backend(&mirror.backend), &self.route.meta.key.namespace);
         let mut policy = Policy::default();
-        let backend = self.tls.secure((backend, &mirror.backend), own, self.snapshot, &mut policy);
+        let backend = self.backend(&mirror.backend);
+        let backend = self.secure(backend, &mirror.backend, &mut policy);
         let Backend::Upstream(upstream) = backend else { return None };
         if policy.protocol != Protocol::Http {
             let message =
@@ -410,20 +468,19 @@ impl Reader<'_> {
         does: &mut RouteFilters,
     ) -> Result<(), String> {
         let mut towards = Policy::default();
-        let (backend, own) = (self.backend(&auth.backend), &self.route.meta.key.namespace);
-        let named = (backend, &auth.backend);
-        match self.tls.secure(named, own, self.snapshot, &mut towards) {
+        let backend = self.backend(&auth.backend);
+        match self.secure(backend, &auth.backend, &mut towards) {
             Backend::Upstream(upstream) => {
                 let http2 = self.speaks_http2(&auth.backend);
                 match guards::read(auth, (upstream, towards, http2)) {
                     Ok(_) if does.guard.is_some() => {
                         let message = "only one ExternalAuth filter can count; leave one";
-                        self.refuse("IncompatibleFilters", format!("{at}.filters: {message}"));
+                        self.close_rule("IncompatibleFilters", format!("{at}.filters: {message}"));
                     }
                     Ok(guard) => does.guard = Some(guard.into()),
                     Err(why) => {
                         let why = format!("{at}.filters: externalAuth.{why}");
-                        self.refuse("UnsupportedValue", why);
+                        self.close_rule("UnsupportedValue", why);
                     }
                 }
                 Ok(())
@@ -443,7 +500,7 @@ impl Reader<'_> {
     ) -> Location {
         let mut policy = usual();
         let mut does = RouteFilters::default();
-        bound(&mut does, &mut policy, rule);
+        times::bound(&mut does, &mut policy, rule);
         if self.is_grpc() || named.is_some_and(|one| self.speaks_http2(one)) {
             policy.protocol = Protocol::Grpc;
         }
@@ -458,27 +515,21 @@ impl Reader<'_> {
                 }
                 filter => {
                     if let Err(why) = filters::add(&mut does, &mut policy, filter) {
-                        self.refuse(why.0, format!("{at}.filters: {}", why.1));
+                        self.close_rule(why.0, format!("{at}.filters: {}", why.1));
                     }
                 }
             }
         }
         if does.guard.is_some() && does.redirect.is_some() {
             let message = "a redirect answers before anybody is asked; leave ExternalAuth out";
-            self.refuse("IncompatibleFilters", format!("{at}.filters: {message}"));
+            self.close_rule("IncompatibleFilters", format!("{at}.filters: {message}"));
         }
         if does.mirrors.len() > MIRRORS {
             let message = format!("{at}.filters: at most {MIRRORS} mirrors can count; leave fewer");
-            self.refuse("UnsupportedValue", message);
+            self.close_rule("UnsupportedValue", message);
         }
-        let own = &self.route.meta.key;
         let backend = match named {
-            Some(one) => {
-                if self.tls.unlisted {
-                    add(&mut self.draft.unresolved, "Pending", unlisted::POLICIES);
-                }
-                self.tls.secure((backend, one), &own.namespace, self.snapshot, &mut policy)
-            }
+            Some(one) => self.secure(backend, one, &mut policy),
             None => backend,
         };
         let backend = guards::behind(backend, fault);
@@ -486,7 +537,7 @@ impl Reader<'_> {
         policy.balance.affinity.clone_from(&self.session);
         let policy = self.shared(policy);
         let service = named.map(|one| {
-            let key = one.object.key(&own.namespace);
+            let key = one.object.key(&self.route.meta.key.namespace);
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();
             ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
         });
@@ -538,33 +589,6 @@ pub(super) fn leading(route: &HttpRoute, backend: Backend) -> Location {
 pub(super) fn of(way: &Location, found: &RouteMatch) -> Arc<Location> {
     let (kind, path) = path_of(found);
     Arc::new(Location { path: path.into_owned(), kind, ..way.clone() })
-}
-
-/// Adds how long requests of a rule may take, and how often they are tried.
-fn bound(does: &mut RouteFilters, policy: &mut Policy, rule: &RouteRule) {
-    (does.time, does.time_of_try) = (rule.request_timeout, rule.backend_timeout);
-    // What the route allows is not cut short by what stands for all.
-    if let Some(allowed) = rule.backend_timeout.or(rule.request_timeout) {
-        let timeouts = &mut policy.timeouts;
-        (timeouts.read, timeouts.send) = (allowed.max(timeouts.read), allowed.max(timeouts.send));
-    }
-    let Some(retry) = &rule.retry else {
-        // A slow backend is not asked again: that would be for `retry` to say.
-        if rule.backend_timeout.is_some() {
-            policy.retries.conditions.remove(&Condition::Timeout);
-        }
-        return;
-    };
-    does.pause = retry.backoff;
-    let codes = retry.codes.iter().filter(|code| (400..600).contains(*code));
-    let conditions = [Condition::Error, Condition::Timeout, Condition::NonIdempotent];
-    let conditions = conditions.into_iter().chain(codes.map(|code| Condition::Status(*code)));
-    let is_on = retry.attempts > 0;
-    policy.retries = Retries {
-        conditions: conditions.filter(|_| is_on).collect(),
-        tries: retry.attempts.min(ATTEMPTS) + 1,
-        timeout: rule.request_timeout.unwrap_or_default(),
-    };
 }
 
 fn has_redirect(filters: &[RouteFilter]) -> bool {

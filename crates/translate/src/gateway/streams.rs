@@ -137,17 +137,21 @@ impl Draft {
         let mut told = Vec::with_capacity(ours.len());
         for (parent, (state, set)) in ours {
             let found = listeners(&wish, parent, (state, set), snapshot);
+            let mut closed = None;
             let accepted = match (&refused, found) {
                 (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
                 (Some(refused), Ok(_)) => refused.clone(),
                 (None, Ok(found)) => {
                     for index in found {
-                        draft.lead((state, index), policies, snapshot);
+                        let why = draft.lead((state, index), policies, snapshot);
+                        closed = closed.or(why);
                     }
                     Condition::holds("Accepted", "Accepted")
                 }
             };
-            told.push((parent.clone(), vec![accepted, resolved.clone()]));
+            let closed = closed.filter(|_| resolved.holds);
+            let closed = closed.map(|why| Condition::fails("ResolvedRefs", policies.reason(), why));
+            told.push((parent.clone(), vec![accepted, closed.unwrap_or_else(|| resolved.clone())]));
         }
         draft.status =
             Some(Arc::new(RouteStatus { generation: route.meta.generation, parents: told }));
@@ -171,14 +175,19 @@ impl Draft {
         unresolved
     }
 
-    /// Wants what comes in at a listener.
-    fn lead(&mut self, (state, index): (&State, usize), policies: &Policies, snapshot: &Snapshot) {
+    /// Wants what comes in at a listener; why a backend is closed there, if a policy closes one.
+    fn lead(
+        &mut self,
+        (state, index): (&State, usize),
+        policies: &Policies,
+        snapshot: &Snapshot,
+    ) -> Option<String> {
         let (route, gateway) = (&self.route, &state.gateway.meta.key);
         self.listeners.put((gateway.clone(), index));
         self.ports.extend(state.stream(index));
-        let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
+        let own = state.own(index).filter(|_| state.serves(index))?;
         if route.kind != objects::Kind::TlsRoute {
-            return;
+            return None;
         }
         let is_ended = state.listeners[index].protocol == Some(Protocol::Spoken(Speaks::TlsEnded));
         if is_ended {
@@ -198,6 +207,9 @@ impl Draft {
             let at = RouteKey { listener: Some(own.clone()), host };
             self.hosts.insert(at, (rank, made.clone()));
         }
+        let ports = self.shares.iter().filter_map(|(_, port)| port.as_ref());
+        let mut closed = ports.filter_map(|port| policies.of_port(port, snapshot)?.err());
+        closed.next().filter(|_| is_ended)
     }
 
     /// The lists of endpoints that its ports lead to.

@@ -24,6 +24,7 @@ pub(super) fn of_route(route: &HttpRoute) -> Vec<Problem> {
         let at = format!("spec.rules[{index}]");
         told.extend(of_backends(rule, own.0).map(|why| warning(own, &at, why)));
         if let (Some(whole), Some(each)) = (rule.request_timeout, rule.backend_timeout)
+            && !whole.is_zero()
             && each > whole
         {
             let message = format!(

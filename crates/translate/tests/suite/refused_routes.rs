@@ -100,6 +100,48 @@ fn a_route_that_is_refused_keeps_what_it_guards_closed() {
 }
 
 #[test]
+fn a_rule_that_is_refused_closes_its_own_places_and_no_others() {
+    let rules = format!(
+        "{{matches: [{{path: {{value: /admin}}}}], filters: [{GUARD}, {GUARD}], {BACKEND}}}, \
+         {{matches: [{{path: {{value: /guarded}}}}], filters: [{GUARD}], {BACKEND}}}, \
+         {{matches: [{{path: {{value: /else}}}}], filters: [{{type: ExtensionRef}}], {BACKEND}}}"
+    );
+    let text = [GATEWAY, &with_rules(["HTTPRoute", "shop", "some", "2"], &rules)].concat();
+    let made = translate(&of_gateways(&text), &Options::default());
+    let status = status(&made, Kind::HttpRoute, "shop", "some");
+    assert_eq!(accepted(status), (true, "Accepted"));
+    for (path, guarded) in [("/admin", false), ("/guarded", true), ("/else", false)] {
+        let found = at(&made, path);
+        let is_so = match found[..] {
+            [(Backend::Broken(_), false)] => !guarded,
+            [(Backend::Upstream(_), true)] => guarded,
+            _ => false,
+        };
+        assert!(is_so, "{path}: {found:?}");
+    }
+    let partial = status.parents[0].1.iter().find(|one| one.kind == "PartiallyInvalid");
+    let partial = partial.expect("it is told");
+    assert!(partial.holds && partial.message.starts_with("Dropped Rule: spec.rules[0]"));
+    assert!(partial.message.contains("spec.rules[2].filters[0]"), "{}", partial.message);
+    assert!(!partial.message.contains("spec.rules[1]"), "{}", partial.message);
+    assert_eq!(attached(&made), 2);
+}
+
+#[test]
+fn whose_matches_cannot_be_read_is_closed_as_a_whole() {
+    let rules = format!(
+        "{{matches: [{{path: {{type: Glob, value: '/adm*'}}}}], filters: [{GUARD}], {BACKEND}}}, \
+         {{matches: [{{path: {{value: /open}}}}], {BACKEND}}}"
+    );
+    let text = [GATEWAY, &with_rules(["HTTPRoute", "shop", "some", "2"], &rules)].concat();
+    let made = translate(&of_gateways(&text), &Options::default());
+    let told = accepted(status(&made, Kind::HttpRoute, "shop", "some"));
+    assert_eq!(told, (false, "UnsupportedValue"));
+    let found = at(&made, "/open");
+    assert!(matches!(found[..], [(Backend::Broken(_), false)]), "{found:?}");
+}
+
+#[test]
 fn one_expression_that_is_none_leaves_the_other_matches_of_its_rule_behind_their_guard() {
     let matches = "[{path: {value: /admin}}, {path: {type: RegularExpression, value: '/adm(in'}}]";
     let rule = format!("{{matches: {matches}, filters: [{GUARD}], {BACKEND}}}");
