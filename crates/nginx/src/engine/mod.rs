@@ -12,10 +12,10 @@ use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
 use crate::pulse::{Care, Pulse};
-use crate::push::{General, Metrics, Pusher, Told, Wish};
+use crate::push::{Control, General, Metrics, Pusher, Told, Wish};
 use crate::requests::Requests;
 use crate::start_error::StartError;
-use crate::{fallback, measurements, pem, push, stub_status, trial};
+use crate::{fallback, lookups, measurements, pem, push, stub_status, trial};
 use acceptable::Accepted;
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Listeners};
@@ -133,12 +133,14 @@ impl Nginx {
         environment.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&environment.lua()).map_err(StartError::Scripts)?;
         let own_certificate = fallback.chain.first().cloned().unwrap_or_default();
-        let pusher = Pusher::new(environment.control(), Arc::new(fallback));
+        let control = Control::of(&environment);
+        let pusher = Pusher::new(control.clone(), Arc::new(fallback));
         let requests = requests.map(Arc::new);
         if let Some(requests) = requests.clone() {
             count(&environment, requests)?;
         }
-        let pulse = Pulse::feel(environment.control(), care);
+        look_up(&environment, resolver.clone())?;
+        let pulse = Pulse::feel(control, care);
         let inner = Arc::new(Inner {
             program,
             environment,
@@ -585,6 +587,14 @@ fn count(environment: &Environment, requests: Arc<Requests>) -> Result<(), Start
     let socket = environment.measurements();
     let take = move |batch: Vec<_>| requests.count(&batch);
     let receiving = measurements::receive(&socket, take);
-    tokio::spawn(receiving.map_err(|source| StartError::Measurements { socket, source })?);
+    tokio::spawn(receiving.map_err(|source| StartError::Socket { socket, source })?);
+    Ok(())
+}
+
+/// Tells workers from now on where hosts lead that only a request names.
+fn look_up(environment: &Environment, resolver: Arc<Resolver>) -> Result<(), StartError> {
+    let socket = environment.names();
+    let answering = lookups::answer(&socket, resolver);
+    tokio::spawn(answering.map_err(|source| StartError::Socket { socket, source })?);
     Ok(())
 }

@@ -4,6 +4,7 @@ mod bed;
 mod changes;
 mod halfway;
 mod leaving;
+mod led;
 mod names;
 mod refused;
 mod room;
