@@ -1,5 +1,6 @@
 //! What each request took, as nginx's workers send it: once a second, a batch on a socket of ours.
 
+use crate::socket::listen;
 use serde::Deserialize;
 use std::io;
 use std::path::Path;
@@ -102,20 +103,12 @@ impl From<Sent> for Measurement {
     }
 }
 
-/// Hands every batch that comes in on `socket` to `take`, for good. What stood at that path before is removed. Call it
-/// before nginx learns of the socket.
+/// Hands every batch that comes in on `socket` to `take`, for good. Call it before nginx learns of the socket.
 pub fn receive<T: Fn(Vec<Measurement>) + Send + Sync + 'static>(
     socket: &Path,
     take: T,
 ) -> io::Result<impl Future<Output = ()> + Send + use<T>> {
-    match std::fs::remove_file(socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(socket)?;
-    // Workers may run as another user; the folder keeps everybody else out.
-    std::fs::set_permissions(socket, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
-    Ok(accept(listener, Arc::new(take)))
+    Ok(accept(listen(socket)?, Arc::new(take)))
 }
 
 async fn accept(
@@ -140,5 +133,6 @@ async fn accept(
 async fn read(stream: UnixStream) -> io::Result<Vec<Measurement>> {
     let mut text = Vec::new();
     stream.take(LONGEST).read_to_end(&mut text).await?;
-    Ok(serde_json::from_slice(&text)?)
+    // nginx takes any byte in a host, and so does its JSON: one client's request is not to lose those of all others.
+    Ok(serde_json::from_str(&String::from_utf8_lossy(&text))?)
 }

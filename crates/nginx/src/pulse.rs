@@ -1,8 +1,7 @@
 //! Whether nginx still answers: it is asked again and again, as ingress-nginx's check of its health did.
 
-use crate::push;
+use crate::push::{self, Control};
 use crate::stub_status::PATH;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,7 +35,7 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     /// Asks on a socket of nginx from now on, as long as anybody wants to know.
-    pub(crate) fn feel(socket: PathBuf, care: Care) -> Arc<Self> {
+    pub(crate) fn feel(socket: Control, care: Care) -> Arc<Self> {
         let (last, over) = (AtomicU64::new(0), AtomicBool::new(false));
         let pulse = Arc::new(Self { began: Instant::now(), last, over, care });
         let felt = Arc::downgrade(&pulse);

@@ -19,9 +19,9 @@ pub enum StartError {
     /// The Lua could not be written.
     #[error("cannot write the Lua modules: {0}")]
     Scripts(io::Error),
-    /// The socket that takes measurements could not be made.
+    /// A socket that nginx's workers speak to could not be made.
     #[error("cannot listen on {}: {source}", socket.display())]
-    Measurements {
+    Socket {
         /// The socket.
         socket: PathBuf,
         /// What the system said.

@@ -1,7 +1,7 @@
 //! What nginx's connections are at (ngx_http_stub_status_module).
 
 use crate::conf::Environment;
-use crate::push;
+use crate::push::{self, Control};
 use request_metrics::Connections;
 
 /// Where it is told, on the socket for pushes.
@@ -9,7 +9,7 @@ pub(crate) const PATH: &str = "/nginx_status";
 
 /// What connections are at now; none if nginx does not say.
 pub(crate) async fn ask(environment: &Environment) -> Option<Connections> {
-    let body = push::get(&environment.control(), PATH).await;
+    let body = push::get(&Control::of(environment), PATH).await;
     let body =
         body.inspect_err(|error| tracing::debug!(%error, "nginx tells nothing about itself"));
     read(std::str::from_utf8(&body.ok()?).ok()?)

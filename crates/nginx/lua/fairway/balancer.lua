@@ -43,7 +43,10 @@ end
 
 local function choose(chosen)
   local upstream, policy = chosen.upstream, chosen.policy
-  if not policy then
+  if chosen.in_turn then
+    -- Each address of a name once.
+    return upstream.usable[#(chosen.tried or NONE) + 1]
+  elseif not policy then
     return round_robin.pick(upstream)
   elseif policy.session then
     return by_session(chosen, policy.session)

@@ -204,6 +204,15 @@ local routes = {
   },
 }
 
+-- Lets nobody in but the controller: an address that an object names must never be this socket, and if it is all the
+-- same, it is of no use.
+function control.admit()
+  local secret = ngx.var.fairway_secret
+  if secret == "" or ngx.var.http_x_fairway_secret ~= secret then
+    return ngx.exit(403)
+  end
+end
+
 function control.serve()
   local methods = routes[ngx.var.uri]
   if not methods then

@@ -1,6 +1,7 @@
 -- Stapling: a handshake gets the answer of the authority that is there; where none is, or it is old, one is asked
 -- for after the handshake, so that no client waits for a responder.
 
+local lookup = require("fairway.lookup")
 local ngx_ocsp = require("ngx.ocsp")
 local ssl = require("ngx.ssl")
 
@@ -61,13 +62,20 @@ end
 
 local function ask(url, body)
   local host, path = url:match("^http://([^/]+)(.*)$")
-  if not host then
+  -- What is no character of a URL would end the request's line.
+  if not host or path:find("[^%g]") then
     return nil, "only responders with plain HTTP are asked, not " .. url
   end
-  local name, port = host:match("^(.-):(%d+)$")
+  -- Who made the certificate may be anybody: it leads where objects may lead.
+  local found, err = lookup.find(host, 80, "")
+  local peer = found and found.usable[1]
+  if not peer then
+    return nil, err or "it has no address"
+  end
   local sock = ngx.socket.tcp()
   sock:settimeouts(CONNECT, SEND, READ)
-  local ok, err = sock:connect(name or host, tonumber(port) or 80)
+  local ok
+  ok, err = sock:connect(peer.address, peer.port)
   if not ok then
     return nil, err
   end

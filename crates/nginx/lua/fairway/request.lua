@@ -4,6 +4,7 @@
 local canary = require("fairway.canary")
 local certificates = require("fairway.certificates")
 local ewma = require("fairway.ewma")
+local lookup = require("fairway.lookup")
 local measurements = require("fairway.measurements")
 local routes = require("fairway.routes")
 local session_cookie = require("fairway.session_cookie")
@@ -142,6 +143,18 @@ function request.aside()
   if not ngx.is_subrequest then
     return ngx.exit(404)
   end
+end
+
+-- The same where variables say who is asked: finds out where that leads, once for all tries. `port`: that of the scheme.
+function request.lead(port)
+  request.aside()
+  local var = ngx.var
+  local found, reason = lookup.find(var.fairway_authority, port, var.namespace or "")
+  if not found then
+    ngx.log(ngx.WARN, "nobody is asked at \"", var.fairway_authority, "\": ", reason)
+    return ngx.exit(502)
+  end
+  ngx.ctx.fairway = { upstream = found, in_turn = true, peer = false }
 end
 
 -- The last of the values that nginx lists for all tries.

@@ -6,7 +6,7 @@ local start = {}
 function start.init()
   require("resty.core")
   local entered = {
-    "answer", "balancer", "certificate", "control", "digest", "error_page", "measurements", "ocsp", "request",
+    "answer", "balancer", "certificate", "control", "digest", "error_page", "lookup", "measurements", "ocsp", "request",
   }
   for _, module in ipairs(entered) do
     require("fairway." .. module)

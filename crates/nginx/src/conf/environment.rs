@@ -37,7 +37,8 @@ pub struct Environment {
     pub verbose: bool,
     /// Whether the host speaks IPv6.
     pub ipv6: bool,
-    /// Part of the names of locations that are not for clients; another one in each process, which nobody knows.
+    /// Part of the names of locations that are not for clients, and what the control socket hears us by; another one in
+    /// each process, which nobody knows.
     pub secret: String,
     /// Whether requests are measured (`--enable-metrics`).
     pub measures: bool,
@@ -82,6 +83,11 @@ impl Environment {
         self.directory.join("nginx.pid")
     }
 
+    /// Where nginx notes why it does not take what it was asked to read.
+    pub fn refusals(&self) -> PathBuf {
+        self.directory.join("refusals.log")
+    }
+
     /// The socket for what changes without a reload.
     pub fn control(&self) -> PathBuf {
         self.directory.join("control.sock")
@@ -95,6 +101,11 @@ impl Environment {
     /// The socket that takes what workers measured.
     pub fn measurements(&self) -> PathBuf {
         self.directory.join("measurements.sock")
+    }
+
+    /// The socket where workers ask where hosts lead.
+    pub fn names(&self) -> PathBuf {
+        self.directory.join("names.sock")
     }
 
     /// Certificates, keys and passwords, by what is in them.

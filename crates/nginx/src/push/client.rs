@@ -1,5 +1,6 @@
 //! One request on the unix socket of nginx's Lua.
 
+use crate::conf::Environment;
 use bytes::Bytes;
 use http::request::Builder;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -7,7 +8,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -16,6 +17,22 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer at most.
 const LONGEST: usize = 64 << 10;
+
+/// The socket of nginx's Lua, and what it hears us by: nobody else who is led there can say it.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// The socket.
+    pub socket: PathBuf,
+    /// The secret.
+    pub secret: String,
+}
+
+impl Control {
+    /// Those of an environment.
+    pub(crate) fn of(environment: &Environment) -> Self {
+        Self { socket: environment.control(), secret: environment.secret.clone() }
+    }
+}
 
 /// Why nginx does not have what it was to be told.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +95,7 @@ impl PushError {
 
 /// Sends a request and gives the generation that nginx is at. `after` is the one that the request builds upon.
 pub(super) async fn send(
-    socket: &Path,
+    socket: &Control,
     method: Method,
     path: &str,
     after: Option<u64>,
@@ -95,7 +112,7 @@ pub(super) async fn send(
 }
 
 /// Reads what is there.
-pub(crate) async fn get(socket: &Path, path: &str) -> Result<Bytes, PushError> {
+pub(crate) async fn get(socket: &Control, path: &str) -> Result<Bytes, PushError> {
     let (_, body) = ask(socket, Request::get(path), Vec::new(), &format!("GET {path}")).await?;
     Ok(body)
 }
@@ -106,7 +123,7 @@ fn broken(request: &str, source: Box<dyn std::error::Error + Send + Sync>) -> Pu
 
 /// An answer that is a success; `request` is what errors call it.
 async fn ask(
-    socket: &Path,
+    socket: &Control,
     head: Builder,
     body: Vec<u8>,
     request: &str,
@@ -118,18 +135,20 @@ async fn ask(
 }
 
 async fn exchange(
-    socket: &Path,
+    socket: &Control,
     head: Builder,
     body: Vec<u8>,
     request: &str,
 ) -> Result<(HeaderMap, Bytes), PushError> {
     let broken = |source| broken(request, source);
+    let Control { socket, secret } = socket;
     let stream = UnixStream::connect(socket)
         .await
-        .map_err(|source| PushError::Connect { socket: socket.to_owned(), source })?;
+        .map_err(|source| PushError::Connect { socket: socket.clone(), source })?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(error.into()))?;
-    let head = head.header("Host", "fairway").body(Full::new(Bytes::from(body)));
+    let head = head.header("Host", "fairway").header("X-Fairway-Secret", secret);
+    let head = head.body(Full::new(Bytes::from(body)));
     let head = head.map_err(|error| broken(error.into()))?;
     let answer = async {
         let response = sender.send_request(head).await.map_err(|error| broken(error.into()))?;

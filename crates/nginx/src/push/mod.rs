@@ -13,8 +13,8 @@ pub(crate) mod routes;
 mod scripts;
 mod servers;
 
-pub use client::PushError;
 pub(crate) use client::get;
+pub use client::{Control, PushError};
 pub use general::{General, Metrics};
 pub use pusher::{Pusher, Told, Wish};
 pub(crate) use room::ROUTES;

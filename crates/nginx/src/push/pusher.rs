@@ -3,7 +3,7 @@
 //! else back.
 
 use super::backends::{self, Backend};
-use super::client::{PushError, send};
+use super::client::{Control, PushError, send};
 use super::general::General;
 use super::known::{Pushed, Text, Things, keep, problem};
 use super::refused::{Fate, Known, Made};
@@ -14,7 +14,6 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use http::Method;
 use model::{Certificate, Configuration, Endpoints, Problem, UpstreamId};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -38,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// it is mistaken.
 #[derive(Debug)]
 pub struct Pusher {
-    socket: PathBuf,
+    socket: Control,
     fallback: Arc<Certificate>,
     has: Mutex<Has>,
 }
@@ -179,7 +178,7 @@ impl Attempt {
 impl Pusher {
     /// Speaks to the Lua that listens on `socket`. `fallback` is the certificate where a Configuration has no default
     /// one.
-    pub fn new(socket: PathBuf, fallback: Arc<Certificate>) -> Self {
+    pub fn new(socket: Control, fallback: Arc<Certificate>) -> Self {
         Self { socket, fallback, has: Mutex::default() }
     }
 

@@ -14,7 +14,7 @@ macro_rules! scripts {
 
 scripts! {
     "answer" "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "digest" "error_page"
-    "ewma" "expression" "measurements" "ocsp" "pushed" "request" "round_robin" "routes" "session_cookie" "settings"
+    "ewma" "expression" "lookup" "measurements" "ocsp" "pushed" "request" "round_robin" "routes" "session_cookie" "settings"
     "start" "sticky" "store" "upstreams"
 }
 

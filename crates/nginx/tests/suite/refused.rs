@@ -4,7 +4,7 @@ use model::{
     Certificate, CertificateId, Configuration, Endpoints, PrivateKey, Server, ServerName, Upstream,
     UpstreamId,
 };
-use nginx::push::{General, Pusher, Told, Wish};
+use nginx::push::{Control, General, Pusher, Told, Wish};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -32,7 +32,8 @@ impl Fake {
                 own.answer(stream);
             }
         });
-        (fake, Pusher::new(socket, certificate("fallback")), folder)
+        let control = Control { socket, secret: String::new() };
+        (fake, Pusher::new(control, certificate("fallback")), folder)
     }
 
     fn answer(&self, mut stream: UnixStream) {

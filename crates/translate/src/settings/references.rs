@@ -90,6 +90,7 @@ impl<'a> Settings<'a> {
             return Err(wrong("has no host"));
         }
         let upstream = match authority.literal() {
+            None if !may_be_host(&authority) => return Err(wrong("has a host that is no name")),
             None => None,
             Some(literal) => {
                 let outside = self.scope().outside;
@@ -152,6 +153,26 @@ fn split(url: &Template) -> (Template, Template) {
     (Template::from_parts(authority), Template::from_parts(target))
 }
 
+/// Whether an authority with variables can become a host, with a port or without: what else it may be (`unix:/…`), an
+/// engine could take for something else.
+fn may_be_host(authority: &Template) -> bool {
+    let parts = authority.parts().iter().map(|part| match part {
+        Part::Text(text) => text,
+        Part::Variable(_) | Part::Capture(_) => "1",
+    });
+    let text = parts.collect::<String>().to_ascii_lowercase();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port),
+        _ => (&*text, "1"),
+    };
+    let is_all = |text: &str, fits: fn(u8) -> bool| !text.is_empty() && text.bytes().all(fits);
+    let is_name = is_all(host, |byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let six = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_six =
+        six.is_some_and(|six| is_all(six, |byte| byte.is_ascii_hexdigit() || byte == b':'));
+    (is_name || is_six) && is_all(port, |byte| byte.is_ascii_digit()) && !text.starts_with("unix:")
+}
+
 /// Who is behind `host` or `host:port`.
 pub(crate) fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, String> {
     let (host, port) = match authority.rsplit_once(':') {
@@ -180,7 +201,7 @@ pub(crate) fn host_of(authority: &str, secure: bool, outside: &Outside) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::{Role, Target, host_of, split};
+    use super::{Role, Target, host_of, may_be_host, split};
     use model::{Outside, Template};
     use objects::{ObjectKey, PortRef};
 
@@ -197,6 +218,29 @@ mod tests {
         assert_eq!(parts("$host/x"), text("${host}", "/x"));
         assert_eq!(parts("a.test?x"), text("a.test", "?x"));
         assert_eq!(parts("a.test"), text("a.test", ""));
+    }
+
+    #[test]
+    fn an_authority_with_variables_is_a_host_or_nothing() {
+        let may_be =
+            |text: &str| may_be_host(&split(&Template::parse(text).expect("known variables")).0);
+        for good in
+            ["$host/x", "$arg_to:8080", "auth.$host:$server_port/", "a-$arg_b", "[::$arg_b]:80/"]
+        {
+            assert!(may_be(good), "{good}");
+        }
+        for bad in [
+            "unix:$is_args/tmp/control.sock:/configuration",
+            "UNIX:$arg_a",
+            "$arg_a:80:80/",
+            "$arg_a:http/",
+            "user@$host/",
+            "$arg_a$is_args&x/",
+            "$host:/",
+            "[$host/",
+        ] {
+            assert!(!may_be(bad), "{bad}");
+        }
     }
 
     fn name(host: &str, port: u16) -> Result<Target, String> {

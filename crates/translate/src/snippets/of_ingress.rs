@@ -2,7 +2,7 @@
 
 use super::databases::without_databases;
 use super::early;
-use super::for_all::{ForAll, guard};
+use super::for_all::ForAll;
 use super::names::{ANNOTATIONS, place};
 use super::position::Lines;
 use super::renamed::{Renamed, rename};
@@ -13,7 +13,7 @@ use crate::ingress::annotation_of;
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::Settings;
 use crate::tenancy::Item;
-use model::policy::Policy;
+use model::policy::{Policy, guard};
 use model::snippet::{LocationKind, Position, Scope};
 use model::{Message, Pattern, Severity, UpstreamId, Why};
 use objects::Ingress;

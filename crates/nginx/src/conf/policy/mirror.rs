@@ -31,8 +31,8 @@ pub(in crate::conf) fn write(policy: Option<&Mirror>, at: &mut At<'_, '_>) {
     let target = match (url.target.parts().is_empty(), url.target.literal()) {
         (true, _) => Word::from("$request_uri"),
         // nginx adds the query of the request.
-        (false, Some(literal)) => Word::literal(literal),
-        (false, None) => upstream_tls::target(&url.target, &mut copy),
+        (false, Some(literal)) if url.upstream.is_some() => Word::literal(literal),
+        (false, _) => upstream_tls::target(&url.target, &mut copy),
     };
     put!(copy, "proxy_pass", to.then(target));
     at.beside.block.open("location", words!["=", Word::plain(name)], copy);

@@ -136,8 +136,10 @@ fn settings(policy: &UpstreamTls, directives: &Directives, at: &mut At<'_, '_>) 
     at.block.put(resumes, words![!*verify]);
 }
 
+/// Finds out where variables lead, with the port of the scheme.
+const LEAD: &str = "require(\"fairway.request\").lead(80)";
+const LEAD_SECURE: &str = "require(\"fairway.request\").lead(443)";
 /// What is asked beside a request is no answer to it: whoever is led there by X-Accel-Redirect gets 404.
-const ONLY_ASIDE: &str = "require(\"fairway.request\").aside()";
 const ENTER_ASIDE: &str =
     "require(\"fairway.request\").aside()\nrequire(\"fairway.request\").enter()";
 
@@ -149,9 +151,7 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
         put!(block, "proxy_ssl_name", host_of(url));
     }
     let Some(upstream) = &url.upstream else {
-        block.open("rewrite_by_lua_block", vec![], lua(ONLY_ASIDE));
-        // Found out for each request; a static part behind it would keep nginx from looking it up.
-        return Word::from(scheme).then(Word::of_question(&url.authority));
+        return Word::from(scheme).then(led(url, block, at));
     };
     put!(block, "set", "$fairway_upstream", Word::literal(upstream.as_str()));
     put!(block, "set", "$fairway_route", "");
@@ -163,6 +163,22 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
         declared("fairway".to_owned(), at)
     };
     Word::from(scheme).then(name)
+}
+
+/// Who is asked where variables say so: found out for each request by us, since nginx would go anywhere, and take
+/// `unix:/…` for a socket.
+fn led(url: &Url, block: &mut Block, at: &mut At<'_, '_>) -> Word {
+    put!(block, "set", "$fairway_authority", Word::of_question(&url.authority));
+    let code = if url.secure { LEAD_SECURE } else { LEAD };
+    block.open("rewrite_by_lua_block", vec![], lua(code));
+    if !url.secure {
+        return declared("fairway".to_owned(), at);
+    }
+    // Neither a connection nor a session of one host is another one's.
+    put!(block, "proxy_ssl_session_reuse", false);
+    let name = "fairway_led_tls";
+    upstream::declare(at.scope, name, Some(0));
+    Word::plain(name)
 }
 
 /// The target of a URL of ours in a variable, with everything percent-encoded that would end the request line:

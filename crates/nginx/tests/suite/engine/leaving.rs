@@ -6,11 +6,11 @@ use crate::engine::bed::{
 use engine::Engine;
 use model::policy::{AuthBasic, AuthScheme, Password, Policy, Users};
 use model::{Backend, Configuration, Endpoints, Location, ServerName, Upstream, UpstreamId};
+use nginx::Environment;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,9 +65,10 @@ fn finish(mut stream: TcpStream) -> String {
 }
 
 /// What nginx is asked on its control socket.
-fn control(socket: &Path, target: &str) -> String {
-    let mut stream = UnixStream::connect(socket).expect("nginx listens");
-    let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+fn control(at: &Environment, target: &str) -> String {
+    let mut stream = UnixStream::connect(at.control()).expect("nginx listens");
+    let own = format!("Host: x\r\nConnection: close\r\nX-Fairway-Secret: {}\r\n", at.secret);
+    let request = format!("GET {target} HTTP/1.1\r\n{own}\r\n");
     stream.write_all(request.as_bytes()).expect("nginx reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("nginx answers");
@@ -88,9 +89,9 @@ async fn a_request_on_a_connection_from_before_a_reload_is_served_as_before_it()
             Arc::new(Policy { default_backend: Some(other.clone()), ..Policy::default() });
     });
     apply(&engine, &before).await;
-    let socket = engine.environment().control();
+    let at = engine.environment();
     let streams = hosts.map(|host| begin(port, host));
-    until("all are read", || control(&socket, "/nginx_status").contains("Reading: 3")).await;
+    until("all are read", || control(at, "/nginx_status").contains("Reading: 3")).await;
     // Services of other names take over, those before go with all that hung on them, and the password file is another.
     let mut after = configuration(&hosts.map(|host| (host, two, None)));
     for host in [hosts[0], hosts[2]] {
@@ -106,7 +107,7 @@ async fn a_request_on_a_connection_from_before_a_reload_is_served_as_before_it()
     assert_eq!(new, ["two", "one", "two"].map(|name| format!("HTTP/1.1 200 OK {name}")));
     // Nothing is kept longer than it is needed.
     until("what the workers before had goes", || {
-        let backends = control(&socket, "/configuration/backends");
+        let backends = control(at, "/configuration/backends");
         let files = std::fs::read_dir(engine.environment().files()).expect("a folder").count();
         !backends.contains("demo-other-80") && backends.contains("demo-new") && files == 1
     })

@@ -4,10 +4,13 @@ mod bed;
 mod changes;
 mod halfway;
 mod leaving;
+mod led;
 mod names;
+mod peers;
 mod refused;
 mod room;
 mod smuggled;
+mod unread;
 
 use bed::{
     PATIENCE, apply, backend, configuration, environment, folder, free_port, get, is_alive,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use nginx::push::Control;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use testkit::{eventually, ports};
@@ -18,6 +19,8 @@ use testkit::{eventually, ports};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// As nginx.conf has it.
 const WORKERS: usize = 3;
+/// What the control socket hears us by, as nginx.conf has it.
+const SECRET: &str = "nobody knows";
 
 /// A running nginx; it ends when this is dropped.
 pub(crate) struct Nginx {
@@ -149,6 +152,11 @@ impl Nginx {
         self.folder.path().join("control.sock")
     }
 
+    /// The socket, for a pusher.
+    pub(crate) fn control_socket(&self) -> Control {
+        Control { socket: self.socket(), secret: SECRET.to_owned() }
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -177,7 +185,8 @@ impl Nginx {
     ) -> Answer {
         let mut stream = UnixStream::connect(self.socket()).expect("nginx listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        ask(&mut stream, method, path, &format!("Connection: close\r\n{fields}"), body)
+        let own = format!("Connection: close\r\nX-Fairway-Secret: {SECRET}\r\n");
+        ask(&mut stream, method, path, &format!("{own}{fields}"), body)
     }
 
     /// Replaces the upstreams, which must work; `PORT` stands for the port of the backends. What their `routes` say is
@@ -243,6 +252,8 @@ fn launch(folder: &Path) -> Child {
     Command::new("nginx")
         .arg("-c")
         .arg(folder.join("nginx.conf"))
+        .arg("-p")
+        .arg(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)

@@ -2,6 +2,7 @@
 
 use crate::lua::bed::{Nginx, ask};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 
 const BACKENDS: &str = "/configuration/backends";
 const ROUTES: &str = "/configuration/routes";
@@ -34,6 +35,21 @@ async fn a_push_is_in_force_in_every_worker_when_it_is_answered() {
     }
     assert!(workers.len() > 1, "one worker alone shows nothing");
     assert_eq!(nginx.control("GET", "/is-dynamic-lb-initialized", "").status, 200);
+}
+
+#[tokio::test]
+async fn nobody_without_the_secret_is_heard_on_the_control_socket() {
+    let nginx = Nginx::start().await;
+    nginx.push(&upstream(2));
+    let taken = upstream(3).replace("PORT", &nginx.backend.to_string());
+    for fields in ["", "X-Fairway-Secret:\r\n", "X-Fairway-Secret: a\r\n"] {
+        for (method, path) in [("PATCH", BACKENDS), ("POST", BACKENDS), ("GET", SERVERS)] {
+            let mut stream = UnixStream::connect(nginx.socket()).expect("nginx listens");
+            let answer = ask(&mut stream, method, path, fields, &taken);
+            assert_eq!(answer.status, 403, "{method} {path} {fields}");
+        }
+    }
+    assert_eq!(nginx.get("/", "").body, "127.0.0.2");
 }
 
 #[tokio::test]

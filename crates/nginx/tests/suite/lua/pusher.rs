@@ -6,7 +6,7 @@ use model::{
     Backend, Certificate, CertificateId, Configuration, Endpoints, Kind, Location, Origin,
     PathKind, PrivateKey, Server, ServerName, Template, Upstream, UpstreamId,
 };
-use nginx::push::{General, PushError, Pusher, Told, Wish};
+use nginx::push::{Control, General, PushError, Pusher, Told, Wish};
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ fn certificate(id: &str) -> Arc<Certificate> {
 }
 
 fn pusher(nginx: &Nginx) -> Pusher {
-    Pusher::new(nginx.socket(), certificate("fallback"))
+    Pusher::new(nginx.control_socket(), certificate("fallback"))
 }
 
 fn general() -> General {
@@ -254,7 +254,8 @@ async fn certificates_that_nginx_cannot_read_are_left_out_however_many_and_those
 async fn nobody_listening_is_an_error_that_names_the_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("nobody.sock");
-    let pusher = Pusher::new(socket, certificate("fallback"));
+    let control = Control { socket, secret: String::new() };
+    let pusher = Pusher::new(control, certificate("fallback"));
     let error = pusher.settle(wish(&Configuration::default()), general()).await;
     let error = error.expect_err("nobody listens");
     assert!(matches!(error, PushError::Connect { .. }), "{error}");

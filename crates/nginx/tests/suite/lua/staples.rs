@@ -2,6 +2,7 @@
 
 use crate::lua::bed::Nginx;
 use crate::lua::certificates::connector;
+use model::Outside;
 use openssl::ssl::StatusType;
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, IsCa, Issuer, KeyPair, SigningKey,
@@ -11,6 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
+use stream::Resolver;
 use testkit::eventually;
 use x509_cert::der::asn1::BitString;
 use x509_cert::der::{Decode, Encode};
@@ -122,8 +124,12 @@ fn respond(status: Option<CertStatus>) -> (Arc<Chain>, Arc<AtomicUsize>) {
     (chain, asked)
 }
 
-async fn start(chain: &Chain) -> Nginx {
+/// nginx with a certificate whose responder may be at an address of this network.
+async fn start(chain: &Chain, allowed: &str) -> Nginx {
     let nginx = Nginx::start().await;
+    let resolver = Resolver::from(Outside::and([allowed.parse().expect("a network")]));
+    let names = nginx.folder().join("names.sock");
+    tokio::spawn(nginx::lookups::answer(&names, Arc::new(resolver)).expect("a socket"));
     let certificates =
         format!(r#"{{"certificates":{{"a":"{}"}},"servers":{{"shop.example":"a"}}}}"#, chain.pem);
     assert_eq!(nginx.control("POST", "/configuration/servers", &certificates).status, 201);
@@ -146,7 +152,7 @@ fn staple(nginx: &Nginx) -> Option<Vec<u8>> {
 #[tokio::test]
 async fn the_answer_of_the_authority_is_stapled_once_it_is_there() {
     let (chain, asked) = respond(Some(CertStatus::good()));
-    let nginx = start(&chain).await;
+    let nginx = start(&chain, "127.0.0.0/8").await;
     assert_eq!(staple(&nginx), None, "the first handshake waits for nobody");
     let found = eventually(Duration::from_secs(10), || async { staple(&nginx) }).await;
     let found = found.unwrap_or_else(|| panic!("nothing is stapled: {}", nginx.log()));
@@ -161,7 +167,7 @@ async fn the_answer_of_the_authority_is_stapled_once_it_is_there() {
 async fn what_is_not_good_is_not_stapled_and_nobody_waits_for_a_silent_responder() {
     for status in [Some(CertStatus::unknown()), None] {
         let (chain, asked) = respond(status);
-        let nginx = start(&chain).await;
+        let nginx = start(&chain, "127.0.0.0/8").await;
         assert_eq!(staple(&nginx), None);
         let known = eventually(Duration::from_secs(10), || async {
             nginx.log().contains("no OCSP answer").then_some(())
@@ -172,4 +178,16 @@ async fn what_is_not_good_is_not_stapled_and_nobody_waits_for_a_silent_responder
         }
         assert!(asked.load(Ordering::Relaxed) <= 1, "a responder that fails is left alone");
     }
+}
+
+#[tokio::test]
+async fn a_responder_where_objects_may_not_lead_is_not_asked() {
+    let (chain, asked) = respond(Some(CertStatus::good()));
+    let nginx = start(&chain, "127.99.0.0/16").await;
+    assert_eq!(staple(&nginx), None);
+    let known = eventually(Duration::from_secs(10), || async {
+        nginx.log().contains("none of its addresses may be reached").then_some(())
+    });
+    assert!(known.await.is_some(), "{}", nginx.log());
+    assert_eq!((staple(&nginx), asked.load(Ordering::Relaxed)), (None, 0));
 }
