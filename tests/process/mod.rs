@@ -4,6 +4,7 @@ mod commit;
 mod crowd;
 mod guards;
 mod priority;
+mod refused;
 
 use std::fs;
 use std::io::{Read, Write};
