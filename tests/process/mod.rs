@@ -538,6 +538,12 @@ fn version_and_help_are_answered_and_end_well() {
 }
 
 #[test]
+fn a_time_zone_that_means_nothing_is_told() {
+    let running = Running::spawn("zoned", &[], &[("TZ", "Europe/Berlin")]);
+    running.until("it is told", || running.log().contains("TZ=Europe/Berlin has no effect"));
+}
+
+#[test]
 fn who_cannot_write_bodies_anywhere_says_so_and_is_not_ready() {
     let running =
         Running::spawn("unwritable", &[], &[("FAIRWAY_TMPDIR", "/proc"), ("TMPDIR", "/tmp")]);
