@@ -16,6 +16,7 @@ mod explain;
 mod flags;
 mod hook;
 mod http_engine;
+mod inherited;
 mod logs;
 mod overload;
 mod own_pod;

@@ -9,8 +9,8 @@ use crate::say;
 use crate::say::note;
 use crate::sources::{client, feed, of_source, options, sees_all};
 use crate::{
-    admin, bodies, engines, explain, logs, overload, own_pod, ports, reading, shadow, streams,
-    version,
+    admin, bodies, engines, explain, inherited, logs, overload, own_pod, ports, reading, shadow,
+    streams, version,
 };
 use anyhow::{Context, Result};
 use console::Console;
@@ -70,10 +70,11 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     outcome
 }
 
-/// With what the engine asks of translation.
+/// With what the engine asks of translation, and the Pod.
 fn of_listeners(listeners: &Listeners, options: Options) -> Options {
     let http_ports = [listeners.http_port, listeners.https_port];
-    Options { raw: listeners.engine == EngineName::Nginx, http_ports, ..options }
+    let (raw, log_folder) = (listeners.engine == EngineName::Nginx, inherited::has_log_folder());
+    Options { raw, log_folder, http_ports, ..options }
 }
 
 /// Prints what a folder means, and says by the exit code whether all of it is served as it is written.
@@ -118,6 +119,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         words,
     } = flags;
     accepted.tell(&words);
+    inherited::tell(listeners.engine);
     cluster_writes::check_flags(&status, &classes, &source)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     follow_signals(&shutdown)?;

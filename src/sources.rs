@@ -224,6 +224,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         passthrough: enable_ssl_passthrough,
         namespace_budget,
         has_databases: false,
+        log_folder: false,
         raw: false,
         outside: Outside::and(allow_target_networks),
         watch_namespace: None,

@@ -91,6 +91,31 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
             "http or https",
         ),
         (
+            r#"global.systemDefaultIngressClass="ingress-nginx""#,
+            "global.systemDefaultIngressClass",
+            "controller.watchIngressWithoutClass",
+        ),
+        ("rbac.scope=true", "rbac.scope", "controller.scope.enabled"),
+        (
+            r#"controller.config={"enable-modsecurity": "true"}"#,
+            "controller.config.enable-modsecurity",
+            "controller.engine to nginx",
+        ),
+        (
+            r#"controller={"keda": {"enabled": true}, "autoscaling": {"enabled": true}}"#,
+            "controller.keda.enabled",
+            "switch one of them off",
+        ),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(key) && said.contains(remedy), "{setting}: {said}");
+    }
+}
+
+#[test]
+fn what_is_of_another_image_is_refused_with_the_key_and_a_way_out() {
+    for (setting, key, remedy) in [
+        (
             r#"controller.image.image="ingress-nginx/controller""#,
             "controller.image",
             "--reset-then-reuse-values",
@@ -106,22 +131,36 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
             "leave out",
         ),
         (
-            r#"global.systemDefaultIngressClass="ingress-nginx""#,
-            "global.systemDefaultIngressClass",
-            "controller.watchIngressWithoutClass",
+            r#"controller.image={"repository": "r.test/mirror/ingress-nginx-controller", "tag": "v1.15.1"}"#,
+            "controller.image",
+            "leave out",
+        ),
+        (
+            r#"controller.image.image="ingress-nginx/controller-chroot""#,
+            "controller.image",
+            "leave out",
+        ),
+        (
+            r#"controller.image={"repository": "r.test/platform/edge", "tag": "v1.15.1"}"#,
+            "controller.image.tag is v1.15.1",
+            "leave it out",
+        ),
+        (
+            r#"controller.image.digest="sha256:594ceea76b01c592858f803f9ff4d2cb40542cae2060410b2c95f75907d659e1""#,
+            "controller.image.digest",
+            "leave it out",
+        ),
+        (
+            r#"controller.lifecycle={"preStop": {"exec": {"command": ["/bin/sh", "-c", "sleep 30"]}}}"#,
+            "controller.lifecycle.preStop runs /bin/sh",
+            "controller.shutdownGracePeriod",
+        ),
+        (
+            r#"controller.readinessProbe={"exec": {"command": ["curl", "127.0.0.1"]}}"#,
+            "controller.readinessProbe runs curl",
+            "Leave it out",
         ),
         (r#"controller.image.tag="v1.12.1""#, "controller.image.tag is v1.12.1", "leave it out"),
-        ("rbac.scope=true", "rbac.scope", "controller.scope.enabled"),
-        (
-            r#"controller.config={"enable-modsecurity": "true"}"#,
-            "controller.config.enable-modsecurity",
-            "controller.engine to nginx",
-        ),
-        (
-            r#"controller={"keda": {"enabled": true}, "autoscaling": {"enabled": true}}"#,
-            "controller.keda.enabled",
-            "switch one of them off",
-        ),
     ] {
         let said = refusal(setting);
         assert!(said.contains(key) && said.contains(remedy), "{setting}: {said}");
@@ -180,6 +219,10 @@ fn ports_that_something_listens_on_and_keys_of_other_charts_are_taken() {
         "controller.minAvailable=\"50%\"",
         "controller.service.externalTrafficPolicy=null",
         "controller.image.primeTag=\"v1\"",
+        "controller.image={\"repository\": \"r.test/ingress-nginx/fairway\", \"tag\": \"0.1.0\"}",
+        "controller.lifecycle={\"preStop\": {\"exec\": {\"command\": [\"/wait-shutdown\"]}}}",
+        "controller={\"engine\": \"nginx\", \"lifecycle\": {\"preStop\": {\"exec\": {\"command\": [\"sh\"]}}}}",
+        "controller={\"image\": {\"image\": \"own\"}, \"lifecycle\": {\"preStop\": {\"exec\": {\"command\": [\"sh\"]}}}}",
         "controller.admissionWebhooks.service.ipFamilyPolicy=\"SingleStack\"",
         "controller.service.omitClusterIP=true",
         "controller.useIngressClassOnly=true",

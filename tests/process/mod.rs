@@ -4,6 +4,7 @@ mod commit;
 mod crowd;
 mod guards;
 mod priority;
+mod refused;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -534,6 +535,12 @@ fn version_and_help_are_answered_and_end_well() {
     let nothing = ends(&[]);
     assert_eq!(nothing.status.code(), Some(1));
     assert!(text(&nothing.stderr).contains("Flags without a command mean `run`"));
+}
+
+#[test]
+fn a_time_zone_that_means_nothing_is_told() {
+    let running = Running::spawn("zoned", &[], &[("TZ", "Europe/Berlin")]);
+    running.until("it is told", || running.log().contains("TZ=Europe/Berlin has no effect"));
 }
 
 #[test]

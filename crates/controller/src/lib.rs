@@ -369,6 +369,45 @@ mod tests {
         assert_eq!(controller.held_since, None);
     }
 
+    #[tokio::test]
+    async fn endpoints_that_come_and_go_are_no_reloads() {
+        let folder = TempDir::new().expect("a folder");
+        let put = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("a file");
+        };
+        let paths = "paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]";
+        let slice = "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: shop-1, labels: \
+            {kubernetes.io/service-name: shop}}, addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: \
+            [ADDRESS]}]}";
+        put("class.yaml", CLASS);
+        let service =
+            "{apiVersion: v1, kind: Service, metadata: {name: shop}, spec: {ports: [{port: 80}]}}";
+        put("service.yaml", service);
+        let mut controller = Controller::new(Arc::new(Patient), Options::default());
+        let (known, metrics) = (controller.known(), controller.metrics());
+        let mut seen = Vec::new();
+        for (address, host) in [("192.0.2.1", "one"), ("192.0.2.2", "one"), ("192.0.2.2", "two")] {
+            put("slice.yaml", &slice.replace("ADDRESS", address));
+            put("host.yaml", &HOST.replace("NAME", host).replace("paths: []", paths));
+            let mut feed =
+                kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects");
+            controller.follow(&mut feed).await;
+            let ready: Vec<String> = known
+                .borrow()
+                .serving
+                .upstreams
+                .values()
+                .flat_map(|upstream| upstream.endpoints.ready.iter().map(ToString::to_string))
+                .collect();
+            let progress = metrics.progress();
+            seen.push((ready.concat(), progress.reloads, progress.reloaded_at));
+        }
+        let [first, endpoints, ingress] = &seen[..] else { panic!("three changes") };
+        assert_eq!((&*first.0, first.1), ("192.0.2.1:80", 1));
+        assert_eq!((&*endpoints.0, endpoints.1, endpoints.2), ("192.0.2.2:80", 1, first.2));
+        assert_eq!(ingress.1, 2);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_was_refused_is_tried_again_though_nothing_changes() {
         let folder = TempDir::new().expect("a folder");

@@ -18,8 +18,10 @@ pub struct Metrics {
 /// How following the objects went so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Configurations that the engine took.
-    pub applied: u64,
+    /// Configurations that the engine took and that differ in more than endpoints: ingress-nginx would have reloaded.
+    pub reloads: u64,
+    /// When it took one of these last.
+    pub reloaded_at: Option<SystemTime>,
     /// Those that it refused.
     pub refused: u64,
     /// Whether it took the last one; none before the first.
@@ -35,9 +37,18 @@ pub struct Progress {
 impl Progress {
     /// When the engine took a Configuration last, in seconds since the epoch; 0 before the first.
     pub fn applied_at_seconds(&self) -> f64 {
-        let since = self.applied_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        since.map_or(0.0, |since| since.as_secs() as f64)
+        seconds(self.applied_at)
     }
+
+    /// When it took one last that differs in more than endpoints, likewise.
+    pub fn reloaded_at_seconds(&self) -> f64 {
+        seconds(self.reloaded_at)
+    }
+}
+
+fn seconds(at: Option<SystemTime>) -> f64 {
+    let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0.0, |since| since.as_secs() as f64)
 }
 
 impl Metrics {
@@ -49,12 +60,16 @@ impl Metrics {
     pub(crate) fn applied(&self, generation: u64, fingerprint: Fingerprint, took: Duration) {
         self.applying.add(took);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, hash) = (Some(SystemTime::now()), fingerprint.number());
+        // The fingerprint leaves endpoints out. The first one may be that of nothing at all.
+        let reloads = hash != now.hash || now.last_applied != Some(true);
         *now = Progress {
-            applied: now.applied + 1,
+            reloads: now.reloads + u64::from(reloads),
+            reloaded_at: if reloads { at } else { now.reloaded_at },
             last_applied: Some(true),
-            applied_at: Some(SystemTime::now()),
+            applied_at: at,
             generation,
-            hash: fingerprint.number(),
+            hash,
             ..*now
         };
     }

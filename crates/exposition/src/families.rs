@@ -33,9 +33,9 @@ families! {
     CONFIG_SUCCESSFUL = Gauge true "nginx_ingress_controller_config_last_reload_successful" []
         "Whether the last change of the configuration is being served, and no guard or snippet of the ConfigMap is beyond reading.";
     CONFIG_TIME = Gauge true "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds" []
-        "When the last change of the configuration began to be served, in seconds since 1970.";
+        "When the last change of the configuration, other than of endpoints alone, began to be served, in seconds since 1970.";
     SUCCESS = Counter true "nginx_ingress_controller_success" []
-        "Changes of the configuration that are being served (ingress-nginx: reloads).";
+        "Changes of the configuration that are being served (ingress-nginx: reloads); those of endpoints alone do not count.";
     ERRORS = Counter true "nginx_ingress_controller_errors" []
         "Changes of the configuration that were refused; what was served before stays.";
     CHECK_SUCCESS = Counter true "nginx_ingress_controller_check_success" ["namespace", "ingress"]

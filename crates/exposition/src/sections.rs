@@ -67,10 +67,10 @@ fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
     let successful = progress.last_applied == Some(true) && !bad;
     page.single(&f::CONFIG_HASH, progress.hash as f64);
     page.single(&f::CONFIG_SUCCESSFUL, f64::from(u8::from(successful)));
-    page.single(&f::CONFIG_TIME, progress.applied_at_seconds());
+    page.single(&f::CONFIG_TIME, progress.reloaded_at_seconds());
     page.single(&f::GENERATION, progress.generation as f64);
     if progress.last_applied.is_some() {
-        page.single(&f::SUCCESS, progress.applied as f64);
+        page.single(&f::SUCCESS, progress.reloads as f64);
         page.single(&f::ERRORS, progress.refused as f64);
     }
     if let Some((name, leads)) =

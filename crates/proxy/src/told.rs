@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Lines in a minute about failed requests of one namespace, and about rewritten paths. Of each way to be turned away
-/// there is one.
+/// Lines in a minute about failed requests of one namespace, about those that a kind of guard refused, and about
+/// rewritten paths. Of each way to be turned away by a limit there is one.
 const FAILURES: u64 = 600;
 
 /// What a line is about.
@@ -15,6 +15,9 @@ const FAILURES: u64 = 600;
 pub(crate) enum About {
     /// A request that failed.
     Failure,
+    /// One that a guard refused, and which kind of guard: who is kept out by his address leaves the lines about
+    /// passwords to others.
+    Refusal(&'static str),
     /// What became of its path, where `enable-rewrite-log` asks for it.
     Rewrites,
     /// One that a limit of its namespace turned away, said so.
@@ -31,7 +34,7 @@ pub(crate) enum About {
 impl About {
     fn most(self) -> u64 {
         match self {
-            Self::Failure | Self::Rewrites => FAILURES,
+            Self::Failure | Self::Refusal(_) | Self::Rewrites => FAILURES,
             Self::Limit(_) | Self::Pressure | Self::Places | Self::Carried(_) => 1,
         }
     }
@@ -89,6 +92,11 @@ mod tests {
             .filter_map(|_| told.line_at(Some(&a), About::Rewrites, start))
             .count();
         assert_eq!(rewrites, FAILURES as usize, "they are no failures");
+        for guard in ["address", "password"] {
+            let refused = |_: &u64| told.line_at(Some(&a), About::Refusal(guard), start).is_some();
+            assert_eq!((0..2 * FAILURES).filter(refused).count(), FAILURES as usize, "{guard}");
+        }
+        assert_eq!(told.left_out(), 1000, "nor are refusals");
         let next = told.line_at(Some(&a), About::Failure, start + MINUTE);
         assert_eq!(next, Some(Line { left_out: 1000, is_last: false }));
     }

@@ -106,6 +106,9 @@ pub struct Options {
     /// Whether the databases about clients' addresses are known to be in `--geoip-directory`: what hangs on them is as
     /// it was.
     pub has_databases: bool,
+    /// Whether a volume is mounted where nginx has its logs: their default paths are files there, and no standard
+    /// streams.
+    pub log_folder: bool,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
 }
@@ -141,6 +144,7 @@ impl Default for Options {
             outside: Outside::default(),
             namespace_budget: Budget::default(),
             has_databases: false,
+            log_folder: false,
             raw: false,
         }
     }

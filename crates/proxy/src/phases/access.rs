@@ -1,7 +1,7 @@
 //! The access phase: address lists, then a name with a password, then an external authenticator; `satisfy` says whether
 //! all of them or one of them must let a request pass (ngx_http_core_access_phase).
 
-use super::{Stop, auth_basic, auth_external};
+use super::{Stop, auth_basic, auth_external, failed};
 use crate::exchange::Exchange;
 use crate::snippet::lets_in;
 use http::{Method, StatusCode};
@@ -32,7 +32,11 @@ impl Verdict {
 /// if there is one.
 pub(super) fn begin(exchange: &mut Exchange) -> Result<Option<Decision>, Stop> {
     let decided = at_once(exchange);
-    decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
+    decided.map_err(|stop| {
+        // Nobody else is asked at once.
+        failed::tell_refusal(exchange, "address", &"access forbidden by rule");
+        auth_external::instead_of_401(exchange, stop)
+    })
 }
 
 fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {

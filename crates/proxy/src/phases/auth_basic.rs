@@ -1,7 +1,7 @@
 //! A name and a password (ngx_http_auth_basic_module, and digest authentication as ingress-nginx has it).
 
-use super::Stop;
 use super::access::{self, Verdict};
+use super::{Stop, failed};
 use crate::credentials::{self, Asker, Busy, Client, Judgement};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
@@ -67,12 +67,18 @@ async fn basic(
         let known = worker.verifier().knows(&policy.users, user, password, remembered, &asker);
         match known.await {
             Ok(true) => return Ok(Verdict::Pass),
-            Ok(false) => {}
+            Ok(false) => tell_wrong(exchange, user),
             Err(Busy) => return Err(Error::PasswordsBusy.into()),
         }
     }
     let realm = realm.as_deref().unwrap_or(&policy.realm);
     Ok(challenge(Some(format!("Basic realm=\"{realm}\""))))
+}
+
+/// A line about a wrong password, or a name that nobody has.
+fn tell_wrong(exchange: &Exchange, user: &[u8]) {
+    let user = String::from_utf8_lossy(user);
+    failed::tell_refusal(exchange, "password", &format_args!("user {user:?}: password mismatch"));
 }
 
 /// The namespace and the Ingress that ask; a location of a snippet is no Ingress's.
@@ -94,10 +100,10 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
     }
     let answer = value.and_then(|value| credentials::digest(&value));
     let answer = answer.filter(|answer| answer.realm == policy.realm.as_bytes());
-    let judgement = answer.map(|answer| {
+    let judgement = answer.as_ref().map(|answer| {
         let request = &exchange.request;
         let method = request.method.as_str();
-        digests.judge(policy, &answer, method, exchange.received(), client)
+        digests.judge(policy, answer, method, exchange.received(), client)
     });
     let stale = match judgement {
         Some(Judgement::Right(info)) => {
@@ -105,7 +111,11 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
             return Verdict::Pass;
         }
         Some(Judgement::Stale) => ", stale=\"true\"",
-        Some(Judgement::Wrong) | None => "",
+        Some(Judgement::Wrong) => {
+            tell_wrong(exchange, &answer.unwrap_or_default().user);
+            ""
+        }
+        None => "",
     };
     challenge(Some(format!(
         "Digest algorithm=\"MD5\", qop=\"auth\", realm=\"{}\", nonce=\"{}\"{stale}",

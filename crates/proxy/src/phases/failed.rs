@@ -44,25 +44,38 @@ pub(crate) fn too_long(exchange: &Exchange, size: usize) -> Response {
 pub(super) fn tell_complaints(exchange: &Exchange) {
     for tried in &exchange.log.tries {
         let stderr = tried.stderr.take();
-        if !stderr.is_empty() && may_tell(exchange) {
+        if !stderr.is_empty() && may_tell(exchange, About::Failure) {
             let (text, upstream) = (String::from_utf8_lossy(&stderr), tried.address);
             tracing::error!(%upstream, stderr = ?text.trim_end(), "FastCGI sent in stderr");
         }
     }
 }
 
+/// The line about a request that an address list or a wrong password kept out, at nginx's level: what bans clients
+/// reads the error log.
+#[cold]
+pub(super) fn tell_refusal(exchange: &Exchange, guard: &'static str, what: &dyn Display) {
+    if exchange.is_made_up() || !may_tell(exchange, About::Refusal(guard)) {
+        return;
+    }
+    let (client, host, what) = (exchange.client, &*exchange.host, Brief(what));
+    let request = String::from_utf8_lossy(exchange.received());
+    tracing::error!(%client, host, %request, "{what}");
+}
+
 /// Whether the namespace may have one more line; one that says that some are left out goes before it.
-fn may_tell(exchange: &Exchange) -> bool {
+fn may_tell(exchange: &Exchange, about: About) -> bool {
     let owner = exchange.place.as_ref().and_then(Place::owner);
     let namespace = owner.map(|owner| &**owner).unwrap_or_default();
-    match exchange.worker.shared.told.line(owner, About::Failure) {
+    let which = if about == About::Failure { "failed" } else { "refused" };
+    match exchange.worker.shared.told.line(owner, about) {
         None => return false,
         Some(Line { left_out: 0, is_last: false }) => {}
         Some(Line { left_out, is_last }) => tracing::warn!(
             namespace,
             left_out,
             paused = is_last,
-            "not all failed requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
+            "not all {which} requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
         ),
     }
     true
@@ -110,7 +123,7 @@ fn log_error(exchange: &Exchange, error: &Error) {
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     let level = error.level();
     if level <= tracing::Level::WARN {
-        if !may_tell(exchange) {
+        if !may_tell(exchange, About::Failure) {
             return;
         }
         if let Some(place) = &exchange.place {

@@ -11,12 +11,15 @@ pub(super) const AREA: Area = Area {
 };
 
 const KIND: &str = "absolute path, or syslog:server=…";
+/// nginx's default paths.
+const ACCESS_FILE: &str = "/var/log/nginx/access.log";
+const ERROR_FILE: &str = "/var/log/nginx/error.log";
 
 static ACCESS: Key<LogTarget> = Key::config_map("access-log-path", target).says(
     KIND,
     "/var/log/nginx/access.log, which means standard output",
-    "Where the access log goes. Files are opened again on SIGUSR1; one that cannot be opened is said so, and standard \
-     output takes the lines.",
+    "Where the access log goes. The default is a file where a volume is mounted at /var/log/nginx. Files are opened \
+     again on SIGUSR1; one that cannot be opened is said so, and standard output takes the lines.",
 );
 static HTTP_ACCESS: Key<LogTarget> = Key::config_map("http-access-log-path", target).says(
     KIND,
@@ -26,7 +29,8 @@ static HTTP_ACCESS: Key<LogTarget> = Key::config_map("http-access-log-path", tar
 static ERROR: Key<LogTarget> = Key::config_map("error-log-path", target).says(
     KIND,
     "/var/log/nginx/error.log, which means standard error",
-    "Where messages about requests go; what the controller has to say stays on standard error.",
+    "Where messages about requests go; what the controller has to say stays on standard error. The default is a file \
+     where a volume is mounted at /var/log/nginx. Lines are not nginx's (docs/migration.md).",
 );
 static LEVEL: Key<ErrorLevel> = Key::config_map("error-log-level", level).says(
     "debug, info, notice, warn, error, crit, alert or emerg",
@@ -50,12 +54,13 @@ static AUTH: Key<bool> = Key::config_map("enable-auth-access-log", parse::boolea
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let logs = &mut global.logs;
     let common = settings.get(&ACCESS);
-    if let Some(target) = settings.get(&HTTP_ACCESS).or(common) {
-        logs.access = target;
-    }
-    if let Some(target) = settings.get(&ERROR) {
-        logs.error = target;
-    }
+    let access = settings.get(&HTTP_ACCESS).or(common);
+    let are_files = settings.scope().log_folder;
+    let led = |target: Option<LogTarget>, path: &str| {
+        leads(target.unwrap_or_else(|| LogTarget::File(path.to_owned())), are_files)
+    };
+    logs.access = led(access, ACCESS_FILE);
+    logs.error = led(settings.get(&ERROR), ERROR_FILE);
     logs.error_level = settings.get(&LEVEL);
     logs.auth_access = settings.get_or(&AUTH, logs.auth_access);
     let (server, port) = (settings.get(&HOST), settings.get_or(&PORT, 514));
@@ -75,12 +80,21 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     }
 }
 
-/// A path as `access_log` and `error_log` of nginx have it. The image of ingress-nginx links its default paths to
-/// standard output and standard error.
+/// Where a path leads. The image of ingress-nginx links its default paths to standard output and standard error; a
+/// volume in their folder hides these links, and whoever mounts one reads the files.
+fn leads(target: LogTarget, are_files: bool) -> LogTarget {
+    match target {
+        LogTarget::File(path) if !are_files && path == ACCESS_FILE => LogTarget::Stdout,
+        LogTarget::File(path) if !are_files && path == ERROR_FILE => LogTarget::Stderr,
+        other => other,
+    }
+}
+
+/// A path as `access_log` and `error_log` of nginx have it.
 fn target(text: &str) -> Result<LogTarget, String> {
     match text {
-        "/var/log/nginx/access.log" | "/dev/stdout" => return Ok(LogTarget::Stdout),
-        "/var/log/nginx/error.log" | "/dev/stderr" | "stderr" => return Ok(LogTarget::Stderr),
+        "/dev/stdout" => return Ok(LogTarget::Stdout),
+        "/dev/stderr" | "stderr" => return Ok(LogTarget::Stderr),
         _ => {}
     }
     if let Some(parameters) = text.strip_prefix("syslog:") {
@@ -171,13 +185,18 @@ fn level(text: &str) -> Result<ErrorLevel, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogTarget, level, target};
+    use super::{LogTarget, leads, level, target};
 
     #[test]
-    fn the_default_paths_are_the_standard_streams() {
-        assert_eq!(target("/var/log/nginx/access.log"), Ok(LogTarget::Stdout));
+    fn the_default_paths_are_the_standard_streams_unless_a_volume_hides_these() {
+        let led = |path, are_files| target(path).map(|target| leads(target, are_files));
+        assert_eq!(led("/var/log/nginx/access.log", false), Ok(LogTarget::Stdout));
+        assert_eq!(led("/var/log/nginx/error.log", false), Ok(LogTarget::Stderr));
+        for path in ["/var/log/nginx/access.log", "/var/log/nginx/error.log"] {
+            assert_eq!(led(path, true), Ok(LogTarget::File(path.to_owned())));
+        }
+        assert_eq!(led("/dev/stdout", true), Ok(LogTarget::Stdout));
         assert_eq!(target("/dev/stdout"), Ok(LogTarget::Stdout));
-        assert_eq!(target("/var/log/nginx/error.log"), Ok(LogTarget::Stderr));
         assert_eq!(target("/logs/a.log"), Ok(LogTarget::File("/logs/a.log".to_owned())));
         for wrong in ["off", "access.log", "/logs/$host.log", "/logs/", "memory:32m"] {
             assert!(target(wrong).is_err(), "{wrong}");

@@ -37,6 +37,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) allows_snippets: bool,
     /// `use-geoip2`: variables of databases have values.
     pub(crate) has_databases: bool,
+    /// Whether the default paths of logs are files.
+    pub(crate) log_folder: bool,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
     /// Where what objects name may lead.
@@ -67,6 +69,7 @@ impl<'a> Scope<'a> {
             cross_namespace: CrossNamespace::default(),
             allows_snippets: false,
             has_databases: false,
+            log_folder: options.log_folder,
             raw: options.raw,
             outside: &options.outside,
             snippets: None,

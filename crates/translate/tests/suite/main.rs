@@ -23,6 +23,7 @@ mod large;
 mod listener_sockets;
 mod listeners;
 mod load_balancers;
+mod logs;
 mod names;
 mod newcomers;
 mod own_servers;
