@@ -12,7 +12,6 @@ use controller::{Controller, OwnPod};
 use engine::Engine;
 use kubernetes::ClientOptions;
 use objects::{ObjectKey, Snapshot};
-use std::sync::Arc;
 use translate::{GatewayServices, Options};
 
 /// This replica, and the way to the API server.
@@ -150,8 +149,7 @@ impl ClusterWrites {
             Some(leadership) => {
                 let client =
                     kubernetes::client(&client).await.context("for the status of Ingresses")?;
-                let name = options.gateway_controller.as_str().into();
-                let own = status_options(flags, (pod, admin_port), client, (name, sees_all));
+                let own = status_options(flags, (pod, admin_port), client, (options, sees_all));
                 let recorder: Recorder = events.recorder();
                 status = Some(StatusWriter::start(own, leadership, controller.known(), recorder));
             }
@@ -190,7 +188,7 @@ fn status_options(
     flags: Status,
     (pod, admin_port): (OwnPod, u16),
     client: kubernetes::Client,
-    (gateway_controller, sees_all): (Arc<str>, bool),
+    (options, sees_all): (&Options, bool),
 ) -> StatusOptions {
     let replicas = flags.publish_service.clone();
     let source = match (flags.publish_service, flags.publish_status_address) {
@@ -206,8 +204,9 @@ fn status_options(
         pod,
         admin_port,
         interval,
-        gateway_controller,
+        gateway_controller: options.gateway_controller.as_str().into(),
         sees_all,
+        makes_services: options.gateway_services != GatewayServices::None,
         replicas,
         clear_at_end,
     }

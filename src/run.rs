@@ -230,8 +230,10 @@ fn follow_signals(shutdown: &Shutdown) -> Result<()> {
 fn tell_config_map(options: &Options, seen: &objects::Snapshot) {
     match &options.config_map {
         Some(key) if seen.config_maps.contains_key(key) => {}
-        // It is there, cannot be read, and closes everything: that is a problem, and told as one.
-        Some(key) if Malformed::is_among(&seen.malformed, objects::Kind::ConfigMap, key) => {}
+        // It is there, or may be, cannot be read, and closes everything: that is a problem, and told as one.
+        Some(key)
+            if Malformed::is_among(&seen.malformed, objects::Kind::ConfigMap, key)
+                || Malformed::may_be_any(&seen.malformed) => {}
         Some(objects::ObjectKey { namespace, name }) => tracing::warn!(
             "there is no ConfigMap {namespace}/{name}, which --configmap names: defaults count until there is"
         ),

@@ -1,6 +1,8 @@
 //! What an API server does not say, or says for a moment, ends no Gateway, opens none, and takes no load balancer away.
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
@@ -15,6 +17,9 @@ use crate::replicas::replica;
 
 /// The rights of an installation.
 const RIGHTS: &str = include_str!("../../deploy/rbac.yaml");
+
+/// What `--gateway-services` takes besides.
+const SERVICES: &str = include_str!("../../deploy/gateway-services.yaml");
 
 /// What lets everybody ask which kinds there are.
 const DISCOVERY: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: \
@@ -70,11 +75,52 @@ async fn uid(cluster: &Cluster) -> Result<String> {
     found.metadata.uid.context("a Service without a uid")
 }
 
+/// Gateway `one` with listeners that nobody knows.
+fn text_of_unknown_protocols() -> String {
+    gateway("one", "")
+        .replace("protocol: HTTP,", "protocol: SCTP,")
+        .replace("protocol: TCP,", "protocol: DCCP,")
+}
+
 /// Changes the only class.
 async fn change_class(cluster: &Cluster, parameters: Value) -> Result<()> {
     let patch = Patch::Merge(json!({"spec": {"parametersRef": parameters}}));
     api(cluster, "GatewayClass").patch("fairway", &PatchParams::default(), &patch).await?;
     Ok(())
+}
+
+/// Waits until the Service of Gateway `one` leads to the replicas, or nowhere.
+async fn leads(cluster: &Cluster, somewhere: bool) -> Result<()> {
+    let slices: Api<EndpointSlice> = Api::namespaced(cluster.client(), "demo");
+    eventually(format!("endpoints: {somewhere}"), PATIENCE, async || {
+        let found = slices.get_opt("gateway-one-v4").await?;
+        ensure!(found.is_some() == somewhere, "it has {found:?}");
+        anyhow::Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_service_that_is_forbidden_is_made_once_it_may_be_and_its_gateway_says_why_it_waits() {
+    cluster::test_with_gateway_api(async |cluster| {
+        ground(cluster).await?;
+        cluster.delete(SERVICES).await?;
+        cluster.apply(&gateway("one", "")).await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
+        says(&fairway, "it takes the rights of deploy/gateway-services.yaml").await?;
+        told(cluster, "Gateway", "one", |status| {
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            let said = conditions.iter().filter_map(|one| one["message"].as_str());
+            said.into_iter().any(|said| said.contains("the API server forbids it (403)"))
+        })
+        .await?;
+        cluster.apply(SERVICES).await?;
+        let port = target(cluster, "one", 8080).await?;
+        serves("one", (REPLICA, port)).await?;
+        balance(cluster, "one", &["192.0.2.7"]).await?;
+        tells(cluster, "one", "Programmed", &["192.0.2.7"]).await?;
+        fairway.stop().await
+    });
 }
 
 #[test]
@@ -100,15 +146,25 @@ fn a_load_balancer_outlives_parameters_and_a_class_that_is_gone_for_a_while() {
         cluster.apply(&text).await?;
         told(cluster, "Gateway", "one", |status| reason(status, "InvalidParameters")).await?;
         says(&fairway, "nothing of its Gateway is served").await?;
+        leads(cluster, false).await?;
         let patch = Patch::Merge(json!({"spec": {"infrastructure": {"parametersRef": null}}}));
         api(cluster, "Gateway").patch("one", &PatchParams::default(), &patch).await?;
         serves("one", (REPLICA, port)).await?;
+        leads(cluster, true).await?;
         ensure!(uid(cluster).await? == first, "it was made anew");
+        // None of its listeners is one: its ports are anybody's from then on.
+        cluster.apply(&text_of_unknown_protocols()).await?;
+        leads(cluster, false).await?;
+        ensure!(uid(cluster).await? == first, "it was made anew");
+        cluster.apply(&gateway("one", "")).await?;
+        leads(cluster, true).await?;
         // The class is gone for longer than is waited for it.
         api(cluster, "GatewayClass").delete("fairway", &Default::default()).await?;
         says(&fairway, "there is no GatewayClass fairway now").await?;
+        leads(cluster, false).await?;
         cluster.apply(GATEWAYS).await?;
         serves("one", (REPLICA, port)).await?;
+        leads(cluster, true).await?;
         tells(cluster, "one", "Programmed", &["192.0.2.7"]).await?;
         ensure!(uid(cluster).await? == first, "it was made anew");
         api(cluster, "Gateway").delete("one", &Default::default()).await?;

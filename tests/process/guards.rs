@@ -108,14 +108,16 @@ fn who_starts_with_a_guard_for_all_that_cannot_be_read_is_not_ready_until_it_can
 fn who_starts_with_settings_that_cannot_be_read_is_not_ready_until_they_can() {
     let folder = TempDir::new().expect("a folder");
     let write = |text: &str| fs::write(folder.path().join("settings.yaml"), text).expect("a file");
-    // A value that is no text: nothing of the ConfigMap counts, its guard neither.
-    write(&settings("10.0.0.0/8").replace("data: {", "data: {enable-brotli: true, "));
     let manifests = format!("--manifests={}", folder.path().display());
-    let running = Running::spawn("fairway", &[&manifests, "--configmap=demo/settings"], &[]);
-    running.until("it says why", || running.log().contains("not ready, since every location"));
-    let health = || running.get("/healthz").expect("an answer").0;
-    assert_eq!(health(), 500);
-    assert!(!running.log().contains("there is no ConfigMap"), "{}", running.log());
-    write(&settings("10.0.0.0/8"));
-    running.until("it is mended", || health() == 200);
+    // A value that is no text: nothing of the ConfigMap counts, its guard neither. And one whose quotes have no end.
+    for wrong in ["data: {enable-brotli: true, ", "data: {enable-brotli: \"true, "] {
+        write(&settings("10.0.0.0/8").replace("data: {", wrong));
+        let running = Running::spawn("fairway", &[&manifests, "--configmap=demo/settings"], &[]);
+        running.until("it says why", || running.log().contains("not ready, since every location"));
+        let health = || running.get("/healthz").expect("an answer").0;
+        assert_eq!(health(), 500);
+        assert!(!running.log().contains("there is no ConfigMap"), "{}", running.log());
+        write(&settings("10.0.0.0/8"));
+        running.until("it is mended", || health() == 200);
+    }
 }

@@ -71,6 +71,8 @@ pub enum Unread {
     Wrong,
     /// Another one with its name counts.
     Twice,
+    /// It can be read, and is nothing that is served here.
+    Passed,
     /// It is a kustomization that asks for more than is done here.
     Kustomization,
 }
@@ -79,6 +81,11 @@ impl Malformed {
     /// The object that it is about, where that is known.
     pub fn object(&self) -> Option<(Kind, ObjectKey)> {
         self.of.clone().or_else(|| Some((self.kind?, self.key.clone())))
+    }
+
+    /// Whether one of them may be about any object: nobody can tell what is in its file.
+    pub fn may_be_any(all: &OrdMap<Arc<str>, Arc<Self>>) -> bool {
+        all.values().any(|one| one.why == Unread::Wrong && one.object().is_none())
     }
 
     /// Whether one of them is about this object; found by the order of their ids, however many there are.

@@ -26,8 +26,8 @@ const PASSING: [&str; 4] =
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wanted {
     Class(Arc<ClassStatus>),
-    /// With the addresses that are published.
-    Gateway(Arc<GatewayStatus>, Arc<[Address]>),
+    /// With the addresses that are published, and whether the API server forbids its Service.
+    Gateway(Arc<GatewayStatus>, Arc<[Address]>, bool),
     /// With the status of its Gateway, and the addresses that are published.
     Set(Arc<SetStatus>, Option<Arc<GatewayStatus>>, Arc<[Address]>),
     /// None: nothing of ours is left.
@@ -44,7 +44,7 @@ impl Wanted {
     pub(super) fn generation(&self) -> Option<i64> {
         match self {
             Self::Class(status) => Some(status.generation),
-            Self::Gateway(status, _) => Some(status.generation),
+            Self::Gateway(status, ..) => Some(status.generation),
             Self::Set(status, ..) => Some(status.generation),
             Self::Route(status) => status.as_ref().map(|status| status.generation),
             Self::Policy(status) => status.as_ref().map(|status| status.generation),
@@ -56,7 +56,7 @@ impl Wanted {
     pub(super) fn number(&self, id: &Id) -> Option<u64> {
         match self {
             Self::Class(status) => Some(number(id, status)),
-            Self::Gateway(status, _) => Some(number(id, status)),
+            Self::Gateway(status, ..) => Some(number(id, status)),
             Self::Set(status, ..) => Some(number(id, status)),
             Self::Route(status) => status.as_ref().map(|status| number(id, status)),
             Self::Policy(status) => status.as_ref().map(|status| number(id, status)),
@@ -67,7 +67,7 @@ impl Wanted {
     /// `status.addresses` of a Gateway.
     pub(super) fn addresses(&self) -> Value {
         match self {
-            Self::Gateway(status, published) => addresses(status, published).0,
+            Self::Gateway(status, published, _) => addresses(status, published).0,
             _ => Value::Null,
         }
     }
@@ -83,11 +83,14 @@ impl Wanted {
                 made["conditions"] =
                     conditions(&status["conditions"], &wanted.conditions, wanted.generation, now);
             }
-            Self::Gateway(wanted, published) => {
+            Self::Gateway(wanted, published, is_forbidden) => {
                 let (addresses, unusable) = addresses(wanted, published);
                 let mut own = wanted.conditions.clone();
                 if let Some((reason, message)) = unusable {
                     not_programmed(&mut own, reason, &message);
+                }
+                if *is_forbidden {
+                    forbidden(&mut own);
                 }
                 made["addresses"] = addresses;
                 made["conditions"] =
@@ -146,6 +149,19 @@ fn not_programmed(own: &mut [Condition], reason: &'static str, message: &str) {
     let programmed = own.iter_mut().filter(|one| one.kind == "Programmed" && one.holds);
     programmed.for_each(|one| {
         (one.holds, one.reason, one.message) = (false, reason, message.into());
+    });
+}
+
+/// Why a Gateway has no Service yet. The words of the API server name accounts, which is nobody's business here.
+fn forbidden(own: &mut [Condition]) {
+    let lacking = own.iter_mut().filter(|one| !one.holds && one.reason == "AddressNotAssigned");
+    lacking.for_each(|one| {
+        let why = format!(
+            "{}: the API server forbids it (403), since Fairway lacks a right, or a quota or a policy of the namespace \
+             says no; its log has the reason",
+            one.message
+        );
+        one.message = why.into();
     });
 }
 
@@ -315,7 +331,7 @@ mod tests {
     #[test]
     fn what_is_anybody_else_s_stays_and_what_holds_as_before_keeps_its_time() {
         let published: Arc<[Address]> = vec![(None, Some("192.0.2.1".to_owned()))].into();
-        let wanted = Wanted::Gateway(gateway(&[]), published);
+        let wanted = Wanted::Gateway(gateway(&[]), published, false);
         let foreign = json!({"type": "Theirs", "status": "True"});
         let before = json!({
             "conditions": [foreign, {"type": "Accepted", "status": "Unknown"}],
@@ -336,10 +352,33 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_whose_service_is_forbidden_is_told_so_for_as_long() {
+        let lacks = |reason| {
+            let mut status = GatewayStatus::clone(&gateway(&[]));
+            status.own = Some(Vec::new());
+            let message = "Service a/b is being made".into();
+            status.conditions[1] =
+                Condition { kind: "Programmed", holds: reason == "Programmed", reason, message };
+            Arc::new(status)
+        };
+        let told = |reason, is_forbidden| {
+            let wanted = Wanted::Gateway(lacks(reason), Vec::new().into(), is_forbidden);
+            let id = (super::super::which::Which::Gateway, ObjectKey::new("a", "b"));
+            assert_eq!(wanted.number(&id), Some(number(&id, &lacks(reason))), "as others show it");
+            let made = wanted.within(&Value::Null, "us", at(0));
+            made["conditions"][1]["message"].as_str().unwrap_or_default().to_owned()
+        };
+        let said = told("AddressNotAssigned", true);
+        assert!(said.starts_with("Service a/b is being made: the API server forbids it (403)"));
+        assert_eq!(told("AddressNotAssigned", false), "Service a/b is being made");
+        assert_eq!(told("Programmed", true), "Service a/b is being made", "it has an address");
+    }
+
+    #[test]
     fn a_gateway_that_asks_for_an_address_that_is_not_there_is_not_programmed() {
         let published: Arc<[Address]> = vec![(None, Some("192.0.2.1".to_owned()))].into();
         let told = |wanted: &[(&str, &str)], published: &Arc<[Address]>| {
-            let wanted = Wanted::Gateway(gateway(wanted), published.clone());
+            let wanted = Wanted::Gateway(gateway(wanted), published.clone(), false);
             wanted.within(&Value::Null, "us", at(0))["conditions"][1]["reason"].clone()
         };
         assert_eq!(told(&[("IPAddress", "192.0.2.1")], &published), "Programmed");
@@ -380,7 +419,8 @@ mod tests {
         let before = json!({"conditions": [
             {"type": "ResolvedRefs", "status": "False"}, {"type": "Theirs", "status": "True"},
             {"type": "OverlappingTLSConfig", "status": "True"}]});
-        let made = Wanted::Gateway(gateway(&[]), Vec::new().into()).within(&before, "us", at(0));
+        let made =
+            Wanted::Gateway(gateway(&[]), Vec::new().into(), false).within(&before, "us", at(0));
         let kinds = made["conditions"].as_array().expect("conditions").iter();
         let kinds: Vec<_> = kinds.map(|one| one["type"].clone()).collect();
         assert_eq!(kinds, ["Theirs", "Accepted", "Programmed"]);

@@ -37,6 +37,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
 /// How soon it is asked again whether what was kept may go.
 const KEPT: Duration = Duration::from_secs(60);
+/// How often in a row something is forbidden before that is told: an API server that starts forbids for a moment what
+/// it allows.
+const LASTING: u32 = 3;
 /// What is undone later than that is no quarrel.
 const QUARREL: Duration = Duration::from_secs(2 * LONGEST_PAUSE.as_secs());
 /// What tells no address is nobody's, but it is not written every moment either.
@@ -45,8 +48,9 @@ const NOBODYS: Duration = Duration::from_secs(5);
 /// What was done about one object.
 #[derive(Debug, Default)]
 struct Track {
-    /// What was written last, when, and how often in a row that was undone.
+    /// What was written last, to which object of the name, when, and how often in a row that was undone.
     written: Option<Wanted>,
+    uid: Option<Arc<str>>,
     at: Option<Moment>,
     times: u32,
     /// How often in a row the API server had an error for it.
@@ -58,13 +62,16 @@ struct Track {
     busy: bool,
     /// There was something to look at while it was busy.
     again: bool,
+    /// The API server forbids it, and not for a moment only.
+    is_forbidden: bool,
 }
 
 impl Track {
-    /// For how long it is left alone then, if somebody else insists.
-    fn wrote(&mut self, wanted: Wanted, now: Moment) -> Option<Duration> {
+    /// For how long it is left alone then, if somebody else insists. One that was made anew has undone nothing.
+    fn wrote(&mut self, wanted: Wanted, uid: Option<Arc<str>>, now: Moment) -> Option<Duration> {
         let was_lately = self.at.replace(now).is_some_and(|at| at.until(now) < QUARREL);
-        let is_undone = was_lately && self.written.as_ref() == Some(&wanted);
+        let is_same = std::mem::replace(&mut self.uid, uid) == self.uid;
+        let is_undone = is_same && was_lately && self.written.as_ref() == Some(&wanted);
         self.times = if is_undone { self.times + 1 } else { 0 };
         self.written = Some(wanted);
         if self.times < QUARRELS {
@@ -92,6 +99,8 @@ pub(super) struct Gateways {
     pub(super) controller: Arc<str>,
     /// Whether the Gateways of all namespaces are seen: then what is not there does not exist.
     pub(super) sees_all: bool,
+    /// Whether Gateways have Services.
+    pub(super) makes_services: bool,
     /// The Service whose endpoints are the replicas.
     pub(super) replicas: Option<ObjectKey>,
     /// What is published of addresses, once that is known.
@@ -175,7 +184,11 @@ impl Gateways {
             let Self { client, pod, leadership, controller, addresses, .. } = &keeper.own;
             let published = addresses.borrow().clone();
             let leaving = Leaving { client, pod, leadership, controller };
-            leave::take(leaving, &told, published).await;
+            let written = keeper.tracks.iter().filter(|((which, _), _)| *which == Which::Gateway);
+            let written = written.filter_map(|((_, key), track)| {
+                Some((key.clone(), track.written.as_ref()?.addresses()))
+            });
+            leave::take(leaving, (&told, written.collect()), published).await;
         }
     }
 }
@@ -197,7 +210,9 @@ impl Keeper {
         note(Which::Set, differing(&before.listener_sets, &now.listener_sets));
         note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
         note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
-        note(Which::Service, services::touched(old, new, self.own.replicas.as_ref()));
+        if self.own.makes_services {
+            note(Which::Service, services::touched(old, new, self.own.replicas.as_ref()));
+        }
         let of_http = |(kind, key)| (Which::Route(kind), key);
         let told = differing(&old.statuses.routes, &new.statuses.routes);
         touched.extend(told.into_iter().map(of_http));
@@ -225,7 +240,9 @@ impl Keeper {
                 }
                 Which::Service => {
                     let has_service = |status: &Arc<GatewayStatus>| status.service.is_some();
-                    told.gateways.get(key).is_some_and(has_service) || self.tracks.contains_key(id)
+                    told.gateways.get(key).is_some_and(has_service)
+                        || self.tracks.contains_key(id)
+                        || services::is_left(&new.snapshot, key, &self.own.controller)
                 }
                 Which::Policy => told.policies.contains_key(key) || self.tracks.contains_key(id),
                 Which::Stream(kind) => {
@@ -303,7 +320,9 @@ impl Keeper {
             Which::Gateway => {
                 let status = told.gateways.get(key)?.clone();
                 let addresses = self.published_for(&status)?;
-                Some(Wanted::Gateway(status, addresses))
+                let service = self.tracks.get(&(Which::Service, key.clone()));
+                let lacks_service = service.is_some_and(|track| track.is_forbidden);
+                Some(Wanted::Gateway(status, addresses, lacks_service))
             }
             Which::Set => {
                 let status = told.sets.get(key)?.clone();
@@ -415,7 +434,25 @@ impl Keeper {
     /// Says that an object is left to somebody else, and what it may be: as often as of what the API server refuses.
     fn give_way(&mut self, id: &Id, pause: Duration, now: Moment) {
         let Some(message) = self.refusals.contested(id, pause, now) else { return };
+        let Some(uid) = self.uid(id) else { return };
         let (which, key) = id;
+        let kind = which.kind();
+        self.own.recorder.record(Event {
+            object: Object {
+                api_version: kind.api_version(),
+                kind: kind.name(),
+                key: key.clone(),
+                uid,
+            },
+            kind: Kind::Warning,
+            reason: "StatusContested",
+            message,
+            speaker: Speaker::Leader,
+        });
+    }
+
+    /// Which object of its name it is; none of a Service, which goes by its Gateway.
+    fn uid(&self, (which, key): &Id) -> Option<Arc<str>> {
         let seen = &self.known.snapshot;
         let meta = match which {
             Which::Class => seen.gateway_classes.get(key).map(|one| &one.meta),
@@ -428,20 +465,29 @@ impl Keeper {
             Which::Policy => seen.backend_tls.get(key).map(|one| &one.meta),
             Which::Service => None,
         };
-        let Some(meta) = meta else { return };
-        let kind = which.kind();
-        self.own.recorder.record(Event {
-            object: Object {
-                api_version: kind.api_version(),
-                kind: kind.name(),
-                key: key.clone(),
-                uid: meta.uid.clone(),
-            },
-            kind: Kind::Warning,
-            reason: "StatusContested",
-            message,
-            speaker: Speaker::Leader,
-        });
+        meta.map(|meta| meta.uid.clone())
+    }
+
+    /// Notes whether the API server forbids the Service of a Gateway after so many failures, which that is told then.
+    fn note_rights(&mut self, id: &Id, outcome: &Outcome, failures: u32) {
+        let is_forbidden = match outcome {
+            Outcome::Silent(_) | Outcome::Conflict | Outcome::NotLeader => return,
+            Outcome::Forbidden(_) => failures + 1 >= LASTING,
+            _ => false,
+        };
+        let Some(track) = self.tracks.get_mut(id) else { return };
+        if std::mem::replace(&mut track.is_forbidden, is_forbidden) != is_forbidden {
+            self.pending.insert((Which::Gateway, id.1.clone()));
+        }
+    }
+
+    /// Looks at what has failed again, after a pause that grows with its failures in a row.
+    fn put_off(&mut self, id: Id, failures: u32, now: Moment) {
+        let track = self.tracks.entry(id.clone()).or_default();
+        track.failures = failures.saturating_add(1);
+        let until = now + pause(track.failures);
+        track.until = Some(until);
+        self.later.insert(until, id);
     }
 
     fn done(&mut self, (id, wanted, outcome): (Id, Wanted, Outcome)) {
@@ -457,9 +503,12 @@ impl Keeper {
             self.pending.insert(id.clone());
         }
         let failures = std::mem::take(&mut track.failures);
+        self.note_rights(&id, &outcome, failures);
+        let uid = self.uid(&id);
+        let track = self.tracks.entry(id.clone()).or_default();
         match outcome {
             Outcome::Written => {
-                if let Some(pause) = track.wrote(wanted, now) {
+                if let Some(pause) = track.wrote(wanted, uid, now) {
                     self.later.insert(now + pause, id.clone());
                     self.give_way(&id, pause, now);
                 }
@@ -483,10 +532,13 @@ impl Keeper {
                         "cannot write this status, trying again; others do not wait for it"
                     );
                 }
-                track.failures = failures.saturating_add(1);
-                let until = now + pause(track.failures);
-                track.until = Some(until);
-                self.later.insert(until, id);
+                self.put_off(id, failures, now);
+            }
+            Outcome::Forbidden(reason) => {
+                if failures + 1 == LASTING {
+                    self.refusals.tell(&id, &reason, now);
+                }
+                self.put_off(id, failures, now);
             }
             Outcome::Kept(reason) => {
                 // Whatever is wanted of it meanwhile is done at once.
@@ -519,19 +571,30 @@ mod tests {
     fn what_is_undone_again_and_again_is_a_quarrel_and_what_is_undone_once_in_a_while_is_none() {
         let (mut track, start) = (Track::default(), Moment::now());
         for times in 0..5 {
-            let pause = track.wrote(Wanted::Policy(None), start);
+            let pause = track.wrote(Wanted::Policy(None), None, start);
             assert_eq!(track.times, times);
             assert_eq!(pause.is_some(), times >= QUARRELS, "{times}");
         }
-        track.wrote(Wanted::Policy(None), start + QUARREL);
+        track.wrote(Wanted::Policy(None), None, start + QUARREL);
         assert_eq!(track.times, 0);
+    }
+
+    #[test]
+    fn what_is_deleted_and_made_again_again_and_again_is_no_quarrel() {
+        let (mut track, start) = (Track::default(), Moment::now());
+        let mut wrote = |uid: &str| track.wrote(Wanted::Policy(None), Some(uid.into()), start);
+        for times in 0..3 * QUARRELS {
+            assert_eq!(wrote(&times.to_string()), None, "{times}");
+        }
+        assert!((0..QUARRELS).filter_map(|_| wrote("last")).count() == 0);
+        assert!(wrote("last").is_some(), "that one is undone");
     }
 
     #[test]
     fn who_was_given_way_is_written_over_soon_once_nobody_s_address_is_told() {
         let (mut track, start) = (Track::default(), Moment::now());
         for _ in 0..12 {
-            track.wrote(Wanted::Policy(None), start);
+            track.wrote(Wanted::Policy(None), None, start);
         }
         let second = Duration::from_secs(1);
         assert_eq!(track.until, Some(start + LONGEST_PAUSE));

@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 use kube::Client;
 use objects::ObjectKey;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use translate::gateway::{GatewayStatus, Statuses};
@@ -35,28 +35,31 @@ struct Word {
     wanted: Wanted,
     /// The Gateway that it is, or is of.
     gateway: ObjectKey,
-    /// `status.addresses` of that Gateway, while we served it.
-    ours: Value,
+    /// `status.addresses` of that Gateway, while we served it: as it should be, and as we wrote it last.
+    ours: Vec<Value>,
 }
+
+/// `status.addresses` of Gateways, as this process wrote them last: what should be there now may not be yet.
+pub(super) type Written = BTreeMap<ObjectKey, Value>;
 
 /// What is told where nobody serves any more: first Gateways, then sets. A Gateway with an address of its own keeps it
 /// for the next start.
-fn last_words(told: &Statuses, published: &Arc<[Address]>) -> [Vec<Word>; 2] {
+fn last_words(told: &Statuses, published: &Arc<[Address]>, mut written: Written) -> [Vec<Word>; 2] {
     let shares = |gateway: &GatewayStatus| gateway.own.is_none();
     // That it has no address is what is wrong with it, not which one it asks for.
     let without = |gateway: &Arc<GatewayStatus>| {
         Arc::new(GatewayStatus { wanted: Vec::new(), ..(**gateway).clone() })
     };
-    let ours = |gateway: &Arc<GatewayStatus>| {
-        let now = Wanted::Gateway(gateway.clone(), published.clone());
-        now.addresses()
+    let ours = |gateway: &Arc<GatewayStatus>, before: Option<Value>| {
+        let now = Wanted::Gateway(gateway.clone(), published.clone(), false);
+        [now.addresses()].into_iter().chain(before).collect()
     };
     let gateways = told.gateways.iter().filter(|(_, status)| shares(status));
     let gateways = gateways.map(|(key, status)| Word {
         id: (Which::Gateway, key.clone()),
-        wanted: Wanted::Gateway(without(status), Arc::default()),
+        wanted: Wanted::Gateway(without(status), Arc::default(), false),
         gateway: key.clone(),
-        ours: ours(status),
+        ours: ours(status, written.remove(key)),
     });
     let sets = told.sets.iter().filter_map(|(key, status)| {
         let gateway = told.gateways.get(&status.gateway).filter(|one| shares(one))?;
@@ -64,7 +67,7 @@ fn last_words(told: &Statuses, published: &Arc<[Address]>) -> [Vec<Word>; 2] {
             id: (Which::Set, key.clone()),
             wanted: Wanted::Set(status.clone(), Some(without(gateway)), Arc::default()),
             gateway: status.gateway.clone(),
-            ours: ours(gateway),
+            ours: ours(gateway, None),
         })
     });
     [gateways.collect(), sets.collect()]
@@ -72,9 +75,13 @@ fn last_words(told: &Statuses, published: &Arc<[Address]>) -> [Vec<Word>; 2] {
 
 /// Takes the addresses away that are published, where no other replica stays: as from Ingresses, if it is one, and
 /// where it is told. Another Fairway with the same name for its classes tells its own, and serves on.
-pub(super) async fn take(leaving: Leaving<'_>, told: &Statuses, published: Option<Arc<[Address]>>) {
+pub(super) async fn take(
+    leaving: Leaving<'_>,
+    (told, written): (&Statuses, Written),
+    published: Option<Arc<[Address]>>,
+) {
     let Some(published) = published.filter(|all| all.len() == 1) else { return };
-    let words = last_words(told, &published);
+    let words = last_words(told, &published, written);
     let all: usize = words.iter().map(Vec::len).sum();
     let Leaving { client, pod, leadership, .. } = leaving;
     if all == 0 || !farewell::may_clear("Gateways", client, pod, leadership).await {
@@ -134,9 +141,9 @@ async fn tell(leaving: &Leaving<'_>, word: &Word, others: &Mutex<BTreeSet<Object
 }
 
 /// Whether a status of a Gateway tells our addresses, or none, which is nobody's.
-fn tells_ours(status: &Value, ours: &Value) -> bool {
+fn tells_ours(status: &Value, ours: &[Value]) -> bool {
     let told = &status["addresses"];
-    told.as_array().is_none_or(Vec::is_empty) || told == ours
+    told.as_array().is_none_or(Vec::is_empty) || ours.contains(told)
 }
 
 #[cfg(test)]
@@ -176,11 +183,14 @@ mod tests {
             told.sets.insert(ObjectKey::new("n", name), Arc::new(set));
         }
         let published: Arc<[Address]> = vec![(None, Some("192.0.2.1".to_owned()))].into();
-        let [gateways, sets] = last_words(&told, &published);
+        // What was published before is not rewritten everywhere yet.
+        let written = Written::from([(shared.clone(), at("192.0.2.3"))]);
+        let [gateways, sets] = last_words(&told, &published, written);
         let of = |words: &[Word]| words.iter().map(|word| word.gateway.clone()).collect::<Vec<_>>();
         assert_eq!((of(&gateways), of(&sets)), (vec![asks, shared.clone()], vec![shared]));
         for Word { ours, .. } in gateways.iter().chain(&sets) {
-            assert_eq!(*ours, at("192.0.2.1"));
+            assert_eq!(ours[0], at("192.0.2.1"));
+            assert_eq!(tells_ours(&json!({"addresses": at("192.0.2.3")}), ours), ours.len() > 1);
             for (status, is_ours) in [
                 (json!({"addresses": at("192.0.2.1")}), true),
                 (json!({"addresses": at("192.0.2.2")}), false),
@@ -190,5 +200,7 @@ mod tests {
                 assert_eq!(tells_ours(&status, ours), is_ours, "{status}");
             }
         }
+        let both = |words: &[Word]| words.iter().filter(|word| word.ours.len() > 1).count();
+        assert_eq!((both(&gateways), both(&sets)), (1, 0));
     }
 }

@@ -11,6 +11,7 @@ mod pending;
 mod plan;
 mod refusals;
 mod replace;
+mod service_objects;
 mod services;
 mod shown;
 mod siblings;
@@ -64,6 +65,8 @@ pub struct StatusOptions {
     pub gateway_controller: Arc<str>,
     /// Whether the objects of all namespaces are seen.
     pub sees_all: bool,
+    /// Whether Gateways have Services: `--gateway-services`.
+    pub makes_services: bool,
     /// The Service whose endpoints are the replicas: `--publish-service`.
     pub replicas: Option<ObjectKey>,
     /// The last replica takes the addresses away when it ends: `--update-status-on-shutdown`.
@@ -92,6 +95,7 @@ impl StatusWriter {
             leadership: leadership.clone(),
             controller: options.gateway_controller.clone(),
             sees_all: options.sees_all,
+            makes_services: options.makes_services,
             replicas: options.replicas.clone(),
             addresses: published.subscribe(),
             pod: options.pod.clone(),
@@ -343,6 +347,7 @@ impl Keeper {
                 }
             }
             Outcome::Refused(_)
+            | Outcome::Forbidden(_)
             | Outcome::Conflict
             | Outcome::Gone
             | Outcome::Kept(_)

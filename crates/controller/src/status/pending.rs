@@ -18,56 +18,82 @@ const HOLD: Duration = Duration::from_secs(1);
 /// Namespaces of which it is known how much they have left.
 const REMEMBERED: usize = 1000;
 
-type Objects = BTreeSet<(Arc<str>, Which)>;
+/// Gateways before their routes: addresses wait for no conditions.
+type Objects = BTreeSet<(Which, Arc<str>)>;
 
 /// What is to be looked at, by namespace.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    all: BTreeMap<Arc<str>, Objects>,
+    /// Services have no pace: a load balancer that leads to Pods which are gone is worse than any status that is old.
+    services: Turns,
+    is_services_turn: bool,
+    others: Turns,
     /// Those of namespaces that have no write left.
     held: BTreeMap<Arc<str>, Objects>,
     /// When these go on.
     due: Later<Arc<str>>,
     /// What namespaces have left that have written lately.
     left: BTreeMap<Arc<str>, Budget>,
+}
+
+/// Namespaces take turns: who always has something keeps nobody else waiting.
+#[derive(Debug, Default)]
+struct Turns {
+    all: BTreeMap<Arc<str>, Objects>,
     /// Whose turn was the last one.
     last: Arc<str>,
 }
 
-impl Pending {
-    pub(super) fn insert(&mut self, (which, ObjectKey { namespace, name }): Id) {
-        let of_namespace = match self.held.get_mut(&namespace) {
-            Some(held) => held,
-            None => self.all.entry(namespace).or_default(),
-        };
-        of_namespace.insert((name, which));
-    }
-
-    /// Nothing is to be looked at any more.
-    pub(super) fn clear(&mut self) {
-        self.all.clear();
-        self.held.clear();
-        self.due.clear();
-    }
-
-    /// Something of the namespace that follows the last one: who always has something keeps nobody else waiting.
-    pub(super) fn take_turn(&mut self) -> Option<Id> {
+impl Turns {
+    /// Something of the namespace that follows the last one.
+    fn take(&mut self) -> Option<Id> {
         // No text stands between `a` and `a\0`.
         let following: Arc<str> = format!("{}\0", self.last).into();
         let next = self.all.range(following..).next().or_else(|| self.all.first_key_value());
         let namespace = Arc::clone(next?.0);
         let of_namespace = self.all.get_mut(&namespace)?;
-        let (name, which) = of_namespace.pop_first()?;
+        let (which, name) = of_namespace.pop_first()?;
         if of_namespace.is_empty() {
             self.all.remove(&namespace);
         }
         self.last = Arc::clone(&namespace);
         Some((which, ObjectKey { namespace, name }))
     }
+}
+
+impl Pending {
+    pub(super) fn insert(&mut self, (which, ObjectKey { namespace, name }): Id) {
+        let of_namespace = match (which, self.held.get_mut(&namespace)) {
+            (Which::Service, _) => self.services.all.entry(namespace).or_default(),
+            (_, Some(held)) => held,
+            (_, None) => self.others.all.entry(namespace).or_default(),
+        };
+        of_namespace.insert((which, name));
+    }
+
+    /// Nothing is to be looked at any more.
+    pub(super) fn clear(&mut self) {
+        self.services.all.clear();
+        self.others.all.clear();
+        self.held.clear();
+        self.due.clear();
+    }
+
+    /// What is next: Services and all else by turns.
+    pub(super) fn take_turn(&mut self) -> Option<Id> {
+        self.is_services_turn = !self.is_services_turn;
+        let Self { services, others, is_services_turn, .. } = self;
+        let (first, second) =
+            if *is_services_turn { (services, others) } else { (others, services) };
+        first.take().or_else(|| second.take())
+    }
 
     /// Whether an object may be written now, which takes one write of its namespace; if none is left, the object waits
     /// and so does all that is to be looked at there.
     pub(super) fn charge(&mut self, id: &Id, now: Moment) -> bool {
+        if id.0 == Which::Service {
+            return true;
+        }
         let namespace = &id.1.namespace;
         if self.left.len() >= REMEMBERED && !self.left.contains_key(namespace) {
             self.left.retain(|_, left| !left.is_full(now));
@@ -76,7 +102,7 @@ impl Pending {
         if self.left.entry(Arc::clone(namespace)).or_insert_with(new).take(now).is_ok() {
             return true;
         }
-        let waiting = self.all.remove(namespace).unwrap_or_default();
+        let waiting = self.others.all.remove(namespace).unwrap_or_default();
         self.held.entry(Arc::clone(namespace)).or_default().extend(waiting);
         self.due.insert(now + HOLD, Arc::clone(namespace));
         self.insert(id.clone());
@@ -85,7 +111,8 @@ impl Pending {
 
     /// Nothing was written after all.
     pub(super) fn give_back(&mut self, id: &Id, now: Moment) {
-        if let Some(left) = self.left.get_mut(&id.1.namespace) {
+        let left = self.left.get_mut(&id.1.namespace).filter(|_| id.0 != Which::Service);
+        if let Some(left) = left {
             left.give_back(now);
         }
     }
@@ -94,7 +121,7 @@ impl Pending {
     pub(super) fn release(&mut self, now: Moment) {
         while let Some(namespace) = self.due.take(now) {
             if let Some(held) = self.held.remove(&namespace) {
-                self.all.entry(namespace).or_default().extend(held);
+                self.others.all.entry(namespace).or_default().extend(held);
             }
         }
     }
@@ -163,9 +190,37 @@ mod tests {
             assert_eq!(each, [("many".into(), 20)].into(), "{seconds}");
         }
         let waiting: usize = pending.held.values().map(BTreeSet::len).sum();
-        assert_eq!((waiting, pending.all.len()), (20_000 - 180, 0), "nothing is left out");
+        assert_eq!((waiting, pending.others.all.len()), (20_000 - 180, 0), "nothing is left out");
         pending.clear();
         assert!(written(&mut pending, start + second * 60).is_empty());
+    }
+
+    #[test]
+    fn services_wait_for_no_statuses_and_gateways_for_no_routes() {
+        let (mut pending, start) = (Pending::default(), Moment::now());
+        let route = |number: usize| {
+            let key = ObjectKey::new("many", format!("a{number:05}"));
+            (Which::Route(objects::Kind::HttpRoute), key)
+        };
+        for number in 0..20_000 {
+            pending.insert(route(number));
+        }
+        assert_eq!(written(&mut pending, start)["many"], 1000);
+        // The Pods of Fairway are replaced meanwhile.
+        pending.insert(gateway("many", 1));
+        for name in ["web", "api"] {
+            pending.insert((Which::Service, ObjectKey::new("many", name)));
+        }
+        assert_eq!(written(&mut pending, start), [("many".into(), 2)].into(), "both Services");
+        let next = start + HOLD;
+        pending.release(next);
+        assert_eq!(pending.take_turn(), Some(gateway("many", 1)), "it stands before all routes");
+        // Nor do Services keep all else waiting.
+        for number in 0..100 {
+            pending.insert((Which::Service, ObjectKey::new("other", format!("s{number:05}"))));
+        }
+        let next: Vec<_> = (0..10).filter_map(|_| pending.take_turn()).collect();
+        assert_eq!(next.iter().filter(|(which, _)| *which == Which::Service).count(), 5);
     }
 
     #[test]

@@ -203,7 +203,9 @@ impl Plan {
         let failures = std::mem::take(&mut track.failures);
         track.state = match outcome {
             Outcome::Written => State::Written(now),
-            Outcome::Conflict | Outcome::Refused(_) | Outcome::Kept(_) => State::Waiting,
+            Outcome::Conflict | Outcome::Refused(_) | Outcome::Forbidden(_) | Outcome::Kept(_) => {
+                State::Waiting
+            }
             Outcome::Silent(_) | Outcome::NotLeader => State::Open,
             Outcome::Failed(_) => {
                 track.failures = failures.saturating_add(1);

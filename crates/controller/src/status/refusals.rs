@@ -1,7 +1,7 @@
 //! What the log tells of statuses that the API server refuses, or that somebody else replaces: whoever changes his
 //! object again and again is told no more often than of his other mistakes.
 
-use super::which::Id;
+use super::which::{Id, Which};
 use crate::clock::Moment;
 use crate::lines::Shares;
 use std::sync::Arc;
@@ -32,9 +32,13 @@ impl Refusals {
         if !self.may_tell(&key.namespace, now) {
             return None;
         }
+        let what = match which {
+            Which::Service => "changing the Service of this Gateway, or its EndpointSlices",
+            _ => "replacing what we say in its status",
+        };
         let message = format!(
-            "another controller keeps replacing what we say in its status; left alone for {} s: a second Fairway with the \
-             same --gateway-controller-name and another --election-id does so, give it a name and a GatewayClass of its own",
+            "another controller keeps {what}; left alone for {} s: a second Fairway with the same \
+             --gateway-controller-name and another --election-id does so, give it a name and a GatewayClass of its own",
             pause.as_secs()
         );
         tracing::warn!(
@@ -48,7 +52,7 @@ impl Refusals {
         if self.may_tell(&key.namespace, now) {
             tracing::warn!(
                 namespace = %key.namespace, gateway = %key.name, reason = cut(reason),
-                "the Service of a Gateway that is not served stays; it is looked at again in a minute"
+                "the Service of a Gateway stays, and nothing of the Gateway is served here; it is looked at again in a minute"
             );
         }
     }
@@ -80,8 +84,7 @@ fn cut(reason: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::which::Which;
-    use super::{Arc, Moment, REASON, Refusals, cut};
+    use super::{Arc, Moment, REASON, Refusals, Which, cut};
     use crate::lines::{LINES, SPAN};
     use objects::ObjectKey;
 
@@ -108,6 +111,12 @@ mod tests {
         let remedy =
             "left alone for 60 s: a second Fairway with the same --gateway-controller-name";
         assert!(told[0].contains(remedy), "{}", told[0]);
+        assert!(
+            told[0].starts_with("another controller keeps replacing what we say in its status")
+        );
+        let id = (Which::Service, ObjectKey::new("other", "web"));
+        let told = refusals.contested(&id, SPAN, now).expect("a line");
+        assert!(told.contains("changing the Service of this Gateway, or its EndpointSlices; left"));
     }
 
     #[test]

@@ -4,10 +4,13 @@
 //! that a load balancer gave away is lost for good.
 
 use super::replace::PATIENCE;
+use super::service_objects::{
+    CONTROLLER, SLICE_MANAGED_BY, labels, port_name, protocol, service, slice, slice_name,
+};
 use super::which::{Which, api, differing};
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
-use crate::call::{Called, ask};
+use crate::call::{Called, ask, remedy};
 use crate::lease::Leadership;
 use imbl::OrdMap;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
@@ -16,38 +19,32 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use model::Transport;
-use objects::gateway::GROUP;
-use objects::{MANAGED_BY, ObjectKey, PortRef, made_for};
+use objects::{ObjectKey, PortRef, Snapshot, made_for};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use translate::gateway::{GatewayService, ServiceKind, label_of, named_by, service_name};
+use translate::gateway::{GatewayService, ServiceKind, named_by, service_name};
 
-/// Says whose Gateway it is for.
-const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
-/// Who made an EndpointSlice.
-const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// What the names of the EndpointSlices of a Service end in: one for the endpoints of each family.
 const FAMILIES: [&str; 2] = ["v4", "v6"];
 /// Endpoints of a slice at most, as its definition says.
 const ENDPOINTS: usize = 1000;
+/// What it takes to write them.
+const RIGHTS: &str = "the rights of deploy/gateway-services.yaml (of the chart: controller.extraArgs.gateway-services), and \
+                      no quota or policy of the namespace that says no";
 
 /// The EndpointSlices of a Service, as they were seen.
 pub(super) type Slices = Arc<OrdMap<ObjectKey, Arc<objects::EndpointSlice>>>;
 
-/// The Gateways whose Services should be others now, or came or went. `replicas` is the Service whose endpoints are
-/// those of load balancers.
+/// The Gateways whose Services should be others now, or came or went, and those that have one and should have none.
+/// `replicas` is the Service whose endpoints are those of load balancers.
 pub(super) fn touched(old: &Known, new: &Known, replicas: Option<&ObjectKey>) -> Vec<ObjectKey> {
     let gateways = &new.statuses.gateways;
     let service =
         |known: &Known, key: &ObjectKey| known.statuses.gateways.get(key)?.service.clone();
     let mut touched = differing(&old.statuses.gateways, gateways);
     touched.retain(|key| service(old, key) != service(new, key));
-    if gateways.values().all(|status| status.service.is_none()) {
-        return touched;
-    }
     let endpoints =
         replicas.map(|key| (old.snapshot.slices.get(key), new.snapshot.slices.get(key)));
     if endpoints.is_some_and(|(old, new)| old != new) {
@@ -66,6 +63,17 @@ pub(super) fn touched(old: &Known, new: &Known, replicas: Option<&ObjectKey>) ->
         touched.extend(wrong);
     }
     touched
+}
+
+/// Whether a Gateway that should have no Service has one, and nobody else has its class: whoever led before may have
+/// left it so.
+pub(super) fn is_left(snapshot: &Snapshot, gateway: &ObjectKey, ours: &str) -> bool {
+    let ObjectKey { namespace, name } = gateway;
+    let called = ObjectKey::new(namespace.clone(), service_name(name));
+    let is_made = snapshot.services.get(&called).is_some_and(|found| found.made_for.is_some());
+    let class = snapshot.gateways.get(gateway).map(|found| ObjectKey::new("", &*found.class));
+    let class = class.and_then(|class| snapshot.gateway_classes.get(&class));
+    is_made && class.is_none_or(|class| *class.controller == *ours)
 }
 
 /// Whether a Service, or one of its EndpointSlices, that was changed still has what it should.
@@ -155,10 +163,12 @@ fn uid_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
     made_for(meta).filter(|owner| owner.name == gateway).map(|owner| owner.uid.as_str())
 }
 
-/// What the API server says; without the rights there is no use in trying again.
+/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again.
 fn told<T>(answer: Called<T>) -> Result<T, Outcome> {
     match answer {
-        Called::Bad { code: Some(403), reason } => Err(Outcome::Refused(reason)),
+        Called::Bad { code: code @ Some(403), reason } => {
+            Err(Outcome::Forbidden(reason + &remedy(code, RIGHTS)))
+        }
         other => outcome(other),
     }
 }
@@ -190,25 +200,35 @@ struct Seen {
 #[derive(Debug, PartialEq)]
 enum Fate {
     Goes,
-    /// It stays, though nothing of its Gateway is served.
-    Idle,
-    /// It stays, since nobody knows.
+    /// It stays, and leads nowhere, since nothing of its Gateway is served: why.
+    Idle(String),
+    /// It is somebody else's. What is ours of it leads nowhere.
+    Theirs,
+    /// It stays as it is, since nobody knows: why.
     Unsure(String),
 }
 
 impl Seen {
     /// What becomes of the Service that was made for the Gateway of this uid, where one for `wanted` should be there.
-    /// What is refused, or has lost its class for a while, is not gone.
-    fn fate(seen: Option<&Self>, made_for: &str, wanted: Option<&str>, ours: &str) -> Fate {
+    /// What is refused, or has lost its class for a while, is not gone. `is_ours`: the Service says so.
+    fn fate(
+        seen: Option<&Self>,
+        (made_for, is_ours): (&str, bool),
+        wanted: Option<&str>,
+        ours: &str,
+    ) -> Fate {
         let Some(Self { uid, class, controller }) = seen else { return Fate::Goes };
         if uid != made_for || wanted == Some(uid) {
             return Fate::Goes;
         }
         match controller {
             _ if wanted.is_some() => Fate::Unsure("its Gateway has changed meanwhile".to_owned()),
-            Some(controller) if controller != ours => Fate::Goes,
-            Some(_) => Fate::Idle,
-            None => Fate::Unsure(format!("there is no GatewayClass {class} now")),
+            Some(controller) if controller == ours => {
+                Fate::Idle("nothing of its Gateway is served".to_owned())
+            }
+            Some(_) if is_ours => Fate::Goes,
+            Some(_) => Fate::Theirs,
+            None => Fate::Idle(format!("there is no GatewayClass {class} now")),
         }
     }
 }
@@ -258,16 +278,19 @@ impl Scribe {
             // It was made for a Gateway that is none of ours any more, for one of the same name before, or with other
             // flags: what is headless never is anything else.
             (Some(uid), _) => {
-                match self.fate(gateway, &uid, wanted).await? {
+                let says = found.annotations.as_ref().and_then(|all| all.get(CONTROLLER));
+                let is_ours = says.is_some_and(|says| **says == *self.controller);
+                let key = ObjectKey::new(namespace.clone(), called.as_str());
+                match self.fate(gateway, (&uid, is_ours), wanted).await? {
                     Fate::Goes => {}
                     Fate::Unsure(why) => return Err(Outcome::Kept(why)),
-                    Fate::Idle => {
-                        // Its address may be somebody else's by now.
-                        for family in FAMILIES.iter().filter(|_| is_headless) {
-                            let name = slice_name(&ObjectKey::new("", called.as_str()), family);
-                            self.put_slice(namespace, &name, None).await?;
-                        }
-                        return Err(Outcome::Kept("nothing of its Gateway is served".to_owned()));
+                    Fate::Theirs => {
+                        self.lead_nowhere(&key).await?;
+                        return Ok(Outcome::Gone);
+                    }
+                    Fate::Idle(why) => {
+                        self.lead_nowhere(&key).await?;
+                        return Err(Outcome::Kept(why));
                     }
                 }
                 let stale = exactly(found.uid, found.resource_version);
@@ -277,11 +300,20 @@ impl Scribe {
         }
     }
 
+    /// Takes the EndpointSlices of a Service away: the address of a Gateway, ports of replicas and addresses of Pods
+    /// are somebody else's soon.
+    async fn lead_nowhere(&self, service: &ObjectKey) -> Result<(), Outcome> {
+        for family in FAMILIES {
+            self.put_slice(&service.namespace, &slice_name(service, family), None).await?;
+        }
+        Ok(())
+    }
+
     /// Asks the API server what becomes of the Service of a Gateway.
     async fn fate(
         &self,
         gateway: &ObjectKey,
-        made_for: &str,
+        made_for: (&str, bool),
         wanted: Option<&GatewayService>,
     ) -> Result<Fate, Outcome> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -321,7 +353,7 @@ impl Scribe {
     ) -> Result<Outcome, Outcome> {
         let key = ObjectKey::new(gateway.namespace.clone(), service_name(&gateway.name));
         let endpoints = self.endpoints(wanted).await?;
-        let made = service(&key, gateway, wanted);
+        let made = service(&key, gateway, wanted, &self.controller);
         let version = before.as_ref().and_then(|(meta, _)| meta.resource_version.clone());
         let made = match before {
             None => self.make(&key, made).await?,
@@ -335,7 +367,8 @@ impl Scribe {
             let name = slice_name(&key, family);
             let wanted = (!of_family.is_empty()).then(|| {
                 let address_type = if family == "v4" { "IPv4" } else { "IPv6" };
-                slice(&name, (&key.name, &uid), wanted, address_type, of_family)
+                let of = (&*key.name, &*uid, &*self.controller);
+                slice(&name, of, wanted, address_type, of_family)
             });
             is_news |= self.put_slice(&key.namespace, &name, wanted).await?;
         }
@@ -401,7 +434,8 @@ impl Scribe {
         Ok(ask(left(&self.leadership)?, services.patch(name, how, what)).await)
     }
 
-    /// Makes an EndpointSlice what it should be, if it is ours; none: it goes. Whether it was another.
+    /// Makes an EndpointSlice what it should be, if it is ours; none: it goes, unless another Fairway made it. Whether
+    /// it was another.
     async fn put_slice(
         &self,
         namespace: &str,
@@ -413,6 +447,10 @@ impl Scribe {
         let labels = found.as_ref().and_then(|found| found.metadata.labels.as_ref());
         let by = labels.and_then(|labels| labels.get(SLICE_MANAGED_BY));
         let is_ours = by.is_some_and(|by| by == MANAGER);
+        let says = found.as_ref().and_then(|found| found.metadata.annotations.as_ref());
+        let is_theirs = says
+            .and_then(|says| says.get(CONTROLLER))
+            .is_some_and(|says| **says != *self.controller);
         match wanted {
             Some(wanted) if found.is_none() || is_ours => {
                 let as_fairway = PatchParams { force: is_ours, ..PatchParams::apply(MANAGER) };
@@ -427,7 +465,7 @@ impl Scribe {
                     format!("EndpointSlice {namespace}/{name} is somebody else's: delete it");
                 Err(Outcome::Refused(reason))
             }
-            None if is_ours => {
+            None if is_ours && !is_theirs => {
                 let found = found.map(|found| found.metadata).unwrap_or_default();
                 let stale = exactly(found.uid, found.resource_version);
                 told(ask(left(&self.leadership)?, slices.delete(name, &stale)).await)?;
@@ -475,124 +513,22 @@ fn exactly(uid: Option<String>, resource_version: Option<String>) -> DeleteParam
     DeleteParams { preconditions, ..DeleteParams::default() }
 }
 
-fn protocol(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Tcp => "TCP",
-        Transport::Udp => "UDP",
-    }
-}
-
-fn family(address: IpAddr) -> &'static str {
-    if address.is_ipv4() { "IPv4" } else { "IPv6" }
-}
-
-fn ports(wanted: &GatewayService) -> Value {
-    let ports = wanted.ports.iter().map(|((transport, number), target)| {
-        let protocol = protocol(*transport);
-        json!({
-            "name": port_name(*transport, *number),
-            "protocol": protocol,
-            "port": number,
-            "targetPort": target,
-        })
-    });
-    ports.collect()
-}
-
-fn port_name(transport: Transport, number: u16) -> String {
-    format!("{}-{number}", protocol(transport).to_ascii_lowercase())
-}
-
-fn slice_name(service: &ObjectKey, family: &str) -> String {
-    format!("{}-{family}", service.name)
-}
-
-/// The labels of the Service of a Gateway.
-fn labels(gateway: &ObjectKey, wanted: &GatewayService) -> BTreeMap<String, String> {
-    let mut labels = wanted.infrastructure.labels.clone();
-    labels.insert(GATEWAY_NAME.to_owned(), label_of(&gateway.name));
-    labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
-    labels
-}
-
-fn service(key: &ObjectKey, gateway: &ObjectKey, wanted: &GatewayService) -> Value {
-    let mut spec = json!({"ports": ports(wanted)});
-    match wanted.kind {
-        ServiceKind::Headless(_) => spec["clusterIP"] = "None".into(),
-        ServiceKind::LoadBalancer(asked) => {
-            spec["type"] = "LoadBalancer".into();
-            if let Some(asked) = asked {
-                spec["loadBalancerIP"] = asked.to_string().into();
-                spec["ipFamilies"] = json!([family(asked)]);
-            }
-        }
-    }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {
-            "name": *key.name,
-            "namespace": *key.namespace,
-            "labels": labels(gateway, wanted),
-            "annotations": wanted.infrastructure.annotations,
-            "ownerReferences": [{
-                "apiVersion": format!("{GROUP}/v1"),
-                "kind": "Gateway",
-                "name": *gateway.name,
-                "uid": *wanted.uid,
-                "controller": true,
-            }],
-        },
-        "spec": spec,
-    })
-}
-
-/// It goes with the Service that owns it.
-fn slice(
-    name: &str,
-    (service, uid): (&str, &str),
-    wanted: &GatewayService,
-    address_type: &str,
-    endpoints: Vec<Value>,
-) -> Value {
-    let ports = wanted.ports.iter().map(|((transport, number), target)| {
-        json!({
-            "name": port_name(*transport, *number),
-            "protocol": protocol(*transport),
-            "port": target,
-        })
-    });
-    json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/service-name": service,
-                SLICE_MANAGED_BY: MANAGER,
-            },
-            "ownerReferences": [
-                {"apiVersion": "v1", "kind": "Service", "name": service, "uid": uid, "controller": true},
-            ],
-        },
-        "addressType": address_type,
-        "ports": ports.collect::<Value>(),
-        "endpoints": endpoints,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use objects::MANAGED_BY;
+
+    const OURS: &str = "fairway/gateway-controller";
 
     #[test]
     fn a_service_goes_with_its_gateway_and_never_on_a_doubt() {
-        const OURS: &str = "fairway/gateway-controller";
         let seen = |uid: &str, controller: Option<&str>| {
             let (uid, controller) = (uid.to_owned(), controller.map(str::to_owned));
             Some(Seen { uid, class: "web".to_owned(), controller })
         };
-        let fate = |seen: Option<Seen>, wanted| Seen::fate(seen.as_ref(), "u", wanted, OURS);
+        let fate = |seen: Option<Seen>, is_ours, wanted| {
+            Seen::fate(seen.as_ref(), ("u", is_ours), wanted, OURS)
+        };
         for (gateway, wanted) in [
             (None, None),
             (seen("another", Some(OURS)), None),
@@ -601,15 +537,62 @@ mod tests {
             // What is headless never is anything else.
             (seen("u", Some(OURS)), Some("u")),
         ] {
-            assert_eq!(fate(gateway, wanted), Fate::Goes, "{wanted:?}");
+            assert_eq!(fate(gateway, true, wanted), Fate::Goes, "{wanted:?}");
         }
-        assert_eq!(fate(seen("u", Some(OURS)), None), Fate::Idle, "it is refused");
-        for (gateway, wanted, why) in [
-            (seen("u", None), None, "there is no GatewayClass web now"),
-            (seen("u", Some(OURS)), Some("another"), "its Gateway has changed meanwhile"),
+        // Two Fairways in one cluster, each with a class of its own.
+        assert_eq!(fate(seen("u", Some("example.com/theirs")), false, None), Fate::Theirs);
+        for (gateway, why) in [
+            (seen("u", Some(OURS)), "nothing of its Gateway is served"),
+            (seen("u", None), "there is no GatewayClass web now"),
         ] {
-            assert_eq!(fate(gateway, wanted), Fate::Unsure(why.to_owned()));
+            assert_eq!(fate(gateway, true, None), Fate::Idle(why.to_owned()));
         }
+        let changed = "its Gateway has changed meanwhile".to_owned();
+        assert_eq!(fate(seen("u", Some(OURS)), true, Some("another")), Fate::Unsure(changed));
+    }
+
+    /// Gateway `shop/web` with a Service, and a class of this controller.
+    fn known(controller: Option<&str>, labels: &str) -> Known {
+        let class = controller.map(|controller| {
+            format!(
+                "---\napiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: c}}\n\
+                 spec: {{controllerName: {controller}}}\n"
+            )
+        });
+        let text = format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{namespace: shop, name: web, uid: u}}\n\
+             spec: {{gatewayClassName: c, listeners: []}}\n---\napiVersion: v1\nkind: Service\nmetadata:\n  \
+             namespace: shop\n  name: gateway-web\n  labels: {labels}\n  ownerReferences: [{{apiVersion: \
+             gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u}}]\nspec: {{ports: [{{port: 80}}]}}\n{}",
+            class.unwrap_or_default()
+        );
+        let file = [(std::path::Path::new("in.yaml"), text.as_str())];
+        Known { snapshot: objects::snapshot_of(file), ..Known::default() }
+    }
+
+    #[test]
+    fn whoever_leads_next_looks_at_services_that_nobody_needs_and_at_none_of_another_fairway() {
+        let web = ObjectKey::new("shop", "web");
+        let ours = "{app.kubernetes.io/managed-by: fairway}";
+        for (controller, labels, is_one) in [
+            (Some(OURS), ours, true),
+            (None, ours, true),
+            (Some("example.com/theirs"), ours, false),
+            (Some(OURS), "{}", false),
+        ] {
+            let known = known(controller, labels);
+            assert_eq!(touched(&Known::default(), &known, None), [web.clone()]);
+            assert_eq!(is_left(&known.snapshot, &web, OURS), is_one, "{controller:?} {labels}");
+            assert!(touched(&known, &known, None).is_empty(), "once");
+        }
+    }
+
+    #[test]
+    fn what_is_forbidden_is_tried_again() {
+        let answer = |code| Called::<()>::Bad { code: Some(code), reason: "no".to_owned() };
+        let Err(Outcome::Forbidden(reason)) = told(answer(403)) else { panic!("it is given up") };
+        assert!(reason.starts_with("no; it takes the rights of deploy/gateway-services.yaml"));
+        assert_eq!(told(answer(422)), Err(Outcome::Refused("no".to_owned())));
     }
 
     #[test]

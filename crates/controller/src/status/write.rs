@@ -29,6 +29,8 @@ pub(super) enum Outcome {
     Gone,
     /// The API server does not take it, and will not.
     Refused(String),
+    /// The API server forbids it for now: a right is missing, or there is a quota or a policy. To be looked at again.
+    Forbidden(String),
     /// The API server has an error for this one: it may do the next time, and says nothing of others.
     Failed(String),
     /// The API server does not answer, or answers nobody.
@@ -57,21 +59,31 @@ impl Writer {
     pub(super) async fn write(&self, write: &Write) -> Outcome {
         let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
         let patience = left.min(PATIENCE);
-        let answer = if self.by_update.load(Ordering::Relaxed) {
+        let by_update = self.by_update.load(Ordering::Relaxed);
+        let mut answer = if by_update {
             self.update(write, patience).await
         } else {
-            match self.patch(write, patience).await {
-                Called::Bad { code: Some(403), .. } => {
-                    tracing::info!(
-                        "patching ingresses/status is forbidden: it is read and updated instead"
-                    );
-                    self.by_update.store(true, Ordering::Relaxed);
-                    let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
-                    self.update(write, left.min(PATIENCE)).await
-                }
-                other => other,
-            }
+            self.patch(write, patience).await
         };
+        if is_forbidden(&answer) {
+            let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
+            let other = if by_update {
+                self.patch(write, left.min(PATIENCE)).await
+            } else {
+                self.update(write, left.min(PATIENCE)).await
+            };
+            // Where both are, it is a policy about this one, or an API server that starts: that says nothing of others.
+            if matches!(other, Called::Good(())) {
+                self.by_update.store(!by_update, Ordering::Relaxed);
+                tracing::info!(
+                    by_update = !by_update,
+                    "one way to write ingresses/status is forbidden: the other one is taken from now on"
+                );
+            }
+            if !is_forbidden(&other) {
+                answer = other;
+            }
+        }
         outcome(with_remedy(answer)).map_or_else(|bad| bad, |()| Outcome::Written)
     }
 
@@ -170,7 +182,11 @@ pub(super) fn outcome<T>(answer: Called<T>) -> Result<T, Outcome> {
     }
 }
 
-/// Either verb would do, and the API server names the one that was tried last.
+fn is_forbidden<T>(answer: &Called<T>) -> bool {
+    matches!(answer, Called::Bad { code: Some(403), .. })
+}
+
+/// Either verb would do, and the API server names the one that was tried first.
 fn with_remedy(answer: Called<()>) -> Called<()> {
     match answer {
         Called::Bad { code, reason } => {
@@ -190,8 +206,81 @@ fn done<T>(answer: Called<T>) -> Called<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outcome, outcome};
+    use super::{Leadership, ObjectKey, Outcome, Write, Writer, outcome};
     use crate::call::Called;
+    use http::{Method, Request, Response, StatusCode};
+    use http_body_util::{BodyExt, Full};
+    use hyper::body::{Bytes, Incoming};
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+    use tokio::net::TcpListener;
+
+    /// The methods that an API server lets us use.
+    type Rights = Arc<Mutex<BTreeSet<&'static str>>>;
+
+    /// An API server that has one Ingress.
+    async fn api_server(rights: Rights) -> kube::Client {
+        let answer = move |request: Request<Incoming>| {
+            let is_allowed = request.method() == Method::GET
+                || rights.lock().expect("nobody panicked").contains(request.method().as_str());
+            let object = json!({
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "Ingress",
+                "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "1"},
+            });
+            let status = json!({
+                "apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden",
+                "code": 403,
+            });
+            let body = Full::new(Bytes::from(if is_allowed { object } else { status }.to_string()));
+            let code = if is_allowed { StatusCode::OK } else { StatusCode::FORBIDDEN };
+            async move {
+                drop(request.into_body().collect().await);
+                let mut response = Response::new(body);
+                *response.status_mut() = code;
+                Ok::<_, Infallible>(response)
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let uri = format!("http://{}", listener.local_addr().expect("it has an address"));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let server = hyper::server::conn::http1::Builder::new();
+                tokio::spawn(
+                    server.serve_connection(TokioIo::new(stream), service_fn(answer.clone())),
+                );
+            }
+        });
+        kube::Client::try_from(kube::Config::new(uri.parse().expect("a URL"))).expect("a client")
+    }
+
+    #[tokio::test]
+    async fn what_is_forbidden_for_a_moment_or_for_one_ingress_takes_no_way_of_writing_away() {
+        let rights = Rights::default();
+        let allow = |methods: &[&'static str]| {
+            *rights.lock().expect("nobody panicked") = methods.iter().copied().collect();
+        };
+        let writer = Writer::new(api_server(rights.clone()).await, Leadership::always());
+        let key = ObjectKey::new("shop", "web");
+        let write = Write { key, version: "1".into(), addresses: Arc::default() };
+        for (methods, is_written) in [
+            (&[][..], false),
+            // The rights of deploy/rbac.yaml, and those of ingress-nginx.
+            (&["PATCH"], true),
+            (&["PUT"], true),
+            (&[], false),
+            (&["PUT"], true),
+            (&["PATCH"], true),
+        ] {
+            allow(methods);
+            let outcome = writer.write(&write).await;
+            assert_eq!(outcome == Outcome::Written, is_written, "{methods:?}: {outcome:?}");
+        }
+    }
 
     #[test]
     fn an_error_for_one_object_is_told_from_silence_for_all() {

@@ -27,8 +27,8 @@ const HOLD: Duration = Duration::from_secs(1);
 /// How long a GatewayClass that was deleted counts on: whoever installs it anew deletes it and makes it again.
 const CLASS_STAYS: Duration = Duration::from_secs(10);
 
-/// How long a first Snapshot waits for kinds that guard something and are forbidden: an API server that starts forbids
-/// for a moment what it allows.
+/// How long a first Snapshot waits for kinds that guard something, and for objects that flags name, where they are
+/// forbidden: an API server that starts forbids for a moment what it allows.
 const RIGHTS_COME: Duration = Duration::from_secs(20);
 
 /// Kinds without which others would have less guards than they should: policies without TLS, and hosts of ListenerSets
@@ -78,6 +78,8 @@ pub(super) struct Follower {
     does_without_classes: bool,
     /// Kinds that guard something here, and are forbidden.
     lacks: BTreeSet<Kind>,
+    /// Whether an object is forbidden that a flag names.
+    lacks_named: bool,
     /// Until when a first Snapshot waits for them.
     rights_come: Option<Instant>,
     /// When the first of the news came that no Snapshot has yet.
@@ -112,6 +114,7 @@ impl Follower {
             lacks_classes: false,
             does_without_classes: false,
             lacks: BTreeSet::new(),
+            lacks_named: false,
             rights_come: None,
             since: None,
         }
@@ -119,17 +122,21 @@ impl Follower {
 
     /// The first Snapshot, when every kind was listed. IngressClasses are waited for where Ingresses name some: a new
     /// replica without the right to them would serve none of what the old one does. Policies and ListenerSets are
-    /// waited for a little while; then what depends on them is closed.
+    /// waited for a little while, then what depends on them is closed; and so are objects of other namespaces that
+    /// flags name, then they count as absent.
     pub(super) async fn first(&mut self, patience: Instant) -> Result<Snapshot, Error> {
         loop {
             let is_whole = self.is_complete(|_| true) && self.fetching.is_empty();
             let rights = self.rights_come.filter(|until| Instant::now() < *until);
-            if is_whole && !self.lacks_classes && (self.lacks.is_empty() || rights.is_none()) {
+            let lacks_nothing = self.lacks.is_empty() && !self.lacks_named;
+            if is_whole && !self.lacks_classes && (lacks_nothing || rights.is_none()) {
                 break;
             }
             let until = rights.map_or(patience, |rights| rights.min(patience));
             match timeout_at(until, self.turn()).await {
                 Ok(turn) => turn?,
+                // Rights that do not come are no reason not to start, however little time is left for them.
+                Err(_) if is_whole && !self.lacks_classes => break,
                 Err(_) if until < patience => {}
                 Err(_) => return Err(self.incomplete(self.missing())),
             }
@@ -224,6 +231,7 @@ impl Follower {
         }
         self.need_classes();
         self.need_guards();
+        self.need_named();
         if self.is_complete(|kind| kind.is_of_gateways() || kind == Kind::Namespace) {
             self.turning = None;
         }
@@ -263,6 +271,18 @@ impl Follower {
         self.lacks = lacks;
     }
 
+    /// Notes whether an object is forbidden that a flag names, of which its watch tells.
+    fn need_named(&mut self) {
+        let mut states = self.watched.iter().zip(&self.states);
+        let is_lacking = |(watched, state): (&Watched, &State)| {
+            watched.is_named && matches!(state, State::Forbidden)
+        };
+        self.lacks_named = !self.once && states.any(is_lacking);
+        if self.lacks_named {
+            self.rights_come.get_or_insert_with(|| Instant::now() + RIGHTS_COME);
+        }
+    }
+
     /// Whether IngressClasses are forbidden and needed; told once, with the remedy.
     fn need_classes(&mut self) {
         let mut states = self.watched.iter().zip(&self.states);
@@ -299,7 +319,7 @@ impl Follower {
 
     fn take(&mut self, watch: WatchId, news: News) -> Result<(), Error> {
         self.note(watch, &news);
-        let Watched { kind, optional } = self.watched[watch];
+        let Watched { kind, optional, .. } = self.watched[watch];
         match news {
             News::Changed(change) => self.apply(change),
             News::Followed => {}
@@ -472,8 +492,11 @@ mod tests {
         for (kind, optional) in kinds {
             following.add(*kind, *optional).lost(Some(403), "403 Forbidden: no");
         }
-        let watched =
-            kinds.iter().map(|(kind, optional)| Watched { kind: *kind, optional: *optional });
+        let watched = kinds.iter().map(|(kind, optional)| Watched {
+            kind: *kind,
+            optional: *optional,
+            is_named: false,
+        });
         let follower = Follower {
             once: false,
             client: Client::try_from(config).expect("a client"),
@@ -492,6 +515,7 @@ mod tests {
             lacks_classes: false,
             does_without_classes: false,
             lacks: BTreeSet::new(),
+            lacks_named: false,
             rights_come: None,
             since: None,
         };
@@ -738,6 +762,42 @@ mod tests {
             assert_eq!(begin.elapsed(), waited, "only where somebody needs them");
             let is_seen = follower.following.kinds().contains_key("BackendTLSPolicy");
             assert_eq!(is_seen, has_gateways, "alerts see it");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_that_has_little_time_left_for_a_right_goes_on_without_it() {
+        let (mut follower, sender) = follower(&OF_GATEWAYS, true);
+        let all = [vec![route(1)], Vec::new(), vec![gateway()], Vec::new()];
+        for (watch, found) in all.into_iter().enumerate() {
+            let news = if watch == POLICIES { refused() } else { News::Listed(found) };
+            sender.send((watch, news)).await.expect("somebody listens");
+        }
+        let patience = Instant::now() + RIGHTS_COME / 2;
+        let snapshot = follower.first(patience).await.expect("it goes without");
+        assert_eq!(snapshot.unlisted, BTreeSet::from([Kind::BackendTlsPolicy]));
+        assert_eq!(Instant::now(), patience);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_start_waits_a_while_for_the_right_to_an_object_that_a_flag_names() {
+        const NAMED: WatchId = 1;
+        for comes in [true, false] {
+            let kinds = [(Kind::Ingress, false), (Kind::ConfigMap, true)];
+            let (mut follower, sender) = follower(&kinds, false);
+            follower.watched[NAMED].is_named = true;
+            let tell = async |watch, news| sender.send((watch, news)).await.expect("a listener");
+            tell(INGRESSES, News::Listed(Vec::new())).await;
+            tell(NAMED, refused()).await;
+            let begin = Instant::now();
+            if comes {
+                let patience = begin + RIGHTS_COME * 2;
+                let early = timeout(RIGHTS_COME / 2, follower.first(patience)).await;
+                assert!(early.is_err(), "it is not ready without the ports of TCP services");
+                tell(NAMED, News::Listed(Vec::new())).await;
+            }
+            follower.first(begin + RIGHTS_COME * 2).await.expect("all that there is");
+            assert_eq!(begin.elapsed(), if comes { RIGHTS_COME / 2 } else { RIGHTS_COME });
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::client::reason;
 use crate::watch::{News, WatchId, backoff};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, GroupVersionForDiscovery};
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
@@ -14,10 +15,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How often it is asked: one small answer, which takes no rights.
+/// How often it is asked: small answers, which take no rights.
 const PERIOD: Duration = Duration::from_secs(10);
 /// How soon it is asked again where a kind is missing that was there.
 const AGAIN: Duration = Duration::from_secs(5);
+/// In which of so many rounds it is asked what else there is.
+const ROUNDS: u32 = 3;
 /// How often in a row a kind is missing that is gone.
 const MISSED: u8 = 2;
 
@@ -29,8 +32,8 @@ pub(super) struct Kinds {
     /// Where it is told that a kind appears or goes, before its watch says anything.
     told: mpsc::Sender<(WatchId, News)>,
     all: Vec<Followed>,
-    /// That nobody may ask for the kinds was told.
-    is_forbidden: bool,
+    /// How often in a row nobody might ask for the kinds.
+    forbidden: u8,
 }
 
 /// A kind, and who follows it.
@@ -77,6 +80,11 @@ impl Known {
         self.there.replace(is_there) != Some(is_there)
     }
 
+    /// Whether a list of the kind has to say more.
+    fn is_doubtful(&self, said: Said) -> bool {
+        said == Said::Nothing || (said == Said::Missing && self.there != Some(false))
+    }
+
     /// What a list of the kind says, where its definition is not to be seen (`said`).
     fn judge(&self, said: Said, listed: Listed) -> Said {
         match listed {
@@ -84,10 +92,17 @@ impl Known {
             Listed::Failed(404) => Said::Missing,
             // What may not be listed is there as far as anybody knows: what depends on it is closed.
             Listed::Failed(403) if said == Said::Nothing && self.there.is_none() => Said::There,
-            Listed::Failed(403) => said,
+            // Nor is what is forbidden gone: whoever asks has lost a right, or the API server starts.
+            Listed::Failed(403) if self.there != Some(true) => said,
             Listed::Failed(_) => Said::Nothing,
         }
     }
+}
+
+/// Whether something has just become so twice in a row.
+fn lasts(times: &mut u8, is_so: bool) -> bool {
+    *times = if is_so { times.saturating_add(1) } else { 0 };
+    *times == 2
 }
 
 /// What became of a list; 0 stands for no answer.
@@ -98,7 +113,7 @@ enum Listed {
 
 impl Kinds {
     pub(super) fn new(client: Client, told: mpsc::Sender<(WatchId, News)>) -> Self {
-        Self { client, told, all: Vec::new(), is_forbidden: false }
+        Self { client, told, all: Vec::new(), forbidden: 0 }
     }
 
     /// Whether the kind that a watch follows is there; in this namespace, where it may be listed in one only.
@@ -122,16 +137,20 @@ impl Kinds {
     /// Asks from now on.
     pub(super) fn follow(mut self, tasks: &mut JoinSet<()>) {
         tasks.spawn(async move {
-            let (mut pauses, mut unserved) = (backoff(), Unserved::default());
+            let (mut pauses, mut unserved, mut round) = (backoff(), Unserved::default(), 0);
             let kinds: Vec<Kind> = self.all.iter().map(|one| one.kind).collect();
             loop {
                 let pause = match self.ask().await {
                     Ok(said) => {
                         pauses = backoff();
                         // Before anybody goes on: who looks once hears of it, too.
-                        unserved.follow(&self.client, &kinds).await;
+                        if round == 0 {
+                            unserved.follow(&self.client, &kinds).await;
+                        }
+                        round = (round + 1) % ROUNDS;
                         self.tell(&said).await;
-                        let is_in_doubt = self.all.iter().any(|one| one.known.missed > 0);
+                        let is_in_doubt =
+                            self.forbidden == 1 || self.all.iter().any(|one| one.known.missed > 0);
                         if is_in_doubt { AGAIN } else { PERIOD }
                     }
                     // What is there stays; whether the API server can be reached is told by the watches.
@@ -149,12 +168,14 @@ impl Kinds {
         });
     }
 
-    /// What the API server says of each kind now. One that is not to be seen though it was there is listed, and so is
-    /// each where nobody may ask which there are.
+    /// What the API server says of each kind now. One that is not to be seen is listed, unless it was known to be
+    /// missing: an API server that starts does not know yet what it has, and says so of a list alone. So is each where
+    /// nobody may ask which there are.
     async fn ask(&mut self) -> kube::Result<Vec<Said>> {
         let served = served(&self.client).await?;
         let is_forbidden = served.values().any(Option::is_none);
-        if is_forbidden && !std::mem::replace(&mut self.is_forbidden, is_forbidden) {
+        // An API server that starts forbids for a moment what it allows.
+        if lasts(&mut self.forbidden, is_forbidden) {
             tracing::warn!(
                 "the API server does not say which kinds of the Gateway API it has (403), so that each is listed to \
                  find out: bind the ServiceAccount to the ClusterRole system:discovery"
@@ -163,8 +184,7 @@ impl Kinds {
         let mut all = Vec::with_capacity(self.all.len());
         for one in &self.all {
             let said = said(&served, one.kind);
-            let is_doubtful =
-                said == Said::Nothing || (said == Said::Missing && one.known.there == Some(true));
+            let is_doubtful = one.known.is_doubtful(said);
             all.push(if is_doubtful { one.known.judge(said, self.list(one).await) } else { said });
         }
         Ok(all)
@@ -231,10 +251,7 @@ struct Defined {
 impl Unserved {
     /// Says which they are, as often as there are others. That it cannot be asked is no reason for a word.
     async fn follow(&mut self, client: &Client, wanted: &[Kind]) {
-        let Ok(groups) = client.list_api_groups().await else { return };
-        let mut groups = groups.groups.into_iter();
-        let group = groups.find(|group| group.name == GROUP);
-        let versions = group.into_iter().flat_map(|group| group.versions);
+        let Ok(versions) = versions(client).await else { return };
         let mut defined: BTreeMap<String, Defined> = BTreeMap::new();
         for version in versions {
             let asked = client.list_api_group_resources(&version.group_version).await;
@@ -283,6 +300,16 @@ impl Unserved {
     }
 }
 
+/// Asks for the versions of the group alone: what other groups there are makes no answer longer.
+async fn versions(client: &Client) -> kube::Result<Vec<GroupVersionForDiscovery>> {
+    let asked = http::Request::get(format!("/apis/{GROUP}")).body(Vec::new());
+    match client.request::<APIGroup>(asked.map_err(kube::Error::HttpError)?).await {
+        Ok(group) => Ok(group.versions),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Asks which resources there are. A version that is not there has none.
 async fn served(client: &Client) -> kube::Result<Served> {
     let mut served = Served::new();
@@ -305,7 +332,7 @@ async fn served(client: &Client) -> kube::Result<Served> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Defined, Known, Listed, Said, Served, Unserved, VERSIONS, said};
+    use super::{Defined, Known, Listed, Said, Served, Unserved, VERSIONS, lasts, said};
     use objects::Kind;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -320,7 +347,17 @@ mod tests {
         assert!(known.hear(Said::Missing) && known.there == Some(false));
         assert!(!known.hear(Said::Missing) && known.missed == 0);
         assert!(known.hear(Said::There), "that it is there is believed at once");
-        assert!(Known::default().hear(Said::Missing), "and so is the first answer");
+        assert!(
+            Known::default().hear(Said::Missing),
+            "and so is the first one, which a list bears out"
+        );
+    }
+
+    #[test]
+    fn what_is_forbidden_for_a_moment_is_no_word_and_what_stays_so_is_one() {
+        let mut times = 0;
+        let told = [true, false, true, true, true].map(|is_so| lasts(&mut times, is_so));
+        assert_eq!(told, [false, false, false, true, false]);
     }
 
     #[test]
@@ -337,15 +374,23 @@ mod tests {
         for (known, said, listed, judged) in [
             (&old, Said::Missing, Listed::Good, Said::There),
             (&old, Said::Missing, Listed::Failed(404), Said::Missing),
-            (&old, Said::Missing, Listed::Failed(403), Said::Missing),
+            (&old, Said::Missing, Listed::Failed(403), Said::Nothing),
             (&old, Said::Missing, Listed::Failed(503), Said::Nothing),
             (&old, Said::Nothing, Listed::Failed(403), Said::Nothing),
             (&new, Said::Nothing, Listed::Failed(404), Said::Missing),
             (&new, Said::Nothing, Listed::Failed(403), Said::There),
             (&new, Said::Nothing, Listed::Failed(0), Said::Nothing),
+            (&new, Said::Missing, Listed::Good, Said::There),
+            (&new, Said::Missing, Listed::Failed(404), Said::Missing),
+            (&new, Said::Missing, Listed::Failed(403), Said::Missing),
+            (&new, Said::Missing, Listed::Failed(503), Said::Nothing),
         ] {
+            assert!(known.is_doubtful(said), "{said:?}");
             assert_eq!(known.judge(said, listed), judged, "{said:?}");
         }
+        let absent = Known { there: Some(false), missed: 0 };
+        assert!(!absent.is_doubtful(Said::Missing), "it is listed once, not each time");
+        assert!(!new.is_doubtful(Said::There) && !old.is_doubtful(Said::There));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(super) struct Watched {
     pub(super) kind: Kind,
     /// Being forbidden to list it is no reason to wait.
     pub(super) optional: bool,
+    /// It is one object of another namespace than the one that is watched, which a flag names.
+    pub(super) is_named: bool,
 }
 
 /// All watches of a cluster.
@@ -168,7 +170,7 @@ impl Start<'_> {
         optional: bool,
     ) -> Watch<K> {
         let id = self.watched.len();
-        self.watched.push(Watched { kind: K::KIND, optional });
+        self.watched.push(Watched { kind: K::KIND, optional, is_named: false });
         Watch {
             id,
             api,
@@ -250,8 +252,8 @@ impl Start<'_> {
     ) {
         let is_named = named.is_some();
         let mut watch = self.watch::<Secret>(api(self.client(), namespace), config, is_named);
-        if let Some(key) = named.cloned() {
-            watch.right = Right::OfObject { key, optional: true };
+        if let Some(key) = named {
+            self.name(&mut watch, key, true);
         }
         let known = wanted.clone();
         watch.keep = Box::new(move |object| keep_wanted(object, &known));
@@ -297,8 +299,13 @@ impl Start<'_> {
         optional: bool,
     ) {
         let mut watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, optional);
-        watch.right = Right::OfObject { key: key.clone(), optional };
+        self.name(&mut watch, key, optional);
         self.tasks.spawn(watch.run());
+    }
+
+    fn name<K: Watchable>(&mut self, watch: &mut Watch<K>, key: &ObjectKey, optional: bool) {
+        watch.right = Right::OfObject { key: key.clone(), optional };
+        self.watched[watch.id].is_named = true;
     }
 }
 

@@ -120,8 +120,10 @@ struct Progress {
     backoff: ExponentialBackoff,
     /// The same for what is forbidden.
     forbidden: ExponentialBackoff,
-    /// The statuses (none: no answer) that were told since it was followed last: each of them once.
+    /// The statuses (none: no answer) that came since it was followed last, each of them once, and whether the log
+    /// was told of one.
     told: Vec<Option<u16>>,
+    is_logged: bool,
 }
 
 impl Progress {
@@ -135,6 +137,7 @@ impl Progress {
             backoff: backoff(),
             forbidden: forbidden(),
             told: Vec::new(),
+            is_logged: false,
         }
     }
 
@@ -294,7 +297,9 @@ impl<K: Watchable> Watch<K> {
         if progress.in_trouble() {
             progress.told.clear();
             self.report.followed();
-            tracing::info!(kind = %K::KIND, "the API server is followed again");
+            if std::mem::take(&mut progress.is_logged) {
+                tracing::info!(kind = %K::KIND, "the API server is followed again");
+            }
         }
         (progress.backoff, progress.forbidden) = (backoff(), forbidden());
     }
@@ -337,12 +342,14 @@ impl<K: Watchable> Watch<K> {
             tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
         } else {
             self.report.lost(code, &reason);
-            if code == Some(404) && K::KIND.is_of_gateways() {
-                // Its definition is not there, or not yet: whoever asks for that finds out in a moment.
-                tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
-            } else if !progress.told.contains(&code) {
+            if !progress.told.contains(&code) {
                 progress.told.push(code);
-                trouble::tell(K::KIND, code, &reason, &self.right, self.once);
+                if K::KIND.is_of_gateways() && trouble::is_of_definition(code, &reason) {
+                    tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
+                } else {
+                    progress.is_logged = true;
+                    trouble::tell(K::KIND, code, &reason, &self.right, self.once);
+                }
             }
         }
         self.tell(News::Trouble { code, reason }).await;

@@ -311,3 +311,41 @@ async fn another_reason_is_told_once_and_what_waits_for_it_knows() {
     let text = String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
     assert!(text.contains("the API server is followed again"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_is_not_ready_is_no_line_of_the_log_and_is_known_to_be_over() {
+    let (lines, _guard) = log();
+    let (services, _news) = watch();
+    let following = Following::default();
+    let Watch { config, relist, sender, right, .. } = services;
+    let mut watch = Watch::<objects::gateway::RawHttpRoute> {
+        id: 3,
+        api: Api::all(services.api.into_client()),
+        config,
+        relist,
+        once: None,
+        keep: Box::new(|object| object),
+        sender,
+        report: following.add(Kind::HttpRoute, false),
+        right,
+    };
+    let mut progress = Progress::new();
+    let text = || String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
+    let storage =
+        json!({"code": 429, "message": "storage is (re)initializing", "reason": "TooManyRequests"});
+    let storage: Box<Status> = Box::new(serde_json::from_value(storage).expect("a status"));
+    for status in [refusal(404), storage] {
+        let error = watcher::Error::WatchStartFailed(kube::Error::Api(status));
+        watch.trouble(&error, &mut progress).await;
+        assert!(progress.in_trouble(), "it is asked whether it is over");
+        assert!(following.kinds()["HTTPRoute"].is_some());
+        watch.succeed(&mut progress);
+        assert!(following.kinds()["HTTPRoute"].is_none() && !progress.in_trouble());
+        assert_eq!(text(), "");
+    }
+    // That the API server has too much to do is one.
+    let busy = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(429)));
+    watch.trouble(&busy, &mut progress).await;
+    watch.succeed(&mut progress);
+    assert_eq!(text().lines().count(), 2, "{}", text());
+}

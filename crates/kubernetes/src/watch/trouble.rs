@@ -31,6 +31,12 @@ impl Right {
     }
 }
 
+/// Whether the definition of a kind is not there, or not yet: whoever asks for that finds out in a moment. The storage of
+/// one that was just made is not ready for a moment.
+pub(super) fn is_of_definition(code: Option<u16>, reason: &str) -> bool {
+    code == Some(404) || code == Some(429) && reason.contains("storage is (re)initializing")
+}
+
 /// Tells why a kind is not followed.
 pub(super) fn tell(kind: Kind, code: Option<u16>, reason: &str, right: &Right, once: Option<Once>) {
     match (once, right) {

@@ -121,8 +121,10 @@ impl Files {
             }
         }
         keep_last_good(&before, &faults, &mut content);
-        let wrong = faults.iter().chain(&passed).map(|fault| (Unread::Wrong, fault));
-        for (why, fault) in wrong.chain(repeated.iter().map(|fault| (Unread::Twice, fault))) {
+        let wrong = faults.iter().map(|fault| (Unread::Wrong, fault));
+        let passed = passed.iter().map(|fault| (Unread::Passed, fault));
+        let repeated = repeated.iter().map(|fault| (Unread::Twice, fault));
+        for (why, fault) in wrong.chain(passed).chain(repeated) {
             let (id, malformed) = report_of(&file.path, why, fault);
             self.store.report(id.clone(), malformed);
             content.reports.push(id);

@@ -143,8 +143,8 @@ pub fn config_map_markdown() -> String {
         the ConfigMap, and the default counts. A guard that cannot be read (a network, a block list, `global-auth-url`) \
         keeps its last good text in force until it is mended, and where there was none there is none. At a start, when nothing \
         is known of before, every location answers 503, and such a Pod is not ready. So it is with `--manifests` where nothing of the \
-        ConfigMap can be read, since a value is no text, say (in a file that is no YAML at all nobody knows what it holds: then it is \
-        not there, and defaults count). So it is where the ConfigMap is made, or made \
+        ConfigMap can be read, since a value is no text, say, or where it is not to be seen and there is a file of which \
+        nobody can tell what it holds (no YAML, or no `kind`): it may be there. So it is where the ConfigMap is made, or made \
         anew, while Pods run, which stay ready. `proxy-real-ip-cidr` is such a guard if \
         forwarded headers or the PROXY protocol are to be believed. Where the ConfigMap is deleted, defaults count from then on, and what it guarded is open.\n"
         .to_owned();

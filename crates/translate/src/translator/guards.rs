@@ -1,7 +1,8 @@
 //! Guards of the ConfigMap that are not understood any more: the text before stays in force until it is mended, as
 //! ingress-nginx keeps its configuration then, and where there was none there is none. Where nothing is known from
 //! before, at a start, they close everything, or nobody is believed, and everything is closed if somebody is to be.
-//! A ConfigMap of which nothing can be read, and nothing is known from before, closes everything, too.
+//! A ConfigMap of which nothing can be read, and nothing is known from before, closes everything, too; and so does one
+//! that is not there at a start, where it may be in a file of which nothing can be read.
 
 use super::Finder;
 use crate::Options;
@@ -31,8 +32,10 @@ pub(super) struct Guards {
     instead: Option<Arc<ConfigMap>>,
     /// By key; none where it was not written, which is another thing than nothing for who is believed.
     good: BTreeMap<&'static str, Option<String>>,
-    /// Whether it is there, cannot be read, and no good version of it is known.
+    /// Whether it is there or may be, cannot be read, and no good version of it is known.
     unread: bool,
+    /// A Snapshot was seen before.
+    has_begun: bool,
 }
 
 impl Guards {
@@ -41,12 +44,11 @@ impl Guards {
         self.unread.then(|| "the ConfigMap that --configmap names could not be read".to_owned())
     }
 
-    /// Whether the ConfigMap is there and cannot be read. A file in which somebody mends it may be so broken for a
-    /// moment that nobody can tell what is in it: that opens nothing.
+    /// Whether the ConfigMap is there and cannot be read. A file in which somebody mends it, or had begun to before
+    /// this start, may be so broken that nobody can tell what is in it: that opens nothing.
     fn is_unread(&self, snapshot: &Snapshot, key: &ObjectKey) -> bool {
-        let all = &snapshot.malformed;
-        let may_be = || all.values().any(|it| it.object().is_none());
-        Malformed::is_among(all, objects::Kind::ConfigMap, key) || self.unread && may_be()
+        Malformed::is_among(&snapshot.malformed, objects::Kind::ConfigMap, key)
+            || (self.unread || !self.has_begun) && Malformed::may_be_any(&snapshot.malformed)
     }
 
     /// The Snapshot with the last good text of each guard.
@@ -60,6 +62,7 @@ impl Guards {
         let Some(key) = &options.config_map else { return snapshot };
         let now = snapshot.config_maps.get(key).cloned();
         let unread = now.is_none() && self.is_unread(&snapshot, key);
+        self.has_begun = true;
         if now != self.seen || unread != self.unread {
             self.instead = None;
             self.unread = unread;
@@ -68,7 +71,7 @@ impl Guards {
                 // Whoever makes it, or makes it anew, says what is to be guarded for the first time.
                 None => {
                     self.good.clear();
-                    problems.push(if unread { unreadable(key) } else { gone(key) });
+                    problems.push(if unread { unreadable(key, &snapshot) } else { gone(key) });
                 }
                 Some(now) => {
                     // Made anew between two Snapshots, it is as where one came in between without it.
@@ -146,12 +149,16 @@ fn gone(key: &ObjectKey) -> Problem {
     }
 }
 
-/// It is there, and that is all that is known of it.
-fn unreadable(key: &ObjectKey) -> Problem {
-    let message = format!(
-        "it could not be read, and --configmap names it: {ALL_CLOSED} until it is mended, since nobody knows what it \
-         guards"
-    );
+/// It is there, and that is all that is known of it; or it is in a file of which nothing is known.
+fn unreadable(key: &ObjectKey, snapshot: &Snapshot) -> Problem {
+    let is_there = Malformed::is_among(&snapshot.malformed, objects::Kind::ConfigMap, key);
+    let what = if is_there {
+        "it could not be read, and --configmap names it"
+    } else {
+        "it is not to be seen, --configmap names it, and there is a file of which nothing can be read"
+    };
+    let message =
+        format!("{what}: {ALL_CLOSED} until it is mended, since nobody knows what it guards");
     Problem {
         origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
         key: None,

@@ -252,6 +252,30 @@ fn a_config_map_that_cannot_be_read_at_a_start_closes_everything_until_it_can() 
 }
 
 #[test]
+fn a_config_map_that_may_be_in_a_file_that_nobody_can_read_at_a_start_closes_everything() {
+    let (mut translator, mut snapshot) = (Translator::new(options()), shop());
+    cannot_be_read(&mut snapshot, None);
+    let shut = translator.update(&snapshot);
+    assert!(shut.closed.is_some() && allowed(&shut, "shop.test").is_none());
+    let said = "it is not to be seen, --configmap names it, and there is a file of which nothing can be read";
+    assert!(shut.problems.to_string().contains(said), "{}", shut.problems);
+    // It is not: there is none, and that is all right.
+    snapshot.malformed.clear();
+    assert!(translator.update(&snapshot).closed.is_none());
+    // From then on it is known what there was.
+    cannot_be_read(&mut snapshot, None);
+    assert!(translator.update(&snapshot).closed.is_none());
+    // Where it is there, and where none is named, another file closes nothing.
+    let is_open = |snapshot: &Snapshot, options: &Options| {
+        let found = translate(snapshot, options);
+        assert!(found.closed.is_none(), "{}", found.problems);
+    };
+    is_open(&snapshot, &Options { config_map: None, ..options() });
+    put_config_map(&mut snapshot, config_map("demo", "settings", &[]));
+    is_open(&snapshot, &options());
+}
+
+#[test]
 fn what_else_cannot_be_read_at_a_start_closes_nothing_for_all() {
     let whole = |of| {
         let mut snapshot = shop();
@@ -260,7 +284,6 @@ fn what_else_cannot_be_read_at_a_start_closes_nothing_for_all() {
     };
     let open = translate(&shop(), &options()).configuration;
     for of in [
-        None,
         Some((objects::Kind::Secret, key("demo", "settings"))),
         Some((objects::Kind::ConfigMap, key("demo", "settings-2"))),
         Some((objects::Kind::ConfigMap, key("other", "settings"))),
