@@ -40,7 +40,8 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     }
     one_line::write(&scope.of_snippets, http);
     map(http, "", "$fairway_no_certificate", &[("default".into(), "".into())]);
-    geo(http, "$remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);
+    // Whose address a request has may not be known yet, and what is asked for too early stays.
+    geo(http, "$realip_remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);
     trust(&global.real_ip, http);
     let believes = global.real_ip.forwarded_headers;
     host(believes, http);
@@ -203,7 +204,7 @@ fn port(scope: &Scope<'_>, http: &mut Block) {
 /// X-Forwarded-For towards upstreams: that of this name with one more, whichever is believed.
 fn forwarded_for(real: &RealIp, proxy_protocol: bool, http: &mut Block) {
     let received = Word::from("$http_x_forwarded_for");
-    let direct = if proxy_protocol { "$proxy_protocol_addr" } else { "$realip_remote_addr" };
+    let direct = if proxy_protocol { "$proxy_protocol_addr" } else { "$fairway_peer" };
     let mut all = Block::default();
     all.entry("default".into(), vec![received.clone().then(", ").then(direct)]);
     all.entry("".into(), words![direct]);

@@ -7,7 +7,7 @@ use super::super::{Block, Scope, Word};
 use model::snippet::OtherRow;
 use model::{
     Block as Blocked, BlockList, Compression, Configuration, Global, Hashes, LogFormat, LogTarget,
-    MEDIA_TYPES, Part, RealIp, Template, TlsSettings, TlsVersion, Tuning, Unwanted, Variable,
+    MEDIA_TYPES, Part, Template, TlsSettings, TlsVersion, Tuning, Unwanted, Variable,
 };
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     names(scope.configuration, &tuning.hashes, http);
     hashes(&tuning.hashes, http);
     connections(&global, tuning, http);
-    real_ip(&global, scope.environment.passthrough, http);
+    super::real_ip::write(scope.environment, &global, http);
     headers(&global, http);
     tls(scope, &global.tls, http);
     compression(&global.compression, http);
@@ -98,37 +98,6 @@ fn connections(global: &Global, tuning: &Tuning, http: &mut Block) {
     put!(http, "port_in_redirect", false);
     if global.relative_redirects {
         put!(http, "absolute_redirect", false);
-    }
-}
-
-fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
-    let RealIp {
-        enabled,
-        forwarded_headers,
-        full_forwarded_for: _,
-        forwarded_for_header,
-        forwarded_host_header: _,
-        trusted,
-        by_default: _,
-    } = &global.real_ip;
-    if passthrough {
-        put!(http, "set_real_ip_from", "unix:");
-    }
-    if !(*enabled || *forwarded_headers || global.proxy_protocol) {
-        if passthrough {
-            put!(http, "real_ip_header", "proxy_protocol");
-        }
-        return;
-    }
-    let by_header = *forwarded_headers || (*enabled && !global.proxy_protocol);
-    if by_header && !global.proxy_protocol {
-        put!(http, "real_ip_header", Word::plain(forwarded_for_header))
-    } else {
-        put!(http, "real_ip_header", "proxy_protocol")
-    }
-    put!(http, "real_ip_recursive", true);
-    for net in trusted.iter() {
-        put!(http, "set_real_ip_from", Word::plain(net.to_string()));
     }
 }
 

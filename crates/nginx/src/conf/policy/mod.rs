@@ -19,6 +19,7 @@ pub(super) mod logging;
 pub(super) mod mirror;
 pub(super) mod protocol;
 pub(super) mod raw;
+pub(super) mod real_ip;
 pub(super) mod redirects;
 pub(super) mod request_headers;
 pub(super) mod retries;

@@ -5,7 +5,7 @@ use super::super::location::At;
 use super::super::tree::put;
 use super::super::variables::variable_of;
 use super::super::{Block, Word};
-use super::{auth_external, client_certificate};
+use super::{auth_external, client_certificate, real_ip};
 use model::Template;
 use model::policy::{ConnectionHeader, Protocol, Rewrite};
 
@@ -98,6 +98,9 @@ fn own(host: Word, connection: Option<ConnectionHeader>, at: &At<'_, '_>) -> Vec
     };
     tell("X-Forwarded-For-Proxy-Protocol", told.into());
     tell("Proxy", "".into());
+    if real_ip::takes_own_field(at.scope.environment, global) {
+        tell(real_ip::FIELD, "".into());
+    }
     if policy.auth_basic.is_some() {
         tell("Authorization", "".into());
     }

@@ -6,6 +6,7 @@ mod halfway;
 mod leaving;
 mod led;
 mod names;
+mod peers;
 mod refused;
 mod room;
 mod smuggled;
