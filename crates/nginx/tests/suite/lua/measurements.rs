@@ -2,6 +2,8 @@
 
 use crate::lua::bed::Nginx;
 use nginx::measurements::{Measurement, receive};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
@@ -82,4 +84,21 @@ async fn a_worker_that_ends_sends_what_it_has() {
     assert_eq!(nginx.get("/x", "").status, 200);
     nginx.reload().await;
     assert_eq!(next(&mut batches).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_host_that_is_no_text_loses_no_measurement() {
+    let nginx = Nginx::start().await;
+    let mut batches = measure(&nginx, 1000);
+    for host in [&b"\xff"[..], b"a.test", b"\xe2\x28\xa1"] {
+        let mut stream = TcpStream::connect(("127.0.0.1", nginx.http)).expect("nginx listens");
+        let head = [b"GET /x HTTP/1.1\r\nConnection: close\r\nHost: ", host, b"\r\n\r\n"].concat();
+        stream.write_all(&head).expect("nginx reads");
+        stream.read_to_end(&mut Vec::new()).expect("nginx answers");
+    }
+    let mut all = Vec::new();
+    while all.len() < 3 {
+        all.extend(next(&mut batches).await);
+    }
+    assert!(all.iter().any(|one| one.host == "a.test"), "{all:?}");
 }
