@@ -1,6 +1,6 @@
 //! The private folder: nobody else's, one process at a time, with the Lua and the files that nginx.conf names.
 
-use crate::conf::{Environment, Written};
+use crate::conf::{Environment, Written, fingerprint};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -74,7 +74,10 @@ impl Directory {
         for folder in [environment.files(), environment.lua(), environment.temporary("")] {
             make(&folder)?;
         }
-        Ok(Self { environment: environment.clone(), _lock: file })
+        let directory = Self { environment: environment.clone(), _lock: file };
+        // The folder may outlive a machine that lost its power, with files that are there and not whole.
+        directory.sweep(|name| is_whole(&environment.files().join(name)));
+        Ok(directory)
     }
 
     /// Adds files; those that are there already are what they are called.
@@ -113,6 +116,12 @@ impl Directory {
     }
 }
 
+/// Whether what is in a file is what its name says.
+fn is_whole(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    fs::read(path).is_ok_and(|content| Some(&*fingerprint(&content)) == name)
+}
+
 /// Writes a file as a whole, or not at all.
 fn replace(path: &Path, content: &[u8]) -> Result<(), DirectoryError> {
     let beside = path.with_extension("new");
@@ -131,4 +140,30 @@ fn make(path: &Path) -> Result<(), DirectoryError> {
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError + use<'_> {
     move |source| DirectoryError::Write { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Directory, Environment, fingerprint};
+    use std::fs;
+
+    #[test]
+    fn a_file_that_is_not_what_its_name_says_is_written_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("nginx");
+        let environment = Environment { directory, ..Environment::default() };
+        let (good, rules) = (b"a good file".to_vec(), b"SecRuleEngine On".to_vec());
+        let names = [&good, &rules].map(|content| format!("{}.modsecurity", fingerprint(content)));
+        let files = names.clone().into_iter().zip([good, rules.clone()]).collect();
+        let directory = Directory::take(&environment).expect("it is ours");
+        directory.add(&files).expect("they are written");
+        drop(directory);
+        // As a machine does that loses its power.
+        let paths = names.map(|name| environment.files().join(name));
+        fs::write(&paths[1], "").expect("it is cut off");
+        let directory = Directory::take(&environment).expect("it is ours");
+        assert!(paths[0].exists() && !paths[1].exists());
+        directory.add(&files).expect("they are written");
+        assert_eq!(fs::read(&paths[1]).expect("it is there"), rules);
+    }
 }
