@@ -1,27 +1,33 @@
 //! Whether raw configuration stays where it is put: what it opens it closes, and it closes nothing else. Otherwise one
 //! Ingress could end the block of another one.
 
-/// Whether a text is a sequence of whole directives (ngx_conf_read_token, and the Lua module's blocks).
-pub(super) fn is_whole(text: &str) -> bool {
-    let mut reader = Reader { rest: text, depth: 0, first: String::new(), ended: true };
+/// The names of the directives of a text that is a sequence of whole ones, without those in its blocks (nginx:
+/// ngx_conf_read_token, and the Lua module's blocks). None if it is not.
+pub(super) fn directives(text: &str) -> Option<Vec<&str>> {
+    let mut reader = Reader { rest: text, depth: 0, first: "", ended: true, names: Vec::new() };
     while let Some(next) = reader.rest.chars().next() {
-        if reader.step(next).is_none() {
-            return false;
-        }
+        reader.step(next)?;
     }
-    reader.depth == 0 && reader.ended
+    (reader.depth == 0 && reader.ended).then_some(reader.names)
 }
 
 struct Reader<'a> {
     rest: &'a str,
     depth: usize,
     /// The first word of the directive that is being read.
-    first: String,
+    first: &'a str,
     /// Whether no directive is being read.
     ended: bool,
+    /// The first words outside of blocks.
+    names: Vec<&'a str>,
 }
 
-impl Reader<'_> {
+/// What parts words: no other space does, though it may look like one.
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\r' | '\n')
+}
+
+impl<'a> Reader<'a> {
     fn step(&mut self, next: char) -> Option<()> {
         match next {
             '#' => self.skip_line(),
@@ -45,14 +51,14 @@ impl Reader<'_> {
                 self.skip(1);
                 self.depth = self.depth.checked_sub(1)?;
             }
-            space if space.is_ascii_whitespace() => self.skip(1),
+            space if is_space(space) => self.skip(1),
             _ => self.word()?,
         }
         Some(())
     }
 
     fn end(&mut self) {
-        self.first.clear();
+        self.first = "";
         self.ended = true;
     }
 
@@ -64,15 +70,24 @@ impl Reader<'_> {
         self.rest = self.rest.split_once('\n').map_or("", |(_, rest)| rest);
     }
 
-    /// One parameter, quoted or not.
+    /// One parameter, quoted or not: in quotes it is the same one.
     fn word(&mut self) -> Option<()> {
-        let end = match self.rest.chars().next()? {
-            quote @ ('"' | '\'') => quoted(&self.rest[1..], quote)? + 1,
-            _ => bare(self.rest),
+        let (end, word) = match self.rest.chars().next()? {
+            quote @ ('"' | '\'') => {
+                let end = quoted(&self.rest[1..], quote)?;
+                (1 + end, &self.rest[1..end])
+            }
+            _ => {
+                let end = bare(self.rest);
+                (end, &self.rest[..end])
+            }
         };
         if self.ended {
-            self.first = self.rest[..end].to_owned();
+            self.first = word;
             self.ended = false;
+            if self.depth == 0 {
+                self.names.push(word);
+            }
         }
         self.skip(end);
         // Behind a quote nginx wants the parameter to end.
@@ -93,19 +108,19 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// Bytes of a parameter without quotes: `${` does not open a block.
+/// Bytes of a parameter without quotes: no brace that follows `$` opens a block, nor one behind that.
 fn bare(text: &str) -> usize {
     let mut characters = text.char_indices();
-    let mut before = ' ';
+    let mut is_variable = false;
     while let Some((at, character)) = characters.next() {
         match character {
+            '{' if is_variable => continue,
             '\\' => drop(characters.next()),
-            '{' if before == '$' => {}
             ';' | '{' => return at,
-            space if space.is_ascii_whitespace() => return at,
+            space if is_space(space) => return at,
             _ => {}
         }
-        before = character;
+        is_variable = character == '$';
     }
     text.len()
 }
@@ -116,10 +131,11 @@ fn lua(mut rest: &str) -> Option<&str> {
     loop {
         let next = rest.chars().next()?;
         rest = match next {
+            // Long brackets with a level could hide anything: who needs them can do without.
+            '-' if rest.starts_with("--[=") => return None,
             '-' if rest.starts_with("--[[") => rest.split_once("]]")?.1,
             '-' if rest.starts_with("--") => rest.split_once('\n')?.1,
             '[' if rest.starts_with("[[") => rest.split_once("]]")?.1,
-            // Long brackets with a level could hide anything: who needs them can do without.
             '[' if rest.starts_with("[=") => return None,
             '"' | '\'' => rest.get(1 + quoted(&rest[1..], next)?..)?,
             '{' => {
@@ -138,7 +154,11 @@ fn lua(mut rest: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_whole;
+    use super::directives;
+
+    fn is_whole(text: &str) -> bool {
+        directives(text).is_some()
+    }
 
     #[test]
     fn whole_directives_stay_where_they_are_put() {
@@ -150,6 +170,8 @@ mod tests {
             "set $a \"b;}\"; set $c ${d}e;",
             "add_header X 'a}\\'b';\n# }\n",
             "access_by_lua_block { local t = { a = '}' } -- }\n ngx.say(\"}\") }",
+            "\"access_by_lua_block\" { local t = '}' }",
+            "gzip_types ${{ b;",
         ] {
             assert!(is_whole(text), "{text}");
         }
@@ -169,8 +191,19 @@ mod tests {
             "{ }",
             "access_by_lua_block { ngx.say(\"}\")",
             "access_by_lua_block { local x = [=[ } ]=] }",
+            "access_by_lua_block { --[=[ } ]=] }",
+            // To nginx a form feed is a letter, as all of a line behind it may be.
+            "set $x b\u{c}#; } location = /pwn { return 200 pwned; } location /zz { set $x b\u{c}\n;",
+            "\"access_by_lua_block\" { local t = \"\" return # t } } location = /pwn { return 200 pwned; } \
+             location /zz { if ($x) { set $x b;\nbreak; }",
+            "gzip_types ${{ b; }",
         ] {
             assert!(!is_whole(text), "{text}");
         }
+    }
+    #[test]
+    fn the_names_of_directives_are_told_however_they_are_written() {
+        let text = "listen 81;\n'listen' 82; if ($x) { listen 83; }\n\"set\" $x { listen; }";
+        assert_eq!(directives(text), Some(vec!["listen", "listen", "if", "set"]));
     }
 }

@@ -1,8 +1,9 @@
 //! From the tree to the text of nginx.conf, and from its lines back to the objects they came from.
 
 use super::quote::quote;
-use super::snippet::is_whole;
+use super::snippet::directives;
 use super::tree::{Block, Directive, Node, Owner};
+use model::Kind;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -73,6 +74,8 @@ const UNREADABLE: &str = "has a value that nginx cannot read: it is too long, or
 const ASTRAY: &str =
     "reaches beyond its place: a brace, a quote or a semicolon is missing or too many";
 
+const LISTENS: &str = "has a `listen`: its hosts have the ports that all have";
+
 struct Writer<'a> {
     out: Text,
     line: usize,
@@ -122,8 +125,15 @@ impl<'a> Writer<'a> {
 
     fn raw(&mut self, what: &str, text: &str, owner: Option<&'a Owner>, depth: usize) {
         let begin = self.enter(owner, depth);
-        if text.contains('\0') || !is_whole(text) {
-            self.refuse(what, ASTRAY);
+        match directives(text).filter(|_| !text.contains('\0')) {
+            None => self.refuse(what, ASTRAY),
+            // The ConfigMap may.
+            Some(names) if owner.is_some_and(|owner| owner.origin.kind != Kind::ConfigMap) => {
+                if names.contains(&"listen") {
+                    self.refuse(what, LISTENS);
+                }
+            }
+            Some(_) => {}
         }
         self.push(depth, &format!("# {what}"));
         for line in text.lines() {
