@@ -20,17 +20,23 @@ struct Older {
 }
 
 impl Leaving {
-    /// Those of `workers` that have not been told to leave yet are about to be; they serve this.
+    /// Those of `workers` that have not been told to leave yet are about to be; they serve this. What was said of the
+    /// same ones before, for a reload that did not come, is old.
     pub(crate) fn add(
         &mut self,
         workers: &[Worker],
         configuration: Configuration,
         written: &Written,
     ) {
-        let staying = workers.iter().filter(|worker| !worker.is_leaving);
-        let workers = staying.map(|worker| worker.pid).collect();
+        let workers = staying(workers);
+        self.stay(&workers);
         let files = written.files.keys().cloned().collect();
         self.0.push(Older { workers, configuration, files });
+    }
+
+    /// These workers stay, for now.
+    pub(crate) fn stay(&mut self, workers: &[i32]) {
+        self.0.retain(|older| older.workers != workers);
     }
 
     /// Forgets what no worker serves any more; whether there was such a thing.
@@ -70,6 +76,12 @@ impl Leaving {
         }
         all
     }
+}
+
+/// The process ids of those that have not been told to leave.
+pub(crate) fn staying(workers: &[Worker]) -> Vec<i32> {
+    let staying = workers.iter().filter(|worker| !worker.is_leaving);
+    staying.map(|worker| worker.pid).collect()
 }
 
 /// A server, and the locations of an older one that lead where none of its own does. Certificates are those of now.

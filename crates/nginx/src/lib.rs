@@ -18,6 +18,7 @@ pub mod plan;
 mod process;
 mod pulse;
 pub mod push;
+mod refusals;
 mod requests;
 mod socket;
 mod start_error;

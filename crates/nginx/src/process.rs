@@ -77,19 +77,27 @@ fn title(pid: i32) -> Option<String> {
 }
 
 /// Waits until the workers of `before` have stopped to take connections and others have taken over. False if that takes
-/// longer than `patience`, or the master ends.
-pub(crate) async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> bool {
+/// longer than `patience`, or the master ends; an error where `fails` gives one, which is asked all the time.
+pub(crate) async fn taken_over<E>(
+    master: i32,
+    before: &[Worker],
+    patience: Duration,
+    mut fails: impl FnMut() -> Option<E>,
+) -> Result<bool, E> {
     let (deadline, mut slow) = (Instant::now() + patience, Some(Instant::now() + SLOW));
     loop {
         let now = workers(master);
         let is_old = |worker: &Worker| before.iter().any(|old| old.pid == worker.pid);
         let has_new = now.iter().any(|worker| !is_old(worker) && !worker.is_leaving);
         if has_new && now.iter().all(|worker| !is_old(worker) || worker.is_leaving) {
-            return true;
+            return Ok(true);
+        }
+        if let Some(failure) = fails() {
+            return Err(failure);
         }
         let has_ended = title(master).is_none_or(|title| title.is_empty());
         if has_ended || Instant::now() > deadline {
-            return false;
+            return Ok(false);
         }
         if slow.take_if(|slow| Instant::now() > *slow).is_some() {
             tracing::warn!(

@@ -1,10 +1,12 @@
 //! Leaving out what nginx does not take: the locations of an Ingress answer 503; of a key of the ConfigMap the text
 //! before stays, or none; a host is closed or loses a setting; everything else goes on.
 
+mod guards;
 mod room;
 mod verdicts;
 mod without;
 
+pub(crate) use guards::{closed, is_everything_closed, mark};
 pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
 pub(crate) use without::without;
@@ -39,6 +41,8 @@ pub(crate) enum Instead {
     Covered,
     /// Nothing.
     Nothing,
+    /// Everything, closed: it may be what guards it.
+    Everything,
 }
 
 /// The key of the ConfigMap that rules of ModSecurity are; its companions go and stay with it.
@@ -133,7 +137,7 @@ pub(crate) fn leave_out(
     let of_config_map = |key| before.global.raw.as_deref().is_some_and(|raw| says(raw, key));
     let had = left_out.get(&owner).map(|fault| fault.instead);
     let instead = match (&owner, had) {
-        (_, Some(Instead::Covered | Instead::Nothing)) => return false,
+        (_, Some(Instead::Covered | Instead::Nothing | Instead::Everything)) => return false,
         (Owner { host: Some(_), .. }, _) => Instead::Nothing,
         (Owner { key: Some(key), .. }, None) if of_config_map(key) => Instead::Before,
         (Owner { key: Some(_), .. }, _) => Instead::Nothing,
@@ -168,7 +172,8 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
             (Some(CLIENT_CERTIFICATE), _) => "every path of the host answers 403",
             (Some(_), _) if host.is_some() => "it is left out",
             (Some(SETTINGS), _) => "those before stay, at a start those of nobody",
-            (Some(_), _) => "it is left out, and what it guards is open",
+            (Some(_), Instead::Everything) => "it may guard something, so every path answers 503",
+            (Some(_), _) => "it is left out",
         };
         let until = if *decided { "it is changed" } else { "the next change" };
         Problem {

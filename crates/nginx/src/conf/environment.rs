@@ -83,6 +83,11 @@ impl Environment {
         self.directory.join("nginx.pid")
     }
 
+    /// Where nginx notes why it does not take what it was asked to read.
+    pub fn refusals(&self) -> PathBuf {
+        self.directory.join("refusals.log")
+    }
+
     /// The socket for what changes without a reload.
     pub fn control(&self) -> PathBuf {
         self.directory.join("control.sock")

@@ -73,6 +73,8 @@ fn process(configuration: &Configuration, environment: &Environment) -> Block {
     put!(main, "worker_shutdown_timeout", global.shutdown_timeout);
     put!(main, "pcre_jit", true);
     main.put("error_log", error_log(configuration, environment));
+    // Once more what is the end of a reload: the others may go where we do not read them.
+    put!(main, "error_log", environment.refusals().as_path(), "emerg");
     // Before any block: nginx loads no modules after one.
     policy::raw::of_config_map(configuration, "main-snippet", |raw| raw.main.as_ref(), &mut main);
     let mut events = Block::default();

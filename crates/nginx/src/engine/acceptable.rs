@@ -1,7 +1,8 @@
 //! As much of a Configuration as nginx takes: whoever is to blame for the rest is found and left out.
 
+use super::state::State;
 use super::{Failure, Inner};
-use crate::blame::{self, Fault, Instead, LeftOut, Verdicts};
+use crate::blame::{self, Fault, Instead, LeftOut};
 use crate::conf::{self, Owner, Written};
 use model::{Configuration, Origin, Server};
 use std::collections::{BTreeSet, VecDeque};
@@ -37,24 +38,42 @@ struct Refusal {
 }
 
 impl Inner {
-    /// The Configuration, or as much of it as nginx takes. `before`: what runs.
+    /// The Configuration, or as much of it as nginx takes.
     pub(super) async fn acceptable(
         &self,
         next: &Configuration,
-        before: &Configuration,
-        verdicts: &Verdicts,
+        state: &State,
     ) -> Result<Accepted, Failure> {
-        let left_out = verdicts.about(next);
-        let undecided = verdicts.undecided();
-        let patience = self.patience;
+        let (left_out, undecided) = (state.about(next), state.verdicts.undecided());
+        let (before, patience) = (&state.running, self.patience);
+        let (tests, runs, knows) = (EACH, None, state.knows);
         let mut search =
-            Search { inner: self, next, before, undecided, left_out, tests: EACH, patience };
+            Search { inner: self, next, before, knows, left_out, tests, patience, runs };
         match search.one_by_one().await {
             Ok(Some(accepted)) => Ok(accepted),
             // Each further test could take as long: whoever is likely to blame goes out at once.
-            Ok(None) | Err(Failure::Slow(_)) => search.together().await,
+            Ok(None) | Err(Failure::Slow(_)) => {
+                search.together(classes(next, before, undecided).into(), String::new()).await
+            }
             Err(failure) => Err(failure),
         }
+    }
+
+    /// As much of a Configuration as nginx runs with, where it took more than that in a test: whoever is new goes out,
+    /// and comes back by halves.
+    pub(super) async fn runnable(
+        &self,
+        state: &mut State,
+        next: &Configuration,
+        left_out: LeftOut,
+        reason: String,
+    ) -> Result<Accepted, Failure> {
+        let before = &state.running.clone();
+        let (patience, tests, knows) = (self.patience, TOGETHER, state.knows);
+        let runs = Some(state);
+        let mut search =
+            Search { inner: self, next, before, knows, left_out, tests, patience, runs };
+        search.together(newcomers(next, before), reason).await
     }
 }
 
@@ -63,13 +82,15 @@ struct Search<'a> {
     inner: &'a Inner,
     next: &'a Configuration,
     before: &'a Configuration,
-    /// Whom there was no time for before.
-    undecided: &'a BTreeSet<Owner>,
+    /// Whether it is known which texts of the ConfigMap there were before.
+    knows: bool,
     left_out: LeftOut,
     /// Tests that may still be made.
     tests: usize,
     /// How long each of them may take.
     patience: Duration,
+    /// Where it has to run with what it takes in a test: what it runs with.
+    runs: Option<&'a mut State>,
 }
 
 impl Search<'_> {
@@ -145,18 +166,22 @@ impl Search<'_> {
         Ok(Some(suspect))
     }
 
-    /// Leaves out whoever may be to blame, and brings them back as far as nginx takes them: the many first that are not
-    /// wrong. Whoever there is no time for stays out until the next change.
-    async fn together(&mut self) -> Result<Accepted, Failure> {
+    /// Leaves out whoever may be to blame, class after class, and brings them back as far as nginx takes them: the many
+    /// first that are not wrong. Whoever there is no time for stays out until the next change. `last`: what it said.
+    async fn together(
+        &mut self,
+        classes: Vec<Vec<Owner>>,
+        mut last: String,
+    ) -> Result<Accepted, Failure> {
         self.tests = TOGETHER;
         let (mut out, mut groups) = (self.left_out.clone(), VecDeque::new());
-        let (mut best, mut last) = (None, String::new());
-        for class in classes(self.next, self.before, self.undecided) {
+        let mut best = None;
+        for class in classes {
             let class: Vec<Owner> = class.into_iter().filter(|it| !out.contains_key(it)).collect();
             if class.is_empty() {
                 continue;
             }
-            out.extend(class.iter().map(|owner| (owner.clone(), undecided(owner))));
+            out.extend(class.iter().map(|owner| (owner.clone(), self.out(owner))));
             groups.push_front(class);
             let asked = Instant::now();
             match self.try_in_time(out.clone()).await? {
@@ -174,6 +199,14 @@ impl Search<'_> {
                 format!("nothing that is asked for is in it, and it is still not taken: {last}");
             return Err(Failure::Refused { reason });
         };
+        if let ([group], false) = (groups.make_contiguous(), last.is_empty())
+            && let [owner] = &group[..]
+            && let Some(fault) = best.left_out.get_mut(owner)
+        {
+            // It was not taken with him, and is without him.
+            (fault.reason, fault.decided) = (last, true);
+            return Ok(best);
+        }
         let until = Instant::now() + self.inner.patience * IN_ALL;
         while let Some(mut group) = groups.pop_front() {
             if group.is_empty() || self.tests == 0 || Instant::now() > until {
@@ -195,6 +228,21 @@ impl Search<'_> {
             }
         }
         Ok(best)
+    }
+
+    /// What becomes of somebody who may be to blame. Where nginx runs with what was before and has taken the paths in a
+    /// test, the texts before stay, and the paths are closed as they are.
+    fn out(&self, owner: &Owner) -> Fault {
+        let fault = undecided(owner);
+        if self.runs.is_none() {
+            return fault;
+        }
+        let instead = match owner.key {
+            None => Instead::Closed,
+            Some(_) if blame::keys(self.before).contains(owner) => Instead::Before,
+            Some(_) => Instead::Nothing,
+        };
+        Fault { instead, ..fault }
     }
 
     async fn is_taken_without(&mut self, suspects: &[Owner]) -> Result<bool, Failure> {
@@ -220,9 +268,13 @@ impl Search<'_> {
     /// What nginx says without some of it.
     async fn try_without(
         &mut self,
-        left_out: LeftOut,
+        mut left_out: LeftOut,
     ) -> Result<Result<Accepted, Refusal>, Failure> {
+        if !self.knows {
+            blame::mark(self.next, &mut left_out);
+        }
         let configuration = blame::without(self.next, self.before, &left_out);
+        let configuration = blame::closed(configuration, &left_out);
         let covered = blame::covered(&left_out);
         let written = match conf::write_closing(&configuration, &self.inner.environment, &covered) {
             Ok(written) => written,
@@ -233,7 +285,18 @@ impl Search<'_> {
         };
         self.tests = self.tests.saturating_sub(1);
         Ok(match self.inner.test(&written, self.patience).await? {
-            Ok(()) => Ok(Accepted { configuration, written, left_out }),
+            Ok(()) => {
+                if let Some(state) = &mut self.runs {
+                    match self.inner.try_out(state, &configuration, &written).await {
+                        Err(Failure::Unread { reason }) => {
+                            let blamed = BTreeSet::new();
+                            return Ok(Err(Refusal { reason, blamed, is_path: false }));
+                        }
+                        read => read?,
+                    }
+                }
+                Ok(Accepted { configuration, written, left_out })
+            }
             Err(fault) => {
                 let blamed = fault.owner(&written.text).cloned().into_iter().collect();
                 let is_path = fault.line.is_some_and(|line| written.text.begins_at(line));
@@ -241,6 +304,22 @@ impl Search<'_> {
             }
         })
     }
+}
+
+/// Whoever is new or another one than in what runs, the likeliest first: who speaks in nginx's own words; texts of the
+/// ConfigMap; everybody; its settings.
+fn newcomers(next: &Configuration, before: &Configuration) -> Vec<Vec<Owner>> {
+    let changed = changed(next, before);
+    let locations = next.servers.values().flat_map(|server| server.locations.iter());
+    let speaking = locations.filter(|location| location.policy.raw.is_some());
+    let speaking: BTreeSet<&Origin> =
+        speaking.filter_map(|location| location.origin.as_deref()).collect();
+    let new = suspects(next).into_iter().filter(|owner| changed.contains(&owner.origin));
+    let (speaking, others) = new.partition(|owner| speaking.contains(&owner.origin));
+    let is_other = next.global.raw != before.global.raw;
+    let keys = if is_other { blame::keys(next) } else { Vec::new() };
+    let settings = (next.global != before.global).then(|| blame::settings(next));
+    vec![speaking, keys, others, settings.into_iter().collect()]
 }
 
 /// Whoever is out without anybody knowing whether he is to blame.
@@ -264,6 +343,15 @@ fn classes(
     before: &Configuration,
     undecided: &BTreeSet<Owner>,
 ) -> [Vec<Owner>; 5] {
+    let changed = changed(next, before);
+    let (left, rest): (Vec<_>, Vec<_>) =
+        suspects(next).into_iter().partition(|owner| undecided.contains(owner));
+    let (new, old) = rest.into_iter().partition(|owner| changed.contains(&owner.origin));
+    [left, new, old, blame::keys(next), vec![blame::settings(next)]]
+}
+
+/// Who has a location on a host that is new or another one than in what runs.
+fn changed<'a>(next: &'a Configuration, before: &Configuration) -> BTreeSet<&'a Origin> {
     let mut changed: BTreeSet<&Origin> = BTreeSet::new();
     for (name, server) in &next.servers {
         let running = before.servers.get(name);
@@ -276,8 +364,5 @@ fn classes(
             changed.extend(origins);
         }
     }
-    let (left, rest): (Vec<_>, Vec<_>) =
-        suspects(next).into_iter().partition(|owner| undecided.contains(owner));
-    let (new, old) = rest.into_iter().partition(|owner| changed.contains(&owner.origin));
-    [left, new, old, blame::keys(next), vec![blame::settings(next)]]
+    changed
 }

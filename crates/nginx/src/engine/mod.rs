@@ -1,6 +1,7 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
 mod acceptable;
+mod reload;
 mod state;
 
 use crate::blame;
@@ -113,6 +114,8 @@ enum Failure {
     Slow(Duration),
     #[error(transparent)]
     Push(#[from] push::PushError),
+    #[error("nginx took it in a test and does not run with it: {reason}")]
+    Unread { reason: String },
     #[error("nginx has started no new workers within {PATIENCE:?}: its error log says why")]
     NoWorkers,
     #[error("nginx has ended; it is being started again")]
@@ -258,13 +261,21 @@ impl Engine for Nginx {
 
     async fn drain(self: Arc<Self>, deadline: Duration) {
         let inner = &self.inner;
-        inner.stopping.store(true, Ordering::Relaxed);
+        inner.stopping.store(true, Ordering::SeqCst);
         inner.ending.notify_one();
         let deadline = inner.pulse.end(deadline);
-        let Some(master) = inner.state.lock().await.master.take() else { return };
+        let until = Instant::now() + deadline;
+        if inner.master.load(Ordering::SeqCst) == 0 {
+            // Whoever is starting it sees to its end, or it is known by then. Nobody else is waited for.
+            drop(timeout_at(until, inner.state.lock()).await);
+        }
+        let master = inner.master.load(Ordering::SeqCst);
+        if master == 0 {
+            return;
+        }
         let stopped = inner.stopped.notified();
         drop(process::signal(master, Signal::QUIT));
-        if timeout(deadline, stopped).await.is_err() {
+        if timeout_at(until, stopped).await.is_err() {
             tracing::warn!(?deadline, "nginx is ended, although requests are still running");
             process::end_group(master);
         }
@@ -277,6 +288,7 @@ impl Inner {
         state: &mut State,
         next: &Configuration,
     ) -> Result<(), Failure> {
+        self.unless_stopping()?;
         let no_room = blame::without_room(next);
         let next = &blame::without(next, &state.running, &no_room);
         let todo = match state.master {
@@ -290,19 +302,18 @@ impl Inner {
                 self.stand_back(next);
                 state.owed = todo;
                 let accepted = blame::without(next, &state.running, &state.left_out);
+                let accepted = blame::closed(accepted, &state.left_out);
                 state.lacks = self.settle(state, &accepted).await?.problems;
                 state.running = accepted;
             }
-            (Plan::Reload, master) => {
-                let acceptable = self.acceptable(next, &state.running, &state.verdicts);
-                let Accepted { configuration: accepted, written, left_out } = acceptable.await?;
-                state.verdicts.remember(next, &left_out);
+            (Plan::Reload, _) => {
+                let accepted = self.acceptable(next, state).await?;
                 self.stand_back(next);
-                match master {
-                    Some(master) => self.reload(master, state, &accepted, &written).await?,
-                    None => self.boot(state, &accepted, &written).await?,
-                }
-                (state.running, state.written) = (accepted, written);
+                let accepted = self.put_into_force(state, next, accepted).await?;
+                let Accepted { configuration, written, left_out } = accepted;
+                state.verdicts.remember(next, &left_out);
+                (state.running, state.written) = (configuration, written);
+                state.knows = !blame::is_everything_closed(&left_out);
                 state.left_out = left_out;
             }
         }
@@ -341,7 +352,7 @@ impl Inner {
 
     /// Nothing is started once nginx is meant to end: nobody would see to it.
     fn unless_stopping(&self) -> Result<(), Failure> {
-        if self.stopping.load(Ordering::Relaxed) { Err(Failure::Stopping) } else { Ok(()) }
+        if self.stopping.load(Ordering::SeqCst) { Err(Failure::Stopping) } else { Ok(()) }
     }
 
     /// Starts nginx: first without traffic, so that nobody comes before the endpoints are there.
@@ -365,54 +376,14 @@ impl Inner {
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
         state.leaving = Leaving::default();
-        self.master.store(master, Ordering::Relaxed);
+        self.master.store(master, Ordering::SeqCst);
         self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
+        // Whoever was asked to end it meanwhile may have found none.
+        self.unless_stopping()?;
         self.pusher.forget().await;
         state.lacks = self.settle(state, accepted).await?.problems;
         self.swap(master, written).await
-    }
-
-    async fn reload(
-        &self,
-        master: i32,
-        state: &mut State,
-        accepted: &Configuration,
-        written: &Written,
-    ) -> Result<(), Failure> {
-        self.tell_difference(&state.written, written);
-        let swaps = written != &state.written || state.owed == Plan::Reload;
-        state.owed = Plan::Reload;
-        let workers = process::workers(master);
-        state.leaving.forget(&workers);
-        if swaps {
-            state.leaving.add(&workers, state.running.clone(), &state.written);
-        }
-        // The new workers find everything there; the old ones keep what they have until they are gone.
-        let both = state.leaving.and(accepted);
-        let resolved = self.names.resolved(&both);
-        let wish = Wish { now: accepted, all: &both, resolved: &resolved };
-        self.pusher.extend(wish, self.general(accepted)).await?;
-        if swaps {
-            self.wait_for_turn(state.reloaded).await?;
-            let swapped = self.swap(master, written).await;
-            if let Err(Failure::Directory(_)) = &swapped {
-                // nginx has not read it, so Lua goes back to what runs.
-                drop(self.settle(state, &state.running).await);
-            }
-            swapped?;
-            state.reloaded = Some(Instant::now());
-        }
-        state.lacks = self.settle(state, accepted).await?.problems;
-        Ok(())
-    }
-
-    /// Waits until it is time for another reload.
-    async fn wait_for_turn(&self, before: Option<Instant>) -> Result<(), Failure> {
-        if let Some(before) = before {
-            let _ = timeout_at(before + self.pace, self.ending.notified()).await;
-        }
-        self.unless_stopping()
     }
 
     /// Lua gets what a Configuration says, and what workers that leave still need.
@@ -429,19 +400,6 @@ impl Inner {
             .await
     }
 
-    /// Installs a configuration that was tested, and waits until new workers have taken over.
-    async fn swap(&self, master: i32, written: &Written) -> Result<(), Failure> {
-        let before = process::workers(master);
-        self.directory.install(written)?;
-        process::signal(master, Signal::HUP).map_err(|_| Failure::Ended)?;
-        self.reloads.fetch_add(1, Ordering::Relaxed);
-        if process::taken_over(master, &before, PATIENCE).await {
-            Ok(())
-        } else {
-            Err(Failure::NoWorkers)
-        }
-    }
-
     /// The settings that are pushed.
     fn general(&self, configuration: &Configuration) -> General {
         let global = &configuration.global;
@@ -456,22 +414,14 @@ impl Inner {
         }
     }
 
-    fn tell_difference(&self, before: &Written, after: &Written) {
-        if tracing::enabled!(target: "diff", tracing::Level::DEBUG) && before.text != after.text {
-            let diff = similar::TextDiff::from_lines(&before.text.text, &after.text.text);
-            let diff = diff.unified_diff().header("running", "next").to_string();
-            tracing::debug!(target: "diff", "nginx.conf changes:\n{diff}");
-        }
-    }
-
     /// Waits for the end of nginx, and starts it again unless it was meant to end.
     async fn watch(self: Arc<Self>, mut child: Child, master: i32) {
         let status = child.wait().await;
-        let _ = self.master.compare_exchange(master, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.master.compare_exchange(master, 0, Ordering::SeqCst, Ordering::SeqCst);
         // Workers go with their master.
         process::end_group(master);
         process::reap_group(master).await;
-        if self.stopping.load(Ordering::Relaxed) {
+        if self.stopping.load(Ordering::SeqCst) {
             self.stopped.notify_one();
             return;
         }
@@ -504,7 +454,12 @@ impl Inner {
                 tracing::info!("nginx runs again");
                 true
             }
-            Err(failure @ (Failure::NoWorkers | Failure::Ended | Failure::Push(_))) => {
+            Err(
+                failure @ (Failure::Unread { .. }
+                | Failure::NoWorkers
+                | Failure::Ended
+                | Failure::Push(_)),
+            ) => {
                 tracing::error!(%failure, "nginx was started again, to no avail");
                 // Who watches the new one comes back here once it has ended.
                 state.master.inspect(|master| process::end_group(*master)).is_some()
@@ -554,8 +509,8 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
         };
         let Some(inner) = engine.upgrade() else { return };
         let mut state = inner.state.lock().await;
-        // One that does not run is told everything when it starts.
-        let Some(master) = state.master else { continue };
+        // One that does not run is told everything when it starts; one that ends needs nothing more.
+        let (Some(master), Ok(())) = (state.master, inner.unless_stopping()) else { continue };
         let left = !state.leaving.is_empty() && state.leaving.forget(&process::workers(master));
         if left {
             inner.sweep(&state);

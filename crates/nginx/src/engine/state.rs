@@ -1,10 +1,11 @@
 //! What the engine knows of what it was asked for and of what runs.
 
 use crate::blame::{self, LeftOut, Verdicts};
-use crate::conf::Written;
+use crate::conf::{Owner, Written};
 use crate::leaving::Leaving;
 use crate::plan::Plan;
-use model::{Configuration, Problem};
+use model::{Configuration, Global, Problem};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// What is asked for, and what runs.
@@ -17,11 +18,15 @@ pub(super) struct State {
     /// What runs of it, and what was left out.
     pub(super) running: Configuration,
     pub(super) left_out: LeftOut,
+    /// Whether it is known which texts of the ConfigMap there were before: not at a start, nor as long as one that may
+    /// guard something has been missing since.
+    pub(super) knows: bool,
     /// Whom there was no room for in what is pushed, and what nginx has not of the rest.
     pub(super) no_room: LeftOut,
     pub(super) lacks: Vec<Problem>,
-    /// What need not be tried again.
+    /// What need not be tried again, and which texts of a ConfigMap it did not run with.
     pub(super) verdicts: Verdicts,
+    pub(super) unread: Option<(Arc<Global>, LeftOut)>,
     pub(super) written: Written,
     /// What workers of earlier reloads still serve.
     pub(super) leaving: Leaving,
@@ -32,6 +37,25 @@ pub(super) struct State {
 }
 
 impl State {
+    /// What is known to be wrong with a Configuration.
+    pub(super) fn about(&self, next: &Configuration) -> LeftOut {
+        let mut known = self.verdicts.about(next);
+        if let Some((global, texts)) = &self.unread
+            && *global == next.global
+        {
+            known.extend(texts.clone());
+        }
+        known
+    }
+
+    /// Remembers the texts of a ConfigMap that nginx did not run with: to find that out takes a while.
+    pub(super) fn remember_unread(&mut self, next: &Configuration, left_out: &LeftOut) {
+        let is_text = |owner: &Owner| owner.key.is_some() && owner.host.is_none();
+        let texts = left_out.iter().filter(|(owner, fault)| is_text(owner) && fault.decided);
+        let texts = texts.map(|(owner, fault)| (owner.clone(), fault.clone())).collect();
+        self.unread = Some((Arc::clone(&next.global), texts));
+    }
+
     /// What the owners of what is not served are told.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut problems = blame::problems(&self.left_out);

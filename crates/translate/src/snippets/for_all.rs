@@ -8,34 +8,12 @@ use super::{meaning, parse, said};
 use crate::ingress::Target;
 use crate::problems::ALL_CLOSED;
 use crate::settings::Settings;
+use model::policy::guard;
 use model::snippet::{GlobalScope, OwnServer, Scope};
 use model::{Message, Origin, Severity, Why};
 use snippet::{Meaning, Mistake, Names, Need, Needed, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What a text that nobody understands may guard, by the words in it: also who a client is, for lists of addresses, and
-/// what applications are told in headers and believe.
-const GUARDS: [&str; 16] = [
-    "deny",
-    "satisfy",
-    "auth_basic",
-    "auth_request",
-    "limit_except",
-    "limit_req",
-    "limit_conn",
-    "valid_referers",
-    "internal",
-    "access_by_lua_block",
-    "set_real_ip_from",
-    "real_ip_header",
-    "more_clear_input_headers",
-    "more_set_input_headers",
-    "proxy_set_header",
-    "grpc_set_header",
-];
-/// The same for what stands in a server or in a location.
-const ANSWERS: [&str; 2] = ["return", "if"];
 
 /// The ports that servers of the text meet.
 #[derive(Clone, Debug)]
@@ -278,17 +256,4 @@ fn too_many_ports<'n>(needs: impl Iterator<Item = &'n Need>) -> Result<(), Mista
         }
     }
     Ok(())
-}
-
-/// The word by which a text may guard something.
-fn guard(name: &str, text: &str) -> Option<&'static str> {
-    let is_in_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    // An http-snippet may have servers.
-    let mut inner = matches!(name, "server-snippet" | "location-snippet");
-    let mut words = text.split(|character| !is_in_word(character));
-    words.find_map(|word| {
-        inner |= name == "http-snippet" && word == "server";
-        let answers = if inner { &ANSWERS[..] } else { &[] };
-        GUARDS.iter().chain(answers).find(|guard| **guard == word).copied()
-    })
 }

@@ -10,6 +10,7 @@ mod peers;
 mod refused;
 mod room;
 mod smuggled;
+mod unread;
 
 use bed::{
     PATIENCE, apply, backend, configuration, environment, folder, free_port, get, is_alive,

@@ -1,0 +1,50 @@
+//! A text of the ConfigMap that may guard something: where it is missing and none was there before, nobody is served.
+
+use super::{Instead, KEYS, LeftOut, RULES, text};
+use model::policy::{Policy, RawGlobal, guard};
+use model::{Backend, Configuration, Location, Server};
+use std::sync::Arc;
+
+/// Of what is left out of a Configuration such texts close everything.
+pub(crate) fn mark(next: &Configuration, left_out: &mut LeftOut) {
+    let Some(raw) = next.global.raw.as_deref() else { return };
+    for (owner, fault) in left_out {
+        let key = owner.key.filter(|_| owner.host.is_none());
+        if fault.instead == Instead::Nothing && key.is_some_and(|key| may_guard(raw, key)) {
+            fault.instead = Instead::Everything;
+        }
+    }
+}
+
+fn may_guard(raw: &RawGlobal, key: &str) -> bool {
+    // Rules have their own way to close what they guard.
+    let is_text = KEYS.contains(&key) && key != RULES;
+    let text = text(&mut raw.clone(), key).take().filter(|_| is_text);
+    text.is_some_and(|text| guard(key, &text).is_some())
+}
+
+/// Whether such a text is missing.
+pub(crate) fn is_everything_closed(left_out: &LeftOut) -> bool {
+    left_out.values().any(|fault| fault.instead == Instead::Everything)
+}
+
+/// A Configuration in which nobody is served if such a text is missing.
+pub(crate) fn closed(configuration: Configuration, left_out: &LeftOut) -> Configuration {
+    let mut faults = left_out.values();
+    let missing = faults.find(|fault| fault.instead == Instead::Everything);
+    let Some(reason) = missing.map(|fault| &fault.reason) else { return configuration };
+    let close = |location: &Arc<Location>| {
+        Arc::new(Location {
+            backend: Backend::Denied(reason.clone()),
+            canary: None,
+            policy: Arc::new(Policy::default()),
+            ..Location::clone(location)
+        })
+    };
+    let servers = configuration.servers.iter().map(|(name, server)| {
+        let locations = server.locations.iter().map(close).collect();
+        (name.clone(), Arc::new(Server { locations, ..Server::clone(server) }))
+    });
+    let servers = servers.collect();
+    Configuration { servers, ..configuration }
+}

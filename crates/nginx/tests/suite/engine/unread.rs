@@ -1,0 +1,132 @@
+//! What nginx takes in a test and does not run with: whoever is new goes without it, and everybody else is served.
+
+use crate::engine::bed::{apply, backend, configuration, folder, free_port, get, start, until};
+use engine::Engine;
+use model::policy::{Policy, Raw, RawGlobal};
+use model::{Changes, Configuration, Endpoints, Global, Kind, Origin, ServerName, Upstream};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn ok(name: &str) -> Option<(u16, String)> {
+    Some((200, name.to_owned()))
+}
+
+/// The same with an `http-snippet` of the ConfigMap.
+fn with_http(mut next: Configuration, text: &str) -> Configuration {
+    let origin = Some(Origin::new(Kind::ConfigMap, "fairway", "settings"));
+    let http = Some(text.to_owned().into());
+    let raw = Some(RawGlobal { origin, http, ..RawGlobal::default() }.into());
+    next.global = Arc::new(Global { raw, ..Global::clone(&next.global) });
+    next
+}
+
+/// A port that somebody has, and an `http-snippet` that asks for it.
+fn taken() -> (TcpListener, String) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    (listener, format!("server {{ listen 127.0.0.1:{port}; }}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_somebody_has_keeps_nobody_else_from_being_served_not_even_at_a_start() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let (_held, text) = taken();
+    let engine = start(&folder, port);
+    let hosts = [("a.test", one, None), ("b.test", one, Some("more_set_headers \"X-B: 1\";"))];
+    let left_out = apply(&engine, &with_http(configuration(&hosts[..1]), &text)).await;
+    assert_eq!(left_out, ["settings"]);
+    assert_eq!(get(port, "a.test"), ok("one"));
+    let begun = Instant::now();
+    let left_out = apply(&engine, &with_http(configuration(&hosts), &text)).await;
+    assert_eq!(left_out, ["settings"]);
+    assert_eq!((get(port, "a.test"), get(port, "b.test")), (ok("one"), ok("one")));
+    assert!(begun.elapsed() < Duration::from_secs(4), "what is known is not tried again");
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_that_gets_another_key_keeps_the_one_that_it_has_and_others_go_on() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let zone = |key: &str| format!("limit_req_zone {key} zone=z:1m rate=100r/s;");
+    let hosts = [("a.test", one, Some("limit_req zone=z burst=9;")), ("b.test", one, None)];
+    let first = with_http(configuration(&hosts[..1]), &zone("$binary_remote_addr"));
+    assert!(apply(&engine, &first).await.is_empty());
+    let next = with_http(configuration(&hosts), &zone("$http_x"));
+    assert_eq!(apply(&engine, &next).await, ["settings"]);
+    assert_eq!((get(port, "a.test"), get(port, "b.test")), (ok("one"), ok("one")));
+    let conf = std::fs::read_to_string(engine.environment().conf()).expect("nginx.conf");
+    assert!(conf.contains(&zone("$binary_remote_addr")), "the text before stays");
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ingress_has_no_ports_of_its_own() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let mut next = configuration(&[("a.test", one, None), ("b.test", one, None)]);
+    for text in ["listen 127.0.0.1:1;", "set $x 1; \"listen\" 127.0.0.1:1;"] {
+        let server = next.servers.get_mut(&ServerName::new("b.test")).expect("it was put there");
+        let raw = Raw { server: Some(text.to_owned().into()), ..Raw::default() };
+        let location = &mut Arc::make_mut(server).locations[0];
+        Arc::make_mut(location).policy =
+            Arc::new(Policy { raw: Some(raw.into()), ..Policy::default() });
+        assert_eq!(apply(&engine, &next).await, ["b.test"], "{text}");
+        let status = |host| get(port, host).map(|(status, _)| status);
+        assert_eq!((status("a.test"), status("b.test")), (Some(200), Some(503)), "{text}");
+    }
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_ends_does_not_wait_for_a_reload_that_does_not_come() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let (_held, text) = taken();
+    let engine = start(&folder, port);
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    let (next, before) =
+        (with_http(configuration(&[("a.test", one, None)]), &text), engine.reloads());
+    let applying = engine.clone();
+    let applying =
+        tokio::spawn(async move { applying.apply(&next, &Changes::default()).await.is_err() });
+    until("nginx was asked to reload", || engine.reloads() > before).await;
+    let begun = Instant::now();
+    engine.drain(Duration::from_secs(60)).await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(applying.await.expect("it does not panic"), "it was meant to end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_for_all_that_may_guard_and_was_never_known_closes_everything_until_it_is_mended() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let next =
+        |text| with_http(configuration(&[("a.test", one, None), ("b.test", one, None)]), text);
+    let served = || ["a.test", "b.test"].map(|host| get(port, host).map(|(status, _)| status));
+    for text in ["deny 10.0.0.1; no_such_word 1;", "server { no_such_word 2; return 403; }"] {
+        assert_eq!(apply(&engine, &next(text)).await, ["settings"], "{text}");
+        assert_eq!(served(), [Some(503); 2], "{text}");
+    }
+    // What needs no reload changes nothing about that.
+    let mut pushed = next("server { no_such_word 2; return 403; }");
+    for upstream in pushed.upstreams.clone().values() {
+        let endpoints = Arc::new(Endpoints { ready: vec![backend("two")], draining: Vec::new() });
+        let upstream = Upstream { endpoints, ..Upstream::clone(upstream) };
+        pushed.upstreams.insert(upstream.id.clone(), Arc::new(upstream));
+    }
+    apply(&engine, &pushed).await;
+    assert_eq!(served(), [Some(503); 2]);
+    // What guards nothing keeps nobody out.
+    assert_eq!(apply(&engine, &next("no_such_word 3;")).await, ["settings"]);
+    assert_eq!(served(), [Some(200); 2]);
+    // From now on it is known what was there before: nothing, and then this.
+    for text in
+        ["deny 10.0.0.1; no_such_word 4;", "deny 127.0.0.1;", "deny 10.0.0.1; no_such_word 5;"]
+    {
+        apply(&engine, &next(text)).await;
+        let status = if text.ends_with("4;") { 200 } else { 403 };
+        assert_eq!(served(), [Some(status); 2], "{text}");
+    }
+    engine.drain(Duration::from_secs(5)).await;
+}
