@@ -94,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// Runs with a configuration that was tested, in place of another one, and remembers it if that is what comes of it.
+    /// Runs with a configuration that was tested in place of another one, and remembers it if that is what comes of it.
     pub(super) async fn try_out(
         &self,
         state: &mut State,

@@ -150,6 +150,7 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
         put!(at.block, "return", 503_u16);
         return at.block;
     }
+    policy::real_ip::of_location(&mut at);
     policies(&mut at);
     at.block
 }
