@@ -51,6 +51,11 @@ pub(crate) enum Error {
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]
     BadRewrite(route::path::BadPath),
+    /// The rewritten path has dot segments that nothing but the request has brought there.
+    #[error(
+        "the rewritten path has dot segments: the guards of its location were not asked about where they lead"
+    )]
+    LeadsOut,
     /// Nobody knows where it leads, or as what.
     #[error("the regular expressions of {0} take more steps than a request may")]
     TooHard(String),
@@ -126,7 +131,7 @@ impl Error {
     /// What the client is told.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::BadPath(_) | Self::TwoAuthorizations => StatusCode::BAD_REQUEST,
+            Self::BadPath(_) | Self::LeadsOut | Self::TwoAuthorizations => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Denied(_)
             | Self::NoEndpoints(_)
@@ -178,6 +183,7 @@ impl Error {
             }
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
+            | Self::LeadsOut
             | Self::BodyTooLarge
             | Self::RequestBody(_)
             | Self::TwoAuthorizations => Blame::Client,

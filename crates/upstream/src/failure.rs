@@ -65,7 +65,8 @@ pub struct Failed {
     pub reused: bool,
 }
 
-/// Kept connections that may turn out to be closed before it counts as a failed try.
+/// Kept connections that may turn out to be closed, or sessions in which others have the last place, before it counts
+/// as a failed try.
 const STALE: u32 = 2;
 
 impl Failed {
@@ -75,12 +76,12 @@ impl Failed {
     }
 
     /// Whether a kept connection had ended, as it may at any time: no failed try (nginx: peer.cached), unless it
-    /// happened often already. What may not be sent twice by itself is sent again for that only where an `error` is to
+    /// happened often already. Nor is what an upstream refuses for others with whom the request shares its session. What may not be sent twice by itself is sent again for that only where an `error` is to
     /// be followed by another try, as by nginx; the rest is whatever is asked for.
     pub fn is_no_try(&self, before: u32, method: &Method, retries: &Retries) -> bool {
         let is_free = !self.sent || self.refused || is_safe_to_repeat(method);
-        let is_stale = self.reused && before < STALE && self.error.is_stale();
-        is_stale && (is_free || self.error.retry(retries))
+        let is_stale = self.refused || (self.reused && self.error.is_stale());
+        is_stale && before < STALE && (is_free || self.error.retry(retries))
     }
 }
 
@@ -188,6 +189,15 @@ mod tests {
         assert!(again(Method::POST, true, &[Condition::Error, Condition::NonIdempotent]));
         assert!(again(Method::POST, false, &others), "nothing of it was sent");
         assert!(again(Method::GET, true, &others));
+    }
+
+    #[test]
+    fn what_is_refused_for_those_who_share_a_session_is_no_try_twice() {
+        let retries = Retries { conditions: [].into(), ..Retries::default() };
+        let error = TryError::Http2(h2::Reason::REFUSED_STREAM.into());
+        let failed = Failed { error, sent: true, refused: true, reused: false };
+        let again = [0, 1, 2].map(|before| failed.is_no_try(before, &Method::POST, &retries));
+        assert_eq!(again, [true, true, false]);
     }
 
     #[test]

@@ -5,6 +5,12 @@ use crate::backlog::Backlog;
 use crate::owed::Owed;
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Waker};
+use std::time::Duration;
+
+/// How long the system keeps what a client does not take of answers, once its connection has ended (docs/limits.md).
+const UNHURRIED: Duration = Duration::from_secs(30);
+/// The same where memory or places were scarce.
+const HURRIED: Duration = Duration::from_secs(10);
 
 /// What the process tells a client's connection, and what it knows of it.
 #[derive(Debug, Default)]
@@ -13,6 +19,7 @@ pub struct Control {
     over: Cell<bool>,
     cut: Cell<bool>,
     resets: Cell<bool>,
+    hurries: Cell<bool>,
     /// What it holds of answers.
     pub backlog: Backlog,
     /// What it waits for of requests.
@@ -44,6 +51,17 @@ impl Control {
         if !self.closing.replace(true) {
             self.wake();
         }
+    }
+
+    /// The same where memory or places are scarce: the system keeps for little time what its client does not take.
+    pub fn make_way(&self) {
+        self.hurries.set(true);
+        self.close_when_idle();
+    }
+
+    /// How long a client may take nothing of what is sent once its connection has ended.
+    pub(crate) fn waits_for_the_last(&self) -> Duration {
+        if self.hurries.get() { HURRIED } else { UNHURRIED }
     }
 
     fn wake(&self) {

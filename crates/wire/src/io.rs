@@ -1,6 +1,7 @@
 //! Connections, plain or under TLS, and the two ways of reading from them: heads through a buffer that all
 //! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
 
+use crate::Control;
 use crate::now::time_passes;
 use crate::server_tls::ServerTls;
 use crate::tcp;
@@ -10,11 +11,13 @@ use bytes::{Buf, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -220,6 +223,23 @@ impl Io {
         let _ = self.with_tcp(TcpStream::set_zero_linger);
     }
 
+    /// Says what becomes of the answers that the peer has not taken, for its connection ends.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn leaves(&self, control: &Control) {
+        if control.resets() {
+            return self.reset();
+        }
+        self.drops_after(control.waits_for_the_last());
+    }
+
+    /// Once the peer has taken nothing for so long, the system keeps nothing for it, though the connection is closed.
+    fn drops_after(&self, wait: Duration) {
+        let wait = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
+        // One that has ended by itself holds nothing.
+        let _ = self.with_tcp(|tcp| set_tcp_user_timeout(tcp, wait));
+    }
+
     fn with_tcp<T>(&self, look: impl FnOnce(&TcpStream) -> T) -> T {
         match self {
             Self::Plain(tcp) => look(tcp),
@@ -373,8 +393,9 @@ mod tests {
     use super::{Io, KEPT};
     use bytes::{Bytes, BytesMut};
     use std::future::poll_fn;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, SocketAddr};
     use std::task::{Context, Waker};
+    use std::time::{Duration, Instant};
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -410,6 +431,37 @@ mod tests {
         assert!(io.is_closed());
         tokio::task::yield_now().await;
         assert!(io.is_stale());
+    }
+
+    #[tokio::test]
+    async fn what_a_peer_leaves_lying_is_dropped_after_its_connection_was_closed() {
+        let (mut io, mut other) = pair().await;
+        let (mut written, piece) = (0, [0; 64 << 10]);
+        loop {
+            let piece = AsyncWriteExt::write(&mut io, &piece);
+            let Ok(count) = tokio::time::timeout(Duration::from_millis(50), piece).await else {
+                break;
+            };
+            written += count.expect("it is open");
+        }
+        io.drops_after(Duration::from_millis(300));
+        drop(io);
+        let peer = |address: Option<SocketAddr>| address.expect("connected").port();
+        let (own, to) = (peer(other.local_addr().ok()), peer(other.peer_addr().ok()));
+        let begun = Instant::now();
+        while is_kept(to, own) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the system keeps it");
+            tokio::task::yield_now().await;
+        }
+        let mut read = Vec::new();
+        let end = tokio::io::AsyncReadExt::read_to_end(&mut other, &mut read).await;
+        assert!(end.is_err() && read.len() < written, "{end:?}: {} of {written}", read.len());
+    }
+
+    /// Whether the system has a connection between these ports.
+    fn is_kept(from: u16, to: u16) -> bool {
+        let all = std::fs::read_to_string("/proc/net/tcp").expect("a table of connections");
+        all.contains(&format!(":{from:04X} 0100007F:{to:04X} "))
     }
 
     #[tokio::test]

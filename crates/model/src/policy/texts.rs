@@ -1,7 +1,7 @@
 //! The texts of a location that are filled in for the request itself, which has matched its path.
 
 use super::{Algorithm, Balance, FastCgi, LimitKey, Policy, RedirectRewrite, Replaced};
-use crate::Template;
+use crate::{Location, Template};
 
 impl Policy {
     /// The texts in which `$1` to `$9` are what the request has matched: its path, or what a snippet looked at since.
@@ -38,7 +38,7 @@ impl Policy {
             connection_header: _,
             // They have none.
             custom_headers: _,
-            balance: Balance { algorithm, affinity: _ },
+            balance,
             snippet: _,
             route: _,
             raw: _,
@@ -52,9 +52,7 @@ impl Policy {
         if let LimitKey::Text(key) = &limits.key {
             all.push(key);
         }
-        if let Algorithm::Hash(key) | Algorithm::HashSubset(key, _) = algorithm {
-            all.push(key);
-        }
+        all.extend(balance.key());
         all.extend(self.texts_in_answers());
         all
     }
@@ -73,9 +71,22 @@ impl Policy {
         })
         .flatten()
     }
+}
 
-    /// Whether what the request has matched is part of any of them.
+impl Balance {
+    /// By what an endpoint is chosen, if that is a text.
+    fn key(&self) -> Option<&Template> {
+        match &self.algorithm {
+            Algorithm::Hash(key) | Algorithm::HashSubset(key, _) => Some(key),
+            Algorithm::RoundRobin | Algorithm::Random | Algorithm::Ewma => None,
+        }
+    }
+}
+
+impl Location {
+    /// Whether what a request has matched is part of any text that it fills in itself, at its canary too.
     pub fn asks_for_groups(&self) -> bool {
-        self.texts_of_request().into_iter().any(Template::has_groups)
+        let of_canary = self.canary.iter().filter_map(|canary| canary.balance.key());
+        self.policy.texts_of_request().into_iter().chain(of_canary).any(Template::has_groups)
     }
 }

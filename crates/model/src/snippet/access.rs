@@ -13,6 +13,10 @@ settings! {
         pub rules: Vec<AccessRule>,
         /// Those of the server where that is another namespace's: whom they keep out stays out, and they let nobody in.
         pub besides: Vec<AccessRule>,
+        /// Those of the text before, in a location of the one behind it with rules of its own: whom they keep out stays
+        /// out.
+        #[serde(skip)]
+        pub before: Vec<AccessRule>,
         /// `satisfy`
         pub satisfy: Option<Satisfy>,
         /// `auth_basic`
@@ -123,10 +127,7 @@ impl LimitExcept {
     /// The same behind another text, which says this of access for all methods: it takes none of that back.
     pub(super) fn behind(&self, access: &Access, program: &Program) -> Self {
         let mut behind = self.clone();
-        let own = &mut behind.settings.access;
-        if own.auth_basic == Some(AuthBasic::Off) && access.auth_basic.is_some() {
-            own.auth_basic = None;
-        }
+        behind.settings.access.keeps_password(access);
         let before = Before { rules: access.rules.clone(), program: program.clone() };
         behind.before = Some(Box::new(before));
         behind
@@ -134,6 +135,24 @@ impl LimitExcept {
 }
 
 impl Access {
+    /// Takes no password away that another text asks for.
+    fn keeps_password(&mut self, before: &Self) {
+        if self.auth_basic == Some(AuthBasic::Off) && before.auth_basic.is_some() {
+            self.auth_basic = None;
+        }
+    }
+
+    /// The same in a location of a text that stands behind another one, which says this for all around it.
+    pub(super) fn opens_nothing(&mut self, before: &Self) {
+        self.keeps_password(before);
+        if before.satisfy == Some(Satisfy::All) {
+            self.satisfy = None;
+        }
+        if !self.rules.is_empty() {
+            self.before.clone_from(&before.rules);
+        }
+    }
+
     /// What counts where two texts say how guards go together, or whether there is a password: what closes more.
     pub(super) fn stricter(&self, other: &Self) -> (Option<Satisfy>, Option<AuthBasic>) {
         let satisfy = match (self.satisfy, other.satisfy) {

@@ -64,20 +64,41 @@ impl Scope {
         let excepted = behind.limit_except.iter().map(|one| one.behind(access, &self.program));
         let excepted: Vec<_> = excepted.collect();
         let (satisfy, auth_basic) = access.stricter(&behind.settings.access);
+        self.goes_on(&behind.program, &behind.branches);
+        self.settings.join(&behind.settings);
+        (self.settings.access.satisfy, self.settings.access.auth_basic) = (satisfy, auth_basic);
+        self.limit_except.extend(excepted);
+        self.internal |= behind.internal;
+        self.locations.join(&behind.locations);
+    }
+
+    /// Its program goes on as another one does, with the settings of that one's `if` blocks.
+    fn goes_on(&mut self, program: &Program, blocks: &[Settings]) {
         let branches = self.branches.len();
-        for step in &behind.program.steps {
+        for step in &program.steps {
             let mut step = step.clone();
             if let Task::If(IfBlock { branch: Some(branch), .. }) = &mut step.task {
                 *branch += branches;
             }
             self.program.steps.push(step);
         }
-        self.branches.extend(behind.branches.iter().cloned());
-        self.settings.join(&behind.settings);
-        (self.settings.access.satisfy, self.settings.access.auth_basic) = (satisfy, auth_basic);
-        self.limit_except.extend(excepted);
-        self.internal |= behind.internal;
-        self.locations.join(&behind.locations);
+        self.branches.extend(blocks.iter().cloned());
+    }
+
+    /// Its locations stand behind what another text says of the level that they are all in: they open no guard of that,
+    /// and its program runs in them before their own.
+    pub fn has_locations_behind(&mut self, before: &Self) {
+        let Self { program, branches, settings: Settings { access, .. }, .. } = before;
+        for OwnLocation { scope, .. } in &mut self.locations {
+            for except in &mut scope.limit_except {
+                *except = except.behind(access, program);
+            }
+            scope.settings.access.opens_nothing(access);
+            let own = (std::mem::take(&mut scope.program), std::mem::take(&mut scope.branches));
+            (scope.program, scope.branches) = (program.clone(), branches.clone());
+            scope.goes_on(&own.0, &own.1);
+            scope.has_locations_behind(before);
+        }
     }
 
     /// Whether two levels let in the same requests, as far as their texts tell: headers, times and what goes into logs

@@ -7,6 +7,7 @@ use crate::snippet::lets_in;
 use http::{Method, StatusCode};
 use model::policy::Satisfy;
 use model::snippet::{Access, AuthBasic, LimitExcept, Satisfy as OfSnippet};
+use std::net::IpAddr;
 use wire::Response;
 
 /// What a guard says of a request. Where it cannot tell, because it is itself in trouble, it stops the request: that no
@@ -40,9 +41,7 @@ pub(super) fn begin(exchange: &mut Exchange) -> Result<Option<Decision>, Stop> {
 }
 
 fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {
-    // The rules of a server that is another namespace's: no guard here makes up for them, nor they for one.
-    let of_server = exchange.level().map_or(&[][..], |level| &level.settings.access.besides);
-    if lets_in(of_server, exchange.client) == Some(false) {
+    if exchange.level().is_some_and(|level| keeps_out(&level.settings.access, exchange.client)) {
         return Err(Response::page(StatusCode::FORBIDDEN).into());
     }
     let mut decision = Decision::of(satisfy(exchange));
@@ -54,6 +53,12 @@ fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {
         return Ok(Some(decision));
     }
     decision.end().map(|()| None)
+}
+
+/// Whether rules of others do, of a server that is another namespace's or of the operator around a tenant's location: no
+/// guard here makes up for them, nor they for one.
+fn keeps_out(Access { besides, before, .. }: &Access, client: IpAddr) -> bool {
+    [besides, before].into_iter().any(|rules| lets_in(rules, client) == Some(false))
 }
 
 /// Asks the guards that may have to wait.

@@ -23,26 +23,28 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let limits = &spot.location.policy.limits;
     let Some(client) = client(exchange, limits, &gate) else { return Ok(()) };
     let (most, status) = (limits.connections, limits.connection_status);
-    // Counted once for its namespace, however often the request is sent on (nginx: limit_req_status of the main
-    // request).
+    // Counted once for its namespace, however often the request is sent on: who is refused is not judged again on the
+    // page that says so (nginx: limit_req_status of the main request).
     let owner = exchange.place.as_ref().and_then(Place::owner).cloned();
     let has_rate = gate.per_second.is_some() || gate.per_minute.is_some();
     if has_rate && !exchange.onward.counted.requests.has(owner.as_ref()) {
-        if !may_come(limits, &gate, client) {
-            tell(exchange, "limiting requests: limit-rps or limit-rpm is exceeded");
-            return Err(refusal(limits.request_status));
-        }
+        let (may_come, status) = (may_come(limits, &gate, client), limits.request_status);
         exchange.onward.counted.requests.add(owner.as_ref());
+        if !may_come {
+            tell(exchange, "limiting requests: limit-rps or limit-rpm is exceeded");
+            return Err(refusal(status));
+        }
     }
     if let (Some(most), Some(slots)) = (most, &gate.connections)
         && !exchange.onward.counted.connections.has(owner.as_ref())
     {
-        let Some(slot) = slots.take(client, most) else {
+        let slot = slots.take(client, most);
+        exchange.onward.counted.connections.add(owner.as_ref());
+        let Some(slot) = slot else {
             tell(exchange, "limiting connections: limit-connections is exceeded");
             return Err(refusal(status));
         };
         exchange.slot = Some(slot.beside(exchange.slot.take()));
-        exchange.onward.counted.connections.add(owner.as_ref());
     }
     Ok(())
 }

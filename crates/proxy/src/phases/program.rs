@@ -215,9 +215,10 @@ fn adopt_path(exchange: &mut Exchange, searches: bool) -> Result<bool, Stop> {
         return Ok(false);
     }
     let path = match now.first() {
-        Some(b'/') => rewrite::resolved(&now)?,
+        Some(b'/') if searches => rewrite::resolved(&now)?,
         _ if searches => return Err(Response::page(StatusCode::NOT_FOUND).into()),
-        _ => rewrite::resolved(&[b"/", &*now].concat())?,
+        Some(b'/') => rewrite::within(&now)?,
+        _ => rewrite::within(&[b"/", &*now].concat())?,
     };
     running.state.path = route::path::text(&path).into_owned();
     exchange.path = Bytes::from(path);

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::snippet::Regex;
 use model::{Part, Template};
+use route::path::BadPath;
 use snippet::run::State;
 use wire::{Response, percent};
 
@@ -136,7 +137,10 @@ fn rewritten(
     if !path.starts_with('/') {
         path.insert(0, '/');
     }
-    let path = resolved(&route::path::bytes(&path))?;
+    let path = match within(&route::path::bytes(&path)) {
+        Err(Error::LeadsOut) if is_dotted(target) => resolved(&route::path::bytes(&path))?,
+        path => path?,
+    };
     let encoded = route::path::encode(&path).into_owned().into_bytes();
     let query = exchange
         .query()
@@ -157,6 +161,26 @@ fn rewritten(
 /// A target that ends in `?` does not take the request's arguments along.
 fn drops_query(own: &str) -> bool {
     own.is_empty() || own.ends_with('?')
+}
+
+/// The same of a path for which no location is looked for any more: its guards were asked about the path that matched,
+/// and dot segments that a request brings into another one may not lead out of what they close.
+pub(super) fn within(path: &[u8]) -> Result<Vec<u8>, Error> {
+    let escaped = route::path::encode(path).into_owned();
+    match route::path::canonical(escaped.as_bytes()) {
+        Ok(canonical) if !canonical.dotted => Ok(canonical.path.into_owned()),
+        Ok(_) | Err(BadPath::AboveRoot) => Err(Error::LeadsOut),
+        Err(error) => Err(Error::BadRewrite(error)),
+    }
+}
+
+/// Whether a target has dot segments of its own: these are meant.
+#[cold]
+fn is_dotted(target: &Template) -> bool {
+    let dots = |text: &str| {
+        ["/./", "/../"].iter().any(|dots| text.contains(dots)) || text.ends_with("/..")
+    };
+    target.parts().iter().any(|part| matches!(part, Part::Text(text) if dots(text)))
 }
 
 /// A rewritten path is canonical again before it leaves (compat/decisions.md). What is a `%` in it stands for itself.

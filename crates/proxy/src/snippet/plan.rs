@@ -154,7 +154,7 @@ impl<'t> Planner<'t> {
         let location = if hides { without_pages(location) } else { location.clone() };
         self.fill(index, &location, inherited, None);
         let level = &mut self.levels[index];
-        if self.regex && (level.asks.captures || policy.asks_for_groups()) {
+        if self.regex && (level.asks.captures || location.asks_for_groups()) {
             // A path that is no expression matches nothing.
             let pattern = Pattern::new(&format!("^{}", location.path), true).ok();
             level.captures = pattern.map(|pattern| Regex { pattern, names: Vec::new() });
@@ -201,7 +201,7 @@ impl<'t> Planner<'t> {
         let level = &mut self.levels[index];
         level.around = around;
         if let LocationKind::Regex(regex) = &own.kind
-            && (!regex.names.is_empty() || level.asks.captures || location.policy.asks_for_groups())
+            && (!regex.names.is_empty() || level.asks.captures || location.asks_for_groups())
         {
             level.captures = Some(regex.clone());
         }

@@ -46,7 +46,7 @@ pub(crate) fn expression(
     level: Option<&Level>,
 ) -> Option<Pattern> {
     let Location { path, policy, .. } = location;
-    if !server.regex || level.is_some() || policy.rewrite.is_some() || !policy.asks_for_groups() {
+    if !server.regex || level.is_some() || policy.rewrite.is_some() || !location.asks_for_groups() {
         return None;
     }
     // A path that is no expression matches nothing.

@@ -39,7 +39,7 @@ use stream::{Places, Resolver};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use upstream::{Addresses, Names, Pool};
-use wire::{Clock, Request, Room, Scratch, backlog, owed};
+use wire::{Clock, Control, Request, Room, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
 const TICK: Duration = Duration::from_millis(100);
@@ -276,7 +276,7 @@ impl Worker {
         let mut ticks = interval(Duration::from_millis(20));
         let handshakes = Instant::now() + HANDSHAKES;
         while self.is_busy(handshakes) && Instant::now() < until {
-            self.close_idle();
+            self.close_idle(Control::close_when_idle);
             ticks.tick().await;
         }
         self.overdue();
@@ -332,7 +332,7 @@ impl Worker {
             self.log.flush();
             let mut ended = 0;
             if self.pressure() != Pressure::Normal {
-                self.close_idle();
+                self.close_idle(Control::make_way);
                 ended = self.end_unread();
                 self.pool.shrink();
             }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const CANARY: &str = "demo-new-80";
+pub(crate) const CANARY: &str = "demo-new-80";
 
 fn by(algorithm: Algorithm, affinity: Option<Affinity>) -> Policy {
     Policy {
@@ -49,7 +49,7 @@ async fn get(native: &Native, target: &str, cookie: &str) -> String {
 }
 
 /// A canary beside the location of the host.
-fn put_beside(configuration: &mut Configuration, rules: CanaryRules, balance: Balance) {
+pub(crate) fn put_beside(configuration: &mut Configuration, rules: CanaryRules, balance: Balance) {
     let name = ServerName::new("a.test");
     let mut server = configuration.servers[&name].clone();
     let location = Arc::make_mut(&mut Arc::make_mut(&mut server).locations[0]);

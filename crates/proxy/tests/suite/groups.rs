@@ -1,8 +1,9 @@
 //! `$1` to `$9` in texts of annotations: what the request has matched last, where it fills them in itself.
 
+use crate::balancing::{CANARY, put_beside};
 use crate::bed::{self, MAIN, answer, is_whole, start, upstream};
 use crate::snippets::{Host, get, upstream as echo};
-use model::policy::{Algorithm, AuthExternal, Balance, Policy, Rewrite};
+use model::policy::{Algorithm, AuthExternal, Balance, CanaryRules, Policy, Rewrite};
 use model::{Pattern, Template, UpstreamId};
 use std::collections::BTreeSet;
 
@@ -70,6 +71,27 @@ async fn keys_of_endpoints_have_them() {
         seen.insert(body.split(':').next().unwrap_or_default().to_owned());
     }
     assert!(seen.len() > 1, "all keys are one: {seen:?}");
+}
+
+#[tokio::test]
+async fn keys_of_a_canarys_endpoints_have_them_too() {
+    for snippet in ["", "set $x 1;"] {
+        let host = Host::of_patterns().path("/k/([a-z]+)", snippet, Policy::default());
+        let mut configuration = host.configuration(echo("main").await);
+        let endpoints = [echo("one").await, echo("two").await, echo("three").await];
+        bed::put_upstream(&mut configuration, CANARY, endpoints.to_vec());
+        let rules = CanaryRules { weight: 100, ..CanaryRules::default() };
+        let balance = Balance { algorithm: Algorithm::Hash(template("$1")), affinity: None };
+        put_beside(&mut configuration, rules, balance);
+        let native = start(&configuration).await;
+        let mut seen = BTreeSet::new();
+        for key in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let answer = get(&native, &format!("/k/{key}"), "").await;
+            let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+            seen.insert(body.split(':').next().unwrap_or_default().to_owned());
+        }
+        assert!(seen.len() > 1 && !seen.contains("main"), "all keys are one: {seen:?} {snippet}");
+    }
 }
 
 #[tokio::test]

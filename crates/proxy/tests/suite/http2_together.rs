@@ -62,8 +62,8 @@ async fn uploads_that_nobody_takes_leave_others_of_their_connection_room() {
     assert_eq!(answer.map(|seen| (seen.0, seen.2)), Some((HEADERS, 81)));
 }
 
-/// A gRPC service whose first answer has many pieces without a byte; each says on which connection it was asked.
-async fn in_empty_pieces() -> SocketAddr {
+/// A gRPC service that answers with these frames on a stream, and is told on which connection it was asked.
+async fn saying(frames: fn(u32, u8) -> Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     tokio::spawn(async move {
@@ -78,12 +78,7 @@ async fn in_empty_pieces() -> SocketAddr {
                     let mut payload = vec![0; usize::from(u16::from_be_bytes([high, low]))];
                     tcp.read_exact(&mut payload).await.expect("it is whole");
                     if kind == HEADERS {
-                        let stream = u32::from_be_bytes(stream);
-                        let mut answer = frame(HEADERS, END_HEADERS, stream, b"\x88");
-                        for _ in 0..60 {
-                            answer.extend(frame(DATA, 0, stream, &[]));
-                        }
-                        answer.extend(frame(DATA, END_STREAM, stream, &[connection]));
+                        let answer = frames(u32::from_be_bytes(stream), connection);
                         tcp.write_all(&answer).await.expect("it is taken");
                     }
                 }
@@ -93,10 +88,29 @@ async fn in_empty_pieces() -> SocketAddr {
     address
 }
 
-#[tokio::test]
-async fn a_session_with_many_empty_pieces_gets_no_further_calls_before_it_ends_with_them() {
+/// An answer that has many pieces without a byte.
+fn in_empty_pieces(stream: u32, connection: u8) -> Vec<u8> {
+    let mut answer = frame(HEADERS, END_HEADERS, stream, b"\x88");
+    for _ in 0..60 {
+        answer.extend(frame(DATA, 0, stream, &[]));
+    }
+    answer.extend(frame(DATA, END_STREAM, stream, &[connection]));
+    answer
+}
+
+/// One before which it is said that no further call is taken.
+fn the_last(stream: u32, connection: u8) -> Vec<u8> {
+    // SETTINGS_MAX_CONCURRENT_STREAMS (RFC 9113 section 6.5.2).
+    let mut answer = frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 0]);
+    answer.extend(frame(HEADERS, END_HEADERS, stream, b"\x88"));
+    answer.extend(frame(DATA, END_STREAM, stream, &[connection]));
+    answer
+}
+
+/// Asserts that each call has a session of its own.
+async fn each_has_its_own(frames: fn(u32, u8) -> Vec<u8>) {
     let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
-    let native = start(&configuration(&[(MAIN, vec![in_empty_pieces().await])], policy)).await;
+    let native = start(&configuration(&[(MAIN, vec![saying(frames).await])], policy)).await;
     let mut client = client(&native).await;
     for connection in b'1'..=b'3' {
         let (answer, _) = send(&mut client, Method::POST, &[], true);
@@ -104,6 +118,29 @@ async fn a_session_with_many_empty_pieces_gets_no_further_calls_before_it_ends_w
         let said = in_time(body.data()).await.expect("it says something").expect("whole");
         assert_eq!(said, Bytes::copy_from_slice(&[connection]));
     }
+}
+
+#[tokio::test]
+async fn a_session_with_many_empty_pieces_gets_no_further_calls_before_it_ends_with_them() {
+    each_has_its_own(in_empty_pieces).await;
+}
+
+#[tokio::test]
+async fn a_session_that_takes_no_calls_gets_none() {
+    each_has_its_own(the_last).await;
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_announces_none_to_clients_of_http_1() {
+    let no_content = |stream, _| {
+        // `:status: 204`, `content-length: 5` (RFC 7541 appendix A).
+        frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x89\x0f\x0d\x015")
+    };
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![saying(no_content).await])], policy)).await;
+    let asked = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let answer = bed::talk(&native, asked).await;
+    assert!(answer.starts_with("HTTP/1.1 204 ") && !answer.contains("ontent-"), "{answer}");
 }
 
 #[tokio::test]

@@ -175,7 +175,9 @@ async fn guarded_twice(operator: &str, tenant: &str, policy: Policy) -> Arc<Nati
     let host = Host::default().path("/", "set $x 1;", policy);
     let mut configuration = host.configuration(upstream("main").await);
     let mut both = Scope::clone(&scope(Context::Location, operator, ""));
-    both.join(&scope(Context::Location, tenant, ""));
+    let mut own = Scope::clone(&scope(Context::Location, tenant, ""));
+    own.has_locations_behind(&both);
+    both.join(&own);
     let name = ServerName::new("a.test");
     let server = configuration.servers.get_mut(&name).expect("the host");
     let location = Arc::make_mut(&mut Arc::make_mut(server).locations[0]);
@@ -264,6 +266,41 @@ async fn a_program_of_the_operator_runs_whatever_methods_another_text_excepts() 
     for (operator, tenant) in [(own, ""), ("", own)] {
         let native = excepted_twice(operator, tenant).await;
         assert_eq!(status_of(&native, "GET", "/", "X-Bad: 1\r\n").await, "200");
+    }
+}
+
+#[tokio::test]
+async fn a_location_of_a_tenant_opens_no_guard_that_the_operator_has_around_it() {
+    let alice = "Authorization: Basic YWxpY2U6d29uZGVy\r\n";
+    let within = |says: &str| text(&["location /in { ", says, PASS, " }"]);
+    let deeper = |says: &str| {
+        text(&["location /in { allow all; location /in/x { ", says, PASS, " } ", PASS, " }"])
+    };
+    let bad = "if ($http_x_bad) { return 402; }";
+    for (operator, says, with, without) in [
+        ("deny 127.0.0.1;", "allow all; ", "403", "403"),
+        ("deny 192.0.2.1;", "deny 127.0.0.1; ", "403", "403"),
+        ("allow all;", "deny 127.0.0.1; ", "403", "403"),
+        ("allow 127.0.0.1; deny all;", "allow all; ", "200", "401"),
+        ("deny all;", "limit_except HEAD { allow all; } ", "403", "403"),
+        ("auth_basic S;", "auth_basic off; ", "200", "401"),
+        ("satisfy all;", "satisfy any; allow all; ", "200", "401"),
+        (bad, "", "402", "402"),
+        (bad, "if ($http_x_bad) { return 200 open; } ", "402", "402"),
+        (bad, "limit_except HEAD { allow all; } ", "402", "402"),
+        // What is the tenant's own, and what the operator says nothing of.
+        ("", "if ($http_x_bad) { return 201 own; } ", "201", "201"),
+        ("allow all;", "auth_basic off; ", "200", "200"),
+    ] {
+        for (tenant, target) in [(within(says), "/in"), (deeper(says), "/in/x")] {
+            let native = guarded_twice(operator, tenant, known(None)).await;
+            let ask = async |fields: &str| {
+                let fields = text(&["X-Bad: 1\r\n", fields]);
+                status_of(&native, "POST", target, fields).await
+            };
+            let asked = [ask(alice).await, ask("").await];
+            assert_eq!(asked, [with, without], "{operator} + {tenant}");
+        }
     }
 }
 

@@ -140,6 +140,21 @@ async fn who_was_counted_by_one_kind_of_limit_is_counted_by_the_other_where_it_i
 }
 
 #[tokio::test]
+async fn who_is_refused_by_a_limit_is_not_judged_again_on_the_page_that_says_so() {
+    let (slow, nobody) = (Some(RequestLimit { rate: 1, burst: 0 }), Some(0));
+    for limits in [
+        Limits { per_second: slow, ..Limits::default() },
+        Limits { connections: nobody, ..Limits::default() },
+    ] {
+        let policy = Policy { limits, ..Policy::default() };
+        let native = Host::default().path("/", "error_page 503 =503 /busy;", policy);
+        let native = native.serve().await;
+        told(&native, "/").await;
+        assert_eq!(told(&native, "/").await, "503 main: GET /busy");
+    }
+}
+
+#[tokio::test]
 async fn limits_of_annotations_stand_in_place_of_those_around_and_those_within_in_place_of_them() {
     let zones =
         "limit_req_zone $host zone=one:1m rate=1r/m; limit_req_zone $host zone=two:1m rate=1r/m;

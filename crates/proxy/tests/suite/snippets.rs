@@ -241,6 +241,38 @@ async fn a_program_comes_before_rewrite_target_and_break_ends_both() {
 }
 
 #[tokio::test]
+async fn dot_segments_that_a_request_brings_into_a_rewritten_path_lead_nowhere() {
+    let to = |pattern, target| {
+        let pattern = Pattern::new(pattern, true).expect("a pattern");
+        let target = Template::parse(target).expect("a template");
+        Policy { rewrite: Some(Rewrite { pattern, target, prefix: None }), ..Policy::default() }
+    };
+    let native = Host::of_patterns()
+        .path("/static(.*)", "", to("^/static(.*)", "/static/$1"))
+        .path("/one(.*)", "", to("^/one(.*)", "/$1"))
+        .path("/own/(.*)", "", to("^/own/(.*)", "/a/../b/$1"))
+        .path("/told(.*)", "rewrite ^/told(.*)$ /told/$1 break;", Policy::default())
+        .path("/seek(.*)", "rewrite ^/seek(.*)$ /seek/$1 last;", Policy::default())
+        .path("/admin", "return 403;", Policy::default());
+    let native = native.serve().await;
+    for (target, expected) in [
+        ("/static/a", "200 main: GET /static/a"),
+        ("/static.x/.y", "200 main: GET /static/.x/.y"),
+        ("/static../admin", "400 page"),
+        ("/static..%2fadmin", "400 page"),
+        ("/static%2e%2e/admin", "400 page"),
+        ("/static.", "400 page"),
+        ("/one../admin", "400 page"),
+        ("/own/x", "200 main: GET /b/x"),
+        ("/told/a", "200 main: GET /told/a"),
+        ("/told../admin", "400 page"),
+        ("/seek../admin", "403 page"),
+    ] {
+        assert_eq!(told(&native, target).await, expected, "{target}");
+    }
+}
+
+#[tokio::test]
 async fn if_blocks_are_places_of_their_own_and_inherit() {
     let native = Host::of(
         "",

@@ -102,8 +102,9 @@ struct Stranger {
 }
 
 /// A scope behind that of everybody.
-fn joined(first: Option<&Arc<Scope>>, own: Scope) -> Arc<Scope> {
+fn joined(first: Option<&Arc<Scope>>, mut own: Scope) -> Arc<Scope> {
     let Some(first) = first else { return Arc::new(own) };
+    own.has_locations_behind(first);
     let mut all = Scope::clone(first);
     all.join(&own);
     Arc::new(all)

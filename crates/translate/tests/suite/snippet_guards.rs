@@ -98,6 +98,19 @@ fn who_excepts_methods_does_so_besides_the_operator() {
 }
 
 #[test]
+fn a_location_of_a_tenant_stands_behind_what_the_operator_says_of_all() {
+    let guard = "if ($http_x_bad) { return 402; } deny 192.0.2.1;";
+    let own = [("configuration-snippet", "location /app/in { allow all; return 204; }")];
+    let data = [("location-snippet", guard)];
+    let (found, problems) = translated(&data, &[of("a", "own", "/app", &own)]);
+    let snippet = policy(&found, "/app").snippet.as_ref().expect(&problems);
+    let within = &snippet.locations[0].scope;
+    let access = &within.settings.access;
+    assert_eq!((access.before.len(), access.rules.len()), (1, 1), "{problems}");
+    assert_eq!((within.program.steps.len(), snippet.program.steps.len()), (2, 1));
+}
+
+#[test]
 fn what_an_ingress_sets_and_the_operator_asks_for_before_is_told() {
     let said = |location: &str, own: &str| {
         let data =

@@ -12,7 +12,7 @@ use super::{Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, StatusCode};
 use model::policy::Timeouts;
 use session::{Claim, Lease, Part, SMALL, lease};
 use std::future::poll_fn;
@@ -404,7 +404,11 @@ fn answered(
 ) -> Response {
     let (parts, stream) = response.into_parts();
     let mut headers = from_map(&parts.headers);
-    let length = headers.text("content-length").and_then(|text| text.parse().ok());
+    // One of 204 says nothing, and whoever reads it all the same would take the next answer for its body.
+    let length = match parts.status {
+        StatusCode::NO_CONTENT => None,
+        _ => headers.text("content-length").and_then(|text| text.parse().ok()),
+    };
     headers.remove("content-length");
     let ended = stream.is_end_stream();
     let body = if ended {

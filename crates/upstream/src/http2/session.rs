@@ -321,7 +321,7 @@ impl Session {
             && !self.is_stuck()
             && !self.is_worn(limits)
             && Rc::strong_count(&self.load)
-                <= (STREAMS as usize).min(self.sender.current_max_send_streams().max(1))
+                <= (STREAMS as usize).min(self.sender.current_max_send_streams())
             && self.requests.get() < IDS
     }
 }

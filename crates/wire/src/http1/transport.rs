@@ -50,6 +50,8 @@ pub struct Client {
     pub control: Rc<Control>,
     timer: Timer,
     debt: Debt,
+    /// Bytes of answers, all of which the client may still have to take.
+    sent: Cell<usize>,
     /// Requests that nobody had to wait for, up to [`AT_ONCE`].
     at_once: Cell<u8>,
 }
@@ -93,6 +95,7 @@ impl Client {
             control,
             timer: Timer::new(Duration::from_secs(60)),
             debt: Debt::default(),
+            sent: Cell::default(),
             at_once: Cell::default(),
         }
     }
@@ -146,7 +149,7 @@ impl Client {
                         self.timer.reset(limit);
                     }
                     Poll::Pending if !started && self.control.poll_closing(cx) => {
-                        if looked {
+                        if looked || self.poll_cut(cx) {
                             return Poll::Ready(Err(NoHead::Over));
                         }
                         // A request may be there of which the event loop has not heard: one turn of it will tell.
@@ -352,6 +355,7 @@ impl Client {
         patience: &mut Patience,
     ) -> io::Result<()> {
         self.debt.answer(&self.control.owed);
+        self.sent.set(self.sent.get().saturating_add(all));
         let backlog = &self.control.backlog;
         let (mut left, mut waiting) = (all, 0);
         let written = poll_fn(|cx| {
@@ -405,6 +409,8 @@ impl Client {
         let flushed = flushed.await;
         if held > 0 {
             backlog.release(held);
+            // It waits no longer: what comes next may be long in coming, and not for its sake.
+            patience.progressed(0);
         }
         flushed
     }
@@ -413,6 +419,7 @@ impl Client {
     /// drops for a little while (nginx: lingering_close), unless the process ends it. Of its last request nothing is
     /// kept.
     pub async fn linger(&self) {
+        self.leaves();
         self.rest();
         // What came behind it as well, which may hold on to the memory of its head.
         *self.buffer.borrow_mut() = BytesMut::new();
@@ -446,6 +453,13 @@ impl Client {
         self.timer.within(limit, step).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// The connection ends: for who takes no more of much that was sent it is not kept for long.
+    pub fn leaves(&self) {
+        if self.sent.get() >= SYSTEM_HOLDS {
+            self.io.borrow().leaves(&self.control);
+        }
+    }
+
     /// Whether it must end at once, as [`Control::poll_cut`]; the connection knows then how.
     pub fn poll_cut(&self, cx: &Context<'_>) -> bool {
         self.control.poll_cut(cx) && self.cut()
@@ -453,9 +467,7 @@ impl Client {
 
     #[cold]
     fn cut(&self) -> bool {
-        if self.control.resets() {
-            self.io.borrow().reset();
-        }
+        self.io.borrow().leaves(&self.control);
         true
     }
 
@@ -552,9 +564,11 @@ mod tests {
     use crate::Control;
     use crate::io::Io;
     use bytes::BytesMut;
+    use rustix::net::sockopt::tcp_user_timeout;
     use std::future::poll_fn;
     use std::io::ErrorKind;
     use std::net::Ipv4Addr;
+    use std::os::fd::AsFd;
     use std::rc::Rc;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -606,6 +620,54 @@ mod tests {
             drop(writer);
             let read = client.read_to_end(&mut Vec::new()).await;
             assert_eq!(read.err().map(|error| error.kind()), end);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_reset_though_all_of_its_answer_was_written() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address);
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (mut client, (ours, _)) = (client.expect("connected"), accepted.expect("accepted"));
+        ours.writable().await.expect("it is open");
+        while ours.try_write(&[0; 64 << 10]).is_ok() {}
+        let control = Rc::<Control>::default();
+        let idle = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
+        let long = Duration::from_secs(60);
+        let head = idle.head(long, long, (8 << 10, 32 << 10));
+        let ends = async {
+            tokio::task::yield_now().await;
+            control.reset();
+        };
+        let (head, ()) = tokio::join!(head, ends);
+        assert!(matches!(head, Err(NoHead::Over)), "{head:?}");
+        drop(idle);
+        let read = client.read_to_end(&mut Vec::new()).await;
+        assert_eq!(read.err().map(|error| error.kind()), Some(ErrorKind::ConnectionReset));
+    }
+
+    #[tokio::test]
+    async fn the_system_keeps_for_little_time_what_was_sent_last_and_nobody_takes() {
+        for (bytes, makes_way, seconds) in
+            [(SYSTEM_HOLDS, true, 10), (SYSTEM_HOLDS, false, 30), (SYSTEM_HOLDS - 1, true, 0)]
+        {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+            let address = listener.local_addr().expect("bound");
+            let client = TcpStream::connect(address);
+            let (client, accepted) = tokio::join!(client, listener.accept());
+            let (_client, (ours, _)) = (client.expect("connected"), accepted.expect("accepted"));
+            let same = ours.as_fd().try_clone_to_owned().expect("another handle");
+            let control = Rc::<Control>::default();
+            let writer = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
+            let mut patience = Patience::between(Duration::from_secs(60));
+            writer.write(&vec![0; bytes][..], &mut patience).await.expect("the system takes it");
+            if makes_way {
+                control.make_way();
+            }
+            writer.leaves();
+            let kept = tcp_user_timeout(&same).expect("a number");
+            assert_eq!(kept, seconds * 1000, "{bytes} {makes_way}");
         }
     }
 

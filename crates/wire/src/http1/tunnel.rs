@@ -47,9 +47,6 @@ pub async fn tunnel(
     let (mut client, mut upstream) = (client, upgraded.io);
     poll_fn(|cx| {
         if control.poll_cut(cx) {
-            if control.resets() {
-                [&client, &upstream].into_iter().for_each(Io::reset);
-            }
             return Poll::Ready(());
         }
         if websocket && !told && control.is_over() {
@@ -82,6 +79,7 @@ pub async fn tunnel(
         });
         let _ = timer.within(FAREWELL, rest).await;
     }
+    [client, upstream].iter().for_each(|side| side.leaves(control));
     Tunnel { received: up.moved, sent: down.moved }
 }
 

@@ -149,10 +149,8 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        if let Peer::Client(client) = &self.peer
-            && client.control.resets()
-        {
-            self.io.reset();
+        if let Peer::Client(client) = &self.peer {
+            self.io.leaves(&client.control);
         }
     }
 }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use wire::Control;
 
 pub(super) use self::holders::Holder;
 
@@ -76,7 +77,7 @@ impl Worker {
     fn relieve(&self) {
         if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
             self.relieved.set(Some(Instant::now()));
-            self.close_idle();
+            self.close_idle(Control::make_way);
             self.young.borrow().hurry();
             self.pool.shrink();
             let connections = self.connections.borrow();
@@ -85,11 +86,11 @@ impl Worker {
         }
     }
 
-    /// Asks connections without a request to end, but for those whose first one may be on its way.
-    pub(super) fn close_idle(&self) {
+    /// Asks connections without a request to `end`, but for those whose first one may be on its way.
+    pub(super) fn close_idle(&self, end: fn(&Control)) {
         let all = self.all();
         let settled = all.iter().filter(|connection| !connection.is_fresh());
-        settled.for_each(|connection| connection.control.close_when_idle());
+        settled.for_each(|connection| end(&connection.control));
     }
 
     /// How many connections there may be.

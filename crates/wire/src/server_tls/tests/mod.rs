@@ -4,17 +4,22 @@ mod random;
 mod twisted;
 
 use super::{EARNED_BY, Hello, SEALED, SILENT, ServerTls};
+use crate::{Control, Io, Patience, http1};
+use bytes::BytesMut;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
@@ -504,5 +509,36 @@ async fn openssl_changes_its_keys_and_asks_for_others() {
         let said = openssl.wait_with_output().expect("it ends").stdout;
         let said = String::from_utf8_lossy(&said).into_owned();
         assert!((0..3).all(|round| said.contains(&format!("answer {round}\n"))), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_taken_what_a_flush_waited_for_is_not_waited_for_while_nothing_is_sent() {
+    let (client, server) = pair(&[&TLS13], 16 << 10).await;
+    let (control, server) = (Rc::<Control>::default(), Io::Accepted(Box::new(server)));
+    let writer = http1::Client::new(server, BytesMut::new(), control.clone());
+    let mut patience = Patience::new(Duration::from_secs(60));
+    let (piece, mut taken) = ([0; 16 << 10], vec![0; 64 << 10]);
+    for _ in 0..2 {
+        let waits = Cell::new(false);
+        let mut fills = pin!(async {
+            while !waits.get() {
+                writer.write(&piece[..], &mut patience).await?;
+                writer.flush(&mut patience).await?;
+            }
+            Ok::<(), io::Error>(())
+        });
+        let filled = poll_fn(|cx| {
+            // It never rests, so that the clock stands still.
+            cx.waker().wake_by_ref();
+            waits.set(waits.get() || control.backlog.held() > 0);
+            if waits.get() {
+                let _ = client.tcp.try_read(&mut taken);
+            }
+            fills.as_mut().poll(cx)
+        });
+        filled.await.expect("the client takes it");
+        // The upstream is silent for longer than any client may be.
+        tokio::time::advance(Duration::from_secs(1_000_000)).await;
     }
 }
