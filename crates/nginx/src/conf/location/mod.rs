@@ -250,7 +250,6 @@ fn policies(at: &mut At<'_, '_>) {
         raw,
     } = &*location.policy;
     client_certificate::of_location(client_certificate.as_ref(), at);
-    policy::real_ip::of_location(at);
     policy::logging::write(*logging, at);
     policy::access::write(access, at);
     policy::cors::write(cors.as_deref(), at);
