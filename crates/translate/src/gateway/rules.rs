@@ -14,8 +14,8 @@ use model::policy::{
 };
 use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
-    BackendRef, ExternalAuth, HttpRoute, ObjectRef, RequestMirror, RouteFilter, RouteMatch,
-    RouteRule, short,
+    BackendRef, ExternalAuth, HttpRoute, ObjectRef, PathMatch, RequestMirror, RouteFilter,
+    RouteMatch, RouteRule, short,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -85,8 +85,9 @@ impl Draft {
     pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot, tls: &Policies) -> Self {
         let expressions = Expressions::default();
         let (draft, policies) = (Self::default(), Vec::new());
-        let session = None;
-        let mut reader = Reader { route, snapshot, tls, draft, policies, session, expressions };
+        let (session, serves) = (None, false);
+        let mut reader =
+            Reader { route, snapshot, tls, draft, policies, session, expressions, serves };
         if let Some(why) = &route.unread {
             reader.refuse("UnsupportedValue", why.clone());
         }
@@ -99,7 +100,7 @@ impl Draft {
         for (index, rule) in route.rules.iter().enumerate() {
             reader.rule(index, rule);
         }
-        if reader.draft.rules.is_empty() && !reader.draft.dropped.is_empty() {
+        if !reader.serves && !reader.draft.dropped.is_empty() {
             reader.refuse("UnsupportedValue", reader.draft.dropped.join("; "));
         }
         let mut draft = reader.draft;
@@ -267,6 +268,8 @@ struct Reader<'a> {
     /// What the rule at hand says of sessions.
     session: Option<Arc<Affinity>>,
     expressions: Expressions,
+    /// Whether any match can be read.
+    serves: bool,
 }
 
 impl Reader<'_> {
@@ -298,6 +301,7 @@ impl Reader<'_> {
         if matches.is_empty() {
             return;
         }
+        self.serves = true;
         // Sessions go on with a backend that gets no new ones any more.
         let counts = |one: &BackendRef| one.weight > 0 || self.session.is_some();
         let has_weight = backends.iter().any(|(one, _)| one.weight > 0);
@@ -336,17 +340,38 @@ impl Reader<'_> {
     }
 
     /// The matches of a rule that can be read. Those that cannot are left out alone: requests of the others would go
-    /// past what the rule asks of them.
+    /// past what the rule asks of them. What they may match themselves is closed, if somebody is to be asked.
     fn matches<'r>(&mut self, at: &str, rule: &'r RouteRule) -> Vec<(&'r RouteMatch, RuleMatch)> {
         let mut read = Vec::with_capacity(rule.matches.len());
         for found in &rule.matches {
             match self.expressions.read(found) {
                 Ok(matches) => read.push((found, matches)),
-                Err(Refused::Invalid(why)) => self.leave_out(&format!("{at}.matches: {why}")),
+                Err(Refused::Invalid(why)) => {
+                    let told = format!("{at}.matches: {why}");
+                    if why.of_ours && closed::is_guarded(rule) {
+                        self.close(found, told);
+                    } else {
+                        self.leave_out(&told);
+                    }
+                }
                 Err(Refused::TooLarge(why)) => self.refuse("UnsupportedValue", why),
             }
         }
         read
+    }
+
+    /// Closes what a match may have that Fairway does not know, so that nobody comes past its guard. Where that may be
+    /// every path, the route is closed as a whole, and nobody else.
+    fn close(&mut self, found: &RouteMatch, told: String) {
+        let is_expression = matches!(found.path, PathMatch::Expression(_));
+        match self.expressions.at_least(found) {
+            Err(Refused::Invalid(_)) => self.leave_out(&told),
+            Ok(matches) if matches.pattern.is_some() || !is_expression => {
+                self.leave_out(&format!("{told}; what it may match answers 500"));
+                self.draft.rules.push(closed::rule(self.route, matches, told));
+            }
+            Ok(_) | Err(Refused::TooLarge(_)) => self.refuse("UnsupportedValue", told),
+        }
     }
 
     /// Where a backend leads; what is wrong with it is noted.
