@@ -3,8 +3,11 @@
 use super::paths::{ANY, path_of};
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::quote;
-use model::{GrpcMatch, Pattern, PatternError, RuleMatch, Scheme, ValueMatch};
+use model::{GrpcMatch, Pattern, PatternError, RuleMatch, Scheme, ValueMatch, fixed_start};
 use objects::gateway::{MethodMatch, NameMatch, PathMatch, RouteMatch, ValueMatch as Wanted};
+
+/// Bytes that stand for what an expression begins with: one that is too long has more.
+const BEGINNING: usize = 1000;
 
 /// The regular expressions of a route.
 #[derive(Debug)]
@@ -60,6 +63,39 @@ impl Expressions {
         })
     }
 
+    /// What a match may ask for that has expressions which Fairway does not know: every path that begins as one does,
+    /// `/` if that is all, and any value. It is asked as early as the match would be.
+    pub(super) fn at_least(&mut self, found: &RouteMatch) -> Result<RuleMatch, Refused> {
+        let mut more = found.clone();
+        if let PathMatch::Expression(source) = &found.path
+            && self.is_unknown(source)
+        {
+            let start = fixed_start(source);
+            let start = &start[..start.floor_char_boundary(BEGINNING)];
+            more.path = match start.len() {
+                0 | 1 => PathMatch::Prefix("/".to_owned()),
+                _ => PathMatch::Expression(format!("{start}.*")),
+            };
+        }
+        for one in more.headers.iter_mut().chain(&mut more.query) {
+            if let Wanted::Expression(source) = &mut one.value
+                && self.is_unknown(source)
+            {
+                ".*".clone_into(source);
+            }
+        }
+        let mut read = self.read(&more)?;
+        if read.pattern.is_some() {
+            read.path = path_of(found).1.into_owned();
+        }
+        Ok(read)
+    }
+
+    /// Whether an expression may be one, though not here.
+    fn is_unknown(&mut self, source: &str) -> bool {
+        matches!(self.compile(source), Err(Refused::Invalid(error)) if error.of_ours)
+    }
+
     /// The expression for the path of a method of gRPC, if it has one.
     fn called(&mut self, called: &MethodMatch) -> Result<Option<Pattern>, Refused> {
         let MethodMatch { service, method, is_expression } = called;
@@ -94,7 +130,12 @@ fn check(source: &str) -> Result<(), Refused> {
 }
 
 fn invalid(source: &str, error: PatternError) -> Refused {
-    let reason = format!("{} is no regular expression: {error}", quote(source));
+    let is = if error.of_ours {
+        "a regular expression that Fairway does not know"
+    } else {
+        "no regular expression"
+    };
+    let reason = format!("{} is {is}: {error}", quote(source));
     Refused::Invalid(PatternError { reason, ..error })
 }
 

@@ -1,20 +1,23 @@
 //! A host with the rules of all routes that answer for it, in the order of the specification.
 
 use super::attach::{Attached, specialty};
+use super::closed;
+use super::kinds::RouteId;
 use super::listeners::{State, certificate_id};
 use super::rivals::Lost;
 use super::rules::DraftRule;
 use model::policy::{Policy, Protocol, RouteFilters, RouteRedirect};
 use model::{Backend, Location, Others, RouteHost, RouteKey, Rule, RuleMatch, Scheme, Share};
-use objects::{InText, ObjectKey};
+use objects::{InText, Kind, ObjectKey};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes a host of the routes that have a part in it; none if no route answers for it. First stand the rules of routes
-/// that name the host more specially, though the listener makes it the same. Of them, rules of the same path stand in
-/// the order in which they are asked: of gRPC those with a longer method; those with a method, with more headers, with
-/// more query parameters; then the older route, the lesser name, the earlier rule.
+/// that name the host more specially, though the listener makes it the same; last, closed, those of HTTPRoutes without
+/// a part, so that nobody comes past their guards by a wider host. Of these, rules of the same path stand in the order
+/// in which they are asked: of gRPC those with a longer method; those with a method, with more headers, with more query
+/// parameters; then the older route, the lesser name, the earlier rule.
 pub(super) fn host<'a>(
     key: &RouteKey,
     routes: impl Iterator<Item = &'a Attached>,
@@ -26,16 +29,18 @@ pub(super) fn host<'a>(
     for attached in routes {
         // Of several listeners of a scheme the least port counts for what depends on it.
         let mut ports = BTreeMap::new();
-        let has_part =
-            |scheme: Scheme| lost.is_none_or(|lost| !lost.contains_key(&(attached.id(), scheme)));
+        let winner = |scheme: Scheme| lost?.get(&(attached.id(), scheme));
+        // What is a GRPCRoute's goes before all of an HTTPRoute's, so that it would close what the older one has.
+        let may_close = attached.route.kind == Kind::HttpRoute;
         let spots = attached.spots.iter().filter(|spot| spot.key == *key);
-        for spot in spots.filter(|spot| has_part(spot.scheme)) {
+        for spot in spots.filter(|spot| may_close || winner(spot.scheme).is_none()) {
             let (at, others) = ((spot.port, &spot.gateway), spot.others.clone());
             let known = ports.entry(spot.scheme).or_insert_with(|| (at, others.clone()));
             *known = (at.min(known.0), of_both(known.1.take(), others));
             let meta = &attached.route.meta;
             let order = (Reverse(spot.special), meta.created, InText(&meta.key));
             if let Some(secret) = &spot.certificate
+                && winner(spot.scheme).is_none()
                 && certificate.as_ref().is_none_or(|(known, ..)| order < *known)
             {
                 certificate = Some((order, secret, &spot.others));
@@ -44,16 +49,18 @@ pub(super) fn host<'a>(
         let rules = || attached.draft.rules.iter().enumerate();
         let own = specialty(&attached.route.hostnames, &key.host);
         all.extend(ports.into_iter().flat_map(|(scheme, at)| {
-            rules().map(move |(index, rule)| ((attached, own), index, scheme, at.clone(), rule))
+            let to = winner(scheme);
+            let of = (attached, to, (to.is_some(), Reverse(own)));
+            rules().map(move |(index, rule)| (of, index, scheme, at.clone(), rule))
         }));
     }
     if all.is_empty() {
         return None;
     }
-    all.sort_by_cached_key(|((attached, own), index, scheme, ..)| {
+    all.sort_by_cached_key(|((attached, _, tier), index, scheme, ..)| {
         let special = Reverse(special(&attached.draft.rules[*index].matches));
         let (kind, meta) = (attached.route.kind, &attached.route.meta);
-        (Reverse(*own), special, meta.created, InText(meta.key.clone()), kind, *index, *scheme)
+        (*tier, special, meta.created, InText(meta.key.clone()), kind, *index, *scheme)
     });
     let mut made = RouteHost {
         name: key.host.clone(),
@@ -65,12 +72,14 @@ pub(super) fn host<'a>(
         locations: Vec::new(),
     };
     let (mut tier, mut adapted) = (None, Adapted::default());
-    for ((_, own), _, scheme, ((port, gateway), others), rule) in all {
+    for ((attached, to, own), _, scheme, ((port, gateway), others), rule) in all {
         if tier.replace(own).is_some_and(|before| before != own) {
             made.tiers.push(made.rules.len());
         }
-        let state = gateways.get(gateway);
-        add(&mut made, (scheme, others), rule, |location| adapted.at(location, port, state));
+        let place = |to| [(1, closed::place(&attached.route, &rule.matches, gives_way(to)))];
+        let (state, closed) = (gateways.get(gateway), to.map(place));
+        let leads = closed.as_ref().map_or(&rule.shares[..], |place| place);
+        add(&mut made, (scheme, others), rule, leads, |location| adapted.at(location, port, state));
     }
     made.locations.shrink_to_fit();
     Some(made)
@@ -93,14 +102,21 @@ fn of_both(one: Option<Arc<Others>>, other: Option<Arc<Others>>) -> Option<Arc<O
     (both != Others::default()).then(|| Arc::new(both))
 }
 
+/// Why a place leads nowhere though its route is in order.
+fn gives_way((kind, ObjectKey { namespace, name }): &RouteId) -> String {
+    let kind = kind.name();
+    format!("the route gives way to {kind} {namespace}/{name}, which comes first: see its status")
+}
+
 fn add(
     host: &mut RouteHost,
     (scheme, others): (Scheme, Option<Arc<Others>>),
     rule: &DraftRule,
+    leads: &[(u32, Arc<Location>)],
     mut adapt: impl FnMut(&Arc<Location>) -> Arc<Location>,
 ) {
-    let mut shares = Vec::with_capacity(rule.shares.len());
-    for (weight, location) in &rule.shares {
+    let mut shares = Vec::with_capacity(leads.len());
+    for (weight, location) in leads {
         shares.push(Share { weight: *weight, location: host.locations.len() });
         host.locations.push(adapt(location));
     }

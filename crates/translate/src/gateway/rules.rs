@@ -12,8 +12,8 @@ use crate::pattern_budget::Refused;
 use model::policy::{Affinity, Body, Policy, Protocol, RouteFilters, RouteMirror, TlsRedirect};
 use model::{Backend, Location, Origin, PathKind, RuleMatch, Scheme, ServiceRef, UpstreamId};
 use objects::gateway::{
-    BackendRef, ExternalAuth, HttpRoute, ObjectRef, RequestMirror, RouteFilter, RouteMatch,
-    RouteRule, short,
+    BackendRef, ExternalAuth, HttpRoute, ObjectRef, PathMatch, RequestMirror, RouteFilter,
+    RouteMatch, RouteRule, short,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -383,17 +383,38 @@ impl Reader<'_> {
     }
 
     /// The matches of a rule that can be read. Those that cannot are left out alone: requests of the others would go
-    /// past what the rule asks of them.
+    /// past what the rule asks of them. What they may match themselves is closed, if somebody is to be asked.
     fn matches<'r>(&mut self, at: &str, rule: &'r RouteRule) -> Vec<(&'r RouteMatch, RuleMatch)> {
         let mut read = Vec::with_capacity(rule.matches.len());
         for found in &rule.matches {
             match self.expressions.read(found) {
                 Ok(matches) => read.push((found, matches)),
-                Err(Refused::Invalid(why)) => self.leave_out(&format!("{at}.matches: {why}")),
+                Err(Refused::Invalid(why)) => {
+                    let told = format!("{at}.matches: {why}");
+                    if why.of_ours && closed::is_guarded(rule) {
+                        self.close(found, told);
+                    } else {
+                        self.leave_out(&told);
+                    }
+                }
                 Err(Refused::TooLarge(why)) => self.refuse("UnsupportedValue", why),
             }
         }
         read
+    }
+
+    /// Closes what a match may have that Fairway does not know, so that nobody comes past its guard. Where that may be
+    /// every path, the route is closed as a whole, and nobody else.
+    fn close(&mut self, found: &RouteMatch, told: String) {
+        let is_expression = matches!(found.path, PathMatch::Expression(_));
+        match self.expressions.at_least(found) {
+            Err(Refused::Invalid(_)) => self.leave_out(&told),
+            Ok(matches) if matches.pattern.is_some() || !is_expression => {
+                self.leave_out(&format!("{told}; what it may match answers 500"));
+                self.draft.rules.push(closed::rule(self.route, matches, told));
+            }
+            Ok(_) | Err(Refused::TooLarge(_)) => self.refuse("UnsupportedValue", told),
+        }
     }
 
     /// Where a backend leads; what is wrong with it is noted.

@@ -23,7 +23,7 @@ use shut::Shut;
 
 use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
-use crate::pattern_budget::{HostBudgets, Refused, stand_in};
+use crate::pattern_budget::{HostBudgets, Refused};
 use crate::tenancy::Item;
 use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
@@ -107,7 +107,7 @@ struct Host<'a> {
     claims: HashMap<(PathKind, String), ObjectKey>,
     locations: Vec<Arc<Location>>,
     regex: bool,
-    /// Guarded paths that are not served.
+    /// Paths that are not served, and of which nobody else is to have the requests.
     shut: Vec<Shut>,
     problems: Vec<Problem>,
 }
@@ -315,7 +315,7 @@ impl Host<'_> {
         if !self.regex {
             return Vec::new();
         }
-        let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
+        let mut patterns = Vec::new();
         let mut budgets = HostBudgets::default();
         for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
@@ -345,7 +345,7 @@ impl Host<'_> {
                         // Nor did nginx take a configuration with it.
                         ("it is none", Why::NotTaken)
                     };
-                    self.shut(&location, &format!("{is}: {reason}"));
+                    self.shut(&location, true, &format!("{is}: {reason}"));
                     let message = format!(
                         "path {path} of host {host} is left out: the paths of this host are regular expressions, and \
                          {is} ({reason})"
@@ -353,22 +353,13 @@ impl Host<'_> {
                     self.path_problem(&location, Severity::Error, why.says(message));
                 }
                 Refused::TooLarge(reason) => {
-                    self.shut(&location, &reason);
                     if budget.is_news() {
                         let message = format!(
                             "path {path} of host {host}, and others after it, are closed: {reason}"
                         );
                         self.path_problem(&location, Severity::Error, message);
                     }
-                    if let Some(start) =
-                        stand_in(path).filter(|start| closed.insert((*start).to_owned()))
-                    {
-                        let path = start.to_owned();
-                        let backend = Backend::Denied(reason);
-                        let closed =
-                            Location { path, backend, canary: None, ..Location::clone(&location) };
-                        self.locations.push(Arc::new(closed));
-                    }
+                    self.shut_start(&location, reason);
                 }
             }
         }

@@ -308,7 +308,7 @@ impl Host<'_> {
             );
             let message = Why::OtherNamespace.says(message);
             self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
-            self.shut(&route.location, &why);
+            self.shut(&route.location, route.regex, &why);
         }
         stay
     }

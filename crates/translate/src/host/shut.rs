@@ -1,57 +1,36 @@
-//! Guarded paths that are not served: what they would have had must not be that of a location behind them that lets
-//! others in.
+//! Paths that are not served: what those with a guard would have had must not be that of a location behind them that
+//! lets others in.
 
 use super::Host;
-use model::{Backend, Location, PathKind, fixed_start};
+use model::policy::Policy;
+use model::{Backend, Location, Origin, PathKind, fixed_start};
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Guarded paths of a namespace on a host that are told apart (docs/limits.md). Where there are more, all that comes
 /// behind the first of them and has other guards is closed.
 const MOST: usize = 32;
 
-/// A guarded path that is left out, and why.
+/// Who says something at a host; nobody says what the host is by itself.
+type Namespace = Option<Arc<str>>;
+
+/// A path that is left out, and why.
 #[derive(Debug)]
 pub(super) struct Shut {
     location: Arc<Location>,
     reason: String,
-    /// What every path begins with that it matches, in lower case.
+    /// What every path begins with that it matches; in lower case, unless it is meant as it is written.
     start: String,
+    /// Whether what is behind it is asked after: it is guarded, and one location cannot stand in for all of it.
+    closes: bool,
+    /// Whom its guards let in, of the kinds of its namespace; none where nobody knows, or nobody asked.
+    kind: Option<usize>,
+    /// Paths that are shorter get no requests of it: something stands before them that begins as it does.
+    shield: usize,
 }
 
 impl Shut {
-    /// One for a path that is left out, if it is guarded.
-    pub(super) fn of(location: &Arc<Location>, reason: &str) -> Option<Self> {
-        let is_guarded =
-            location.policy.is_guarded() || matches!(location.backend, Backend::Denied(_));
-        is_guarded.then(|| {
-            let whose = location.origin.as_ref().map(|origin| format!(" of {origin}"));
-            let (path, whose) = (&location.path, whose.unwrap_or_default());
-            let reason = format!(
-                "path {path}{whose} is guarded, and cannot be served ({reason}), so nobody else gets its requests; \
-                 write it in another way"
-            );
-            let start = fixed_start(path).to_ascii_lowercase();
-            Self { location: Arc::clone(location), reason, start }
-        })
-    }
-
-    /// The path that closes what a host of plain paths would give to a shorter one; none where that would be all.
-    fn area(&self) -> Option<String> {
-        let path = &self.location.path;
-        let start = fixed_start(path);
-        let area = if start.len() == path.len() {
-            if self.location.kind == PathKind::Exact {
-                return None;
-            }
-            format!("{}/", path.strip_suffix('/').unwrap_or(path))
-        } else {
-            start[..=start.rfind('/')?].to_owned()
-        };
-        (area.len() > 1).then_some(area)
-    }
-
     /// A location that answers 503 at a path.
     fn at(&self, path: String) -> Arc<Location> {
         let backend = Backend::Denied(self.reason.clone());
@@ -59,113 +38,229 @@ impl Shut {
         let canary = None;
         Arc::new(Location { path, kind, backend, canary, ..Location::clone(&self.location) })
     }
+
+    /// Whether a location may get requests of it.
+    fn leads_to(&self, location: &Location, of_patterns: bool) -> bool {
+        let path = &location.path;
+        if of_patterns {
+            return may_agree(&self.start, fixed_start(path));
+        }
+        let path = path.to_ascii_lowercase();
+        let above = || self.start.strip_prefix(bare(&path));
+        path.starts_with(&self.start)
+            || location.kind == PathKind::Prefix
+                && above().is_some_and(|rest| rest.starts_with('/'))
+    }
 }
 
-/// What is left out of a namespace, for locations of it.
-struct OfNamespace<'s> {
-    shut: Vec<&'s Shut>,
+/// What is left out of a namespace, for locations of it: the guarded ones, in the order in which they were tried.
+struct OfNamespace {
+    shut: Vec<Shut>,
     /// Whether they are too many to be told apart.
     all: bool,
-    /// Starts at which a location stands in for all that is behind it.
-    shields: HashSet<&'s str>,
+    guards: Guards,
 }
 
-impl<'s> OfNamespace<'s> {
-    fn of(mut shut: Vec<&'s Shut>) -> Self {
-        shut.sort_by(|one, other| order(&one.location).cmp(&order(&other.location)));
-        let all = shut.len() > MOST;
+impl OfNamespace {
+    fn of(mut shut: Vec<Shut>, all: bool) -> Self {
+        let mut guards = Guards::default();
         if all {
             // The first of all and the first with other guards say as much.
-            let first = shut[0];
-            let is_other = |other: &&&Shut| !is_alike(first, &other.location);
-            let second = shut.iter().find(is_other).copied();
-            shut = [Some(first), second].into_iter().flatten().collect();
+            guards.learn(&mut shut[0]);
+            let is_other = |other: &Shut| guards.of(&other.location).is_none();
+            let second = shut.iter().skip(1).position(is_other).map(|at| at + 1);
+            let mut at = 0..;
+            shut.retain(|_| at.next().is_some_and(|at| at == 0 || Some(at) == second));
+        } else {
+            shut.iter_mut().for_each(|shut| guards.learn(shut));
         }
-        Self { shut, all, shields: HashSet::new() }
+        Self { shut, all, guards }
     }
 
     /// Why a location is closed, if it may get requests now whom it would not have let in.
-    fn closes(&self, location: &Location) -> Option<&'s Shut> {
+    fn closes(&mut self, location: &Location, of_patterns: bool) -> Option<&Shut> {
         if matches!(location.backend, Backend::Denied(_)) {
             return None;
         }
-        let start = fixed_start(&location.path);
-        self.shut.iter().copied().find(|shut| {
-            let is_behind_shield =
-                || self.shields.contains(&*shut.start) && location.path.len() < shut.start.len();
+        self.shut.iter().find(|shut| {
             order(&shut.location) < order(location)
-                && (self.all || may_agree(&shut.start, start) && !is_behind_shield())
-                && !is_alike(shut, location)
+                && (self.all
+                    || location.path.len() >= shut.shield && shut.leads_to(location, of_patterns))
+                && (shut.kind.is_none() || shut.kind != self.guards.of(location))
         })
     }
 }
 
+/// Whom the paths of a namespace let in. Each Ingress is compared once, however long its lists are and however many
+/// paths it has.
+#[derive(Default)]
+struct Guards {
+    /// The different ones of paths that are left out.
+    kinds: Vec<Arc<Policy>>,
+    /// Which of these an Ingress has: its paths have the same but for those that nobody has to authenticate for.
+    known: HashMap<Guarded, Option<usize>>,
+}
+
+/// Whose guards they are, and whether they ask who somebody is.
+type Guarded = (Option<*const Origin>, bool, bool);
+
+impl Guards {
+    /// Notes whom a path that is left out would have let in. Nobody knows that of one that is closed before it has
+    /// guards.
+    fn learn(&mut self, shut: &mut Shut) {
+        let policy = &shut.location.policy;
+        if !policy.is_guarded() {
+            return;
+        }
+        shut.kind = self.of(&shut.location).or_else(|| {
+            let new = Some(self.kinds.len());
+            self.kinds.push(Arc::clone(policy));
+            self.known.insert(guarded(&shut.location), new);
+            new
+        });
+    }
+
+    /// Which of these a location has, if any.
+    fn of(&mut self, location: &Location) -> Option<usize> {
+        let is_own = |kind: &Arc<Policy>| kind.is_guarded_as(&location.policy);
+        let found = || self.kinds.iter().position(is_own);
+        *self.known.entry(guarded(location)).or_insert_with(found)
+    }
+}
+
+fn guarded(location: &Location) -> Guarded {
+    let Policy { auth_basic, auth_external, .. } = &*location.policy;
+    let origin = location.origin.as_ref().map(Arc::as_ptr);
+    (origin, auth_basic.is_some(), auth_external.is_some())
+}
+
+/// Whose the texts of paths are: of each the first namespace, and whether others have it, too.
+struct Texts(HashMap<String, (Namespace, bool)>);
+
+impl Texts {
+    fn note(&mut self, text: String, whose: Namespace) {
+        let (first, others) = self.0.entry(text).or_insert_with(|| (whose.clone(), false));
+        *others |= *first != whose;
+    }
+
+    fn is_others(&self, text: &str, own: &Namespace) -> bool {
+        self.0.get(text).is_some_and(|(first, others)| *others || first != own)
+    }
+}
+
 impl Host<'_> {
-    /// Notes that a path is left out.
-    pub(super) fn shut(&mut self, location: &Arc<Location>, reason: &str) {
-        self.shut.extend(Shut::of(location, reason));
+    /// Notes that a path is left out, if it is guarded. `regex`: whether its Ingress asks for regular expressions.
+    pub(super) fn shut(&mut self, location: &Arc<Location>, regex: bool, reason: &str) {
+        if location.policy.is_guarded() || matches!(location.backend, Backend::Denied(_)) {
+            let whose = location.origin.as_ref().map(|origin| format!(" of {origin}"));
+            let (path, whose) = (&location.path, whose.unwrap_or_default());
+            let reason = format!(
+                "path {path}{whose} is guarded, and cannot be served ({reason}), so nobody else gets its requests; \
+                 write it in another way"
+            );
+            self.note_shut(location, regex, reason, true);
+        }
+    }
+
+    /// Notes that a path is too large an expression: what begins like it is closed, guarded or not.
+    pub(super) fn shut_start(&mut self, location: &Arc<Location>, reason: String) {
+        let before = self.shut.len();
+        self.shut(location, true, &reason);
+        if self.shut.len() == before {
+            self.note_shut(location, true, reason, false);
+        }
+    }
+
+    fn note_shut(
+        &mut self,
+        location: &Arc<Location>,
+        regex: bool,
+        reason: String,
+        is_guarded: bool,
+    ) {
+        let start = fixed_start(&location.path);
+        let is_pattern = self.regex || regex && start.len() < location.path.len();
+        let start = if is_pattern { start.to_ascii_lowercase() } else { location.path.clone() };
+        let (location, closes) = (Arc::clone(location), is_guarded && is_pattern);
+        self.shut.push(Shut { location, reason, start, closes, kind: None, shield: 0 });
     }
 
     /// Closes what may get requests of guarded paths that are left out. It is their namespace's: what others have is
     /// theirs to guard.
     pub(super) fn close(&mut self) {
-        let shut = std::mem::take(&mut self.shut);
-        if shut.is_empty() {
+        let mut all: BTreeMap<Namespace, Vec<Shut>> = BTreeMap::new();
+        for shut in std::mem::take(&mut self.shut) {
+            all.entry(namespace(&shut.location)).or_default().push(shut);
+        }
+        if all.is_empty() {
             return;
         }
-        if !self.regex {
-            return self.close_areas(&shut);
-        }
-        let mut taken = self.prefixes(str::to_ascii_lowercase);
-        let mut of: HashMap<Option<Arc<str>>, Vec<&Shut>> = HashMap::new();
-        for shut in &shut {
-            of.entry(namespace(&shut.location)).or_default().push(shut);
-        }
-        let mut of: HashMap<_, _> =
-            of.into_iter().map(|(namespace, shut)| (namespace, OfNamespace::of(shut))).collect();
-        for namespace in of.values_mut().filter(|namespace| !namespace.all) {
-            for shut in namespace.shut.iter().filter(|shut| shut.start.len() > 1) {
-                // Whose location of that text it is does not matter to those behind it.
-                namespace.shields.insert(&shut.start);
-                if taken.insert(shut.start.clone()) {
-                    let start = fixed_start(&shut.location.path);
-                    self.locations.push(shut.at(start.to_owned()));
-                }
+        let (mut texts, mut of) = (self.texts(), HashMap::new());
+        for (namespace, mut shut) in all {
+            shut.sort_by(|one, other| order(&one.location).cmp(&order(&other.location)));
+            let too_many = shut.iter().filter(|shut| shut.closes).count() > MOST;
+            for shut in shut.iter_mut().filter(|shut| !(too_many && shut.closes)) {
+                shut.shield = self.shield(shut, &namespace, &mut texts);
             }
+            shut.retain(|shut| shut.closes);
+            of.insert(namespace, OfNamespace::of(shut, too_many));
         }
         for location in &mut self.locations {
-            let closed = of.get(&namespace(location)).and_then(|shut| shut.closes(location));
-            if let Some(shut) = closed {
+            let shut = of.get_mut(&namespace(location));
+            if let Some(shut) = shut.and_then(|shut| shut.closes(location, self.regex)) {
                 Arc::make_mut(location).backend = Backend::Denied(shut.reason.clone());
             }
         }
     }
 
-    /// The same on a host of plain paths, where the longest one counts.
-    fn close_areas(&mut self, shut: &[Shut]) {
-        let bare = |path: &str| path.strip_suffix('/').unwrap_or(path).to_owned();
-        let mut taken = self.prefixes(bare);
-        for shut in shut {
-            if let Some(area) = shut.area().filter(|area| taken.insert(bare(area))) {
-                self.locations.push(shut.at(area));
+    /// Puts a location that answers 503 where a path begins, unless something has that text: of others the same but
+    /// for a final slash is enough, whose requests it would take. Gives back how long the path is that stands there.
+    fn shield(&mut self, shut: &Shut, own: &Namespace, texts: &mut Texts) -> usize {
+        let start = &shut.start;
+        if !self.regex {
+            let text = bare(start);
+            let is_free = !text.is_empty() && !texts.0.contains_key(text);
+            // Nothing on a host of plain paths has all that an expression has, whatever the case of letters.
+            if !shut.closes && shut.location.kind == PathKind::Prefix && is_free {
+                texts.note(text.to_owned(), own.clone());
+                self.locations.push(shut.at(format!("{text}/")));
             }
+            return 0;
         }
+        if start.len() < 2 {
+            return 0;
+        }
+        if let Some(bare) = start.strip_suffix('/').filter(|bare| texts.is_others(bare, own)) {
+            return bare.len();
+        }
+        if !texts.0.contains_key(start) {
+            texts.note(start.clone(), own.clone());
+            self.locations.push(shut.at(fixed_start(&shut.location.path).to_owned()));
+        }
+        start.len()
     }
 
-    /// The paths of the host that are prefixes, each in a form in which it can be compared.
-    fn prefixes(&self, form: impl Fn(&str) -> String) -> HashSet<String> {
-        let all = self.locations.iter().filter(|location| location.kind == PathKind::Prefix);
-        all.map(|location| form(&location.path)).collect()
+    /// The paths of the host that one which stands in for another must not have.
+    fn texts(&self) -> Texts {
+        let mut texts = Texts(HashMap::new());
+        for location in &self.locations {
+            let text = match self.regex {
+                true => location.path.to_ascii_lowercase(),
+                false if location.kind == PathKind::Exact => continue,
+                false => bare(&location.path).to_owned(),
+            };
+            texts.note(text, namespace(location));
+        }
+        texts
     }
 }
 
-fn namespace(location: &Location) -> Option<Arc<str>> {
+fn namespace(location: &Location) -> Namespace {
     location.origin.as_ref().map(|origin| Arc::clone(&origin.namespace))
 }
 
-/// Whether a location lets in whom a path that is left out would have let in.
-fn is_alike(shut: &Shut, location: &Location) -> bool {
-    shut.location.policy.is_guarded_as(&location.policy)
+fn bare(path: &str) -> &str {
+    path.strip_suffix('/').unwrap_or(path)
 }
 
 /// The order in which paths of a host of regular expressions are tried.

@@ -152,6 +152,87 @@ fn one_expression_that_is_none_leaves_the_other_matches_of_its_rule_behind_their
     assert!(matches!(found[..], [(Backend::Upstream(_), true)]), "{found:?}");
 }
 
+/// The rules of a host in the order in which those of a tier are asked: text, kind, whether there is a guard.
+fn leads(made: &Translation, host: &str) -> Vec<(String, &'static str, bool)> {
+    let mut hosts = made.configuration.routes.iter();
+    let (_, host) = hosts.find(|(key, _)| key.host.as_str() == host).expect("the host");
+    let one = |rule: &Rule| {
+        let location = &host.locations[rule.shares[0].location];
+        let leads = match &location.backend {
+            Backend::Upstream(_) => "open",
+            Backend::Broken(_) => "broken",
+            _ => "elsewhere",
+        };
+        let guard = location.policy.route.as_ref().is_some_and(|does| does.guard.is_some());
+        let pattern = rule.matches.pattern.as_ref().map(|pattern| pattern.source().to_owned());
+        (pattern.unwrap_or(rule.matches.path.clone()), leads, guard)
+    };
+    host.rules.iter().map(one).collect()
+}
+
+#[test]
+fn a_guarded_expression_that_is_not_known_is_nobody_else_s() {
+    let rule = |matches: &str, filters: &str| {
+        let rule = format!("{{matches: [{matches}], filters: [{filters}], {BACKEND}}}");
+        let text = [GATEWAY, &with_rules(["HTTPRoute", "shop", "admin", "2"], &rule)].concat();
+        translate(&of_gateways(&text), &Options::default())
+    };
+    let told = |made: &Translation| accepted(status(made, Kind::HttpRoute, "shop", "admin"));
+    let wide = ("/".to_owned(), "open", false);
+    let path = r"{path: {type: RegularExpression, value: '/admin/\p{L}+'}}";
+    let both = format!("{path}, {{path: {{value: /pay}}}}");
+    let closed = (r"^(?s:/admin/.*)\z".to_owned(), "broken", false);
+    let pay = ("/pay".to_owned(), "open", true);
+    let made = rule(&both, GUARD);
+    assert_eq!(leads(&made, "a.test"), [wide.clone(), closed.clone(), pay]);
+    assert!(told(&made).0);
+    // Whoever asks for nothing has nothing to keep, and what is none never was one.
+    assert_eq!(leads(&rule(&both, ""), "a.test")[1], ("/pay".to_owned(), "open", false));
+    let none = rule("{path: {type: RegularExpression, value: '/admin/(x'}}", GUARD);
+    assert_eq!(leads(&none, "a.test"), std::slice::from_ref(&wide));
+    // Where no match can be read, the route is refused, and so it is where all may be its guard's.
+    let made = rule(path, GUARD);
+    assert_eq!(leads(&made, "a.test"), [wide.clone(), closed]);
+    assert_eq!(told(&made), (false, "UnsupportedValue"));
+    let all = r"{path: {type: RegularExpression, value: '/(?|a|b)'}}, {path: {value: /pay}}";
+    let made = rule(all, GUARD);
+    let shut = |text: &str| (text.to_owned(), "broken", false);
+    assert_eq!(leads(&made, "a.test"), [wide.clone(), shut("/"), shut("/pay")]);
+    assert_eq!(told(&made), (false, "UnsupportedValue"));
+    // A value may be any.
+    let value = r"{headers: [{type: RegularExpression, name: x-role, value: '\p{L}+'}]}";
+    let made = rule(&format!("{value}, {{path: {{value: /pay}}}}"), GUARD);
+    assert_eq!(leads(&made, "a.test")[0], shut("/"), "it is asked before what asks for less");
+    let hosts = made.configuration.routes.values();
+    let mut rules = hosts.flat_map(|host| &host.rules);
+    let asked = rules.find_map(|rule| rule.matches.headers.first()).expect("it is asked for");
+    assert!(matches!(&asked.1, model::ValueMatch::Pattern { pattern } if pattern.is_match("a")));
+}
+
+#[test]
+fn whoever_gives_way_keeps_what_is_guarded_closed() {
+    let rule = format!(
+        "{{filters: [{GUARD}], {BACKEND}}}, {{matches: [{{path: {{value: /x}}}}], {BACKEND}}}"
+    );
+    let admin = with_rules(["HTTPRoute", "shop", "admin", "2"], &rule);
+    let calls =
+        "{matches: [{method: {service: none, method: none}}], backendRefs: [{name: a, port: 80}]}";
+    let calls = with_rules(["GRPCRoute", "bank", "old", "1"], calls);
+    let all = [GATEWAY, &admin, &calls].concat();
+    let all = all.replacen("[a.test]", "['*.test']", 1);
+    let made = translate(&of_gateways(&all), &Options::default());
+    let found = leads(&made, "a.test");
+    let broken = |path: &str| (path.to_owned(), "broken", false);
+    assert_eq!(found[1..], [broken("/"), broken("/x")]);
+    assert_eq!(found[0].0, "/none/none");
+    let host = made.configuration.routes.values().find(|host| host.name.as_str() == "a.test");
+    assert_eq!(host.expect("it is there").tiers, [1], "it is behind all that the other one has");
+    assert_eq!(accepted(status(&made, Kind::HttpRoute, "shop", "admin")), (false, "Conflicted"));
+    let last = host.expect("it is there").locations.last().expect("one is closed");
+    let reason = format!("{:?}", last.backend);
+    assert!(reason.contains("gives way to GRPCRoute bank/old"), "{reason}");
+}
+
 #[test]
 fn of_both_kinds_of_routes_an_older_one_of_another_namespace_has_a_host() {
     let calls = |made: &Translation| {
