@@ -47,6 +47,7 @@ const OTHERWISE: &[(&str, &[usize], &str)] = &[
     ("redirect/temporal-redirect", &[2], "temporal-redirect"),
     ("rewrite/a-target-that-is-an-address-redirects", &[6], "rewrite-target"),
     ("rewrite/app-root", &[2], "app-root"),
+    ("rewrite/rewrite-encoded-characters", &[2], "rewrite-target"),
     ("rewrite/rewrite-with-groups", &[4], "rewrite-target"),
     ("upstream-protocol/http-clients-of-a-grpc-service", &[1], "backend-protocol"),
     ("upstream-protocol/the-wrong-protocol-is-502", &[3], "backend-protocol"),

@@ -144,7 +144,11 @@ fn every_kind_of_listener_is_answered_through_its_ports_and_a_changed_one_touche
             "app.kubernetes.io/managed-by": "fairway",
             "gateway.networking.k8s.io/gateway-name": "edge",
         });
-        ensure!(meta["labels"] == labels && meta["annotations"] == json!({"to": "us"}), "{meta}");
+        let told = json!({
+            "to": "us",
+            "fairway/gateway-controller-name": "fairway/gateway-controller",
+        });
+        ensure!(meta["labels"] == labels && meta["annotations"] == told, "{meta}");
         let gateway = api(cluster, "Gateway").get("edge").await?;
         let owner = json!([{
             "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": "edge",

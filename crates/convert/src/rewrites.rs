@@ -62,6 +62,7 @@ pub(crate) fn rewrite(location: &Location, rewrite: &Rewrite) -> Rewritten {
     }
     if modifier.is_some() {
         corners.push("a ? with nothing behind it stays".to_owned());
+        corners.push("what is percent-encoded behind it stays so, as in %2F".to_owned());
     }
     let note = (!corners.is_empty()).then(|| corners.join("; "));
     Rewritten::Path { path: Some(Path::Prefix(from.to_owned())), modifier, note }

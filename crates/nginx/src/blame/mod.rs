@@ -177,6 +177,9 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
             (None, _) => "its paths answer 503",
             (Some(RULES), _) => "the paths that it would guard answer 503",
             (Some(CLIENT_CERTIFICATE), _) => "every path of the host answers 403",
+            (Some(SERVER_SNIPPET), _) if host.is_some() => {
+                "the paths of its Ingress there answer 503, and where it may guard the host, all of them do"
+            }
             (Some(_), _) if host.is_some() => "it is left out",
             (Some(SETTINGS), _) => "those before stay, at a start those of nobody",
             (Some(_), Instead::Everything) => "it may guard something, so every path answers 503",

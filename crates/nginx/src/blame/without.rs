@@ -2,7 +2,7 @@
 
 use super::{Instead, LeftOut, RULES, SETTINGS, text};
 use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner, SERVER_SNIPPET};
-use model::policy::{ClientCertificate, Policy};
+use model::policy::{ClientCertificate, Policy, guard};
 use model::{Backend, Configuration, Global, Location, Server};
 use std::sync::Arc;
 
@@ -59,14 +59,19 @@ pub(crate) fn without(
 fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) -> Option<Server> {
     let whole = whole_without(server, left_out);
     let lost = Owner::of_host(server, SERVER_SNIPPET).and_then(|owner| left_out.get(&owner));
+    let raw = server.raw.as_deref();
+    // What the host loses may have kept people out of all of it.
+    let guards = raw.is_some_and(|raw| guard(SERVER_SNIPPET, &raw.text).is_some());
+    let loses = |location: &Location| {
+        guards || raw.is_some_and(|raw| location.origin.as_ref() == Some(&raw.origin))
+    };
     let exempt = |location: &Location| {
         let raw = location.policy.raw.as_ref();
         raw.is_some_and(|raw| raw.modsecurity.enabled == Some(false))
     };
     let reason = |location: &Location| {
         let fault = location.origin.as_deref().and_then(|it| left_out.get(&Owner::from(it)));
-        // What the host loses may have kept people out of all of it.
-        let own = fault.or(lost).map(|fault| fault.reason.as_str());
+        let own = fault.or(lost.filter(|_| loses(location))).map(|fault| fault.reason.as_str());
         own.or_else(|| unguarded.filter(|_| !exempt(location)))
     };
     let loses_canary = |location: &Location| {

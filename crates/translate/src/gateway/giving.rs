@@ -56,8 +56,11 @@ impl Gateways {
             Asking { gateway, ports, service: service.map(|service| &**service) }
         });
         let asking = asking.collect();
-        let supply =
-            Supply { range: around.options.gateway_target_ports.clone(), most: around.ports };
+        let supply = Supply {
+            range: around.options.gateway_target_ports.clone(),
+            most: around.ports,
+            led_to: led_to(around.new).collect(),
+        };
         let before = |key: &ObjectKey, port| self.behind.get(key)?.targets.get(&port).cloned();
         let targets = targets::assign(asking, &supply, before);
         let behind = targets.into_iter().filter_map(|(key, targets)| {
@@ -71,6 +74,15 @@ impl Gateways {
         work.gateways.extend(behind.keys().filter(others).cloned());
         self.behind = behind;
     }
+}
+
+/// The ports to which the EndpointSlices of Gateways' Services lead, be they served or not.
+fn led_to(snapshot: &Snapshot) -> impl Iterator<Item = u16> {
+    let services = snapshot.gateways.values().filter_map(|gateway| service_of(gateway, snapshot));
+    let made = services.filter(|service| service.made_for.is_some());
+    let slices = made.filter_map(|service| snapshot.slices.get(&service.meta.key));
+    let ports = slices.flat_map(|slices| slices.values()).flat_map(|slice| &slice.ports);
+    ports.filter_map(|port| port.port)
 }
 
 /// The Service with the name that the Service of a Gateway has.

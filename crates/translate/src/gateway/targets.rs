@@ -55,6 +55,8 @@ pub(super) struct Supply {
     pub(super) range: RangeInclusive<u16>,
     /// How many the Gateways of a namespace may have.
     pub(super) most: u64,
+    /// To these the EndpointSlices of some Gateway lead still: nobody new gets one, or its clients would come along.
+    pub(super) led_to: BTreeSet<u16>,
 }
 
 /// The port of a listener whose protocol is known.
@@ -176,7 +178,9 @@ impl Giving<'_> {
         let from = usize::try_from(from).unwrap_or_default();
         let mut numbers = (0..all).map(|step| (from + step) % all);
         let number = |place: usize| first.saturating_add(u16::try_from(place).unwrap_or_default());
-        numbers.find_map(|place| Some(number(place)).filter(|found| !self.taken.contains(found)))
+        let is_free =
+            |found: &u16| !self.taken.contains(found) && !self.supply.led_to.contains(found);
+        numbers.find_map(|place| Some(number(place)).filter(is_free))
     }
 }
 
@@ -224,7 +228,7 @@ mod tests {
         let (new, old) = (aged(new, 9), aged(old, 1));
         let held = service(80, 100);
         let asking = |gateway, service| Asking { gateway, ports: vec![HTTP], service };
-        let supply = Supply { range: 100..=102, most: 9 };
+        let supply = Supply { range: 100..=102, most: 9, led_to: BTreeSet::new() };
         let each =
             || vec![asking(fresh, None), asking(&new, Some(&held)), asking(&old, Some(&held))];
         let given = assign(each(), &supply, |_, _| None);
@@ -263,13 +267,32 @@ mod tests {
         };
         let outside = service(80, 99);
         let in_all = ["", "the Gateways", "", "the Gateways"];
-        assert_eq!(refused(&Supply { range: 100..=109, most: 1 }, Some(&outside)), in_all);
         assert_eq!(
-            refused(&Supply { range: 100..=101, most: 9 }, None),
+            refused(&Supply { range: 100..=109, most: 1, led_to: BTreeSet::new() }, Some(&outside)),
+            in_all
+        );
+        assert_eq!(
+            refused(&Supply { range: 100..=101, most: 9, led_to: BTreeSet::new() }, None),
             ["", "", "every port", "every port"]
         );
-        let last = Supply { range: u16::MAX..=u16::MAX, most: 9 };
+        let last = Supply { range: u16::MAX..=u16::MAX, most: 9, led_to: BTreeSet::new() };
         assert_eq!(refused(&last, None)[0], "");
+    }
+
+    #[test]
+    fn nobody_new_gets_a_port_to_which_somebody_s_clients_are_led_still() {
+        let all = gateways(&[("a", "one")]);
+        let asking = |service| vec![Asking { gateway: &all[0], ports: vec![HTTP], service }];
+        let supply = Supply { range: 100..=101, most: 9, led_to: BTreeSet::from([100]) };
+        let given = assign(asking(None), &supply, |_, _| None);
+        assert_eq!(of(&given, &all[0]), Target::Wanted(101));
+        // Whoever has it, as its Service says, keeps it.
+        let own = service(80, 100);
+        let given = assign(asking(Some(&own)), &supply, |_, _| None);
+        assert_eq!(of(&given, &all[0]), Target::Open(100));
+        let none = Supply { range: 100..=100, ..supply };
+        let given = assign(asking(None), &none, |_, _| None);
+        assert!(matches!(of(&given, &all[0]), Target::Refused(_)));
     }
 
     #[test]
@@ -277,7 +300,11 @@ mod tests {
         let all = gateways(&[("a", "one")]);
         let ports: Vec<Port> = (1..=101).map(|port| (Transport::Tcp, port)).collect();
         let asking = vec![Asking { gateway: &all[0], ports, service: None }];
-        let given = assign(asking, &Supply { range: 1000..=2000, most: 999 }, |_, _| None);
+        let given = assign(
+            asking,
+            &Supply { range: 1000..=2000, most: 999, led_to: BTreeSet::new() },
+            |_, _| None,
+        );
         let targets = &given[&all[0].meta.key];
         let refused = |port| matches!(targets[&(Transport::Tcp, port)], Target::Refused(_));
         assert!(!refused(100) && refused(101));
