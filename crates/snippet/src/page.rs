@@ -85,6 +85,10 @@ has a note of that and says \"served identically\".
   `if`, `return` and `rewrite`; in nginx they do not. Within one text they do not here either. Where both texts say `satisfy` or
   `auth_basic`, which nginx refuses, what closes more counts. But `satisfy any` of an Ingress, as a line or an annotation, has its password make up
   for addresses that `location-snippet` denies, as in nginx, unless that says `satisfy all`.
+- A `location` in `configuration-snippet` stands behind `location-snippet`, too, of whose rules and program nginx asks none there: its `if`, `return` and
+  `rewrite` come before those of the location, whom its `allow` and `deny` keep out stays out, whatever else would let in, and its `auth_basic` and
+  `satisfy all` stay. A `location` of a `server-snippet` has none of it: what is to count there is an `if` with `return` in the ConfigMap's
+  `server-snippet`, which every request of the host comes to first.
 - `allow` and `deny` of a `location` stand in place of all lists around it, those of `allowlist-source-range` and `denylist-source-range`
   too; these stand in place of rules of a server and of `http-snippet`. `block-cidrs` stands behind the rules of `http-snippet`. The annotation
   `satisfy` hides that of a server and of `http-snippet`. All of it is as in nginx.
