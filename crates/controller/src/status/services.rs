@@ -581,7 +581,7 @@ mod tests {
             (Some(OURS), "{}", false),
         ] {
             let known = known(controller, labels);
-            assert_eq!(touched(&Known::default(), &known, None), [web.clone()]);
+            assert_eq!(touched(&Known::default(), &known, None), std::slice::from_ref(&web));
             assert_eq!(is_left(&known.snapshot, &web, OURS), is_one, "{controller:?} {labels}");
             assert!(touched(&known, &known, None).is_empty(), "once");
         }

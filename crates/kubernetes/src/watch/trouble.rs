@@ -31,8 +31,8 @@ impl Right {
     }
 }
 
-/// Whether the definition of a kind is not there, or not yet: whoever asks for that finds out in a moment. The storage of
-/// one that was just made is not ready for a moment.
+/// Whether the definition of a kind is not there, or not yet: whoever asks for that finds out in a moment. The storage
+/// of one that was just made is not ready for a moment.
 pub(super) fn is_of_definition(code: Option<u16>, reason: &str) -> bool {
     code == Some(404) || code == Some(429) && reason.contains("storage is (re)initializing")
 }
