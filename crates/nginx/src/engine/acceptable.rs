@@ -312,8 +312,9 @@ fn newcomers(next: &Configuration, before: &Configuration) -> Vec<Vec<Owner>> {
     let changed = changed(next, before);
     let locations = next.servers.values().flat_map(|server| server.locations.iter());
     let speaking = locations.filter(|location| location.policy.raw.is_some());
-    let speaking: BTreeSet<&Origin> =
-        speaking.filter_map(|location| location.origin.as_deref()).collect();
+    let of_paths = speaking.filter_map(|location| location.origin.as_deref());
+    let of_hosts = next.servers.values().filter_map(|server| Some(&*server.raw.as_ref()?.origin));
+    let speaking: BTreeSet<&Origin> = of_paths.chain(of_hosts).collect();
     let new = suspects(next).into_iter().filter(|owner| changed.contains(&owner.origin));
     let (speaking, others) = new.partition(|owner| speaking.contains(&owner.origin));
     let is_other = next.global.raw != before.global.raw;

@@ -2,7 +2,7 @@
 
 use crate::engine::bed::{apply, backend, configuration, folder, free_port, get, start, until};
 use engine::Engine;
-use model::policy::{Policy, Raw, RawGlobal};
+use model::policy::{RawGlobal, RawServer};
 use model::{Changes, Configuration, Endpoints, Global, Kind, Origin, ServerName, Upstream};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -68,10 +68,9 @@ async fn an_ingress_has_no_ports_of_its_own() {
     let mut next = configuration(&[("a.test", one, None), ("b.test", one, None)]);
     for text in ["listen 127.0.0.1:1;", "set $x 1; \"listen\" 127.0.0.1:1;"] {
         let server = next.servers.get_mut(&ServerName::new("b.test")).expect("it was put there");
-        let raw = Raw { server: Some(text.to_owned().into()), ..Raw::default() };
-        let location = &mut Arc::make_mut(server).locations[0];
-        Arc::make_mut(location).policy =
-            Arc::new(Policy { raw: Some(raw.into()), ..Policy::default() });
+        let origin = server.locations[0].origin.clone().expect("of an Ingress");
+        let raw = RawServer { origin, text: text.to_owned().into() };
+        Arc::make_mut(server).raw = Some(Arc::new(raw));
         assert_eq!(apply(&engine, &next).await, ["b.test"], "{text}");
         let status = |host| get(port, host).map(|(status, _)| status);
         assert_eq!((status("a.test"), status("b.test")), (Some(200), Some(503)), "{text}");
