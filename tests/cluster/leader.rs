@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures_util::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::DeleteParams;
 use kube::runtime::{WatchStreamExt, watcher};
 use testkit::cluster::{self, Cluster, eventually};
 use tokio::task::JoinHandle;
@@ -19,10 +22,14 @@ const TTL: Duration = Duration::from_secs(8);
 
 /// Replica `fairway-<number>`, which is known by the address that it writes.
 pub(crate) async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
+    start_with(cluster, number, TTL).await
+}
+
+async fn start_with(cluster: &Cluster, number: u8, ttl: Duration) -> Result<Fairway> {
     let pod = format!("fairway-{number}");
     replica(cluster, &pod).await?;
     let address = format!("--publish-status-address={}", address(number));
-    let ttl = format!("--election-ttl={}s", TTL.as_secs());
+    let ttl = format!("--election-ttl={}s", ttl.as_secs());
     Fairway::start_as(cluster, &pod, &[&address, &ttl]).await
 }
 
@@ -110,6 +117,33 @@ fn a_leader_that_dies_is_followed_when_its_time_is_over() {
         leads(cluster, "fairway-2").await?;
         let took = died.elapsed();
         ensure!(took > TTL / 2 && took < TTL * 2, "the next leader came after {took:?}");
+        written_by(cluster, "after", 2).await?;
+        second.stop().await
+    });
+}
+
+#[test]
+fn a_leader_that_dies_with_its_pod_is_followed_as_soon_as_it_is_late() {
+    cluster::test(async |cluster| {
+        // Long enough to tell what is late from what is over.
+        let ttl = TTL * 4;
+        one_host(cluster).await?;
+        let mut first = start_with(cluster, 1, ttl).await?;
+        leads(cluster, "fairway-1").await?;
+        let second = start_with(cluster, 2, ttl).await?;
+        eventually("the second one to know of the first", crate::fairway::PATIENCE, async || {
+            let log = std::fs::read_to_string(cluster.folder().join("fairway-2.log"))?;
+            ensure!(log.contains("another replica is the leader"), "{log}");
+            anyhow::Ok(())
+        })
+        .await?;
+        first.process().kill().await?;
+        let pods: Api<Pod> = Api::namespaced(cluster.client(), "fairway");
+        pods.delete("fairway-1", &DeleteParams::default().grace_period(0)).await?;
+        let died = Instant::now();
+        leads(cluster, "fairway-2").await?;
+        let took = died.elapsed();
+        ensure!(took < ttl / 2, "the next leader came after {took:?}");
         written_by(cluster, "after", 2).await?;
         second.stop().await
     });

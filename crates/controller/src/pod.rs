@@ -161,8 +161,12 @@ async fn beginning(at: SocketAddr, path: &str, most: u64) -> std::io::Result<Str
 }
 
 fn stays(pod: &Pod) -> bool {
-    let has_ended = matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"));
-    pod.metadata.deletion_timestamp.is_none() && !has_ended
+    pod.metadata.deletion_timestamp.is_none() && !has_ended(pod)
+}
+
+/// Whether no container of a Pod runs any more, nor ever will.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"))
 }
 
 /// Whether a Pod runs and is ready.

@@ -4,11 +4,13 @@ use super::view::View;
 use super::{ElectionOptions, Standing};
 use crate::call::{Called, ask, remedy};
 use crate::clock::Moment;
+use crate::pod::has_ended;
 use crate::task::Stop;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
+use kubernetes::Pod;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -22,10 +24,13 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// One contender.
 pub(super) struct Contest {
     leases: Api<Lease>,
+    pods: Api<Pod>,
     namespace: String,
     name: String,
     ttl: Duration,
     view: View,
+    /// Who holds it, and whether a Pod of that name was seen that had not ended.
+    holder: Option<(String, bool)>,
     /// `view` is what the API server has, unless somebody else has written since: no need to look before a renewal.
     certain: bool,
     standing: watch::Sender<Standing>,
@@ -49,11 +54,13 @@ impl Contest {
     pub(super) fn new(options: ElectionOptions, standing: watch::Sender<Standing>) -> Self {
         let ElectionOptions { client, namespace, name, identity, ttl } = options;
         Self {
-            leases: Api::namespaced(client, &namespace),
+            leases: Api::namespaced(client.clone(), &namespace),
+            pods: Api::namespaced(client, &namespace),
             namespace,
             view: View::new(name.clone(), identity, ttl),
             name,
             ttl,
+            holder: None,
             certain: false,
             standing,
             troubled: false,
@@ -102,7 +109,7 @@ impl Contest {
                 Called::Bad { code, reason } => return self.failed(code, &reason),
             }
         }
-        if !self.view.is_free(Moment::now()) {
+        if !self.view.is_free(Moment::now()) && !self.has_lost_its_pod().await {
             self.certain = false;
             self.wait();
             return Round::Waiting;
@@ -123,6 +130,30 @@ impl Contest {
             }
             Called::Bad { code, reason } => self.failed(code, &reason),
         }
+    }
+
+    /// Whether the holder is late, and the Pod that it was in is gone or has ended: nobody waits for such a one. Who is
+    /// only late may lead still, and who was never seen in a Pod may be anywhere.
+    async fn has_lost_its_pod(&mut self) -> bool {
+        let Some(holder) = self.view.holder() else { return false };
+        let known = self.holder.as_ref().filter(|(name, _)| name == holder);
+        let was_there = known.map(|(_, was_there)| *was_there);
+        let is_late = self.view.is_late(Moment::now());
+        if was_there == Some(false) || was_there == Some(true) && !is_late {
+            return false;
+        }
+        let holder = holder.to_owned();
+        let is_there = match self.ask(self.pods.get_opt(&holder)).await {
+            Called::Good(pod) => pod.is_some_and(|pod| !has_ended(&pod)),
+            Called::Bad { code: Some(403), .. } if was_there.is_none() => false,
+            Called::Bad { .. } => return false,
+        };
+        if was_there.is_none() || is_there {
+            self.holder = Some((holder, is_there));
+            return false;
+        }
+        tracing::info!(lease = self.name, leader = holder, "the Pod of the leader is gone");
+        true
     }
 
     async fn write(&self, lease: &Lease) -> Called<Lease> {

@@ -55,6 +55,11 @@ impl View {
             || since.until(now) >= self.promised().max(Duration::from_secs(1))
     }
 
+    /// Whether its holder has missed a renewal: all of us renew when a quarter of the time is over.
+    pub(super) fn is_late(&self, now: Moment) -> bool {
+        self.seen.as_ref().is_some_and(|(_, since)| since.until(now) >= self.promised() / 3)
+    }
+
     /// What to write to hold it from now on.
     pub(super) fn claim(&mut self, stamp: Timestamp) -> Lease {
         self.remember(stamp);
@@ -234,5 +239,6 @@ mod tests {
         let mut b = view("b");
         b.see(stored(a.claim(wall(0)), 1), start);
         assert!(!b.is_free(start + TTL * 3 / 2) && b.is_free(start + TTL * 2));
+        assert!(!b.is_late(start + TTL * 3 / 5) && b.is_late(start + TTL * 2 / 3));
     }
 }
