@@ -55,8 +55,8 @@ fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {
     decision.end().map(|()| None)
 }
 
-/// Whether rules of others do, of a server that is another namespace's or of the operator around a tenant's location: no
-/// guard here makes up for them, nor they for one.
+/// Whether rules of others do, of a server that is another namespace's or of the operator around a tenant's location:
+/// no guard here makes up for them, nor they for one.
 fn keeps_out(Access { besides, before, .. }: &Access, client: IpAddr) -> bool {
     [besides, before].into_iter().any(|rules| lets_in(rules, client) == Some(false))
 }

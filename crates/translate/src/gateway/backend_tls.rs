@@ -3,8 +3,8 @@
 
 use super::authorities::{Referring, config_maps};
 use super::authority_files::AuthorityFiles;
+use super::backends::Port;
 use super::index::{put, take_out};
-use super::rules::Port;
 use super::status::Condition;
 use super::unlisted;
 use model::Backend;

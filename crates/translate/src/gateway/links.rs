@@ -1,11 +1,11 @@
 //! Which routes name what, so that whatever changes touches those alone.
 
 use super::Work;
+use super::backends::Port;
 use super::few::Few;
 use super::index::{fewer, more, put, take_out};
 use super::kinds::RouteId;
 use super::parents::{Parent, parents};
-use super::rules::Port;
 use objects::gateway::ParentRef;
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};

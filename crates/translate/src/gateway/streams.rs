@@ -3,6 +3,7 @@
 
 use super::attach::{Wish, attachable, hosts, listeners, rank, route_keys};
 use super::backend_tls::Policies;
+use super::backends::{Port, Wanted, upstream_id};
 use super::few::{Few, Set};
 use super::index::{put, take_out};
 use super::kinds::RouteId;
@@ -10,7 +11,6 @@ use super::links::Named;
 use super::listeners::{Protocol, State};
 use super::parents::{Ours, ours};
 use super::places::{Amounts, Places, Why};
-use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus, unserved};
 use super::{Around, Gateways, Work, missing, tell_route, vain};
 use crate::endpoint_budget::{Lists, Weight};

@@ -1,6 +1,6 @@
 //! Who is behind the Service ports that routes lead to, as far as their namespaces may have endpoints.
 
-use super::rules::{Port, upstream_id};
+use super::backends::{Port, upstream_id};
 use super::{Around, Gateways, Work};
 use crate::endpoint_budget::too_many;
 use crate::ingress::{Role, Target};
