@@ -170,7 +170,8 @@ async fn an_upstream_that_takes_no_stream_at_all_is_an_error_in_time() -> Result
     let fairway = setup.start().await?;
     let began = Instant::now();
     let status = call(open(&fairway).await?, b"").await?;
-    ensure!(status == 502, "{status}");
+    // It is refused where the upstream says late how many it takes, and waits where that came first.
+    ensure!(matches!(status, 502 | 504), "{status}");
     ensure!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
     Ok(())
 }

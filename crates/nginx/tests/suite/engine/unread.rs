@@ -92,7 +92,7 @@ async fn whoever_ends_does_not_wait_for_a_reload_that_does_not_come() {
     until("nginx was asked to reload", || engine.reloads() > before).await;
     let begun = Instant::now();
     engine.drain(Duration::from_secs(60)).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert!(applying.await.expect("it does not panic"), "it was meant to end");
 }
 
