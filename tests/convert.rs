@@ -24,12 +24,15 @@ const UNSAYABLE: &[(&str, &[usize], &str, &str)] = &[
     ("host-and-path/wildcard-host", &[3], "spec.rules.host", ANY_DEPTH),
     ("response-headers/proxy-redirect-default", &[1], "proxy-redirect-from", NO_VALUES),
     ("response-headers/x-accel", &[3], "proxy-redirect-from", NO_VALUES),
+    ("rewrite/rewrite-encoded-characters", &[2], "rewrite-target", AS_WRITTEN),
 ];
 const NO_BOUND: &str = "HTTPRouteRule and Listener have no field that bounds a body";
 const ANY_DEPTH: &str =
     "Hostname: a wildcard stands for any number of labels, and no name for exactly one";
 const NO_VALUES: &str =
     "HTTPHeaderFilter sets, adds and removes; no filter reads what a backend says";
+const AS_WRITTEN: &str =
+    "HTTPPathModifier replaces a prefix; nothing decodes what a client wrote behind it";
 /// Steps that are otherwise, and which note says so.
 const OTHERWISE: &[(&str, &[usize], &str)] = &[
     ("canary/canary-without-endpoints", &[1], "canary"),
@@ -47,7 +50,6 @@ const OTHERWISE: &[(&str, &[usize], &str)] = &[
     ("redirect/temporal-redirect", &[2], "temporal-redirect"),
     ("rewrite/a-target-that-is-an-address-redirects", &[6], "rewrite-target"),
     ("rewrite/app-root", &[2], "app-root"),
-    ("rewrite/rewrite-encoded-characters", &[2], "rewrite-target"),
     ("rewrite/rewrite-with-groups", &[4], "rewrite-target"),
     ("upstream-protocol/http-clients-of-a-grpc-service", &[1], "backend-protocol"),
     ("upstream-protocol/the-wrong-protocol-is-502", &[3], "backend-protocol"),
