@@ -37,11 +37,11 @@ async fn a_port_that_somebody_has_keeps_nobody_else_from_being_served_not_even_a
     let left_out = apply(&engine, &with_http(configuration(&hosts[..1]), &text)).await;
     assert_eq!(left_out, ["settings"]);
     assert_eq!(get(port, "a.test"), ok("one"));
-    let begun = Instant::now();
+    let before = engine.reloads();
     let left_out = apply(&engine, &with_http(configuration(&hosts), &text)).await;
     assert_eq!(left_out, ["settings"]);
     assert_eq!((get(port, "a.test"), get(port, "b.test")), (ok("one"), ok("one")));
-    assert!(begun.elapsed() < Duration::from_secs(4), "what is known is not tried again");
+    assert_eq!(engine.reloads(), before + 1, "what is known is not tried again");
     engine.drain(Duration::from_secs(5)).await;
 }
 
@@ -92,6 +92,7 @@ async fn whoever_ends_does_not_wait_for_a_reload_that_does_not_come() {
     until("nginx was asked to reload", || engine.reloads() > before).await;
     let begun = Instant::now();
     engine.drain(Duration::from_secs(60)).await;
+    // A machine that is busy takes seconds for it; who waited for the change took a minute.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert!(applying.await.expect("it does not panic"), "it was meant to end");
 }
