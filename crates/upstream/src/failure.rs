@@ -76,8 +76,9 @@ impl Failed {
     }
 
     /// Whether a kept connection had ended, as it may at any time: no failed try (nginx: peer.cached), unless it
-    /// happened often already. Nor is what an upstream refuses for others with whom the request shares its session. What may not be sent twice by itself is sent again for that only where an `error` is to
-    /// be followed by another try, as by nginx; the rest is whatever is asked for.
+    /// happened often already. Nor is what an upstream refuses for others with whom the request shares its session.
+    /// What may not be sent twice by itself is sent again for that only where an `error` is to be followed by another
+    /// try, as by nginx; the rest is whatever is asked for.
     pub fn is_no_try(&self, before: u32, method: &Method, retries: &Retries) -> bool {
         let is_free = !self.sent || self.refused || is_safe_to_repeat(method);
         let is_stale = self.refused || (self.reused && self.error.is_stale());
