@@ -221,6 +221,7 @@ fn ports_that_something_listens_on_and_keys_of_other_charts_are_taken() {
         "controller.image.primeTag=\"v1\"",
         "controller.image={\"repository\": \"r.test/ingress-nginx/fairway\", \"tag\": \"0.1.0\"}",
         "controller.lifecycle={\"preStop\": {\"exec\": {\"command\": [\"/wait-shutdown\"]}}}",
+        "controller.lifecycle={\"preStop\": {\"exec\": null, \"sleep\": {\"seconds\": 30}}}",
         "controller={\"engine\": \"nginx\", \"lifecycle\": {\"preStop\": {\"exec\": {\"command\": [\"sh\"]}}}}",
         "controller={\"image\": {\"image\": \"own\"}, \"lifecycle\": {\"preStop\": {\"exec\": {\"command\": [\"sh\"]}}}}",
         "controller.admissionWebhooks.service.ipFamilyPolicy=\"SingleStack\"",

@@ -2,7 +2,7 @@
 
 /// What a text that nobody understands may guard, by the words in it: also who a client is, for lists of addresses, and
 /// what applications are told in headers and believe.
-const GUARDS: [&str; 16] = [
+const GUARDS: [&str; 23] = [
     "deny",
     "satisfy",
     "auth_basic",
@@ -13,6 +13,13 @@ const GUARDS: [&str; 16] = [
     "valid_referers",
     "internal",
     "access_by_lua_block",
+    "access_by_lua_file",
+    "access_by_lua",
+    "js_access",
+    "auth_jwt",
+    "auth_digest",
+    "secure_link",
+    "ssl_verify_client",
     "set_real_ip_from",
     "real_ip_header",
     "more_clear_input_headers",

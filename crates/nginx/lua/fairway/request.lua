@@ -145,7 +145,8 @@ function request.aside()
   end
 end
 
--- The same where variables say who is asked: finds out where that leads, once for all tries. `port`: that of the scheme.
+-- The same where variables say who is asked: finds out where that leads, once for all tries. `port`: that of the
+-- scheme.
 function request.lead(port)
   request.aside()
   local var = ngx.var

@@ -43,7 +43,8 @@ pub(crate) fn closed(configuration: Configuration, left_out: &LeftOut) -> Config
     };
     let servers = configuration.servers.iter().map(|(name, server)| {
         let locations = server.locations.iter().map(close).collect();
-        (name.clone(), Arc::new(Server { locations, ..Server::clone(server) }))
+        // Nor do locations of a snippet answer.
+        (name.clone(), Arc::new(Server { locations, raw: None, ..Server::clone(server) }))
     });
     let servers = servers.collect();
     Configuration { servers, ..configuration }

@@ -136,9 +136,8 @@ impl<'a> Writer<'a> {
             Some(_) => {}
         }
         self.push(depth, &format!("# {what}"));
-        for line in text.lines() {
-            self.push(depth, line.trim_end());
-        }
+        // As it was judged, byte by byte: a backslash takes what stands behind it along, be that a space or a new line.
+        self.push(0, text);
         self.leave(owner, begin);
     }
 

@@ -290,7 +290,7 @@ impl Reader<'_> {
                 Ok(matches) => read.push((found, matches)),
                 Err(Refused::Invalid(why)) => {
                     let told = format!("{at}.matches: {why}");
-                    if why.of_ours && closed::is_guarded(rule) {
+                    if why.of_ours && (rule.unread.is_some() || closed::is_guarded(rule)) {
                         self.close(found, told);
                     } else {
                         self.leave_out(&told);
@@ -307,6 +307,10 @@ impl Reader<'_> {
     fn close(&mut self, found: &RouteMatch, told: String) {
         let is_expression = matches!(found.path, PathMatch::Expression(_));
         match self.expressions.at_least(found) {
+            // Which calls it is about is not known.
+            Err(Refused::Invalid(_)) if matches!(found.path, PathMatch::Method(_)) => {
+                self.refuse("UnsupportedValue", told);
+            }
             Err(Refused::Invalid(_)) => self.leave_out(&told),
             Ok(matches) if matches.pattern.is_some() || !is_expression => {
                 self.leave_out(&format!("{told}; what it may match answers 500"));

@@ -192,8 +192,16 @@ fn a_guarded_expression_that_is_not_known_is_nobody_else_s() {
     assert_eq!(leads(&none, "a.test"), std::slice::from_ref(&wide));
     // Where no match can be read, the route is refused, and so it is where all may be its guard's.
     let made = rule(path, GUARD);
-    assert_eq!(leads(&made, "a.test"), [wide.clone(), closed]);
+    assert_eq!(leads(&made, "a.test"), [wide.clone(), closed.clone()]);
     assert_eq!(told(&made), (false, "UnsupportedValue"));
+    // A filter that is not known may guard, too.
+    let unread = "{type: ExtensionRef, extensionRef: {group: x.test, kind: Guard, name: it}}";
+    let rules = format!(
+        "{{matches: [{path}], filters: [{unread}], {BACKEND}}}, {{matches: [{{path: {{value: /}}}}], {BACKEND}}}"
+    );
+    let text = [GATEWAY, &with_rules(["HTTPRoute", "shop", "admin", "2"], &rules)].concat();
+    let made = translate(&of_gateways(&text), &Options::default());
+    assert!(leads(&made, "a.test").contains(&closed), "{:?}", leads(&made, "a.test"));
     let all = r"{path: {type: RegularExpression, value: '/(?|a|b)'}}, {path: {value: /pay}}";
     let made = rule(all, GUARD);
     let shut = |text: &str| (text.to_owned(), "broken", false);

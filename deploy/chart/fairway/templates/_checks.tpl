@@ -9,24 +9,26 @@
 {{- end -}}
 {{- $name := $image.repository | default $image.image | default "" -}}
 {{- $is_usual := and (eq ($image.image | default "") "fairway") (not $image.repository) -}}
-{{- if or (and $is_usual (hasPrefix "v" ($image.tag | toString))) (regexMatch "^v1\\.[0-9]+\\.[0-9]" ($image.tag | toString)) -}}
+{{- if or (and $is_usual (hasPrefix "v" ($image.tag | toString))) (and (ne (base $name) "fairway") (regexMatch "^v1\\.[0-9]+\\.[0-9]" ($image.tag | toString))) -}}
 {{- fail (printf "controller.image.tag is %v, a version of ingress-nginx: leave it out, or name a version of Fairway, such as %s" $image.tag .Chart.AppVersion) -}}
 {{- end -}}
 {{- /* Those of v1.15.1, which its chart has by default: the image would never be pulled. */ -}}
 {{- if has ($image.digest | default "") (list "sha256:594ceea76b01c592858f803f9ff4d2cb40542cae2060410b2c95f75907d659e1" "sha256:af31d00c9d82c612896b380a9003bd36843b7647b98e4588251c66325317bc72") -}}
 {{- fail (printf "controller.image.digest is %s, that of ingress-nginx v1.15.1: leave it out, or name that of Fairway's image" $image.digest) -}}
 {{- end -}}
-{{- /* An image of another name may have a shell, as that of the nginx engine has. */ -}}
-{{- if and (eq (base $name) "fairway") (ne (include "fairway.engine" .) "nginx") -}}
+{{- /* An image of one's own may have a shell, as that of the nginx engine has. */ -}}
+{{- if and $is_usual (ne (include "fairway.engine" .) "nginx") -}}
 {{- $programs := list "/wait-shutdown" "/fairway" "/dbg" "/nginx-ingress-controller" -}}
 {{- range $hook := list "preStop" "postStart" -}}
-{{- $command := dig $hook "exec" "command" list ($controller.lifecycle | default dict) -}}
+{{- $one := index ($controller.lifecycle | default dict) $hook | default dict -}}
+{{- $command := ($one.exec | default dict).command | default list -}}
 {{- if and $command (not (has (first $command) $programs)) -}}
 {{- fail (printf "controller.lifecycle.%s runs %v, and the image has no shell and no such program: the hook would fail, and with preStop the Pod end at once. Where it waits, leave it out and give its seconds to controller.shutdownGracePeriod, or write {sleep: {seconds: 30}} (Kubernetes 1.30 and later); /wait-shutdown is there" $hook (first $command)) -}}
 {{- end -}}
 {{- end -}}
 {{- range $probe := list "startupProbe" "livenessProbe" "readinessProbe" -}}
-{{- $command := dig "exec" "command" list (index $controller $probe | default dict) -}}
+{{- $one := index $controller $probe | default dict -}}
+{{- $command := ($one.exec | default dict).command | default list -}}
 {{- if and $command (not (has (first $command) $programs)) -}}
 {{- fail (printf "controller.%s runs %v, and the image has no shell and no such program: it would never succeed. Leave it out: by default the probe asks for %s" $probe (first $command) $controller.healthCheckPath) -}}
 {{- end -}}

@@ -171,12 +171,11 @@ fn led(url: &Url, block: &mut Block, at: &mut At<'_, '_>) -> Word {
     put!(block, "set", "$fairway_authority", Word::of_question(&url.authority));
     let code = if url.secure { LEAD_SECURE } else { LEAD };
     block.open("rewrite_by_lua_block", vec![], lua(code));
-    if !url.secure {
-        return declared("fairway".to_owned(), at);
+    // Neither a connection nor a session of one host is another one's, and one that was kept may have ended.
+    let name = if url.secure { "fairway_led_tls" } else { "fairway_led" };
+    if url.secure {
+        put!(block, "proxy_ssl_session_reuse", false);
     }
-    // Neither a connection nor a session of one host is another one's.
-    put!(block, "proxy_ssl_session_reuse", false);
-    let name = "fairway_led_tls";
     upstream::declare(at.scope, name, Some(0));
     Word::plain(name)
 }

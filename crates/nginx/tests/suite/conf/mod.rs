@@ -72,6 +72,17 @@ proptest! {
 }
 
 #[test]
+fn what_somebody_wrote_is_written_as_it_was_judged() {
+    // A backslash at the end of a line takes the first byte of the next one along: no space may be put between.
+    let text = "gzip_types text/a\\\n#; if ($arg_a) { set $q\nz; } location /zz { gzip_types a\\\n#; }\nb;";
+    let (mut inner, mut tree) = (Block::default(), Block::default());
+    inner.raw("configuration-snippet", text, None);
+    tree.open("location", vec![Word::plain("/")], inner);
+    let written = Text::of(&tree).expect("it closes what it opens");
+    assert!(written.text.contains(&format!("\n{text}\n")), "{}", written.text);
+}
+
+#[test]
 fn the_reader_reads_what_people_write() {
     let text = "a 'b c' \"d\\\"e\\\\\" ${f}g; # h;\ni { j; }\nk_by_lua_block {\n if x then { \" } end\n}\n";
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
