@@ -73,7 +73,8 @@ pub(super) fn is_left(snapshot: &Snapshot, gateway: &ObjectKey, ours: &str) -> b
     let is_made = snapshot.services.get(&called).is_some_and(|found| found.made_for.is_some());
     let class = snapshot.gateways.get(gateway).map(|found| ObjectKey::new("", &*found.class));
     let class = class.and_then(|class| snapshot.gateway_classes.get(&class));
-    is_made && class.is_none_or(|class| *class.controller == *ours)
+    let is_known = !snapshot.unlisted.contains(&objects::Kind::GatewayClass);
+    is_made && class.map_or(is_known, |class| *class.controller == *ours)
 }
 
 /// Whether a Service, or one of its EndpointSlices, that was changed still has what it should.
@@ -585,6 +586,10 @@ mod tests {
             assert_eq!(is_left(&known.snapshot, &web, OURS), is_one, "{controller:?} {labels}");
             assert!(touched(&known, &known, None).is_empty(), "once");
         }
+        // While nobody knows the classes, nothing is left by anybody.
+        let mut known = known(None, ours);
+        known.snapshot.unlisted.insert(objects::Kind::GatewayClass);
+        assert!(!is_left(&known.snapshot, &web, OURS));
     }
 
     #[test]

@@ -242,13 +242,18 @@ impl Follower {
     /// remedy. Who only looks is told that he may not list them.
     fn need_guards(&mut self) {
         let all = self.watched.iter().zip(&self.states);
-        let guards = all.filter(|(watched, _)| !self.once && GUARDS.contains(&watched.kind));
+        // Without its classes no Gateway is anybody's, which is no reason to take away what one has.
+        let counts = |kind: Kind| GUARDS.contains(&kind) || kind == Kind::GatewayClass;
+        let guards = all.filter(|(watched, _)| !self.once && counts(watched.kind));
         let (mut unlisted, mut lacks) = (BTreeSet::new(), BTreeSet::new());
         for (Watched { kind, .. }, state) in guards {
             if matches!(state, State::Forbidden | State::Waiting { .. }) {
                 unlisted.insert(*kind);
             }
-            if matches!(state, State::Forbidden) && self.contents.may_need(*kind) {
+            if matches!(state, State::Forbidden)
+                && GUARDS.contains(kind)
+                && self.contents.may_need(*kind)
+            {
                 lacks.insert(*kind);
             }
         }

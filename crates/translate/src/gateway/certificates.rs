@@ -76,8 +76,8 @@ fn lent(
     Err(("RefNotPermitted", message))
 }
 
-/// Whether a reference leads to a Secret, which nobody shows: what is in it is not read. Of ListenerSets the Secrets behind it are not kept:
-/// whether they are there is not known.
+/// Whether a reference leads to a Secret, which nobody shows: what is in it is not read. Of ListenerSets the Secrets
+/// behind it are not kept: whether they are there is not known.
 fn usable(named: &ObjectRef, from: (&'static str, &str), snapshot: &Snapshot) -> Result<(), Why> {
     let key = lent(named, from, snapshot)?;
     if from.0 != "Gateway" {
