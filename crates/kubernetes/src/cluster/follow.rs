@@ -603,13 +603,8 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the clock is paused, and time is the matter")]
     #[tokio::test(start_paused = true)]
     async fn after_an_outage_nothing_is_told_before_all_kinds_are_followed_again() {
-        let (mut follower, sender) = forbidden(false, json!({}), None).await;
-        first(&mut follower).await.expect("it goes without classes");
+        let (sender, mut feed) = running().await;
         let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
-        tell(CLASSES, News::Listed(Vec::new())).await;
-        let (mut feed, publisher) = Feed::new(Snapshot::default());
-        tokio::spawn(follower.run(publisher));
-        feed.snapshots.changed().await.expect("classes");
         let lost = || News::Trouble { code: None, reason: "Connection refused".to_owned() };
         let mut port = 0;
         for (others_come, after) in [(true, Duration::ZERO), (false, RESUMES)] {
@@ -639,15 +634,21 @@ mod tests {
         assert!(begin.elapsed().is_zero());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_is_forbidden_while_an_api_server_starts_is_part_of_the_outage() {
+    /// One that runs, and has heard since which classes there are.
+    async fn running() -> (mpsc::Sender<(WatchId, News)>, Feed) {
         let (mut follower, sender) = forbidden(false, json!({}), None).await;
         first(&mut follower).await.expect("it goes without classes");
-        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
-        tell(CLASSES, News::Listed(Vec::new())).await;
+        sender.send((CLASSES, News::Listed(Vec::new()))).await.expect("somebody listens");
         let (mut feed, publisher) = Feed::new(Snapshot::default());
         tokio::spawn(follower.run(publisher));
         feed.snapshots.changed().await.expect("classes");
+        (sender, feed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_forbidden_while_an_api_server_starts_is_part_of_the_outage() {
+        let (sender, mut feed) = running().await;
+        let tell = async |watch, news| sender.send((watch, news)).await.expect("somebody listens");
         let lost = || News::Trouble { code: None, reason: "Connection refused".to_owned() };
         tell(INGRESSES, lost()).await;
         tell(CLASSES, lost()).await;
