@@ -84,7 +84,11 @@ fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
         fairway.reaches("route.test", "/", "a").await?;
         let accepted =
             |status: &Value, generation: u64| holds(&status["conditions"], "Accepted", generation);
-        told(cluster, "GatewayClass", "fairway", |status| accepted(status, 1)).await?;
+        told(cluster, "GatewayClass", "fairway", |status| {
+            let features = status["supportedFeatures"].as_array().cloned().unwrap_or_default();
+            accepted(status, 1) && features.contains(&json!({"name": "HTTPRoute"}))
+        })
+        .await?;
         told(cluster, "Gateway", "web", |status| {
             let listener = &status["listeners"][0];
             accepted(status, 1)

@@ -82,6 +82,8 @@ impl Wanted {
             Self::Class(wanted) => {
                 made["conditions"] =
                     conditions(&status["conditions"], &wanted.conditions, wanted.generation, now);
+                let features = wanted.features.iter().map(|name| json!({ "name": name }));
+                made["supportedFeatures"] = features.collect();
             }
             Self::Gateway(wanted, published, is_forbidden) => {
                 let (addresses, unusable) = addresses(wanted, published);
@@ -142,6 +144,18 @@ impl Wanted {
             Self::Service(..) => {}
         }
         made
+    }
+
+    /// The same `status` for definitions that may refuse it: up to 1.1 `supportedFeatures`, experimental there, was a
+    /// list of words.
+    pub(super) fn for_older(&self, status: &Value, before: &Value) -> Option<Value> {
+        let Self::Class(_) = self else { return None };
+        let mut older = status.clone();
+        match before.get("supportedFeatures") {
+            Some(features) => older["supportedFeatures"] = features.clone(),
+            None => drop(older.as_object_mut()?.remove("supportedFeatures")),
+        }
+        Some(older)
     }
 }
 
@@ -412,6 +426,26 @@ mod tests {
         assert_eq!(wanted.within(&made, "us", at(120)), made, "nothing changed");
         let without = Wanted::Policy(None).within(&made, "us", at(120));
         assert_eq!(without["ancestors"].as_array().map(Vec::len), Some(14));
+    }
+
+    #[test]
+    fn a_class_has_its_features_and_older_definitions_those_that_they_had() {
+        let status = ClassStatus {
+            generation: 1,
+            conditions: vec![condition("Accepted", true)],
+            features: vec!["Gateway", "HTTPRoute"],
+        };
+        let wanted = Wanted::Class(Arc::new(status));
+        let none = json!({});
+        let made = wanted.within(&none, "us", at(0));
+        assert_eq!(made["supportedFeatures"], json!([{"name": "Gateway"}, {"name": "HTTPRoute"}]));
+        assert_eq!(wanted.within(&made, "us", at(60)), made, "nothing changed");
+        for before in [none, json!({"supportedFeatures": ["HTTPRoute"]})] {
+            let older = wanted.for_older(&made, &before).expect("of a class");
+            assert_eq!(older.get("supportedFeatures"), before.get("supportedFeatures"));
+            assert_eq!(older["conditions"], made["conditions"]);
+        }
+        assert_eq!(Wanted::Policy(None).for_older(&made, &json!({})), None);
     }
 
     #[test]

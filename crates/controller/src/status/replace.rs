@@ -37,10 +37,21 @@ pub(super) async fn write(
     if *before == status || !may(before) {
         return Ok(Outcome::Gone);
     }
+    let older = wanted.for_older(&status, before);
+    let stands = older.as_ref() == Some(before);
     found.data["status"] = status;
     let as_fairway = PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
     let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
     let update = api.replace_status(&key.name, &as_fairway, &found);
-    outcome(ask(left.min(PATIENCE), update).await)?;
+    match (outcome(ask(left.min(PATIENCE), update).await), older) {
+        (Err(Outcome::Refused(_)), _) if stands => return Ok(Outcome::Gone),
+        (Err(Outcome::Refused(_)), Some(older)) => {
+            found.data["status"] = older;
+            let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
+            let update = api.replace_status(&key.name, &as_fairway, &found);
+            outcome(ask(left.min(PATIENCE), update).await)?;
+        }
+        (answer, _) => drop(answer?),
+    }
     Ok(Outcome::Written)
 }

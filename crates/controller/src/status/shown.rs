@@ -105,7 +105,7 @@ mod tests {
             let key = (*kind, ObjectKey::new("demo", *name));
             known.statuses.routes.insert(key, route(*generation));
         }
-        let class = ClassStatus { generation: 1, conditions: Vec::new() };
+        let class = ClassStatus { generation: 1, conditions: Vec::new(), features: Vec::new() };
         known.statuses.classes.insert(ObjectKey::new("", "fairway"), Arc::new(class));
         known
     }

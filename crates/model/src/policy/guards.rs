@@ -2,7 +2,7 @@
 
 /// What a text that nobody understands may guard, by the words in it: also who a client is, for lists of addresses, and
 /// what applications are told in headers and believe.
-const GUARDS: [&str; 23] = [
+const GUARDS: [&str; 30] = [
     "deny",
     "satisfy",
     "auth_basic",
@@ -15,10 +15,17 @@ const GUARDS: [&str; 23] = [
     "access_by_lua_block",
     "access_by_lua_file",
     "access_by_lua",
+    "rewrite_by_lua_block",
+    "rewrite_by_lua_file",
+    "rewrite_by_lua",
     "js_access",
     "auth_jwt",
     "auth_digest",
     "secure_link",
+    "modsecurity",
+    "modsecurity_rules",
+    "modsecurity_rules_file",
+    "modsecurity_rules_remote",
     "ssl_verify_client",
     "set_real_ip_from",
     "real_ip_header",

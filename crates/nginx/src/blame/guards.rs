@@ -47,5 +47,11 @@ pub(crate) fn closed(configuration: Configuration, left_out: &LeftOut) -> Config
         (name.clone(), Arc::new(Server { locations, raw: None, ..Server::clone(server) }))
     });
     let servers = servers.collect();
-    Configuration { servers, ..configuration }
+    let mut closed = Configuration { servers, ..configuration };
+    // Nor those of the text for all servers.
+    if closed.global.raw.as_ref().is_some_and(|raw| raw.server.is_some()) {
+        let global = Arc::make_mut(&mut closed.global);
+        global.raw.iter_mut().for_each(|raw| raw.server = None);
+    }
+    closed
 }

@@ -1,5 +1,6 @@
 //! GatewayClasses: whose they are, and what they are told.
 
+use super::features;
 use super::status::{ClassStatus, Condition, unserved};
 use crate::Options;
 use objects::gateway::GatewayClass;
@@ -20,5 +21,9 @@ pub(super) fn class_status(class: &GatewayClass, options: &Options) -> ClassStat
     } else {
         Condition::holds("Accepted", "Accepted")
     };
-    ClassStatus { generation: class.meta.generation, conditions: vec![accepted] }
+    ClassStatus {
+        generation: class.meta.generation,
+        conditions: vec![accepted],
+        features: features::supported(options),
+    }
 }

@@ -16,6 +16,7 @@ mod closed;
 mod conflicts;
 mod cors;
 mod expressions;
+mod features;
 mod few;
 mod filters;
 mod giving;

@@ -100,6 +100,8 @@ pub struct ClassStatus {
     pub generation: i64,
     /// `conditions`.
     pub conditions: Vec<Condition>,
+    /// The names of `supportedFeatures`, in their order.
+    pub features: Vec<&'static str>,
 }
 
 /// The status of a Gateway, but for its addresses.

@@ -117,6 +117,12 @@ async fn a_text_for_all_that_may_guard_and_was_never_known_closes_everything_unt
     }
     apply(&engine, &pushed).await;
     assert_eq!(served(), [Some(503); 2]);
+    // Nor does a text for all servers answer.
+    let mut with_server = next("rewrite_by_lua_block { } no_such_word 6;");
+    let raw = Arc::make_mut(&mut with_server.global).raw.as_mut().expect("it has a text");
+    raw.server = Some("return 200;".to_owned().into());
+    assert_eq!(apply(&engine, &with_server).await, ["settings"]);
+    assert_eq!(served(), [Some(503); 2], "a text for all servers");
     // What guards nothing keeps nobody out.
     assert_eq!(apply(&engine, &next("no_such_word 3;")).await, ["settings"]);
     assert_eq!(served(), [Some(200); 2]);
