@@ -1,10 +1,11 @@
 //! The certificate that every proxy serves, and how the generator's clients shake hands.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
@@ -149,7 +150,7 @@ impl ClientSessionStore for Tickets {
     fn remove_tls12_session(&self, _name: &ServerName<'static>) {}
 
     fn insert_tls13_ticket(&self, _name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tickets = self.0.lock();
         if tickets.len() == TICKETS {
             tickets.pop_front();
         }
@@ -157,6 +158,6 @@ impl ClientSessionStore for Tickets {
     }
 
     fn take_tls13_ticket(&self, _name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.0.lock().pop_front()
     }
 }

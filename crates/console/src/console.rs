@@ -4,7 +4,6 @@ use crate::clock::seconds;
 use crate::endpoints::{self, ENDPOINTS};
 use crate::explained::Explain;
 use crate::history::{History, Round};
-use crate::lock::lock;
 use crate::now::{Identity, Now};
 use crate::pace::Pace;
 use crate::query::{Query, Refusal};
@@ -15,9 +14,10 @@ use crate::{events, page};
 use controller::Known;
 use exposition::Source;
 use model::PathKind;
+use parking_lot::Mutex;
 use runtime::admin::{Admin, Page};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, watch};
 
@@ -101,7 +101,7 @@ impl Console {
                 let compared = (before, now.clone());
                 let round = move || Round::between(&compared.0, &compared.1);
                 if let Ok(round) = tokio::task::spawn_blocking(round).await {
-                    lock(&console.history).note(round, generation, at);
+                    console.history.lock().note(round, generation, at);
                 }
                 console.news.send_modify(|news| *news += 1);
                 before = now;
@@ -173,7 +173,7 @@ impl Console {
         self.look();
         if endpoint.endpoints {
             self.engine.look_at_endpoints();
-            *lock(&self.looked_at_endpoints) = Some(SystemTime::now());
+            *self.looked_at_endpoints.lock() = Some(SystemTime::now());
         }
         let sample = if endpoint.sampled { Some(self.sample().await) } else { None };
         let replicas = if endpoint.replicas { self.beside().await } else { Beside::default() };
@@ -235,7 +235,7 @@ impl Console {
             return fresh;
         }
         let traffic = self.engine.traffic().await;
-        let looked = lock(&self.looked_at_endpoints).and_then(|at| at.elapsed().ok());
+        let looked = self.looked_at_endpoints.lock().and_then(|at| at.elapsed().ok());
         let looks = looked.is_some_and(|since| since < FORGET);
         let endpoints = looks.then(|| self.engine.endpoints()).flatten();
         samples.take(Taken {
@@ -249,14 +249,14 @@ impl Console {
 
     /// Somebody looks; once nobody does any more, what was worked out for them goes.
     fn look(self: &Arc<Self>) {
-        *lock(&self.looked) = Some(SystemTime::now());
+        *self.looked.lock() = Some(SystemTime::now());
         if self.forgetting.swap(true, Ordering::Relaxed) {
             return;
         }
         let console = self.clone();
         tokio::spawn(async move {
             let looks = |console: &Self| {
-                let since = lock(&console.looked).and_then(|at| at.elapsed().ok());
+                let since = console.looked.lock().and_then(|at| at.elapsed().ok());
                 since.is_some_and(|since| since < FORGET)
             };
             while looks(&console) {
@@ -281,7 +281,6 @@ impl Console {
 mod tests {
     use super::Console;
     use crate::difference::MADE;
-    use crate::lock::lock;
     use crate::now::Identity;
     use controller::Known;
     use exposition::{Source, Traffic, Within};
@@ -332,7 +331,7 @@ mod tests {
         known.send_replace(serving(true));
         news.changed().await.expect("it is followed");
         assert_eq!(MADE.get(), 0, "this thread has compared nothing");
-        let history = lock(&console.history);
+        let history = console.history.lock();
         let newest = history.generations().front().expect("a generation");
         assert_eq!(newest.differences[0].setting.as_deref(), Some("regex"));
         assert_eq!(history.generations().len(), 2);

@@ -1,11 +1,11 @@
 //! What tells a page that something changed: Server-Sent Events, one for each change and one every few seconds.
 
 use crate::history::History;
-use crate::lock::lock;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use runtime::admin::Page;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
 
@@ -45,7 +45,7 @@ pub(crate) fn page(history: Arc<Mutex<History>>, mut news: watch::Receiver<u64>)
         let _permit = permit;
         let mut what = "hello";
         loop {
-            let generation = lock(&history).generation();
+            let generation = history.lock().generation();
             let event = format!("event: {what}\ndata: {{\"generation\":{generation}}}\n\n");
             if sender.send(Bytes::from(event)).await.is_err() {
                 return;

@@ -11,7 +11,6 @@ mod endpoints;
 mod events;
 mod explained;
 mod history;
-mod lock;
 mod now;
 mod pace;
 mod page;

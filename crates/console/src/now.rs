@@ -7,7 +7,8 @@ use crate::sample::Sample;
 use crate::served::{Kept, Served};
 use controller::{Known, Progress};
 use exposition::{Copies, Sampled};
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Who this process is.
 #[derive(Clone, Debug, Default)]

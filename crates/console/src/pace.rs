@@ -1,8 +1,7 @@
 //! How many requests a second the API answers, so that nobody who looks takes much of the processor.
 
-use crate::lock::lock;
 use crate::query::Refusal;
-use std::sync::Mutex;
+use parking_lot::Mutex;
 use std::time::Instant;
 
 /// Requests at once, and in each second after that.
@@ -28,7 +27,7 @@ impl Pace {
     }
 
     fn pass_at(&self, now: Instant) -> Result<(), Refusal> {
-        let mut bucket = lock(&self.0);
+        let mut bucket = self.0.lock();
         let (since, left) = *bucket;
         let left = (left + now.duration_since(since).as_secs_f64() * A_SECOND).min(AT_ONCE);
         let passes = left >= 1.0;

@@ -1,11 +1,11 @@
 //! The replicas side by side: asked for while somebody looks at the overview, and never waited for long.
 
-use crate::lock::lock;
 use crate::query::shown;
+use parking_lot::Mutex;
 use serde::Serialize;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Replicas that are told.
@@ -115,7 +115,7 @@ impl Kept {
     /// What is known, newer if it can be had soon.
     pub(crate) async fn look(self: &Arc<Self>, ask: &Arc<AskReplicas>, own: &str) -> Beside {
         let is_fresh = |look: &Look| look.at.elapsed() < FRESH;
-        if !lock(&self.last).as_ref().is_some_and(is_fresh)
+        if !self.last.lock().as_ref().is_some_and(is_fresh)
             && !self.asking.swap(true, Ordering::AcqRel)
         {
             let (kept, ask) = (self.clone(), ask.clone());
@@ -126,19 +126,19 @@ impl Kept {
             });
             let _ = tokio::time::timeout(PATIENCE, asked).await;
         }
-        let last = lock(&self.last).clone();
+        let last = self.last.lock().clone();
         last.map(|look| look.rows(own)).unwrap_or_default()
     }
 
     fn note(&self, replicas: Replicas) {
-        let mut last = lock(&self.last);
+        let mut last = self.last.lock();
         let now = Instant::now();
         let rates = rates(last.as_ref(), &replicas, now);
         *last = Some(Look { at: now, replicas: Arc::new(replicas), rates: Arc::new(rates) });
     }
 
     pub(crate) fn forget(&self) {
-        *lock(&self.last) = None;
+        *self.last.lock() = None;
     }
 }
 
@@ -210,12 +210,12 @@ mod tests {
     async fn rates_lie_between_two_looks_and_who_serves_something_else_is_seen() {
         let kept = Kept::default();
         kept.note(Ok(vec![replica("a", 10, "7"), replica("b", 5, "7")]));
-        if let Some(look) = lock(&kept.last).as_mut() {
+        if let Some(look) = kept.last.lock().as_mut() {
             look.at -= Duration::from_millis(500);
         }
         let away = saying("c", Err("no answer".to_owned()));
         kept.note(Ok(vec![replica("a", 110, "8"), replica("b", 2, "7"), away]));
-        let beside = lock(&kept.last).clone().expect("a look").rows("a");
+        let beside = kept.last.lock().clone().expect("a look").rows("a");
         let [a, b, c] = beside.rows.as_slice() else { panic!("{beside:?}") };
         assert!(a.here && a.same == Some(true) && a.rate.is_some_and(|rate| rate > 100.0), "{a:?}");
         assert_eq!((b.here, b.same, b.rate), (false, Some(false), None), "it began anew");
@@ -232,7 +232,7 @@ mod tests {
         let many: Replicas =
             Ok((0..60).map(|number| replica(&format!("{number}"), 0, "")).collect());
         kept.note(many);
-        let beside = lock(&kept.last).clone().expect("a look").rows("a");
+        let beside = kept.last.lock().clone().expect("a look").rows("a");
         assert_eq!((beside.rows.len(), beside.more), (MOST, 10));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Timings;
 use crate::fingerprint::Fingerprint;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the loop says of itself.
@@ -54,12 +54,12 @@ fn seconds(at: Option<SystemTime>) -> f64 {
 impl Metrics {
     /// How it went so far.
     pub fn progress(&self) -> Progress {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.now.lock()
     }
 
     pub(crate) fn applied(&self, generation: u64, fingerprint: Fingerprint, took: Duration) {
         self.applying.add(took);
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.lock();
         let (at, hash) = (Some(SystemTime::now()), fingerprint.number());
         // The fingerprint leaves endpoints out. The first one may be that of nothing at all.
         let reloads = hash != now.hash || now.last_applied != Some(true);
@@ -75,7 +75,7 @@ impl Metrics {
     }
 
     pub(crate) fn refused(&self) {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.lock();
         *now = Progress { refused: now.refused + 1, last_applied: Some(false), hash: 0, ..*now };
     }
 }

@@ -25,10 +25,11 @@ use controller::lease;
 use kubernetes::Following;
 use model::UpstreamId;
 use page::Writer;
+use parking_lot::Mutex;
 use requests::Pieces;
 use runtime::admin::Page;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use stream::Streams;
 use tokio::sync::watch;
 use upstreams::{Row, Shown};
@@ -130,7 +131,7 @@ impl Metrics {
             let upstream = known.and_then(|upstreams| upstreams.get(&UpstreamId::new(id)));
             upstream.map(|upstream| upstream.namespace.clone()).unwrap_or_default()
         };
-        let mut shown = self.upstreams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.upstreams.lock();
         shown.rows(all, most, namespace)
     }
 

@@ -5,7 +5,6 @@ use super::page::Writer;
 use super::{Places, Scrape, Supervised, about};
 use model::Transport;
 use runtime::Usage;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// What is written, in this order, where metrics are wanted.
@@ -163,8 +162,7 @@ fn certificates(scrape: &Scrape, page: &mut Writer<'_>) {
         return;
     }
     let (known, own) = (controller.known.borrow().clone(), scrape.metrics.engine.own_certificate());
-    let mut certificates =
-        scrape.metrics.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut certificates = scrape.metrics.certificates.lock();
     let shown = certificates.of(&known.configuration, own.as_deref());
     drop(certificates);
     let class = page.class();

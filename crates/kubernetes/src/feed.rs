@@ -1,7 +1,8 @@
 //! Snapshots as they come: the latest one, and the tasks that keep it so.
 
 use objects::Snapshot;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -45,7 +46,7 @@ impl Feed {
     pub fn take(&mut self) -> (Snapshot, Option<Instant>) {
         // Whoever publishes waits meanwhile, so the two belong together.
         let latest = self.snapshots.borrow_and_update();
-        (latest.clone(), self.seen.0.lock().unwrap_or_else(PoisonError::into_inner).take())
+        (latest.clone(), self.seen.0.lock().take())
     }
 }
 
@@ -53,7 +54,7 @@ impl Publisher {
     /// Hands out a Snapshot with changes that were seen at `since`.
     pub(crate) fn publish(&self, next: Snapshot, since: Instant) {
         self.snapshots.send_modify(|snapshot| {
-            let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen.0.lock();
             seen.get_or_insert(since);
             *snapshot = next;
         });

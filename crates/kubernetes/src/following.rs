@@ -1,8 +1,9 @@
 //! Which kinds of objects are followed, and for how long not: for readiness and for metrics.
 
 use objects::Kind;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -50,7 +51,7 @@ pub(crate) struct Report {
 
 impl Following {
     pub(crate) fn add(&self, kind: Kind, optional: bool) -> Report {
-        let watches = &mut self.all().watches;
+        let watches = &mut self.all.lock().watches;
         let lost = Some((Instant::now(), String::new()));
         watches.push(Watched { kind, optional, listed: false, lost, forbidden: false });
         Report { following: self.clone(), number: watches.len() - 1 }
@@ -58,12 +59,12 @@ impl Following {
 
     /// The API server has answered, or why not yet.
     pub(crate) fn greeted(&self, unanswered: Option<String>) {
-        self.all().unanswered = unanswered;
+        self.all.lock().unanswered = unanswered;
     }
 
     /// Says whether a kind that need not be listed has to be for now.
     pub(crate) fn need(&self, kind: Kind, needed: bool) {
-        for one in self.all().watches.iter_mut().filter(|one| one.kind == kind) {
+        for one in self.all.lock().watches.iter_mut().filter(|one| one.kind == kind) {
             one.optional = !needed;
         }
     }
@@ -72,7 +73,7 @@ impl Following {
     /// left out.
     pub fn kinds(&self) -> BTreeMap<&'static str, Option<Duration>> {
         let mut kinds = BTreeMap::new();
-        let all = self.all();
+        let all = self.all.lock();
         let wanted = |one: &&Watched| one.listed || !one.is_dispensed();
         for one in all.watches.iter().filter(wanted) {
             let lost = one.lost.as_ref().map(|(since, _)| since.elapsed());
@@ -85,7 +86,7 @@ impl Following {
     /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`.
     /// Before there are watches, why the API server does not answer.
     pub fn missing(&self) -> Option<String> {
-        let all = self.all();
+        let all = self.all.lock();
         if let Some(reason) = &all.unanswered {
             return Some(format!("the API server: {reason}"));
         }
@@ -101,10 +102,6 @@ impl Following {
         let mut words: Vec<String> = missing.into_iter().map(text).collect();
         words.dedup();
         (!words.is_empty()).then(|| words.join(", "))
-    }
-
-    fn all(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,7 +148,7 @@ impl Report {
     }
 
     fn change(&self, change: impl FnOnce(&mut Watched)) {
-        change(&mut self.following.all().watches[self.number]);
+        change(&mut self.following.all.lock().watches[self.number]);
     }
 }
 

@@ -2,11 +2,12 @@
 //! Lua asks on a socket of ours, and hears of no address to which objects may not lead.
 
 use crate::socket::listen;
+use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use stream::Resolver;
 use system::sockets;
@@ -85,7 +86,7 @@ struct Asked {
 
 impl Asking {
     fn take(&self, namespace: &Arc<str>) -> Option<Asked> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let number = all.entry(Arc::clone(namespace)).or_default();
         if *number == SHARE {
             return None;
@@ -97,7 +98,7 @@ impl Asking {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.0.lock();
         if let Some(number) = all.get_mut(&self.namespace) {
             *number -= 1;
             if *number == 0 {
@@ -122,6 +123,6 @@ mod tests {
         held.pop();
         assert!(asking.take(&own).is_some(), "one that is answered makes room");
         held.clear();
-        assert!(asking.0.lock().expect("nobody panics with it").is_empty(), "nothing is kept");
+        assert!(asking.0.lock().is_empty(), "nothing is kept");
     }
 }

@@ -3,8 +3,9 @@
 //! new.
 
 use model::{Configuration, Endpoints, Upstream, UpstreamId};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use stream::{Following, Resolver};
 use tokio::sync::watch;
@@ -56,7 +57,7 @@ impl Names {
 
     /// Begins to follow the names that are not followed yet, and says which these are.
     fn begin(&self, configuration: &Configuration) -> Vec<Name> {
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.followed.lock();
         let mut new = Vec::new();
         for upstream in configuration.upstreams.values() {
             let Some(name) = &upstream.external else { continue };
@@ -89,7 +90,7 @@ impl Names {
     /// Forgets the names that a Configuration does not have.
     pub(crate) fn keep(&self, configuration: &Configuration) {
         let wanted: BTreeSet<&Name> = names(configuration).collect();
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = self.followed.lock();
         followed.retain(|name, _| wanted.contains(name));
         self.known.send_if_modified(|known| {
             known.retain(|name, _| wanted.contains(name));

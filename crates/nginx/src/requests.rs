@@ -2,9 +2,10 @@
 
 use crate::measurements::Measurement;
 use model::{Configuration, Kind, Location, Server, ServerName};
+use parking_lot::Mutex;
 use request_metrics::{Counted, Counter, Metrics, Name, Observed, Request, Settings};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Requests of one worker and second at most, unless more are asked for (`--monitor-max-batch-size`).
@@ -52,7 +53,7 @@ impl Requests {
 
     /// From now on requests are those of this Configuration.
     pub fn follow(&self, configuration: &Configuration) {
-        let mut books = self.books();
+        let mut books = self.books.lock();
         if books.servers.ptr_eq(&configuration.servers) {
             return;
         }
@@ -63,13 +64,9 @@ impl Requests {
 
     /// Counts a batch. What came from a location that has gone meanwhile is not told any more.
     pub fn count(&self, batch: &[Measurement]) {
-        let books = self.books();
+        let books = self.books.lock();
         books.counter.prune();
         batch.iter().for_each(|measured| books.count(measured));
-    }
-
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

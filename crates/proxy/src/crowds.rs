@@ -1,7 +1,8 @@
 //! How full is what requests come to, and how often there was no room: for the page and `/metrics`.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// How full something is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,13 +66,13 @@ impl Threads {
     /// Where a thread counts.
     pub(crate) fn join(&self) -> Arc<OfThread> {
         let counts = Arc::<OfThread>::default();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(counts.clone());
+        self.0.lock().push(counts.clone());
         counts
     }
 
     /// The copies of all, of which each thread may have so many, and tries that there was no budget for.
     pub(crate) fn sum(&self, copies_of_one: u64) -> (Crowd, u64) {
-        let threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = self.0.lock();
         let sum = |what: fn(&OfThread) -> &AtomicU64| -> u64 {
             threads.iter().map(|thread| what(thread).load(Ordering::Relaxed)).sum()
         };

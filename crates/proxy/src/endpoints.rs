@@ -3,12 +3,13 @@
 
 use crate::brief::brief;
 use model::{Location, PathKind, ServerName};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use upstream::{Addresses, Try};
 
@@ -112,14 +113,14 @@ impl Watched {
     /// Where a thread counts.
     pub(crate) fn join(&self) -> Arc<Counts> {
         let counts = Arc::<Counts>::default();
-        lock(&self.counts).push(counts.clone());
+        self.counts.lock().push(counts.clone());
         counts
     }
 
     /// A try failed. It may be one of very many.
     #[cold]
     pub(crate) fn failed(&self, address: SocketAddr, why: &dyn fmt::Display, known: &Addresses) {
-        let mut failures = lock(&self.failures);
+        let mut failures = self.failures.lock();
         let now = Instant::now();
         let is_new = match failures.each.get(&address) {
             Some(last) if now.duration_since(last.noted) < SOON => return,
@@ -149,7 +150,7 @@ impl Watched {
         why: &dyn fmt::Display,
     ) {
         let key = (host.clone(), location.kind, location.path.clone());
-        let mut routes = lock(&self.routes);
+        let mut routes = self.routes.lock();
         if routes.len() >= MOST && !routes.contains_key(&key) {
             routes.clear();
         }
@@ -164,20 +165,20 @@ impl Watched {
         path: &str,
     ) -> Option<(SystemTime, String)> {
         let key = (ServerName::new(host), kind, path.to_owned());
-        lock(&self.routes).get(&key).cloned()
+        self.routes.lock().get(&key).cloned()
     }
 
     /// What is known of the endpoints that there are.
     pub(crate) fn of(&self, known: &Addresses) -> AtEndpoints {
         let mut all: HashMap<SocketAddr, (Tally, Option<Failure>)> = HashMap::new();
-        for counts in lock(&self.counts).iter() {
-            let mut tallies = lock(&counts.0);
+        for counts in self.counts.lock().iter() {
+            let mut tallies = counts.0.lock();
             tallies.retain(|address, _| known.has(address));
             for (address, more) in tallies.iter() {
                 all.entry(*address).or_default().0.add(more);
             }
         }
-        let mut failures = lock(&self.failures);
+        let mut failures = self.failures.lock();
         failures.each.retain(|address, _| known.has(address));
         for (address, failure) in &failures.each {
             all.entry(*address).or_default().1 = Some(failure.clone());
@@ -208,7 +209,7 @@ impl Counts {
     }
 
     fn attempt(&self, attempt: &Try) {
-        let mut tallies = lock(&self.0);
+        let mut tallies = self.0.lock();
         if tallies.len() >= MOST && !tallies.contains_key(&attempt.address) {
             return;
         }
@@ -224,7 +225,7 @@ impl Counts {
 
     /// Nobody looks any more.
     pub(crate) fn forget(&self) {
-        *lock(&self.0) = HashMap::new();
+        *self.0.lock() = HashMap::new();
     }
 }
 
@@ -243,10 +244,6 @@ impl Tally {
         });
         each.collect()
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -304,13 +301,13 @@ mod tests {
         drop(group);
         let _group = known(&addresses, [3, 1 << 20].into_iter());
         // So many come that they are gone through once in a while, not for each.
-        lock(&watched.failures).swept = Some(Instant::now() + SOON);
+        watched.failures.lock().swept = Some(Instant::now() + SOON);
         watched.failed(address(1 << 20), &"too soon", &addresses);
-        assert_eq!(lock(&watched.failures).each.len(), MOST);
+        assert_eq!(watched.failures.lock().each.len(), MOST);
         let long_ago = Instant::now().checked_sub(SOON);
-        lock(&watched.failures).swept = long_ago;
+        watched.failures.lock().swept = long_ago;
         watched.failed(address(1 << 20), &"gone", &addresses);
-        assert_eq!(lock(&watched.failures).each.len(), 2);
+        assert_eq!(watched.failures.lock().each.len(), 2);
     }
 
     #[test]

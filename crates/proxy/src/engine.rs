@@ -16,12 +16,13 @@ use crate::trace::Sample;
 use crate::worker::{Shared, Stage};
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Global, LogTarget, PathKind};
+use parking_lot::Mutex;
 use request_metrics::{Metrics, Settings};
 use rustix::io::Errno;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stream::{Places, Resolver};
 use system::threads;
@@ -223,7 +224,7 @@ impl Native {
     /// Why the process cannot serve any more, which only a new one mends: a thread that has ended, or hangs.
     pub fn ailment(&self) -> Option<&'static str> {
         let now = std::time::Instant::now();
-        self.threads().running.iter().find_map(|running| running.ailment(now))
+        self.threads.lock().running.iter().find_map(|running| running.ailment(now))
     }
 
     /// What became of spans since the process started.
@@ -297,7 +298,7 @@ impl Native {
 
     /// Connections of clients, and how many there may be, over all threads.
     pub fn most_connections(&self) -> usize {
-        let threads = self.threads().running.len();
+        let threads = self.threads.lock().running.len();
         self.shared.connections.load(Ordering::Relaxed).saturating_mul(threads)
     }
 
@@ -379,14 +380,10 @@ impl Native {
         Ok(())
     }
 
-    fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts the threads that have not started yet. Those that cannot be had are tried again with the next
     /// generation; it fails where there is none at all.
     fn accept(&self, global: &Global) -> io::Result<()> {
-        let mut threads = self.threads();
+        let mut threads = self.threads.lock();
         let suggested = threads.bound.threads;
         let wanted = Wanted::of(&self.listen, &global.listeners, suggested, self.fixed_threads);
         if threads.waiting.is_empty() || !threads.running.is_empty() {
@@ -475,7 +472,7 @@ impl Engine for Native {
             metrics.sweep();
         }
         if !changes.listeners.is_empty() {
-            let threads = self.threads().running.len();
+            let threads = self.threads.lock().running.len();
             self.shared.openings.ask(number, threads).await;
         }
         Ok(Applied { generation: number, left_out })
@@ -483,7 +480,7 @@ impl Engine for Native {
 
     async fn drain(self: Arc<Self>, deadline: Duration) {
         self.stage.send_replace(Stage::Draining(Instant::now() + deadline));
-        let running = std::mem::take(&mut self.threads().running);
+        let running = std::mem::take(&mut self.threads.lock().running);
         let logs = [self.access_log.clone(), self.error_log.clone()];
         let tracer = self.current().tracer.clone();
         let joined = tokio::task::spawn_blocking(move || {

@@ -12,9 +12,10 @@ use crate::trace::{Decision, Trace, decisions};
 use crate::worker::{Shared, Worker};
 use bytes::Bytes;
 use model::{Changes, Configuration, LogTarget};
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tls::TlsSession;
 use tokio::task::LocalSet;
@@ -76,11 +77,11 @@ impl Explainer {
 
     /// Gives back what was kept.
     pub fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 
     fn generation(&self, configuration: &Configuration) -> Result<Arc<Generation>, Unanswerable> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let Some((compiler, generation)) = &mut *kept else {
             let compiler = Compiler::default();
             let generation = first(&compiler, configuration)?;
@@ -224,7 +225,8 @@ mod tests {
         Backend, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
         UpstreamId,
     };
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
 
     fn with(hosts: &[&str]) -> Configuration {
         let servers = hosts.iter().map(|host| {
@@ -240,7 +242,7 @@ mod tests {
 
     impl std::io::Write for Log {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -293,7 +295,7 @@ mod tests {
         };
         let decisions = explain(&with_nobody(), question).await.expect("an explanation");
         assert!(decisions.iter().any(|it| it.outcome.contains("none is ready")), "{decisions:?}");
-        let told = String::from_utf8(log.0.lock().expect("nobody panics").clone()).expect("text");
+        let told = String::from_utf8(log.0.lock().clone()).expect("text");
         assert!(told.contains("the log is read") && !told.contains("192.0.2.1"), "{told}");
     }
 

@@ -2,8 +2,8 @@
 //! request.
 
 use crate::end::End;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Groups that are kept apart; copies beyond them are only counted.
@@ -121,13 +121,13 @@ impl Shadow {
 
     /// A copy that does not say whose request it is of.
     pub(crate) fn without_client(&self) {
-        self.seen().without_client += 1;
+        self.seen.lock().without_client += 1;
     }
 
     /// One more copy about which this was decided.
     pub(crate) fn count(&self, decided: Decided, example: impl FnOnce() -> String) {
         let now = SystemTime::now();
-        let mut seen = self.seen();
+        let mut seen = self.seen.lock();
         seen.sums[decided.said as usize] += 1;
         if let Some(count) = seen.groups.get_mut(&decided) {
             count.copies += 1;
@@ -149,16 +149,12 @@ impl Shadow {
 
     /// What was seen so far.
     pub fn seen_so_far(&self) -> Shadowed {
-        let seen = self.seen();
+        let seen = self.seen.lock();
         let mut groups: Vec<_> =
             seen.groups.iter().map(|(decided, count)| (decided.clone(), count.clone())).collect();
         groups.sort_by(|(a, one), (b, two)| two.copies.cmp(&one.copies).then_with(|| a.cmp(b)));
         let sums = Said::ALL.map(|said| (said.word(), seen.sums[said as usize]));
         Shadowed { groups, beyond: seen.beyond, sums, without_client: seen.without_client }
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,11 +10,12 @@ use super::tally::{Connections, Tallies, Tally};
 use super::{Counted, Settings};
 use foldhash::fast::RandomState;
 use model::{Alias, Location, Server, ServerName, UpstreamId};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Weak};
 
 /// What all threads have counted. One for each process.
 #[derive(Debug)]
@@ -292,11 +293,11 @@ impl Metrics {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Books> {
-        self.books.read().unwrap_or_else(PoisonError::into_inner)
+        self.books.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Books> {
-        self.books.write().unwrap_or_else(PoisonError::into_inner)
+        self.books.write()
     }
 }
 
@@ -382,7 +383,7 @@ mod tests {
         assert!(metrics.cells(1, key(new.place.number, 200), &new_parts).is_none());
         metrics.overflow(1, &"shop".into(), 2);
         assert_eq!((metrics.budget(), metrics.overflowed()), ((1, 1), 1));
-        let overflow = metrics.books.read().unwrap().overflow.values().next().unwrap().clone();
+        let overflow = metrics.books.read().overflow.values().next().unwrap().clone();
         assert_eq!((&*overflow.labels.namespace, &*overflow.labels.status), ("shop", "2xx"));
         drop(old);
         metrics.sweep();
@@ -405,7 +406,7 @@ mod tests {
         assert_eq!(beyond.count(), 4);
         // There is an end to those, too.
         (0..20).for_each(|other| drop(metrics.overflow(1, &other.to_string().into(), 2)));
-        let overflow = metrics.books.read().unwrap().overflow.clone();
+        let overflow = metrics.books.read().overflow.clone();
         assert!(overflow.len() <= 11 && overflow.contains_key(&("overflow".into(), 2)));
         // Whoever goes leaves room, and takes what was beyond along.
         drop((evil, victim));

@@ -3,8 +3,9 @@
 use super::Labels;
 use super::labels::{CountedLocation, Name};
 use super::layout::Part;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// What one thread has counted for one series. Only that thread writes, so nothing has to be locked.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Series {
 
     /// The cells of a thread.
     pub(super) fn cells(&self, thread: usize, count: usize) -> Arc<Cells> {
-        let mut all = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.cells.lock();
         if let Some((_, cells)) = all.iter().find(|(owner, _)| *owner == thread) {
             return cells.clone();
         }
@@ -79,7 +80,7 @@ impl Series {
 
     /// What a measure says, over all threads.
     pub fn read(&self, part: &Part) -> Reading {
-        let all = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.cells.lock();
         read(part, all.iter().map(|(_, cells)| &**cells))
     }
 }

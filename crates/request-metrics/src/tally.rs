@@ -1,7 +1,8 @@
 //! Connections of clients and what they are at, as nginx's stub_status counts them.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What one thread says of its connections. Only that thread writes.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ pub struct Tallies(Mutex<Vec<Arc<Tally>>>);
 impl Tallies {
     /// A thread begins to count; its number.
     pub fn join(&self) -> (usize, Arc<Tally>) {
-        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.0.lock();
         let tally = Arc::new(Tally::default());
         threads.push(tally.clone());
         (threads.len(), tally)
@@ -31,7 +32,7 @@ impl Tallies {
 
     /// What the connections of clients are at.
     pub fn connections(&self) -> Connections {
-        let threads = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let threads = self.0.lock().clone();
         Connections::of(threads.iter().map(|tally| &**tally))
     }
 }

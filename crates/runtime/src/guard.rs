@@ -2,12 +2,11 @@
 //! the token.
 
 use http::{HeaderMap, Method, Uri, header};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use system::sockets::party;
 
@@ -93,7 +92,7 @@ impl Token {
     /// Counts a wrong one; whether its address showed too many.
     fn count(&self, peer: IpAddr) -> bool {
         let (peer, now) = (party(peer), Instant::now());
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = self.wrong.lock();
         if wrong.len() >= ADDRESSES && !wrong.contains_key(&peer) {
             wrong.retain(|_, (began, _)| now.duration_since(*began) < SPAN);
             if wrong.len() >= ADDRESSES
@@ -272,7 +271,7 @@ mod tests {
             let peer = std::net::Ipv4Addr::from(number).to_string();
             status(&peer, Some(&token), &[(TOKEN, "0123456789abcdee"), ("host", "a")]);
         }
-        assert!(token.wrong.lock().expect("nobody panicked").len() <= super::ADDRESSES);
+        assert!(token.wrong.lock().len() <= super::ADDRESSES);
         assert_eq!(status(NEAR, Some(&token), &[("host", "localhost")]), 200, "needs none");
     }
 }

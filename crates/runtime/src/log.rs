@@ -2,9 +2,10 @@
 //! level of its own.
 
 use crate::stderr::Stderr;
+use parking_lot::RwLock;
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tracing::level_filters::STATIC_MAX_LEVEL;
@@ -109,7 +110,7 @@ impl Control {
         if let Ok(filter) = filter(&directives) {
             (self.reload)(filter);
         }
-        let mut diverted = self.outlet.diverted.write().unwrap_or_else(PoisonError::into_inner);
+        let mut diverted = self.outlet.diverted.write();
         *diverted = line.map(|line| (part, line));
     }
 }
@@ -148,7 +149,7 @@ impl<'a> MakeWriter<'a> for Outlet {
     }
 
     fn make_writer_for(&'a self, about: &tracing::Metadata<'_>) -> Taker {
-        let diverted = self.diverted.read().unwrap_or_else(PoisonError::into_inner);
+        let diverted = self.diverted.read();
         match diverted.as_ref().filter(|(part, _)| is_of(about.target(), part)) {
             Some((_, line)) => Taker::Line(*about.level(), line.clone()),
             None => self.make_writer(),
@@ -219,8 +220,9 @@ fn filter(directives: &str) -> Result<EnvFilter, LogError> {
 #[cfg(test)]
 mod tests {
     use super::{LevelFilter, Taker, as_one_line, directives, filter, is_of};
+    use parking_lot::Mutex;
     use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     fn level(rust_log: Option<&str>, verbosity: u8) -> String {
         let filter = filter(&directives(rust_log, verbosity, LevelFilter::TRACE).0)
@@ -283,10 +285,10 @@ mod tests {
     fn a_line_that_goes_elsewhere_goes_there_whole_and_with_its_level() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let own = seen.clone();
-        let line = move |level, text| own.lock().expect("nobody panicked").push((level, text));
+        let line = move |level, text| own.lock().push((level, text));
         let mut taker = Taker::Line(tracing::Level::WARN, Arc::new(line));
         taker.write_all(b"a line\n").expect("it takes all");
         let expected = [(tracing::Level::WARN, "a line\n".to_owned())];
-        assert_eq!(*seen.lock().expect("nobody panicked"), expected);
+        assert_eq!(*seen.lock(), expected);
     }
 }

@@ -3,10 +3,11 @@
 //! a request, or take an answer), the one that has done so for longest. So nobody keeps others out by taking places and
 //! doing nothing with them, not even from an address that others share, and a probe always has its turn.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use system::sockets::party;
 use tokio::sync::Notify;
 
@@ -81,7 +82,7 @@ impl Places {
     /// A place for a connection from an address.
     pub fn take(self: &Arc<Self>, address: IpAddr) -> Place {
         let (address, lost) = (party(address), Arc::new(Notify::new()));
-        let mut held = self.held();
+        let mut held = self.held.lock();
         while held.connections.len() >= self.all {
             match held.dispensable(address).and_then(|number| held.connections.remove(&number)) {
                 Some(connection) => {
@@ -99,15 +100,11 @@ impl Places {
     }
 
     fn set(&self, number: u64, answered: bool) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let since = held.turn();
         if let Some(connection) = held.connections.get_mut(&number) {
             (connection.answered, connection.since) = (answered, since);
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,7 +142,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut held = self.places.held();
+        let mut held = self.places.held.lock();
         held.connections.remove(&self.number);
         self.places.count.taken.store(held.connections.len(), Ordering::Relaxed);
     }
@@ -195,7 +192,7 @@ mod tests {
         let more = places.take(of(1));
         assert!(!is_lost(&second).await && !is_lost(&more).await, "there were free ones");
         drop((few, first, second, more));
-        assert!(places.held().connections.is_empty());
+        assert!(places.held.lock().connections.is_empty());
     }
 
     #[tokio::test]

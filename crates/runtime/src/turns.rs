@@ -2,9 +2,10 @@
 //! that address's which had its last one longest ago: who asks more often, or over more connections, is not asked for
 //! more often, and keeps nobody else waiting.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use system::sockets::party;
 use tokio::sync::oneshot;
 
@@ -66,7 +67,7 @@ impl Turns {
     /// Waits for a turn of this address.
     pub async fn turn(self: &Arc<Self>, address: IpAddr) -> Turn {
         let address = party(address);
-        let call = self.lines().enter(address);
+        let call = self.lines.lock().enter(address);
         let mut ticket = Ticket { turns: self, address, call };
         self.call();
         (&mut ticket.call).await.expect("who waits is called")
@@ -75,21 +76,17 @@ impl Turns {
     /// Calls whoever is next, as long as there are turns.
     fn call(self: &Arc<Self>) {
         loop {
-            let Some((address, waiter)) = self.lines().next(self.at_a_time) else { return };
+            let Some((address, waiter)) = self.lines.lock().next(self.at_a_time) else { return };
             let turn = Turn { turns: Arc::clone(self), address };
             // If somebody went away just now, the turn comes back, ends at once, and the next one has it.
             drop(waiter.called.send(turn));
         }
     }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.turns.lines().end(self.address);
+        self.turns.lines.lock().end(self.address);
         self.turns.call();
     }
 }
@@ -97,7 +94,7 @@ impl Drop for Turn {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.call.close();
-        if let Some(line) = self.turns.lines().by_address.get_mut(&self.address) {
+        if let Some(line) = self.turns.lines.lock().by_address.get_mut(&self.address) {
             line.waiting.retain(|waiter| !waiter.called.is_closed());
         }
     }
@@ -204,7 +201,7 @@ mod tests {
             all.push(one);
         }
         assert_eq!(order(first, all), [4, 5, 0, 6, 1, 2, 3]);
-        assert_eq!(turns.lines().running, 0);
+        assert_eq!(turns.lines.lock().running, 0);
     }
 
     #[test]
@@ -231,13 +228,13 @@ mod tests {
         let mut called = came(&turns, of(3));
         assert!(look(&mut gone).is_none() && look(&mut called).is_none());
         drop(gone);
-        assert!(turns.lines().by_address[&of(2)].waiting.is_empty());
+        assert!(turns.lines.lock().by_address[&of(2)].waiting.is_empty());
         drop(first);
         // It was called and never looked.
         drop(called);
         for number in 0..2 * u32::try_from(REMEMBERED).expect("it is small") {
             look(&mut came(&turns, of(number))).expect("nobody has one");
         }
-        assert!(turns.lines().by_address.len() <= REMEMBERED);
+        assert!(turns.lines.lock().by_address.len() <= REMEMBERED);
     }
 }

@@ -1,9 +1,10 @@
 //! Lines of the log about one sharer, a namespace or a kind of trouble: so many in each minute, whoever else writes.
 //! What is left out is counted, and told with the first line of the next minute.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a number of lines is for.
@@ -75,7 +76,7 @@ impl<A> Default for LinesOf<A> {
 impl<A: Eq + Hash> LinesOf<A> {
     /// One more line about a sharer and its trouble, if there may be one: `most` is how many a minute has.
     pub fn line(&self, whose: Arc<str>, about: A, most: u64, now: Instant) -> Option<Line> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let All { lines: all, swept } = &mut *all;
         let mut key = (whose, about);
         if !all.contains_key(&key) && all.len() >= KEPT {
@@ -102,7 +103,7 @@ mod tests {
         let (lines, start) = (LinesOf::default(), Instant::now());
         let line = |number| lines.line(Arc::from(format!("n{number}")), (), 1, start);
         assert_eq!((0..2 * KEPT).filter_map(line).count(), KEPT + 1, "those after share one");
-        let kept = || lines.0.lock().expect("nobody panicked").lines.len();
+        let kept = || lines.0.lock().lines.len();
         assert_eq!(kept(), KEPT + 1);
         lines.line(Arc::from("later"), (), 600, start + MINUTE);
         assert_eq!(kept(), 1, "what has its minute behind it goes");

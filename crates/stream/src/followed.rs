@@ -1,9 +1,10 @@
 //! How many names each namespace has followed: who has very many has each of them looked up less often, and writes no
 //! more lines of the log than others.
 
+use parking_lot::Mutex;
 use shares::Lines;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -36,19 +37,15 @@ impl Followed {
     /// A namespace has one more.
     pub(crate) fn enter(self: &Arc<Self>, namespace: &Arc<str>) -> Name {
         let new = || Share { names: 0, lines: Lines::new(now()) };
-        self.shares().entry(namespace.clone()).or_insert_with(new).names += 1;
+        self.0.lock().entry(namespace.clone()).or_insert_with(new).names += 1;
         Name { followed: self.clone(), namespace: namespace.clone() }
-    }
-
-    fn shares(&self) -> MutexGuard<'_, HashMap<Arc<str>, Share>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Name {
     /// How long it takes at least from one lookup to the next.
     pub(crate) fn least(&self) -> Duration {
-        let shares = self.followed.shares();
+        let shares = self.followed.0.lock();
         let names = shares.get(&self.namespace).map_or(1, |share| share.names);
         let pace = (PACE / shares.len().max(1)).clamp(1, OF_ONE);
         let pause = names.saturating_mul(1000) / pace;
@@ -57,7 +54,7 @@ impl Name {
 
     /// Whether a line may be written about it, and how many were left out before that one.
     pub(crate) fn line(&self) -> Option<u64> {
-        let mut shares = self.followed.shares();
+        let mut shares = self.followed.0.lock();
         let share = shares.get_mut(&self.namespace)?;
         share.lines.line(now(), LINES).map(|line| line.left_out)
     }
@@ -70,7 +67,7 @@ fn now() -> std::time::Instant {
 
 impl Drop for Name {
     fn drop(&mut self) {
-        let mut shares = self.followed.shares();
+        let mut shares = self.followed.0.lock();
         if let Some(share) = shares.get_mut(&self.namespace) {
             share.names -= 1;
             if share.names == 0 {
@@ -103,6 +100,6 @@ mod tests {
         let second = followed.enter(&"few".into());
         assert_eq!(second.least(), Duration::from_secs(2), "all of them have 400 in a second");
         drop((few, second, others));
-        assert!(followed.shares().is_empty());
+        assert!(followed.0.lock().is_empty());
     }
 }

@@ -1,10 +1,11 @@
 //! Connections of this process to its own machine. What comes over one of them was sent by this process: it goes round,
 //! and not for ever.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -204,7 +205,7 @@ pub(crate) async fn hops_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
 }
 
 fn under_way() -> MutexGuard<'static, Ways> {
-    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+    UNDER_WAY.lock()
 }
 
 /// Ports of UDP on which this process listens, and on how many sockets each.
@@ -235,7 +236,7 @@ impl Drop for Listened {
 }
 
 fn listened() -> MutexGuard<'static, BTreeMap<u16, usize>> {
-    LISTENED.lock().unwrap_or_else(PoisonError::into_inner)
+    LISTENED.lock()
 }
 
 /// Whether a socket of this process listens on a port of UDP.
@@ -253,7 +254,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 fn all() -> MutexGuard<'static, Option<Known>> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+    OWN.lock()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! not answer in time. Whoever waits holds nothing but its place.
 
 use crate::order::{Order, Whose};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -67,7 +68,7 @@ impl Questions {
         let since = Instant::now();
         let (call, called) = oneshot::channel();
         let id = {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             state.came += 1;
             let id = state.came;
             state.order.wait(whose, id, since);
@@ -83,7 +84,7 @@ impl Questions {
     fn call(self: &Arc<Self>) {
         loop {
             let (call, turn) = {
-                let mut state = self.state();
+                let mut state = self.0.lock();
                 let Some((id, is_late)) = state.order.next(Instant::now()) else { return };
                 let Some((whose, call)) = state.waiting.remove(&id) else { return };
                 let (questions, began) = (self.clone(), Instant::now());
@@ -92,10 +93,6 @@ impl Questions {
             // Of who went away meanwhile the turn comes back at once.
             drop(call.send(turn));
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,14 +108,14 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let now = Instant::now();
-        self.questions.state().order.end(&self.whose, self.is_late, self.in_time, now);
+        self.questions.0.lock().order.end(&self.whose, self.is_late, self.in_time, now);
         self.questions.call();
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        let mut state = self.questions.state();
+        let mut state = self.questions.0.lock();
         if state.waiting.remove(&self.id).is_some() {
             state.order.leave(self.whose, self.id, self.since);
         }
@@ -166,7 +163,7 @@ mod tests {
         let good = look(&mut came(&questions, "good", "fast.test")).expect("there is room");
         good.end(true);
         drop(bad);
-        assert!(questions.state().waiting.is_empty(), "nobody waits any more");
+        assert!(questions.0.lock().waiting.is_empty(), "nobody waits any more");
         drop(turns);
         let next = look(&mut came(&questions, "bad", "slow.test"));
         assert!(next.is_some(), "{questions:?}");

@@ -3,9 +3,10 @@
 //! places are lost, too.
 
 use crate::shares::{Holder, Seat, Shares, Side};
+use parking_lot::Mutex;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use system::sockets;
 use tokio::sync::{Notify, Semaphore};
@@ -109,7 +110,7 @@ impl Room {
     }
 
     fn take(self: &Arc<Self>, whose: &Holder, spared: Duration) -> Option<Place> {
-        let mut shares = self.shares();
+        let mut shares = self.shares.lock();
         let is_pressed = self.is_pressed.load(Ordering::Relaxed);
         let most = if is_pressed { self.most.min(FEW) } else { self.most };
         let half = (most / 2).max(1);
@@ -140,7 +141,7 @@ impl Room {
         if memory == Memory::Enough {
             return;
         }
-        let mut shares = self.shares();
+        let mut shares = self.shares.lock();
         let stalled = shares.stalled(self.clock().saturating_sub(millis(STALLED)));
         for (whose, seat) in stalled.iter().take(stalled.len().div_ceil(4)) {
             self.end(&mut shares, whose, seat);
@@ -160,14 +161,14 @@ impl Room {
 
     /// Places that are taken, all of them, and how often somebody got none or lost one to somebody else.
     pub(crate) fn in_use(&self) -> (usize, usize, u64) {
-        (self.shares().taken(), self.most, self.refused.load(Ordering::Relaxed))
+        (self.shares.lock().taken(), self.most, self.refused.load(Ordering::Relaxed))
     }
 
     /// Waits until every place is free.
     pub(crate) async fn is_empty(&self) {
         loop {
             let freed = self.freed.notified();
-            if self.shares().taken() == 0 {
+            if self.shares.lock().taken() == 0 {
                 return;
             }
             freed.await;
@@ -177,10 +178,6 @@ impl Room {
     /// Milliseconds since it began.
     fn clock(&self) -> u64 {
         millis(self.began.elapsed())
-    }
-
-    fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -210,7 +207,7 @@ impl Place {
 
     /// It is that of another client, for whom the peer speaks.
     pub(crate) fn is_of(&mut self, client: IpAddr) {
-        let mut shares = self.room.shares();
+        let mut shares = self.room.shares.lock();
         if shares.leave(&self.whose, &self.seat) {
             self.whose.client = sockets::party(client);
             shares.enter(&self.whose, self.seat.clone());
@@ -226,7 +223,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.room.shares().leave(&self.whose, &self.seat) {
+        if self.room.shares.lock().leave(&self.whose, &self.seat) {
             self.room.freed.notify_waiters();
         }
     }
@@ -280,7 +277,7 @@ mod tests {
         assert_eq!((lost(&three).await, lost(&more).await), (2, 0), "it is its own that go");
         drop((one, two, three, more));
         assert_eq!(room.in_use().0, 0);
-        assert_eq!(room.shares().of(&"one".into()), 0);
+        assert_eq!(room.shares.lock().of(&"one".into()), 0);
         timeout(Duration::ZERO, room.is_empty()).await.expect("nobody is there");
     }
 

@@ -9,11 +9,12 @@ use crate::turns::{Turn, Turns};
 use crate::waiting::Waiting;
 use crate::{ports, tcp, udp};
 use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use system::{sockets, threads};
 use tokio::runtime::{Builder, Runtime};
@@ -167,7 +168,7 @@ impl Seldom {
     /// How often there was reason for the line since it was written last, this time included; none if it is too soon.
     pub(crate) fn due(&self) -> Option<u64> {
         let now = Instant::now().into_std();
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         let line = lines.get_or_insert_with(|| ::shares::Lines::new(now)).line(now, 1)?;
         Some(line.left_out + 1)
     }
@@ -201,7 +202,7 @@ impl Streams {
     /// Opens and closes ports as `configuration` says. What cannot be opened is logged, and tried again the next time.
     /// Must be called within a tokio runtime, where names are followed.
     pub fn follow(&self, configuration: &Configuration) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let state = &mut *state;
         if state.stopped {
             return;
@@ -276,13 +277,13 @@ impl Streams {
             let plan = open.plan.borrow();
             (*port, plan.stream.service.clone(), plan.counts.now())
         };
-        self.state().open.iter().map(now).collect()
+        self.state.lock().open.iter().map(now).collect()
     }
 
     /// Closes all ports; returns once the last connection has ended, or after `deadline`. Sessions of UDP end at once.
     pub async fn drain(&self, deadline: Duration) {
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.stopped = true;
             state.open.clear();
         }
@@ -291,13 +292,9 @@ impl Streams {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts the threads now, and not with the first port: they have the priority of whoever starts them.
     pub fn start(&self) -> io::Result<()> {
-        self.runtime(&mut self.state()).map(drop)
+        self.runtime(&mut self.state.lock()).map(drop)
     }
 
     fn runtime<'a>(&self, state: &'a mut State) -> io::Result<&'a Runtime> {
@@ -366,7 +363,7 @@ impl Streams {
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.open.clear();
         // Dropped inside of another event loop, a runtime must not wait for its threads.
         if let Some(runtime) = state.runtime.take() {

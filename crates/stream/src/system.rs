@@ -7,9 +7,10 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
+use parking_lot::Mutex;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What says how names are looked up.
@@ -142,7 +143,7 @@ impl Current {
 
     /// What they say, read again if they have changed.
     pub(crate) fn get(&self) -> io::Result<Arc<System>> {
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.lock();
         if let Some(read) = current.as_mut() {
             let is_fresh = read.looked.elapsed() < LOOK || read.stamps.is_none();
             if is_fresh || read.stamps == Some(stamps()) {

@@ -1,9 +1,10 @@
 //! Who goes first where more datagrams come than threads carry: namespaces take turns, and in each of them its ports.
 
 use model::StreamPort;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -60,7 +61,7 @@ impl Turns {
         moves: i64,
     ) -> Turn {
         let called = {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             if state.free > 0 {
                 state.free -= moves;
                 return Turn { all: self.clone(), moves };
@@ -90,7 +91,7 @@ impl Turns {
         // What yields goes on when the event loop has looked what came, and not before.
         yield_now().await;
         let called = {
-            let mut state = self.state();
+            let mut state = self.0.lock();
             state.is_looking = false;
             state.free += std::mem::take(&mut state.over);
             let mut called = Vec::new();
@@ -107,15 +108,11 @@ impl Turns {
             drop(call.send(Turn { all: self.clone(), moves }));
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut state = self.all.state();
+        let mut state = self.all.0.lock();
         state.over += self.moves;
         self.all.look(&mut state);
     }
@@ -164,7 +161,8 @@ impl<K, L> Default for Lanes<K, L> {
 mod tests {
     use super::{FEW, Turn, Turns};
     use model::{StreamPort, Transport};
-    use std::sync::{Arc, Mutex};
+    use parking_lot::Mutex;
+    use std::sync::Arc;
     use tokio::task::{JoinHandle, yield_now};
 
     /// Moves of a turn here: of such turns there are four at once.
@@ -190,14 +188,14 @@ mod tests {
                 let (turns, order) = (turns.clone(), self.0.clone());
                 tokio::spawn(async move {
                     let _turn = turns.take(&namespace.into(), port(number), MOVES).await;
-                    order.lock().expect("no panic").push((namespace, number));
+                    order.lock().push((namespace, number));
                 })
             };
             (0..many).map(each).collect()
         }
 
         fn take(&self) -> Vec<(&'static str, u16)> {
-            std::mem::take(&mut *self.0.lock().expect("no panic"))
+            std::mem::take(&mut *self.0.lock())
         }
     }
 

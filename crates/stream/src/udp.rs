@@ -7,10 +7,11 @@ use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::turns::{FEW, Turn};
 use crate::waiting::{Datagram, Queue};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -159,7 +160,7 @@ impl Listener {
 }
 
 fn held(sessions: &Sessions) -> MutexGuard<'_, HashMap<SocketAddr, Way>> {
-    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    sessions.lock()
 }
 
 /// One session. It ends when the port or the listener's list of sessions drops the sender.

@@ -1,10 +1,11 @@
 //! Datagrams that wait for their session: their bytes have a bound for each session, for all of a namespace, and for
 //! all.
 
+use parking_lot::Mutex;
 use shares::WeakMap;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that wait for one session: as many datagrams of the usual size as may wait.
 const OF_SESSION: usize = 96 << 10;
@@ -38,7 +39,7 @@ pub(crate) struct Datagram {
 impl Waiting {
     /// The queue of a session of this namespace.
     pub(crate) fn queue(self: &Arc<Self>, namespace: &Arc<str>) -> Arc<Queue> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.shares.lock();
         let of_namespace = shares.get_or_insert_with(namespace.clone(), Arc::default);
         Arc::new(Queue { waiting: self.clone(), of_namespace, own: AtomicUsize::new(0) })
     }

@@ -2,11 +2,12 @@
 //! passwords). tokio makes such threads when they are needed, ends them after a while, and panics where there is none
 //! and the system gives none (a limit of processes). With one that is there, work waits for it instead.
 
+use parking_lot::Mutex;
 use rustix::process::Pid;
 use rustix::thread::gettid;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::runtime::LocalRuntime;

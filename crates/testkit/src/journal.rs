@@ -1,6 +1,7 @@
 //! What the fixtures saw, in the order in which they saw it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use crate::exchange::Seen;
 
@@ -11,18 +12,18 @@ pub struct Journal(Arc<Mutex<Vec<Seen>>>);
 impl Journal {
     /// Notes one request.
     pub fn note(&self, seen: Seen) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+        self.0.lock().push(seen);
     }
 
     /// How much was noted since it was last taken.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.lock().len()
     }
 
     /// Takes what was noted so far.
     #[must_use]
     pub fn drain(&self) -> Vec<Seen> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }

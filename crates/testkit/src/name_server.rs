@@ -6,10 +6,11 @@ use hickory_resolver::{
     net::runtime::TokioRuntimeProvider,
     proto::rr::Name,
 };
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{net::UdpSocket, sync::Notify, task::JoinSet};
@@ -65,14 +66,14 @@ impl NameServer {
 
     /// From now on this is what is said of a name, which has all its labels and no dot at the end.
     pub fn says(&self, name: &str, says: Says) {
-        self.book().says.insert(name.to_owned(), says);
+        self.book.lock().says.insert(name.to_owned(), says);
         self.spoken.notify_one();
     }
 
     /// How often a name was asked for.
     #[must_use]
     pub fn asked(&self, name: &str) -> usize {
-        self.book().asked.get(name).copied().unwrap_or_default()
+        self.book.lock().asked.get(name).copied().unwrap_or_default()
     }
 
     /// A resolver that asks this server only, with the search domain `example`, and waits for an answer as long as
@@ -94,10 +95,6 @@ impl NameServer {
         builder.options_mut().timeout = patience;
         builder.build().expect("the configuration is valid")
     }
-
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 async fn serve(socket: UdpSocket, book: Arc<Mutex<Book>>, spoken: Arc<Notify>) {
@@ -109,7 +106,7 @@ async fn serve(socket: UdpSocket, book: Arc<Mutex<Book>>, spoken: Arc<Notify>) {
             received = socket.recv_from(&mut query) => {
                 let Ok((length, client)) = received else { return };
                 let Some(question) = Question::of(&query[..length]) else { continue };
-                let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut book = book.lock();
                 *book.asked.entry(question.name.clone()).or_default() += 1;
                 open.push((question, client));
             }
@@ -117,7 +114,7 @@ async fn serve(socket: UdpSocket, book: Arc<Mutex<Book>>, spoken: Arc<Notify>) {
         }
         for (question, client) in std::mem::take(&mut open) {
             let says = {
-                let book = book.lock().unwrap_or_else(PoisonError::into_inner);
+                let book = book.lock();
                 book.says.get(&question.name).cloned().unwrap_or(Says::Unknown)
             };
             match question.answer(says) {

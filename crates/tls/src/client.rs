@@ -8,6 +8,7 @@ use super::verifier::in_time;
 use super::ways;
 use model::TlsVersion;
 use model::policy::{SubjectName, UpstreamTls};
+use parking_lot::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -18,7 +19,7 @@ use rustls::{
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
@@ -77,7 +78,7 @@ struct Known {
 impl Profiles {
     /// The profile for these settings, with ALPN for HTTP/2 where that is spoken.
     pub fn profile(&self, settings: &UpstreamTls, http2: bool) -> Result<Arc<Profile>, Error> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(profile) = known.profiles.get(&(settings.clone(), http2)) {
             return Ok(profile.clone());
         }

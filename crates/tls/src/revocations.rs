@@ -3,11 +3,12 @@
 use super::signatures::is_signed;
 use super::ways::Effort;
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use x509_parser::extensions::{DistributionPointName, GeneralName, IssuingDistributionPoint};
 use x509_parser::nom::Offset;
 use x509_parser::oid_registry::OID_X509_EXT_DELTA_CRL_INDICATOR;
@@ -120,7 +121,7 @@ impl RevocationList {
 
     /// Whether this issuer has signed it; `key` is the digest of its key.
     fn is_signed_by(&self, issuer: &X509Certificate<'_>, key: &Digest) -> bool {
-        let answers = || self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = || self.answers.lock();
         if let Some((_, known)) = answers().iter().find(|(known, _)| known == key) {
             return *known;
         }

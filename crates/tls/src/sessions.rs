@@ -2,9 +2,10 @@
 //! one cache for all hosts, in which no host finds the sessions of another one's settings.
 
 use lru::LruCache;
+use parking_lot::Mutex;
 use rustls::server::StoresServerSessions;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::since_epoch;
 
@@ -80,11 +81,7 @@ struct Kept {
     bytes: usize,
 }
 
-impl Cache {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Cache {}
 
 impl Kept {
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
@@ -121,7 +118,7 @@ impl StoresServerSessions for Sessions {
         let until = now.saturating_add(self.lifetime.as_secs());
         value.extend_from_slice(&until.to_be_bytes());
         let key = self.key(&key);
-        let mut kept = self.cache.kept();
+        let mut kept = self.cache.kept.lock();
         kept.put(key, value);
         for _ in 0..OVER {
             if kept.sessions.peek_lru().is_some_and(|(_, value)| is_over(value, now)) {
@@ -136,13 +133,13 @@ impl StoresServerSessions for Sessions {
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
         let key = self.key(key);
-        let value = self.cache.kept().sessions.get(&key).cloned();
+        let value = self.cache.kept.lock().sessions.get(&key).cloned();
         value.and_then(Self::alive)
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
         let key = self.key(key);
-        let value = self.cache.kept().take(&key);
+        let value = self.cache.kept.lock().take(&key);
         value.and_then(Self::alive)
     }
 
@@ -177,14 +174,14 @@ mod tests {
         for number in 0..150 {
             assert!(sessions.put(id(number).to_vec(), b"secret".to_vec()));
         }
-        assert_eq!(sessions.cache.kept().sessions.len(), 100);
+        assert_eq!(sessions.cache.kept.lock().sessions.len(), 100);
         assert_eq!(sessions.get(&id(49)), None);
         assert!(sessions.get(&id(50)).is_some());
         assert!(sessions.put(id(150).to_vec(), b"secret".to_vec()));
         assert_eq!(sessions.take(&id(51)), None, "the one that was resumed last stays");
         assert!(sessions.take(&id(50)).is_some());
-        assert_eq!(sessions.cache.kept().sessions.len(), 99);
-        assert_eq!(sessions.cache.kept().bytes, 99 * BYTES);
+        assert_eq!(sessions.cache.kept.lock().sessions.len(), 99);
+        assert_eq!(sessions.cache.kept.lock().bytes, 99 * BYTES);
     }
 
     #[test]
@@ -193,11 +190,11 @@ mod tests {
         assert!(!sessions.put(b"huge".to_vec(), vec![0; LARGEST + 1]));
         for number in 0..100u32 {
             assert!(sessions.put(number.to_be_bytes().to_vec(), vec![0; LARGEST - 8]));
-            assert!(sessions.cache.kept().bytes <= 8 * LARGEST);
+            assert!(sessions.cache.kept.lock().bytes <= 8 * LARGEST);
         }
-        assert_eq!(sessions.cache.kept().sessions.len(), 8);
+        assert_eq!(sessions.cache.kept.lock().sessions.len(), 8);
         assert!(sessions.put(99u32.to_be_bytes().to_vec(), b"other".to_vec()));
-        assert_eq!(sessions.cache.kept().bytes, 7 * LARGEST + BYTES);
+        assert_eq!(sessions.cache.kept.lock().bytes, 7 * LARGEST + BYTES);
     }
 
     #[test]
@@ -208,6 +205,6 @@ mod tests {
             assert!(brief.put(vec![number], b"secret".to_vec()));
         }
         assert!(sessions.put(b"id".to_vec(), b"secret".to_vec()));
-        assert_eq!(sessions.cache.kept().sessions.len(), 1);
+        assert_eq!(sessions.cache.kept.lock().sessions.len(), 1);
     }
 }

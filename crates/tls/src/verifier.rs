@@ -7,11 +7,12 @@ use super::revocations::{self, Budget, RevocationList};
 use super::roots::Roots;
 use super::ways;
 use model::policy::{ClientDemand, ClientErrorPage, ClientVerification};
+use parking_lot::Mutex;
 use rustls::DistinguishedName;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use shares::WeakMap;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
@@ -313,7 +314,7 @@ struct Key {
 impl Verifiers {
     /// The verifier for these settings.
     pub fn verifier(&self, settings: &Arc<ClientVerification>) -> Arc<Verifier> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let trusted = known.trusted(settings);
         let key = Key::of(settings, &trusted);
         let found = known.verifiers.get(&key);

@@ -6,8 +6,9 @@ use crate::passwords::PasswordFile;
 use model::Message;
 use model::policy::Users;
 use objects::{ObjectKey, Secret};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// How a Secret is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +55,7 @@ impl SecretFiles {
     /// The users of a Secret in one form. The error completes a sentence that begins with the Secret.
     pub(crate) fn users(&self, secret: &Arc<Secret>, form: Form) -> Result<Read, &'static str> {
         let key = (secret.meta.key.clone(), form);
-        if let Some(known) = locked(&self.passwords).get(&key)
+        if let Some(known) = self.passwords.lock().get(&key)
             && Arc::ptr_eq(&known.secret, secret)
         {
             return Ok(known.clone());
@@ -62,13 +63,13 @@ impl SecretFiles {
         let PasswordFile { users, wrong, odd, untold } = parse(secret, &key.1)?;
         let (wrong, odd) = (wrong.into(), odd.into());
         let read = Read { secret: secret.clone(), users: Arc::new(users), wrong, odd, untold };
-        locked(&self.passwords).insert(key, read.clone());
+        self.passwords.lock().insert(key, read.clone());
         Ok(read)
     }
 
     /// The authorities of clients in a Secret. The error completes a sentence that begins with the Secret.
     pub(crate) fn authorities(&self, secret: &Arc<Secret>) -> Result<Authorities, Message> {
-        let mut all = locked(&self.authorities);
+        let mut all = self.authorities.lock();
         let known = all.get(&secret.meta.key);
         if let Some(known) = known.filter(|known| Arc::ptr_eq(&known.secret, secret)) {
             return known.found.clone();
@@ -84,16 +85,12 @@ impl SecretFiles {
 
     /// Forgets what nobody uses any more.
     pub(crate) fn forget(&self) {
-        locked(&self.passwords).retain(|_, read| Arc::strong_count(&read.users) > 1);
-        locked(&self.authorities).retain(|_, trust| match &trust.found {
+        self.passwords.lock().retain(|_, read| Arc::strong_count(&read.users) > 1);
+        self.authorities.lock().retain(|_, trust| match &trust.found {
             Ok(trusted) => Arc::strong_count(&trusted.certificates) > 1,
             Err(_) => Arc::strong_count(&trust.secret) > 1,
         });
     }
-}
-
-fn locked<T>(all: &Mutex<T>) -> MutexGuard<'_, T> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn parse(secret: &Secret, form: &Form) -> Result<PasswordFile, &'static str> {

@@ -4,9 +4,10 @@ use super::{Addresses, Rule};
 use arc_swap::ArcSwap;
 use balance::{Needs, Roster, RoundRobin};
 use model::{Endpoints, UpstreamId};
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use stream::{Following, Resolver};
 
@@ -48,7 +49,7 @@ pub struct Reuse {
 impl Members {
     /// Replaces the endpoints. What algorithms compute of them is computed here, not while somebody waits.
     fn replace(&self, endpoints: Arc<Endpoints>) {
-        let needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        let needs = self.needs.lock();
         let before = self.roster.load().endpoints().clone();
         if before == endpoints {
             return;
@@ -64,14 +65,14 @@ impl Members {
     }
 
     fn tell(&self, addresses: &Arc<Addresses>) {
-        let _needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        let _needs = self.needs.lock();
         if self.told.set(addresses.clone()).is_ok() {
             addresses.add(self.roster.load().endpoints());
         }
     }
 
     fn prepare(&self, more: &Needs) {
-        let mut needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut needs = self.needs.lock();
         let mut all = needs.clone();
         all.scores |= more.scores;
         all.ring |= more.ring;
@@ -142,7 +143,7 @@ impl Group {
         name: Option<(String, u16)>,
         resolver: &Arc<Resolver>,
     ) {
-        let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resolving = self.resolving.lock();
         if resolving.as_ref().map(|(name, _)| name) == name.as_ref() {
             return;
         }
@@ -155,7 +156,7 @@ impl Group {
 
     /// The name that is followed, without its port.
     pub fn followed(&self) -> Option<String> {
-        let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let resolving = self.resolving.lock();
         resolving.as_ref().map(|((host, _), _)| host.clone())
     }
 

@@ -3,9 +3,10 @@
 //! host at the same time are one question.
 
 use model::Endpoints;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use stream::Resolver;
 use tokio::runtime::Handle;
@@ -127,7 +128,7 @@ impl Names {
             let was_asked =
                 found.as_ref().err().is_none_or(|error| error.kind() != ErrorKind::WouldBlock);
             let found = found.ok().map(|ready| Arc::new(Endpoints { ready, draining: Vec::new() }));
-            lock(&book).note(host, &whose, found.clone(), was_asked);
+            book.lock().note(host, &whose, found.clone(), was_asked);
             // Who waits for it may have gone away.
             drop(sender.send(Some(found)));
         };
@@ -139,12 +140,8 @@ impl Names {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.book)
+        self.book.lock()
     }
-}
-
-fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
-    book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Book {

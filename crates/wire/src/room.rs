@@ -1,9 +1,10 @@
 //! Something that may not grow beyond a bound, bytes or a number: of all together, and a part of that, mostly half, for
 //! one namespace.
 
+use parking_lot::Mutex;
 use shares::WeakMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number of bytes that may not grow beyond another one.
 #[derive(Debug)]
@@ -99,7 +100,7 @@ impl Room {
     /// What somebody of this namespace may have; nothing as yet. The share of a namespace is forgotten with its last
     /// loan.
     pub fn lend(&self, namespace: &Arc<str>) -> Loan {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.shares.lock();
         let share = shares.get_or_insert_with(namespace.clone(), || {
             let most = self.total.now().1;
             let part = most / 4 * self.quarters + most % 4 * self.quarters / 4;
@@ -247,7 +248,7 @@ mod tests {
         assert!(lend(&a).is_some());
         drop((lent, others));
         assert_eq!(room.now().0, 0);
-        assert!(room.shares.lock().expect("nobody panics").values().next().is_none());
+        assert!(room.shares.lock().values().next().is_none());
     }
 
     #[test]

@@ -4,10 +4,11 @@
 use super::scratch::{NotKept, Scrap};
 use super::{BodyError, Frame, Headers, Loan, Scratch, turn};
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use shares::Lines;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 use tokio::task::JoinHandle;
@@ -211,7 +212,7 @@ fn error(reason: NotKept) -> BodyError {
     match reason {
         NotKept::Full => BodyError::NoRoom,
         NotKept::Refused(error) => {
-            let told = || TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = || TOLD.lock();
             let line = told().line(Instant::now(), 1);
             if let Some(line) = line {
                 let folder = crate::scratch::folder();

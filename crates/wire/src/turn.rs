@@ -1,10 +1,11 @@
 //! How much of bodies a thread moves in one turn of its event loop. Whoever has more waits for the next turn, behind
 //! those who wait already: whatever came meanwhile is seen after that much, however many bodies are on their way.
 
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
@@ -47,10 +48,6 @@ pub(crate) fn moved(count: usize) {
 }
 
 impl Turn {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waker>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for a later turn, unless this is one already.
     #[cold]
     fn poll_next(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -60,7 +57,7 @@ impl Turn {
             return Poll::Ready(());
         }
         let Ok(here) = Handle::try_current() else { return Poll::Ready(()) };
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         // Whoever is asked for several reasons waits once.
         if !waiting.iter().rev().take(LOOKED_AT).any(|waker| waker.will_wake(cx.waker())) {
             waiting.push_back(cx.waker().clone());
@@ -80,7 +77,7 @@ impl Turn {
         loop {
             // What yields goes on when the event loop has looked what came, and not before.
             yield_now().await;
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             let asked = waiting.len().min(ASKED);
             let asked: Vec<Waker> = waiting.drain(..asked).collect();
             if asked.is_empty() {

@@ -7,10 +7,10 @@ mod route;
 pub(crate) use gateway::{asks, listener};
 pub(crate) use route::{Place, Route, backend};
 
-use crate::lock::lock;
 use addresses::Addresses;
 use controller::Known;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// What is served at one moment.
 pub(crate) struct Served {
@@ -25,7 +25,7 @@ pub(crate) struct Kept(Mutex<Option<Arc<Served>>>);
 
 impl Kept {
     pub(crate) fn of(&self, known: &Arc<Known>) -> Arc<Served> {
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         match kept.as_ref().filter(|served| Arc::ptr_eq(&served.known, known)) {
             Some(served) => served.clone(),
             None => kept.insert(Arc::new(Served::new(known.clone()))).clone(),
@@ -33,7 +33,7 @@ impl Kept {
     }
 
     pub(crate) fn forget(&self) {
-        *lock(&self.0) = None;
+        *self.0.lock() = None;
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::json;
 use crate::history::Generation;
-use crate::lock::lock;
 use crate::now::Now;
 use crate::query::{Query, Refusal};
 use serde::Serialize;
@@ -21,7 +20,7 @@ pub(crate) struct Generations {
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     let (offset, limit) = query.window()?;
-    let history = lock(&now.history);
+    let history = now.history.lock();
     let all = history.generations();
     let rows: Vec<Generation> = all.iter().skip(offset).take(limit).cloned().collect();
     let total = all.len();

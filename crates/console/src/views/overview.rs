@@ -2,7 +2,6 @@
 
 use super::json;
 use super::routes::Traffic;
-use crate::lock::lock;
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use crate::replicas::Beside;
@@ -136,7 +135,7 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
         }),
         memory: processes.iter().map(|usage| usage.resident_bytes).sum(),
         pressure: sample.within.as_ref().map(|within| pressure_text(within.pressure)),
-        replicas: std::mem::take(&mut *lock(&now.replicas)),
+        replicas: std::mem::take(&mut *now.replicas.lock()),
         copies: now.copies.as_ref().map(|copies| copies.sums.iter().map(|(_, count)| count).sum()),
     })
 }

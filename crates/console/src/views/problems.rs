@@ -1,7 +1,6 @@
 //! Problems: every mistake with its object, key and remedy.
 
 use super::json;
-use crate::lock::lock;
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use model::{Origin, Problem};
@@ -84,7 +83,7 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         }
     }
     found.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
-    let history = lock(&now.history);
+    let history = now.history.lock();
     let row = |problem: &&Problem| Row::new(problem, history.since(problem));
     json(&Problems {
         total,

@@ -5,6 +5,7 @@ use super::clients::Bounded;
 use crate::budget::Budget;
 use crate::clock::Moment;
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs::{default_provider, sign::any_supported_type};
 use rustls::pki_types::pem::PemObject;
@@ -16,7 +17,7 @@ use rustls::{RootCertStore, ServerConfig};
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 use translate::no_pem;
@@ -91,7 +92,7 @@ impl Certificate {
         let Some(rustls::Error::AlertReceived(alert)) = inner else {
             return tracing::debug!(%error, "webhook: a handshake failed");
         };
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = self.refusals.lock();
         if refusals.take(Moment::now()).is_err() {
             return;
         }

@@ -3,8 +3,8 @@
 use crate::Timings;
 use lru::LruCache;
 use objects::ObjectKey;
+use parking_lot::Mutex;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Ingresses whose reviews are counted each; the one that was reviewed longest ago is forgotten. Anybody may ask for a
@@ -49,28 +49,24 @@ impl Default for Reviews {
 
 impl Reviews {
     pub(super) fn add(&self, ingress: &ObjectKey, passed: bool, review: LastReview) {
-        let mut checks = self.checks();
+        let mut checks = self.checks.lock();
         let of_this = checks.get_or_insert_mut(ingress.clone(), Checks::default);
         *(if passed { &mut of_this.passed } else { &mut of_this.refused }) += 1;
         drop(checks);
         self.time.add(review.whole);
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = review;
+        *self.last.lock() = review;
     }
 
     /// The reviews of each Ingress.
     pub fn by_ingress(&self) -> Vec<(ObjectKey, Checks)> {
         let mut all: Vec<_> =
-            self.checks().iter().map(|(ingress, checks)| (ingress.clone(), *checks)).collect();
+            self.checks.lock().iter().map(|(ingress, checks)| (ingress.clone(), *checks)).collect();
         all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         all
     }
 
     /// The latest one.
     pub fn last(&self) -> LastReview {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn checks(&self) -> MutexGuard<'_, LruCache<ObjectKey, Checks>> {
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last.lock()
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::clock::Moment;
 use crate::lines::Shares;
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// Lines about all namespaces in a span, since each that is made up has its own share.
 const LINES: usize = 600;
@@ -32,7 +32,7 @@ impl Refusals {
     pub(super) fn tell(&self, namespace: &str, name: &str, reason: &str) {
         let (namespace, reason) = (cut(namespace, NAMESPACE), cut(reason, REASON));
         let name = cut(name, NAME);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if let Some(before) = told.take(namespace, Moment::now()) {
             drop(told);
             let not_told_before = (before > 0).then_some(before);

@@ -2,10 +2,11 @@
 //! address, which waits beyond that. Where others need room, the address that holds most loses the review that has been
 //! coming in for longest: whoever announces much and sends nothing keeps nobody else out.
 
+use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use system::sockets::party;
 use tokio::sync::Notify;
 
@@ -71,7 +72,7 @@ impl Room {
     }
 
     fn try_share(self: &Arc<Self>, address: IpAddr, bytes: usize) -> Option<Share> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let own = held.of(address) + bytes;
         if own > self.all / 2 {
             return None;
@@ -92,10 +93,6 @@ impl Room {
         let given = Given { address, bytes, stage: Stage::Coming, lost: Arc::clone(&lost) };
         held.shares.insert(number, given);
         Some(Share { room: Arc::clone(self), number, lost })
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +127,7 @@ impl Share {
 
     /// The review has come so far; false if its room is lost.
     pub(super) fn reach(&self, stage: Stage) -> bool {
-        let mut held = self.room.held();
+        let mut held = self.room.held.lock();
         let given = held.shares.get_mut(&self.number);
         given.map(|given| given.stage = stage).is_some()
     }
@@ -138,7 +135,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.room.held().shares.remove(&self.number);
+        self.room.held.lock().shares.remove(&self.number);
         self.room.freed.notify_waiters();
     }
 }
@@ -174,7 +171,7 @@ mod tests {
         let other = share(&room, 2, 4).await.expect("the other half is for others");
         drop(first);
         drop((waits.await.expect("it gets what was freed"), other));
-        assert!(room.held().shares.is_empty());
+        assert!(room.held.lock().shares.is_empty());
     }
 
     #[tokio::test]
@@ -208,6 +205,6 @@ mod tests {
         assert!(!is_lost(&judged).await && !is_lost(&whole).await && !is_lost(&third).await);
         assert!(share(&room, 5, 4).await.is_none(), "nobody holds more than that");
         drop((judged, whole, old, young, few, third, fourth));
-        assert!(room.held().shares.is_empty());
+        assert!(room.held.lock().shares.is_empty());
     }
 }

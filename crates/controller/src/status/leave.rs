@@ -11,10 +11,11 @@ use crate::pod::OwnPod;
 use futures_util::StreamExt as _;
 use kube::Client;
 use objects::ObjectKey;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use translate::gateway::{GatewayStatus, Statuses};
 
 /// Objects that are told at a time.
@@ -101,7 +102,7 @@ pub(super) async fn take(
     match tokio::time::timeout(farewell::PATIENCE, writing).await {
         Ok(()) => {
             let told = written.load(Ordering::Relaxed);
-            let others = others.into_inner().unwrap_or_else(PoisonError::into_inner).len();
+            let others = others.into_inner().len();
             tracing::info!(
                 told,
                 all,
@@ -116,7 +117,7 @@ pub(super) async fn take(
 /// Tells one object, unless its Gateway is among those that tell somebody else's address.
 async fn tell(leaving: &Leaving<'_>, word: &Word, others: &Mutex<BTreeSet<ObjectKey>>) -> bool {
     let Leaving { client, leadership, controller, .. } = *leaving;
-    let others = || others.lock().unwrap_or_else(PoisonError::into_inner);
+    let others = || others.lock();
     let is_gateway = word.id.0 == Which::Gateway;
     let may = |status: &Value| {
         let is_ours = !is_gateway || tells_ours(status, &word.ours);

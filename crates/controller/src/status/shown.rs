@@ -5,9 +5,10 @@ use super::which::{Id, Which, differing};
 use crate::{Known, stable};
 use imbl::OrdMap;
 use objects::ObjectKey;
+use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::fmt::{Debug, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use translate::gateway::Statuses;
 
 /// Where the admin server of every replica answers such a question.
@@ -20,7 +21,7 @@ pub struct Shown(Mutex<Numbers>);
 impl Shown {
     /// Those of the numbers in a question that stand for something that is served, a line each.
     pub fn answer(&self, known: &Known, question: &str) -> String {
-        let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = self.0.lock();
         numbers.follow(&known.statuses);
         let shown = read(question.split(',')).filter(|number| numbers.all.contains(number));
         shown.fold(String::new(), |mut answer, number| {

@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::Service;
 use kube::Resource;
 use kube::core::Status;
 use kube::core::{ObjectList, WatchEvent};
+use parking_lot::Mutex;
 use serde_json::json;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 const GOOD: &str = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}"#;
 const BAD: &str =
@@ -255,7 +256,7 @@ fn log() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
     struct Lines(Arc<Mutex<Vec<u8>>>);
     impl std::io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> std::io::Result<()> {
@@ -300,7 +301,7 @@ async fn another_reason_is_told_once_and_what_waits_for_it_knows() {
     for code in [500, 403, 403, 500, 403] {
         watch.trouble(&refused(code), &mut progress).await;
     }
-    let text = String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
+    let text = String::from_utf8(lines.lock().clone()).expect("text");
     let told = |what: &str| text.lines().filter(|line| line.contains(what)).count();
     assert_eq!((told("500 No: no"), told("403 No: no")), (1, 1), "{text}");
     assert_eq!(following.missing().as_deref(), Some("Service: 403 No"));
@@ -308,7 +309,7 @@ async fn another_reason_is_told_once_and_what_waits_for_it_knows() {
     watch.event(Event::Init, &mut progress).await;
     watch.event(Event::InitDone, &mut progress).await;
     assert_eq!((following.missing(), following.kinds()["Service"]), (None, None));
-    let text = String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
+    let text = String::from_utf8(lines.lock().clone()).expect("text");
     assert!(text.contains("the API server is followed again"), "{text}");
 }
 
@@ -330,7 +331,7 @@ async fn a_definition_that_is_not_ready_is_no_line_of_the_log_and_is_known_to_be
         right,
     };
     let mut progress = Progress::new();
-    let text = || String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
+    let text = || String::from_utf8(lines.lock().clone()).expect("text");
     let storage =
         json!({"code": 429, "message": "storage is (re)initializing", "reason": "TooManyRequests"});
     let storage: Box<Status> = Box::new(serde_json::from_value(storage).expect("a status"));

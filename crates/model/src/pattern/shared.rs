@@ -1,8 +1,9 @@
 //! Patterns by their text: as long as somebody has one, whoever asks for the same text gets the same.
 
 use super::{Compiled, Pattern, PatternError, Use};
+use parking_lot::Mutex;
 use shares::WeakMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 type Key = (Arc<str>, bool, Use);
 
@@ -10,7 +11,7 @@ static SHARED: LazyLock<Mutex<WeakMap<Key, Compiled>>> = LazyLock::new(Mutex::de
 
 /// The pattern of a text. Two threads may compile the same at a time, one of them for nothing.
 pub(super) fn get(source: &str, ignore_case: bool, purpose: Use) -> Result<Pattern, PatternError> {
-    let lock = || SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || SHARED.lock();
     let key = (Arc::from(source), ignore_case, purpose);
     if let Some(known) = lock().get(&key) {
         return Ok(Pattern(known));

@@ -3,8 +3,9 @@
 use super::Said;
 use crate::crowds::Crowd;
 use lru::LruCache;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Parts with a lock each.
@@ -87,7 +88,7 @@ impl Answers {
     pub(crate) fn crowd(&self) -> Crowd {
         let mut crowd = Crowd { most: (PART * PARTS) as u64, ..Crowd::default() };
         for part in &self.parts {
-            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let part = part.lock();
             crowd.now += part.size as u64;
             crowd.refused += part.forgotten;
         }
@@ -96,7 +97,7 @@ impl Answers {
 
     fn part(&self, tag: &Tag) -> MutexGuard<'_, Part> {
         let part = &self.parts[usize::from(tag[0]) % PARTS];
-        part.lock().unwrap_or_else(PoisonError::into_inner)
+        part.lock()
     }
 }
 

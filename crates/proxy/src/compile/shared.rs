@@ -1,9 +1,10 @@
 //! What is compiled of something that many places share is compiled once, and they share it as well: what an Ingress
 //! asks for may be large, and it may have very many paths.
 
+use parking_lot::Mutex;
 use shares::{ByAddress, WeakMap};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What was compiled of what, as long as somebody has it.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl<K: ?Sized, V> Shared<K, V> {
         of: &Arc<K>,
         make: impl FnOnce(&K) -> Result<Arc<V>, E>,
     ) -> Result<Arc<V>, E> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let key = ByAddress::of(of);
         if let Some(made) = known.get(&key) {
             return Ok(made);

@@ -1,8 +1,9 @@
 //! Whose slow hash is computed next: namespaces take turns, by what their hashes cost, and the Ingresses of each do.
 
 use crate::crowds::Crowd;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Passwords of one Ingress that may wait.
@@ -98,7 +99,7 @@ impl Drop for Turn {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.call.close();
-        self.turns.lines().forget(self.asker, self.is_dear);
+        self.turns.lines.lock().forget(self.asker, self.is_dear);
     }
 }
 
@@ -117,7 +118,7 @@ impl Turns {
     /// Waits for a turn to compute a hash that takes `cost` microseconds.
     pub(super) async fn turn(self: &Arc<Self>, asker: &Asker, cost: u64) -> Result<Turn, Busy> {
         let is_dear = cost > DEAR;
-        let call = self.lines().enter(asker, cost, self.room)?;
+        let call = self.lines.lock().enter(asker, cost, self.room)?;
         let mut ticket = Ticket { turns: self, asker, is_dear, call };
         self.call();
         (&mut ticket.call).await.map_err(|_| Busy)
@@ -126,7 +127,7 @@ impl Turns {
     /// Calls whoever is next, as long as there are places.
     fn call(self: &Arc<Self>) {
         loop {
-            let Some((namespace, waiter)) = self.lines().next(self.places) else { return };
+            let Some((namespace, waiter)) = self.lines.lock().next(self.places) else { return };
             let turn = Turn { turns: self.clone(), namespace, is_dear: waiter.cost > DEAR };
             // If the client went away just now, the turn comes back, ends at once, and the next one has it.
             drop(waiter.called.send(turn));
@@ -134,7 +135,7 @@ impl Turns {
     }
 
     fn end(&self, namespace: &str, is_dear: bool) {
-        let mut lines = self.lines();
+        let mut lines = self.lines.lock();
         lines.running -= 1;
         lines.dear -= usize::from(is_dear);
         if let Some(line) = lines.by_namespace.get_mut(namespace) {
@@ -145,13 +146,9 @@ impl Turns {
 
     /// How many wait of the namespace of which most do.
     pub(super) fn crowd(&self) -> Crowd {
-        let lines = self.lines();
+        let lines = self.lines.lock();
         let waiting = lines.by_namespace.values().map(|line| line.waiting as u64);
         Crowd { now: waiting.max().unwrap_or(0), most: OF_NAMESPACE as u64, refused: lines.refused }
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -370,6 +367,6 @@ mod tests {
         assert!(crowd.refused > 0);
         assert!(Came::to(&turns, "b", "i", CHEAP).has_turn());
         drop((waiting, again, of_others, held));
-        assert!(turns.lines().by_namespace.is_empty() && turns.lines().running == 0);
+        assert!(turns.lines.lock().by_namespace.is_empty() && turns.lines.lock().running == 0);
     }
 }

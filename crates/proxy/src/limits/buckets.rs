@@ -3,9 +3,10 @@
 use super::{Client, SHARDS, shard};
 use lru::LruCache;
 use model::policy::RequestLimit;
+use parking_lot::Mutex;
 use std::hash::RandomState;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use wire::Loan;
@@ -99,7 +100,7 @@ impl Buckets {
     pub(super) fn sweep(&self) {
         let now = milliseconds(self.epoch.elapsed());
         for shard in &self.shards {
-            let mut shard = lock(shard);
+            let mut shard = shard.lock();
             while shard.forget_idle(now) {}
             self.give_back(&mut shard);
         }
@@ -161,7 +162,7 @@ impl Buckets {
 
     /// How many clients are remembered.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).clients.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().clients.len()).sum()
     }
 
     /// Whether no client is remembered.
@@ -171,7 +172,7 @@ impl Buckets {
 
     fn visit(&self, client: Client, limit: RequestLimit, wish: Wish) -> Option<u64> {
         let now = milliseconds(self.epoch.elapsed());
-        let mut shard = lock(&self.shards[shard(&self.hasher, client)]);
+        let mut shard = self.shards[shard(&self.hasher, client)].lock();
         shard.rate = limit.rate;
         if let Some(bucket) = shard.clients.get_mut(&client) {
             let passed = now.saturating_sub(bucket.last);
@@ -211,10 +212,6 @@ impl Shard {
         }
         is_idle
     }
-}
-
-fn lock(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn milliseconds(time: Duration) -> u64 {

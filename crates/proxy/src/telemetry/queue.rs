@@ -3,8 +3,9 @@
 use super::record::Record;
 use super::waiting::{Owner, Waiting};
 use model::Batches;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -75,7 +76,7 @@ impl Queue {
     /// Adds a span of a request of this namespace, unless there is no room. Whoever sends is woken for the first one
     /// and for a whole batch.
     pub(super) fn push(&self, owner: Owner, record: Record) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let had_room = waiting.add(owner, record, self.limits.queue);
         let count = waiting.count();
         drop(waiting);
@@ -88,20 +89,20 @@ impl Queue {
 
     /// The next batch: a whole one, or what there is after the delay. None once the queue is closed and empty.
     pub(super) async fn batch(&self) -> Option<Vec<Record>> {
-        while self.waiting().count() == 0 {
+        while self.waiting.lock().count() == 0 {
             if self.is_closed() {
                 return None;
             }
             self.wake.notified().await;
         }
         let whole = async {
-            while self.waiting().count() < self.limits.size && !self.is_closed() {
+            while self.waiting.lock().count() < self.limits.size && !self.is_closed() {
                 self.wake.notified().await;
             }
         };
         // Fewer go out once the first has waited long enough.
         let _ = timeout(self.limits.delay, whole).await;
-        Some(self.waiting().take(self.limits.size))
+        Some(self.waiting.lock().take(self.limits.size))
     }
 
     /// Waits, unless the queue is closed.
@@ -128,9 +129,5 @@ impl Queue {
     /// What became of spans.
     pub(super) fn counts(&self) -> &Counts {
         &self.counts
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

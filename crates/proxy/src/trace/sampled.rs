@@ -2,9 +2,9 @@
 //! of the request or its answer is changed.
 
 use super::Decision;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Requests that are waited for, or told of, at a time.
@@ -49,7 +49,7 @@ impl Sampled {
         if id.is_empty() || id.len() > LONGEST {
             return Sample::NoId;
         }
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         let now = Instant::now();
         all.retain(|_, one| one.until > now);
         let is_full = all.len() >= MOST;
@@ -80,7 +80,7 @@ impl Sampled {
     #[cold]
     pub(crate) fn is_awaited(&self, id: &[u8]) -> bool {
         let Ok(id) = std::str::from_utf8(id) else { return false };
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         let now = Instant::now();
         all.retain(|_, one| one.until > now);
         self.count.store(all.len(), Ordering::Relaxed);
@@ -91,14 +91,10 @@ impl Sampled {
     #[cold]
     pub(crate) fn tell(&self, id: &[u8], mut decisions: Vec<Decision>) {
         let Ok(id) = std::str::from_utf8(id) else { return };
-        if let Some(one) = self.lock().get_mut(id).filter(|one| one.told.is_none()) {
+        if let Some(one) = self.all.lock().get_mut(id).filter(|one| one.told.is_none()) {
             decisions.truncate(LINES);
             one.told = Some((SystemTime::now(), decisions));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Awaited>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

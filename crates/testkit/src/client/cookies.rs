@@ -1,6 +1,6 @@
 //! A cookie jar that keeps names and values, in the order in which the names came.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 use crate::{
     exchange::{Answer, Request},
@@ -13,12 +13,12 @@ pub(super) struct Jar(Mutex<Vec<Pair>>);
 
 impl Jar {
     pub(super) fn clear(&self) {
-        self.cookies().clear();
+        self.0.lock().clear();
     }
 
     /// The `Cookie` header of a request that keeps cookies.
     pub(super) fn header(&self, request: &Request) -> Option<String> {
-        let cookies = self.cookies();
+        let cookies = self.0.lock();
         let pairs: Vec<String> =
             cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         (keeps(request) && !pairs.is_empty()).then(|| pairs.join("; "))
@@ -29,7 +29,7 @@ impl Jar {
         if !keeps(request) {
             return;
         }
-        let mut cookies = self.cookies();
+        let mut cookies = self.0.lock();
         for line in values(answer.headers.as_deref().unwrap_or_default(), "set-cookie") {
             let (name, rest) = line.split_once('=').unwrap_or((line, ""));
             let (name, value) =
@@ -39,10 +39,6 @@ impl Jar {
                 None => cookies.push((name.to_owned(), value)),
             }
         }
-    }
-
-    fn cookies(&self) -> MutexGuard<'_, Vec<Pair>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What containers wrote, as the API server asks the Node for it: `GET /containerLogs/NAMESPACE/POD/CONTAINER`.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -74,7 +75,7 @@ async fn sample(sizes: Sizes, logs: PathBuf) {
         tokio::time::sleep(SAMPLED).await;
         let Ok(entries) = std::fs::read_dir(&logs) else { continue };
         let now = Timestamp::now();
-        let mut sizes = sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sizes = sizes.lock();
         for entry in entries.flatten() {
             let Ok(about) = entry.metadata() else { continue };
             let known = sizes.entry(entry.path()).or_default();
@@ -118,7 +119,7 @@ fn written(target: &str, sizes: &Sizes, logs: &Path) -> Option<Vec<u8>> {
     let text = std::fs::read(&path).ok()?;
     let since = query.split('&').find_map(|pair| pair.strip_prefix("sinceTime="));
     let since: Option<Timestamp> = since.and_then(|time| time.replace("%3A", ":").parse().ok());
-    let sizes = sizes.lock().unwrap_or_else(PoisonError::into_inner);
+    let sizes = sizes.lock();
     let samples = sizes.get(&path).map_or(&[][..], Vec::as_slice);
     let from = since.map_or(0, |since| length_at(samples, since));
     Some(text.get(usize::try_from(from).ok()?..)?.to_vec())

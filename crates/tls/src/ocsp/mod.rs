@@ -12,10 +12,11 @@ use super::Certificates;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use model::Outside;
+use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use wire::since_epoch;
@@ -109,7 +110,7 @@ impl Staples {
     }
 
     fn change(&self, change: impl FnOnce(&mut OrdMap<usize, Entry>)) {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.writing.lock();
         let mut entries = OrdMap::clone(&self.entries.load());
         change(&mut entries);
         self.entries.store(Arc::new(entries));

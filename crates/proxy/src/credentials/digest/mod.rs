@@ -9,12 +9,12 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use md5::{Digest, Md5};
 use model::policy::{AuthBasic, Password};
+use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -107,14 +107,14 @@ impl Digests {
 
     /// Numbers in use, and how often there was no room for one.
     pub(crate) fn crowd(&self) -> Crowd {
-        let now = self.state.lock().unwrap_or_else(PoisonError::into_inner).numbers.len() as u64;
+        let now = self.state.lock().numbers.len() as u64;
         let refused = self.refused.load(Ordering::Relaxed);
         Crowd { now, most: KEPT as u64, refused }
     }
 
     /// Whether an address is not listened to for now.
     pub(crate) fn is_locked(&self, client: Client<'_>) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         state
             .mistakes(client)
             .is_some_and(|known| known.count >= MISTAKES && known.until > Instant::now())
@@ -130,7 +130,7 @@ impl Digests {
         client: Client<'_>,
     ) -> Judgement {
         let judgement = self.look(policy, answer, (method, target), client.namespace);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         match judgement {
             Judgement::Right(_) => state.forgive(client),
             Judgement::Wrong => state.blame(client),
@@ -179,7 +179,7 @@ impl Digests {
             return Judgement::Stale;
         }
         let now = Instant::now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if !state.numbers.contains_key(nonce) {
             if age >= UNUSED {
                 return Judgement::Stale;

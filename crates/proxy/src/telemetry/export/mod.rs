@@ -10,9 +10,10 @@ use super::record::Record;
 use super::waiting::Owner;
 use bytes::Bytes;
 use model::{Batches, OtlpProtocol, Telemetry};
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::task::LocalSet;
 use transport::Transport;
@@ -135,8 +136,8 @@ impl Exporter {
     pub(super) fn settle(&self, patience: Duration) {
         self.queue.close();
         // Where no thread has started, nobody else holds it.
-        drop(self.alive().take());
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.alive.lock().take());
+        let ended = self.ended.lock();
         if ended.recv_timeout(patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             tracing::warn!(
                 collector = self.destination.name(),
@@ -147,7 +148,7 @@ impl Exporter {
 
     fn start(&self) {
         let (queue, destination) = (self.queue.clone(), self.destination.clone());
-        let alive = self.alive().take();
+        let alive = self.alive.lock().take();
         let thread = std::thread::Builder::new().name("telemetry".to_owned()).spawn(move || {
             let _alive = alive;
             run(&queue, destination);
@@ -155,10 +156,6 @@ impl Exporter {
         if let Err(error) = thread {
             tracing::error!(%error, "the thread that sends spans cannot start: none are sent");
         }
-    }
-
-    fn alive(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<()>>> {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
