@@ -1,9 +1,8 @@
 //! `/configuration`: what is served, as JSON, with nothing in it that opens a door.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use model::{Alias, Certificate, Configuration, Server};
+use pem::{EncodeConfig, LineEnding, Pem};
 use runtime::admin::Page;
 use serde::Serialize;
 
@@ -95,16 +94,9 @@ pub(crate) fn certificate(configuration: &Configuration, host: &str) -> Result<S
 }
 
 fn pem(certificate: &Certificate) -> String {
-    let mut text = String::new();
-    for der in &certificate.chain {
-        text.push_str("-----BEGIN CERTIFICATE-----\n");
-        for line in BASE64_STANDARD.encode(der).as_bytes().chunks(64) {
-            text.push_str(&String::from_utf8_lossy(line));
-            text.push('\n');
-        }
-        text.push_str("-----END CERTIFICATE-----\n");
-    }
-    text
+    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    let block = |der| pem::encode_config(&Pem::new("CERTIFICATE", der), lines);
+    certificate.chain.iter().map(|der| block(&**der)).collect()
 }
 
 #[cfg(test)]

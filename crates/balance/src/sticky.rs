@@ -190,14 +190,10 @@ fn key(upstream: &str, endpoint: SocketAddr) -> Key {
 }
 
 fn digest(parts: &[&str]) -> Key {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut md5 = Md5::new();
     parts.iter().for_each(|part| md5.update(part));
     let mut key = [0; 32];
-    for (pair, byte) in key.chunks_exact_mut(2).zip(md5.finalize()) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
+    hex::encode_to_slice(md5.finalize(), &mut key).expect("16 bytes are 32 digits");
     key
 }
 

@@ -1,11 +1,10 @@
 //! BackendTLSPolicies for backends that are spoken to under TLS, with the authorities in ConfigMaps.
 
 use crate::made::{API, Made};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use model::ServiceRef;
 use model::policy::UpstreamTls;
 use objects::ObjectKey;
+use pem::{EncodeConfig, LineEnding, Pem};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,8 +72,6 @@ impl Policies {
 }
 
 fn pem(der: &[u8]) -> String {
-    let text = BASE64_STANDARD.encode(der);
-    let lines = text.as_bytes().chunks(64).map(String::from_utf8_lossy);
-    let lines: Vec<_> = lines.collect();
-    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    pem::encode_config(&Pem::new("CERTIFICATE", der), lines)
 }

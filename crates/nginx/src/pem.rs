@@ -1,7 +1,6 @@
 //! PEM, as nginx reads certificates, revocation lists and keys (RFC 7468).
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use pem::{EncodeConfig, LineEnding, Pem};
 
 /// Certificates, one after the other.
 pub fn certificates<'a>(der: impl IntoIterator<Item = &'a [u8]>) -> String {
@@ -36,20 +35,8 @@ fn key_label(der: &[u8]) -> &'static str {
 }
 
 fn blocks<'a>(label: &str, all: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut text = String::new();
-    for der in all {
-        text.push_str(&format!("-----BEGIN {label}-----\n"));
-        let encoded = BASE64_STANDARD.encode(der);
-        let mut rest = encoded.as_str();
-        while !rest.is_empty() {
-            let (line, after) = rest.split_at(rest.len().min(64));
-            text.push_str(line);
-            text.push('\n');
-            rest = after;
-        }
-        text.push_str(&format!("-----END {label}-----\n"));
-    }
-    text
+    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    all.into_iter().map(|der| pem::encode_config(&Pem::new(label, der), lines)).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::verifier::Judge;
 use super::{Verdict, Verifier, distinguished_name};
 use bytes::Bytes;
+use pem::{EncodeConfig, LineEnding, Pem};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -95,13 +96,13 @@ impl Peer {
         let parsed = self.parsed();
         let bytes = parsed.as_ref().map_or(&[][..], |certificate| certificate.raw_serial());
         let bytes = bytes.strip_prefix(&[0]).unwrap_or(bytes);
-        if bytes.is_empty() { "00".to_owned() } else { hexadecimal(bytes, true) }
+        if bytes.is_empty() { "00".to_owned() } else { hex::encode_upper(bytes) }
     }
 
     /// SHA-1 of the certificate in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-        hexadecimal(digest(&SHA1_FOR_LEGACY_USE_ONLY, &self.chain[0]).as_ref(), false)
+        hex::encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &self.chain[0]))
     }
 
     /// From when on until when it is valid, as `Nov 21 12:00:00 2026 GMT`.
@@ -131,29 +132,12 @@ impl Peer {
 
     /// The certificate in PEM, as `PEM_write_bio_X509` writes it.
     pub fn pem(&self) -> String {
-        use base64::Engine;
-        let text = base64::engine::general_purpose::STANDARD.encode(&self.chain[0]);
-        let mut pem = String::with_capacity(text.len() + text.len() / 64 + 60);
-        pem.push_str("-----BEGIN CERTIFICATE-----\n");
-        let mut rest = text.as_str();
-        while !rest.is_empty() {
-            let (line, after) = rest.split_at(rest.len().min(64));
-            pem.push_str(line);
-            pem.push('\n');
-            rest = after;
-        }
-        pem.push_str("-----END CERTIFICATE-----\n");
-        pem
+        let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        pem::encode_config(&Pem::new("CERTIFICATE", &*self.chain[0]), lines)
     }
 
     /// The certificate in PEM with percent-encoding, as `$ssl_client_escaped_cert`.
     pub fn escaped(&self) -> &Bytes {
         self.escaped.get_or_init(|| encoded(self.pem().as_bytes(), is_unreserved).into())
     }
-}
-
-fn hexadecimal(bytes: &[u8], upper: bool) -> String {
-    let digits: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
-    let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
-    bytes.iter().flat_map(pair).map(char::from).collect()
 }

@@ -534,7 +534,7 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
 fn secret() -> Result<String, StartError> {
     let mut bytes = [0; 12];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| StartError::Random)?;
-    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")) + "-")
+    Ok(hex::encode(bytes) + "-")
 }
 
 /// Counts what workers measure from now on.

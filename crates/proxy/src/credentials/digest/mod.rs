@@ -102,7 +102,7 @@ impl Digests {
     }
 
     fn proof(&self, head: &[u8]) -> String {
-        hex(&hmac::sign(&self.key, head).as_ref()[..8])
+        hex::encode(&hmac::sign(&self.key, head).as_ref()[..8])
     }
 
     /// Numbers in use, and how often there was no room for one.
@@ -266,18 +266,11 @@ impl State {
 fn response(secret: &[u8; 16], answer: &DigestAnswer, method: &str) -> String {
     let DigestAnswer { nonce, count, client_nonce, qop, uri, .. } = answer;
     let request = md5(&[method.as_bytes(), uri]);
-    md5(&[hex(secret).as_bytes(), nonce, count, client_nonce, qop, request.as_bytes()])
+    md5(&[hex::encode(secret).as_bytes(), nonce, count, client_nonce, qop, request.as_bytes()])
 }
 
 fn md5(parts: &[&[u8]]) -> String {
-    let digest: [u8; 16] = Md5::digest(parts.join(&b':')).into();
-    hex(&digest)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+    hex::encode(Md5::digest(parts.join(&b':')))
 }
 
 fn hexadecimal(text: &[u8]) -> Option<u32> {
