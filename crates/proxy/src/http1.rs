@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use wire::http1::write::{self, Closing, response_framing, response_head};
 use wire::http1::{
-    BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, read_refused,
+    BadRequest, Client, Framing, Limits, NoHead, Received, RequestHead, Tunnel, read_refused,
     tunnel,
 };
 use wire::{
@@ -89,7 +89,7 @@ enum Left {
 /// Answers a request, and those that follow it closely.
 async fn busy(
     mut client: Rc<Client>,
-    mut head: Result<Bytes, NoHead>,
+    mut head: Result<Received, NoHead>,
     Entry { connection, worker }: &Entry,
 ) -> Option<Left> {
     loop {
@@ -172,7 +172,7 @@ fn next_head<'a>(
     client: &'a Client,
     idle: Duration,
     worker: &Worker,
-) -> impl Future<Output = Result<Bytes, NoHead>> + use<'a> {
+) -> impl Future<Output = Result<Received, NoHead>> + use<'a> {
     let generation = worker.generation();
     let heads = &generation.heads;
     client.head(idle, generation.global().limits.header_timeout, (heads.line, heads.total))
@@ -187,10 +187,13 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: &Rc
     let head = client.head(limits.header_timeout, limits.header_timeout, sizes).await;
     connection.requests.set(1);
     let (head, page) = match head {
-        Ok(head) if parse_request(&head, limits_of(&generation), b"").is_ok() => {
-            (head, Some(Response::plain_to_tls()))
+        Ok(mut head) => {
+            let page = match head.parse(limits_of(&generation), b"") {
+                Ok(_) => Response::plain_to_tls(),
+                Err(_) => Response::page(StatusCode::BAD_REQUEST),
+            };
+            (head.bytes, Some(page))
         }
-        Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
         Err(no_head) => (client.begun(), status_for(no_head).map(Response::page)),
     };
     if let Some(page) = page {
@@ -236,27 +239,27 @@ impl Refused {
 #[inline]
 fn begin(
     client: &Rc<Client>,
-    head: Result<Bytes, NoHead>,
+    head: Result<Received, NoHead>,
     Seat { connection, generation, worker }: Seat<'_>,
 ) -> Result<Begun, Refused> {
-    let head = head.map_err(|no_head| {
+    let mut head = head.map_err(|no_head| {
         let status = status_for(no_head);
         let head = status.map(|_| client.begun()).unwrap_or_default();
         Refused { status, head }
     })?;
     if worker.refuses_request(connection) {
-        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, head));
+        return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, head.bytes));
     }
     let limits = limits_of(generation);
-    let parsed = connection.with_known_authority(|known| parse_request(&head, limits, known));
+    let parsed = connection.with_known_authority(|known| head.parse(limits, known));
     let parsed = match parsed {
         Ok(parsed) => parsed,
-        Err(BadRequest(status)) => return Err(Refused::new(status, head)),
+        Err(BadRequest(status)) => return Err(Refused::new(status, head.bytes)),
     };
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
     let idle = generation.global().limits.body_timeout;
     let body = client.start_body(parsed.framing, parsed.expects_continue, idle);
-    let head_size = head.len();
+    let head_size = head.bytes.len();
     client.control.head.set(head_size);
     let line = Some(line);
     let request = Request { method, target, line, version, authority, headers, body, head_size };

@@ -11,8 +11,8 @@ use model::policy::Timeouts;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use wire::http1::{
-    BadResponse, Decoder, Framing, ResponseHead, has_empty_line, head_end, mended_head,
-    parse_response,
+    BadResponse, Decoder, Framing, ResponseHead, cut_response, has_empty_line, head_end,
+    mended_head, parse_response,
 };
 use wire::{
     Body, BodyError, BodySource, Control, Frame, Interim, Length, Pipe, Response, Source, Upgraded,
@@ -102,42 +102,10 @@ impl ReadHead for Heads<'_> {
     ) -> Poll<Result<ResponseHead, TryError>> {
         let Connection { io, buffer, .. } = connection;
         loop {
-            match head_end(buffer, self.scanned) {
-                // What looks like its end may stand in a body, behind a head whose lines end with LF.
-                Some(end) if end > self.limit && !has_empty_line(&buffer[..self.limit], 0) => {
-                    return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
-                }
-                Some(end) => {
-                    let head = buffer.split_to(end).freeze();
-                    self.scanned = 0;
-                    let head = match parse_response(&head, self.method) {
-                        Ok(head) => head,
-                        Err(BadResponse) => self.mended(&head, buffer)?,
-                    };
-                    match self.judge(head) {
-                        Ok(None) => continue,
-                        Ok(Some(head)) => return Poll::Ready(Ok(head)),
-                        Err(error) => return Poll::Ready(Err(error)),
-                    }
-                }
-                None if buffer.is_empty() => {}
-                // A line that does not end in CR LF would keep us waiting for one that does.
-                None if has_empty_line(buffer, self.scanned) => {
-                    let head = buffer.split().freeze();
-                    self.scanned = 0;
-                    let head = self.mended(&head, buffer)?;
-                    match self.judge(head) {
-                        Ok(None) => continue,
-                        Ok(Some(head)) => return Poll::Ready(Ok(head)),
-                        Err(error) => return Poll::Ready(Err(error)),
-                    }
-                }
-                None if buffer.len() > self.limit => {
-                    return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
-                }
-                None => {
-                    self.scanned = buffer.len();
-                    self.unfinished.holds(buffer.capacity())?;
+            if let Some(head) = self.take_head(buffer)? {
+                match self.judge(head)? {
+                    None => continue,
+                    Some(head) => return Poll::Ready(Ok(head)),
                 }
             }
             match ready!(io.poll_read_head(cx, buffer)) {
@@ -150,6 +118,49 @@ impl ReadHead for Heads<'_> {
 }
 
 impl Heads<'_> {
+    /// Takes a whole head off the buffer, if there is one.
+    #[inline]
+    fn take_head(&mut self, buffer: &mut BytesMut) -> Result<Option<ResponseHead>, TryError> {
+        // In one look, unless it comes in pieces or has something to judge in its lines, as what can be mended has.
+        if self.scanned == 0
+            && let Some(head) = cut_response(buffer, self.limit, self.method)
+        {
+            return head.map(Some).map_err(|BadResponse| TryError::InvalidHeader);
+        }
+        self.look_for_head(buffer)
+    }
+
+    #[inline(never)]
+    fn look_for_head(&mut self, buffer: &mut BytesMut) -> Result<Option<ResponseHead>, TryError> {
+        match head_end(buffer, self.scanned) {
+            // What looks like its end may stand in a body, behind a head whose lines end with LF.
+            Some(end) if end > self.limit && !has_empty_line(&buffer[..self.limit], 0) => {
+                Err(TryError::HeadTooLarge(self.limit))
+            }
+            Some(end) => {
+                let head = buffer.split_to(end).freeze();
+                self.scanned = 0;
+                match parse_response(&head, self.method) {
+                    Ok(head) => Ok(Some(head)),
+                    Err(BadResponse) => self.mended(&head, buffer).map(Some),
+                }
+            }
+            None if buffer.is_empty() => Ok(None),
+            // A line that does not end in CR LF would keep us waiting for one that does.
+            None if has_empty_line(buffer, self.scanned) => {
+                let head = buffer.split().freeze();
+                self.scanned = 0;
+                self.mended(&head, buffer).map(Some)
+            }
+            None if buffer.len() > self.limit => Err(TryError::HeadTooLarge(self.limit)),
+            None => {
+                self.scanned = buffer.len();
+                self.unfinished.holds(buffer.capacity())?;
+                Ok(None)
+            }
+        }
+    }
+
     /// A head that is none as it stands; what lies behind its end goes back into the buffer.
     #[cold]
     fn mended(&self, bytes: &[u8], buffer: &mut BytesMut) -> Result<ResponseHead, TryError> {

@@ -155,6 +155,45 @@ fn place(at: usize) -> u32 {
     u32::try_from(at).expect("sections are bounded far below 4 GiB")
 }
 
+/// The fields of a section that is being read: whose bytes it keeps is said at its end.
+pub(crate) struct Reading(Box<Section>);
+
+impl Reading {
+    pub(crate) fn new() -> Self {
+        Self(Box::default())
+    }
+
+    /// Notes a name by its bit, also that of a field which is not added.
+    #[inline]
+    pub(crate) fn named(&mut self, bit: u64) {
+        self.0.names |= bit;
+    }
+
+    /// Adds a field, whose line begins at `start`.
+    #[inline]
+    pub(crate) fn found(&mut self, start: u32, name_end: u32, value: Range<u32>, whole: bool) {
+        let (value, end) = (value.start, value.end);
+        self.0.lines.push(Line { start, name_end, value, end, added: false, whole });
+    }
+
+    /// How many fields were added.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lines.len()
+    }
+
+    /// The section. `read` is what all places were counted in.
+    pub(crate) fn of(mut self, read: Bytes) -> Headers {
+        self.0.read = read;
+        Headers { section: Some(self.0) }
+    }
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reading").field(&self.len()).finish()
+    }
+}
+
 /// There are several fields of a name that may be there once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Several;
@@ -175,7 +214,6 @@ impl Headers {
     }
 
     /// Adds a field that stands in what was read.
-    #[inline]
     pub(crate) fn found(&mut self, name: Range<usize>, value: Range<usize>) {
         let Some(section) = &mut self.section else { return };
         let whole = value.start == name.end + 2

@@ -1,7 +1,7 @@
 //! Where a body ends: decided from the head once, then followed byte by byte.
 
 use super::chunked::{BadBody, ChunkedDecoder, Decoded};
-use crate::{Frame, Headers, Version, is_token_byte};
+use crate::{Frame, Version, is_token_byte};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 
@@ -22,16 +22,20 @@ pub enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRequest(pub StatusCode);
 
-/// The framing of a request, or why it has none that everyone agrees on.
-pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Framing, BadRequest> {
+/// The framing of a request, or why it has none that everyone agrees on: by the values of all its fields
+/// Transfer-Encoding and Content-Length.
+pub(super) fn request_framing<'a>(
+    mut codings: impl Iterator<Item = &'a [u8]>,
+    mut lengths: impl Iterator<Item = &'a [u8]>,
+    version: Version,
+) -> Result<Framing, BadRequest> {
     let bad = BadRequest(StatusCode::BAD_REQUEST);
-    let mut codings = headers.all("transfer-encoding");
     let Some(coding) = codings.next() else {
-        return Ok(content_length(headers)
+        return Ok(content_length(lengths)
             .map_err(|()| bad)?
             .map_or(Framing::None, Framing::Length));
     };
-    if codings.next().is_some() || version == Version::Http10 || headers.has("content-length") {
+    if codings.next().is_some() || version == Version::Http10 || lengths.next().is_some() {
         return Err(bad);
     }
     if coding.eq_ignore_ascii_case(b"chunked") {
@@ -49,8 +53,7 @@ pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Fra
 }
 
 /// The one Content-Length: digits only, once, within 64 bits (RFC 9110 section 8.6).
-pub(super) fn content_length(headers: &Headers) -> Result<Option<u64>, ()> {
-    let mut lengths = headers.all("content-length");
+fn content_length<'a>(mut lengths: impl Iterator<Item = &'a [u8]>) -> Result<Option<u64>, ()> {
     let Some(length) = lengths.next() else { return Ok(None) };
     if lengths.next().is_some() {
         return Err(());
@@ -154,7 +157,9 @@ mod tests {
             let mut headers = Headers::default();
             headers.add("transfer-encoding", coding);
             length.into_iter().for_each(|length| headers.add("content-length", length));
-            let refused = request_framing(&headers, Version::Http11);
+            let [codings, lengths] =
+                ["transfer-encoding", "content-length"].map(|name| headers.all(name));
+            let refused = request_framing(codings, lengths, Version::Http11);
             let told = refused.map_err(|BadRequest(status)| status.as_u16());
             assert_eq!(told, Err(status), "{coding}, {length:?}");
         }

@@ -1,10 +1,11 @@
 //! Reads the head of a request and refuses whatever two readers could understand differently.
 
 use super::framing::{BadRequest, Framing, request_framing};
-use super::lines::{BadLine, Bounds, Names, fields_before_fault, parse_fields};
+use super::lines::{BadLine, Bounds, Names, Usual, fields_before_fault, parse_fields, usual};
 use crate::{Body, Headers, NameSet, Request, Version, header_too_large, is_token_byte};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
+use std::ops::Range;
 
 /// Bounds and choices for request heads.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +48,78 @@ const READ: NameSet = NameSet::new(&["host", "content-length", "transfer-encodin
 
 const BAD: BadRequest = BadRequest(StatusCode::BAD_REQUEST);
 
-/// Reads a whole head, from its first byte to the end of its empty line. `known` is an authority that was read before,
-/// such as that of the request before on a connection, and is not looked at again; empty where there is none.
+/// Those of them that a usual head has once at most: they are not looked for again.
+const TAKEN: NameSet = NameSet::new(&["host", "content-length", "transfer-encoding"]);
+
+/// Field lines of a usual head.
+const USUAL: usize = 64;
+
+/// A whole head as it came, from its first byte to the end of its empty line.
+#[derive(Debug)]
+pub struct Received {
+    /// All of it.
+    pub bytes: Bytes,
+    /// What is known of it already, if there is nothing to judge in its lines.
+    usual: Option<Usual<3>>,
+}
+
+impl Received {
+    /// A head of which nothing is known.
+    pub(super) fn unknown(bytes: Bytes) -> Self {
+        Self { bytes, usual: None }
+    }
+
+    /// Cuts a usual head off `buffer`, if one of at most so many bytes starts it.
+    #[inline]
+    pub(super) fn cut(buffer: &mut BytesMut, most: usize) -> Option<Self> {
+        let usual = usual(&buffer[..buffer.len().min(most)], &TAKEN, USUAL)?;
+        Some(Self { bytes: buffer.split_to(usual.end).freeze(), usual: Some(usual) })
+    }
+
+    /// Reads it, once. `known` is an authority that was read before, such as that of the request before on a
+    /// connection, and is not looked at again; empty where there is none.
+    #[inline]
+    pub fn parse(&mut self, limits: Limits, known: &[u8]) -> Result<RequestHead, BadRequest> {
+        let bounds = Bounds { count: limits.count, line: limits.line };
+        match self.usual.take() {
+            Some(usual) if usual.keeps(bounds) => read_usual(&self.bytes, usual, limits, known),
+            _ => read_any(&self.bytes, limits, known),
+        }
+    }
+}
+
+/// Reads a whole head, as [`Received::parse`].
 pub fn parse_request(
     head: &Bytes,
     limits: Limits,
     known: &[u8],
 ) -> Result<RequestHead, BadRequest> {
+    Received { bytes: head.clone(), usual: usual(head, &TAKEN, USUAL) }.parse(limits, known)
+}
+
+#[inline]
+fn read_usual(
+    head: &Bytes,
+    usual: Usual<3>,
+    limits: Limits,
+    known: &[u8],
+) -> Result<RequestHead, BadRequest> {
+    let line = &head[..usual.line];
+    // With its CR, as it is counted.
+    if usual.line + 1 > limits.line {
+        return Err(BadRequest(StatusCode::URI_TOO_LONG));
+    }
+    let (method, target, version) = request_line(line)?;
+    let [host, length, coding] = [0, 1, 2].map(|number| usual.taken(number));
+    let value = |place: Option<Range<usize>>| place.map(|place| &head[place]).into_iter();
+    let framing = request_framing(value(coding), value(length), version)?;
+    let host = needed_host(host.map(|place| head.slice(place)), version)?;
+    let headers = usual.fields(head.clone());
+    finished(head, (line, method, target, version), (framing, host, headers), known)
+}
+
+#[inline(never)]
+fn read_any(head: &Bytes, limits: Limits, known: &[u8]) -> Result<RequestHead, BadRequest> {
     let line_end = memchr::memchr(b'\n', head).ok_or(BAD)?;
     if line_end > limits.line {
         return Err(BadRequest(StatusCode::URI_TOO_LONG));
@@ -68,8 +134,21 @@ pub fn parse_request(
             BadLine::TooLong => BadRequest(header_too_large()),
             BadLine::TooMany => BadRequest(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
         })?;
-    let framing = request_framing(&headers, version)?;
-    let host = host_field(&headers, version)?;
+    let (codings, lengths) = (headers.all("transfer-encoding"), headers.all("content-length"));
+    let framing = request_framing(codings, lengths, version)?;
+    let host = needed_host(headers.one("host").map_err(|_| BAD)?, version)?;
+    headers.remove_all(&TAKEN);
+    finished(head, (line, method, target, version), (framing, host, headers), known)
+}
+
+/// What both have in common: whatever is not in the fields that were taken.
+#[inline]
+fn finished(
+    head: &Bytes,
+    (line, method, target, version): (&[u8], Method, &[u8], Version),
+    (framing, host, mut headers): (Framing, Option<Bytes>, Headers),
+    known: &[u8],
+) -> Result<RequestHead, BadRequest> {
     let line = head.slice_ref(line);
     let (target, authority) = split_target(head.slice_ref(target), host, known)?;
     let keep_alive = match version {
@@ -77,7 +156,7 @@ pub fn parse_request(
         _ => !headers.has_token("connection", "close"),
     };
     let expects_continue = expectation(&headers, version)?;
-    headers.remove_all(&READ);
+    headers.remove("expect");
     Ok(RequestHead {
         method,
         target,
@@ -173,8 +252,7 @@ fn without_fragment(target: &[u8]) -> Result<&[u8], BadRequest> {
 }
 
 /// The one Host field; HTTP/1.1 needs it (RFC 9112 section 3.2).
-fn host_field(headers: &Headers, version: Version) -> Result<Option<Bytes>, BadRequest> {
-    let host = headers.one("host").map_err(|_| BAD)?;
+fn needed_host(host: Option<Bytes>, version: Version) -> Result<Option<Bytes>, BadRequest> {
     if host.is_none() && version != Version::Http10 { Err(BAD) } else { Ok(host) }
 }
 
@@ -217,6 +295,9 @@ fn checked_authority(authority: Option<Bytes>) -> Result<Bytes, BadRequest> {
 /// Whether `100-continue` is expected; nothing else is known (RFC 9110 section 10.1.1).
 fn expectation(headers: &Headers, version: Version) -> Result<bool, BadRequest> {
     let mut expected = false;
+    if !headers.has("expect") {
+        return Ok(expected);
+    }
     for member in headers.all("expect").flat_map(crate::tokens) {
         if !member.eq_ignore_ascii_case(b"100-continue") {
             return Err(BadRequest(StatusCode::EXPECTATION_FAILED));
@@ -228,7 +309,82 @@ fn expectation(headers: &Headers, version: Version) -> Result<bool, BadRequest> 
 
 #[cfg(test)]
 mod tests {
-    use super::request_line;
+    use super::{BadRequest, Limits, Received, RequestHead, parse_request, request_line};
+    use bytes::{Bytes, BytesMut};
+
+    /// All that is told of a head, with its fields as they are written and those that it came with.
+    fn told(read: Result<RequestHead, BadRequest>) -> String {
+        let mut out = BytesMut::new();
+        let mut came = Vec::new();
+        if let Ok(head) = &read {
+            head.headers.write(&mut out);
+            for name in ["host", "content-length", "transfer-encoding", "expect", "x-a"] {
+                came.extend(head.headers.came(name).map(Bytes::copy_from_slice));
+                assert!(name == "x-a" || !head.headers.has(name), "{head:?}");
+            }
+        }
+        format!("{read:?} {out:?} {came:?}")
+    }
+
+    #[test]
+    fn a_head_that_is_read_in_one_look_is_read_as_any_other() {
+        const FIELDS: [&str; 19] = [
+            "",
+            "Host: a\r\n",
+            "hOst:\tb \r\n",
+            "Host:\r\n",
+            "Content-Length: 5\r\n",
+            "CONTENT-LENGTH:0\r\n",
+            "Content-Length: 5x\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "transfer-encoding: gzip\r\n",
+            "Transfer-Encoding:\r\n",
+            "Connection: close\r\n",
+            "Connection: x, keep-alive\r\n",
+            "Expect: 100-continue\r\n",
+            "Expect: 1\r\n",
+            "X-A: 1\r\n",
+            "X_A: 2\r\n",
+            "X-A: \r2\r\n",
+            " folded\r\n",
+            "X-A: 123456789012345678901234567890\r\n",
+        ];
+        const LINES: [&str; 5] = [
+            "GET /a?b HTTP/1.1",
+            "POST http://b/ HTTP/1.0",
+            "GET /a:b#c HTTP/1.1",
+            "GET / HTTP/2.0",
+            "GET /a/rather/long/path HTTP/1.1",
+        ];
+        let (mut at_once, mut good) = (0, 0);
+        for number in 0..FIELDS.len().pow(3) {
+            let pick = |power: u32| FIELDS[number / FIELDS.len().pow(power) % FIELDS.len()];
+            let fields = [0, 1, 2].map(pick).concat();
+            for (which, line) in LINES.into_iter().enumerate() {
+                let host = ["", "Host: a\r\n"][number % 2];
+                let text = format!("{line}\r\n{fields}{host}\r\n");
+                let (drop_odd, count) = (which % 2 == 0, 2 + number % 3);
+                let limits = Limits { line: 30, count, underscores: false, drop_odd };
+                let bytes = Bytes::from(text.clone());
+                let any = told(Received::unknown(bytes.clone()).parse(limits, b"a"));
+                assert_eq!(told(parse_request(&bytes, limits, b"a")), any, "{text:?}");
+                let mut buffer = BytesMut::from(&[text.as_bytes(), b"body\r\n\r\n"].concat()[..]);
+                for most in [0, text.len() / 2, text.len() - 1] {
+                    assert!(Received::cut(&mut buffer, most).is_none(), "{text:?}");
+                }
+                let Some(mut received) = Received::cut(&mut buffer, text.len()) else {
+                    assert_eq!(buffer.len(), text.len() + 8);
+                    continue;
+                };
+                assert_eq!((&received.bytes, &buffer[..]), (&bytes, &b"body\r\n\r\n"[..]));
+                at_once += 1;
+                let read = received.parse(limits, b"a");
+                good += usize::from(read.is_ok());
+                assert_eq!(told(read), any, "{text:?}");
+            }
+        }
+        assert!(at_once > 4000 && good > 500, "{at_once} {good}");
+    }
 
     #[test]
     fn nobody_sees_a_fragment_and_there_is_something_before_it() {

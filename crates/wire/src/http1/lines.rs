@@ -1,7 +1,9 @@
 //! Splits a header section into field lines, strictly: CR LF ends a line and nothing else does.
 
 use crate::controls::before_control;
-use crate::{Headers, is_token_byte, trailers};
+use crate::headers::Reading;
+use crate::names::bit;
+use crate::{Headers, NameSet, is_token_byte, trailers};
 use bytes::Bytes;
 use memchr::memmem::Finder;
 use std::ops::Range;
@@ -75,26 +77,100 @@ pub fn parse_fields(section: &Bytes, bounds: Bounds, names: Names) -> Result<Hea
     }
 }
 
-/// The fields of a section in which there is nothing to judge, as in nearly all of them: names are plain, and values
-/// have no control bytes but tabs. Each byte is looked at once.
+/// The fields of a section in which there is nothing to judge, as in nearly all of them. Each byte is looked at once.
 pub(super) fn usual_fields(section: &Bytes, bounds: Bounds) -> Option<Headers> {
-    let mut headers = Headers::of(section.clone());
-    let mut start = 0;
-    for _ in 0..=bounds.count {
-        let line = section.get(start..)?;
-        if line.starts_with(b"\r\n") {
-            return Some(headers);
-        }
+    const NONE: NameSet = NameSet::new(&[]);
+    let usual = usual_from::<0>(section, 0, &NONE, bounds.count)?;
+    (usual.longest <= bounds.line).then(|| usual.fields.of(section.clone()))
+}
+
+/// A head in whose lines there is nothing to judge: names are plain, and values have no control bytes but tabs. What
+/// its first line says, and what its fields do, is for others.
+#[derive(Debug)]
+pub(super) struct Usual<const N: usize> {
+    /// Bytes of the first line, which CR LF follows.
+    pub line: usize,
+    /// Where it ends, behind its empty line.
+    pub end: usize,
+    /// Bytes of the longest field line.
+    pub longest: usize,
+    /// All fields but those that were taken.
+    fields: Reading,
+    /// The values of those that were, each of which is there once at most.
+    taken: [Option<Range<u32>>; N],
+}
+
+impl<const N: usize> Usual<N> {
+    /// The value of a field that was taken, by its number.
+    pub(super) fn taken(&self, number: usize) -> Option<Range<usize>> {
+        let place = self.taken[number].as_ref()?;
+        Some(place.start as usize..place.end as usize)
+    }
+
+    /// Whether it keeps to these bounds.
+    pub(super) fn keeps(&self, bounds: Bounds) -> bool {
+        let taken = self.taken.iter().flatten().count();
+        self.longest <= bounds.line && self.fields.len() + taken <= bounds.count
+    }
+
+    /// The fields that were not taken. `head` is what it was found in.
+    pub(super) fn fields(self, head: Bytes) -> Headers {
+        self.fields.of(head)
+    }
+}
+
+/// The head that starts `bytes`, if all of it is there and usual. It says where the values of `takes` are, which are
+/// not among its fields; where one of them is there twice it is not usual, and no more than `most` lines are.
+pub(super) fn usual<const N: usize>(
+    bytes: &[u8],
+    takes: &NameSet,
+    most: usize,
+) -> Option<Usual<N>> {
+    let line = end_of_value(bytes, 0)?;
+    Some(Usual { line, ..usual_from(bytes, line + 2, takes, most)? })
+}
+
+fn usual_from<const N: usize>(
+    bytes: &[u8],
+    mut start: usize,
+    takes: &NameSet,
+    most: usize,
+) -> Option<Usual<N>> {
+    // No place in it needs more bits.
+    u32::try_from(bytes.len()).ok()?;
+    let (mut fields, mut taken, mut longest) = (Reading::new(), [const { None }; N], 0);
+    for _ in 0..=most {
+        let line = bytes.get(start..)?;
         let colon = line.iter().position(|&byte| !PLAIN[usize::from(byte)])?;
-        if colon == 0 || line[colon] != b':' {
+        if colon == 0 {
+            let end = start + 2;
+            return line.starts_with(b"\r\n").then_some(Usual {
+                line: 0,
+                end,
+                longest,
+                fields,
+                taken,
+            });
+        }
+        if line[colon] != b':' {
             return None;
         }
         let end = end_of_value(line, colon + 1)?;
-        if end > bounds.line {
-            return None;
-        }
+        longest = longest.max(end);
         let value = trim_optional_space(&line[..end], colon + 1);
-        headers.found(start..start + colon, start + value.start..start + value.end);
+        let whole = value.start == colon + 2 && line[colon + 1] == b' ' && value.end == end;
+        let place = |at: usize| (start + at) as u32;
+        let value = place(value.start)..place(value.end);
+        let name = &line[..colon];
+        let bit = bit(name);
+        fields.named(bit);
+        if let Some(which) = takes.position_by(bit, name) {
+            if taken[which].replace(value).is_some() {
+                return None;
+            }
+        } else {
+            fields.found(place(0), place(colon), value, whole);
+        }
         start += end + 2;
     }
     None
@@ -243,8 +319,10 @@ pub(super) fn parse_trailers(section: &Bytes, bounds: Bounds) -> Result<Headers,
 mod tests {
     use super::{
         BadLine, Bounds, Names, has_bare_newline, has_empty_line, head_end, parse_fields, read,
-        usual_fields,
+        usual, usual_fields,
     };
+    use crate::NameSet;
+    use crate::http1::mended_head;
     use bytes::Bytes;
 
     fn judged(section: &[u8]) -> Result<usize, BadLine> {
@@ -299,6 +377,13 @@ mod tests {
             if let Some(fields) = usual_fields(&section, bounds) {
                 at_once += 1;
                 assert_eq!(read(&section, bounds, names), Ok(fields), "{section:?}");
+            }
+            let head = [b"HTTP/1.1 200 OK\r\n", &section[..]].concat();
+            if let Some(usual) = usual::<0>(&head, &NameSet::new(&[]), 3) {
+                assert_eq!(head_end(&head, 0), Some(usual.end), "{section:?}");
+                let line = memchr::memchr(b'\n', &head).map(|newline| newline - 1);
+                assert_eq!(line, Some(usual.line), "{section:?}");
+                assert_eq!(mended_head(&head), None, "{section:?}");
             }
         }
         assert!(at_once > parts.len().pow(3), "{at_once}");

@@ -12,10 +12,10 @@ mod websocket;
 pub mod write;
 
 pub use framing::{BadRequest, Decoder, Framing};
-pub use head::{Limits, RequestHead, parse_request, read_refused};
+pub use head::{Limits, Received, RequestHead, parse_request, read_refused};
 pub use lines::{Bounds, Names, has_empty_line, head_end, parse_fields};
 pub use response_head::{
-    BadResponse, ResponseHead, content_length_of, mended_head, parse_response,
+    BadResponse, ResponseHead, content_length_of, cut_response, mended_head, parse_response,
 };
 pub use transport::{Client, NoHead};
 pub use tunnel::{Tunnel, tunnel};

@@ -1,9 +1,9 @@
 //! Reads the head of an upstream's answer; whatever could be understood differently by somebody else makes it a 502.
 
 use super::framing::{Framing, number};
-use super::lines::{Bounds, Names, parse_fields, usual_fields};
+use super::lines::{Bounds, Names, Usual, parse_fields, usual};
 use crate::{Headers, NameSet, Version};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 
 /// Fields that say how the body is delimited: they are read here, and written anew.
@@ -35,23 +35,63 @@ pub struct BadResponse;
 
 /// Reads a whole head: the answer to a request with `method`.
 pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, BadResponse> {
+    match usual(head, &FRAMING, LINES) {
+        Some(usual) => read_usual(head.clone(), usual, method),
+        None => read_any(head, method),
+    }
+}
+
+/// The same of a head that starts `buffer`, of at most so many bytes. It is cut off where there is nothing unusual in
+/// it; none, with all bytes where they are, if there is, or if it is not whole.
+#[inline]
+pub fn cut_response(
+    buffer: &mut BytesMut,
+    most: usize,
+    method: &Method,
+) -> Option<Result<ResponseHead, BadResponse>> {
+    let usual = usual(&buffer[..buffer.len().min(most)], &FRAMING, LINES)?;
+    Some(read_usual(buffer.split_to(usual.end).freeze(), usual, method))
+}
+
+#[inline]
+fn read_usual(head: Bytes, usual: Usual<2>, method: &Method) -> Result<ResponseHead, BadResponse> {
+    let line = &head[..usual.line];
+    let first = status_line(line)?;
+    let value = |number| usual.taken(number).map(|place| &head[place]).into_iter();
+    let length = one_length(value(0))?;
+    let coding = coding(value(1), first.version)?;
+    finished(&head, first, (length, coding), method, usual.fields(head.clone()))
+}
+
+#[inline(never)]
+fn read_any(head: &Bytes, method: &Method) -> Result<ResponseHead, BadResponse> {
     let line_end = memchr::memchr(b'\n', head).ok_or(BadResponse)?;
     let line = head[..line_end].strip_suffix(b"\r").ok_or(BadResponse)?;
-    let (version, status, reason) = status_line(line)?;
+    let first = status_line(line)?;
+    let names = Names { underscores: true, drop_odd: false };
+    let bounds = Bounds { count: LINES, line: usize::MAX };
+    let section = unfolded(head.slice(line_end + 1..));
+    let mut headers = parse_fields(&section, bounds, names).map_err(|_| BadResponse)?;
+    let length = content_length_of(&headers)?;
+    let coding = coding(headers.all("transfer-encoding"), first.version)?;
+    headers.remove_all(&FRAMING);
+    finished(head, first, (length, coding), method, headers)
+}
+
+/// What both have in common: whatever is not in the fields of the framing.
+#[inline]
+fn finished(
+    head: &Bytes,
+    StatusLine { version, status, reason }: StatusLine<'_>,
+    (length, coding): (Option<u64>, Option<Framing>),
+    method: &Method,
+    headers: Headers,
+) -> Result<ResponseHead, BadResponse> {
     let is_odd = !reason.is_empty() && reason != crate::reason(status).as_bytes();
     let reason = is_odd.then(|| head.slice_ref(reason));
-    let names = Names { underscores: true, drop_odd: false };
-    let section = head.slice(line_end + 1..);
-    let bounds = Bounds { count: LINES, line: usize::MAX };
-    let mut headers = match usual_fields(&section, bounds) {
-        Some(headers) => headers,
-        None => parse_fields(&unfolded(section), bounds, names).map_err(|_| BadResponse)?,
-    };
-    let length = content_length_of(&headers)?;
     let bodyless = *method == Method::HEAD
         || status.is_informational()
         || matches!(status.as_u16(), 204 | 304);
-    let coding = coding(&headers, version)?;
     let is_coded = coding.is_some();
     let framing = match coding {
         _ if bodyless => Framing::None,
@@ -63,7 +103,6 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
         Version::Http10 => headers.has_token("connection", "keep-alive"),
         _ => !headers.has_token("connection", "close"),
     };
-    headers.remove_all(&FRAMING);
     let announced_length = length.filter(|_| bodyless && status.as_u16() != 204);
     // A 204 with a body (smuggling row G04) leaves bytes nobody accounts for, and so may what says that it has chunks.
     let clean = match status.as_u16() {
@@ -99,8 +138,14 @@ pub fn mended_head(bytes: &[u8]) -> Option<(usize, Bytes)> {
     }
 }
 
+struct StatusLine<'a> {
+    version: Version,
+    status: StatusCode,
+    reason: &'a [u8],
+}
+
 /// `HTTP/1.x SP three digits [SP reason]` (RFC 9112 section 4).
-fn status_line(line: &[u8]) -> Result<(Version, StatusCode, &[u8]), BadResponse> {
+fn status_line(line: &[u8]) -> Result<StatusLine<'_>, BadResponse> {
     let version = match line.get(..9) {
         Some(b"HTTP/1.1 ") => Version::Http11,
         Some(b"HTTP/1.0 ") => Version::Http10,
@@ -115,7 +160,8 @@ fn status_line(line: &[u8]) -> Result<(Version, StatusCode, &[u8]), BadResponse>
     if reason.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
         return Err(BadResponse);
     }
-    Ok((version, StatusCode::from_bytes(status).map_err(|_| BadResponse)?, reason))
+    let status = StatusCode::from_bytes(status).map_err(|_| BadResponse)?;
+    Ok(StatusLine { version, status, reason })
 }
 
 /// Folded lines joined by spaces (RFC 9112 section 5.2); nearly every head has none.
@@ -135,7 +181,10 @@ fn unfolded(section: Bytes) -> Bytes {
 
 /// The length, said once or several times alike.
 pub fn content_length_of(headers: &Headers) -> Result<Option<u64>, BadResponse> {
-    let mut values = headers.all("content-length");
+    one_length(headers.all("content-length"))
+}
+
+fn one_length<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Result<Option<u64>, BadResponse> {
     let Some(first) = values.next() else { return Ok(None) };
     if values.any(|other| other != first) {
         return Err(BadResponse);
@@ -144,8 +193,10 @@ pub fn content_length_of(headers: &Headers) -> Result<Option<u64>, BadResponse> 
 }
 
 /// Chunked, or none; other codings and HTTP/1.0 with one are refused.
-fn coding(headers: &Headers, version: Version) -> Result<Option<Framing>, BadResponse> {
-    let mut codings = headers.all("transfer-encoding");
+fn coding<'a>(
+    mut codings: impl Iterator<Item = &'a [u8]>,
+    version: Version,
+) -> Result<Option<Framing>, BadResponse> {
     let Some(coding) = codings.next() else { return Ok(None) };
     let known = codings.next().is_none() && coding.eq_ignore_ascii_case(b"chunked");
     if known && version == Version::Http11 { Ok(Some(Framing::Chunked)) } else { Err(BadResponse) }
@@ -153,14 +204,83 @@ fn coding(headers: &Headers, version: Version) -> Result<Option<Framing>, BadRes
 
 #[cfg(test)]
 mod tests {
-    use super::{BadResponse, parse_response};
+    use super::{BadResponse, ResponseHead, cut_response, parse_response, read_any};
     use crate::http1::Framing;
-    use bytes::Bytes;
+    use bytes::{Bytes, BytesMut};
     use http::Method;
 
     fn framing(head: &str) -> Result<(Framing, bool), BadResponse> {
         let head = parse_response(&Bytes::from(head.to_owned()), &Method::GET)?;
         Ok((head.framing, head.keep_alive))
+    }
+
+    /// All that is told of a head, with its fields as they are written and those that it came with.
+    fn told(read: Result<ResponseHead, BadResponse>) -> String {
+        let mut out = BytesMut::new();
+        let mut came = Vec::new();
+        if let Ok(head) = &read {
+            head.headers.write(&mut out);
+            for name in ["content-length", "transfer-encoding", "x-a"] {
+                came.extend(head.headers.came(name).map(Bytes::copy_from_slice));
+                assert!(name == "x-a" || !head.headers.has(name), "{head:?}");
+            }
+        }
+        format!("{read:?} {out:?} {came:?}")
+    }
+
+    #[test]
+    fn an_answer_that_is_read_in_one_look_is_read_as_any_other() {
+        const FIELDS: [&str; 16] = [
+            "",
+            "Content-Length: 5\r\n",
+            "CONTENT-LENGTH:0\r\n",
+            "Content-Length: 5x\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "transfer-encoding:\tChunked \r\n",
+            "Transfer-Encoding: gzip\r\n",
+            "Transfer-Encoding:\r\n",
+            "Connection: close\r\n",
+            "Connection: x, keep-alive\r\n",
+            "X-A: 1\r\n",
+            "X_A: 2\r\n",
+            "X-A:\r\n",
+            "X-A: \r2\r\n",
+            " folded\r\n",
+            "HTTP/1.1 200: OK\r\n",
+        ];
+        const LINES: [&str; 6] = [
+            "HTTP/1.1 200 OK",
+            "HTTP/1.0 200 x-a: 1",
+            "HTTP/1.1 204 No Content",
+            "HTTP/1.1 304",
+            "HTTP/1.1 101 Switching",
+            "HTTP/2.0 200 OK",
+        ];
+        let (mut at_once, mut good) = (0, 0);
+        for number in 0..FIELDS.len().pow(3) {
+            let pick = |power: u32| FIELDS[number / FIELDS.len().pow(power) % FIELDS.len()];
+            let fields = [0, 1, 2].map(pick).concat();
+            for line in LINES {
+                let text = format!("{line}\r\n{fields}\r\n");
+                let method = &[Method::GET, Method::HEAD][usize::from(number % 5 == 0)];
+                let bytes = Bytes::from(text.clone());
+                let any = told(read_any(&bytes, method));
+                assert_eq!(told(parse_response(&bytes, method)), any, "{text:?}");
+                let mut buffer = BytesMut::from(&[text.as_bytes(), b"body\r\n\r\n"].concat()[..]);
+                for most in [0, text.len() / 2, text.len() - 1] {
+                    assert!(cut_response(&mut buffer, most, method).is_none(), "{text:?}");
+                }
+                let Some(read) = cut_response(&mut buffer, text.len(), method) else {
+                    assert_eq!(buffer.len(), text.len() + 8);
+                    continue;
+                };
+                assert_eq!(&buffer[..], b"body\r\n\r\n");
+                at_once += 1;
+                good += usize::from(read.is_ok());
+                assert_eq!(told(read), any, "{text:?}");
+            }
+        }
+        assert!(at_once > 4000 && good > 1000, "{at_once} {good}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::framing::{Decoder, Framing};
 use super::lines::{has_bare_newline, head_end};
-use super::write;
+use super::{Received, write};
 use crate::io::Io;
 use crate::owed::Debt;
 use crate::server_tls::SEALED;
@@ -118,7 +118,7 @@ impl Client {
         idle: Duration,
         limit: Duration,
         sizes: (usize, usize),
-    ) -> impl Future<Output = Result<Bytes, NoHead>> {
+    ) -> impl Future<Output = Result<Received, NoHead>> {
         self.debt.begin(&self.control.owed);
         let (mut scanned, mut empty_lines) = (0, EMPTY_LINES);
         let at_most = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
@@ -181,7 +181,7 @@ impl Client {
         scanned: &mut u32,
         empty_lines: &mut u8,
         sizes: (u32, u32),
-    ) -> Option<Result<Bytes, NoHead>> {
+    ) -> Option<Result<Received, NoHead>> {
         let (line, total) = (sizes.0 as usize, sizes.1 as usize);
         let mut buffer = self.buffer.borrow_mut();
         if buffer.is_empty() {
@@ -192,9 +192,13 @@ impl Client {
                 *empty_lines -= 1;
                 buffer.advance(2);
             }
+            // In one look, unless it comes in pieces or has something to judge in it.
+            if let Some(received) = Received::cut(&mut buffer, total) {
+                return Some(Ok(received));
+            }
         }
         match head_end(&buffer, *scanned as usize) {
-            Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
+            Some(end) if end <= total => Some(Ok(Received::unknown(buffer.split_to(end).freeze()))),
             None if !may_become_head(&buffer, *scanned as usize) => Some(Err(NoHead::Malformed)),
             None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
                 *scanned = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
