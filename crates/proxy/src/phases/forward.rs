@@ -115,8 +115,8 @@ async fn tries(
         let more = |exchange: &Exchange| may_repeat && has_more(exchange, policy, made, started);
         match outcome {
             Ok(response)
-                if more(exchange)
-                    && asks_for_another(exchange, &response, &policy.retries)
+                if asks_for_another(exchange, &response, &policy.retries)
+                    && more(exchange)
                     && may_ask(exchange) =>
             {
                 drop(response);
@@ -169,8 +169,9 @@ fn another_head(exchange: &mut Exchange, body: &mut Bodies) -> Result<Head, Stop
 
 /// Whose tries count, where a route asks for them; the request is counted.
 fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
+    policy.route.as_ref()?;
     let asks = policy.retries.conditions.contains(&Condition::NonIdempotent);
-    policy.route.as_ref().filter(|_| asks)?;
+    asks.then_some(())?;
     let namespace = exchange.spot().location.origin.as_deref()?.namespace.clone();
     let whose = (choose_backend::main(exchange)?.id.clone(), namespace);
     exchange.worker.retries.ask(&whose);

@@ -446,7 +446,7 @@ fn lines(exchange: &Exchange, out: &mut BytesMut) {
 
 /// Methods that define a meaning for a body say so when it is empty (RFC 9110 section 8.6).
 fn wants_length(method: &Method) -> bool {
-    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 /// How many fields Fairway adds to a request, mostly.

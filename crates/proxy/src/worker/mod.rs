@@ -428,6 +428,11 @@ impl Worker {
         self.current.borrow_mut().load().clone()
     }
 
+    /// The same for a look at it, which does not outlive another one's coming into force.
+    pub(crate) fn with_generation<T>(&self, look: impl FnOnce(&Generation) -> T) -> T {
+        look(self.current.borrow_mut().load())
+    }
+
     /// Verifies passwords.
     pub(crate) fn verifier(&self) -> &Verifier {
         &self.shared.verifier
