@@ -5,6 +5,7 @@ use crate::connection::{Connection, Working};
 pub(crate) use crate::forwarded::Forwarded;
 use crate::generation::{Generation, Site, Spot};
 use crate::limits::Slot;
+use crate::request_id::RequestId;
 use crate::snippet::Running;
 use crate::telemetry::Span;
 use crate::texts::Texts;
@@ -53,7 +54,7 @@ pub(crate) struct Exchange {
     /// The field and its value that tell the client of its session.
     pub told_session: Option<(Bytes, Bytes)>,
     /// `X-Request-ID` as passed on.
-    pub request_id: Bytes,
+    pub request_id: RequestId,
     /// What upstreams that sent the request on left behind.
     pub onward: Onward,
     /// Header sections of the answer that variables ask for.
@@ -257,7 +258,7 @@ impl Exchange {
             place: None,
             visit: Visit::default(),
             told_session: None,
-            request_id: Bytes::new(),
+            request_id: RequestId::default(),
             onward: Onward::default(),
             answer: Answer::default(),
             phase: Phase::default(),
@@ -291,7 +292,7 @@ impl Exchange {
             exchange.host = "_".into();
         }
         if let Some(given) = exchange.request.headers.joined("x-request-id") {
-            exchange.request_id = given;
+            exchange.request_id = given.into();
         } else if exchange.generation.global().generate_request_id {
             exchange.request_id = exchange.worker.numbers.random_id();
         }

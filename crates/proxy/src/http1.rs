@@ -159,12 +159,10 @@ async fn busy(
 
 /// How long a connection may be silent before its next request begins.
 fn patience(connection: &Connection, worker: &Worker) -> Duration {
-    let generation = worker.generation();
-    let global = generation.global();
-    match connection.requests.get() {
-        0 => global.limits.header_timeout,
-        _ => connection.take_idle().unwrap_or(global.keep_alive.idle),
-    }
+    worker.with_generation(|generation| match connection.requests.get() {
+        0 => generation.global().limits.header_timeout,
+        _ => connection.take_idle().unwrap_or(generation.global().keep_alive.idle),
+    })
 }
 
 /// The next head, if it begins within `idle`.
@@ -173,9 +171,11 @@ fn next_head<'a>(
     idle: Duration,
     worker: &Worker,
 ) -> impl Future<Output = Result<Received, NoHead>> + use<'a> {
-    let generation = worker.generation();
-    let heads = &generation.heads;
-    client.head(idle, generation.global().limits.header_timeout, (heads.line, heads.total))
+    let (limit, sizes) = worker.with_generation(|generation| {
+        let heads = &generation.heads;
+        (generation.global().limits.header_timeout, (heads.line, heads.total))
+    });
+    client.head(idle, limit, sizes)
 }
 
 /// Answers whoever speaks HTTP in clear to a port for TLS, and ends the connection (nginx: 497).

@@ -34,6 +34,7 @@ mod overheard;
 mod phases;
 mod pulse;
 mod recorder;
+mod request_id;
 mod retry_budgets;
 mod set_headers;
 mod shadow;

@@ -1,5 +1,6 @@
 //! Numbers that a thread draws and writes for its requests.
 
+use crate::request_id::RequestId;
 use bytes::Bytes;
 use std::cell::RefCell;
 
@@ -24,14 +25,14 @@ impl Default for Numbers {
 
 impl Numbers {
     /// 32 random hexadecimal digits, as nginx's `$request_id`: a label, not a secret.
-    pub(crate) fn random_id(&self) -> Bytes {
+    pub(crate) fn random_id(&self) -> RequestId {
         let random = self.random.borrow_mut().u128(..).to_ne_bytes();
         let (halves, _) = random.as_chunks::<4>();
-        let mut id = [[0; 8]; 4];
-        for (digits, half) in id.iter_mut().zip(halves) {
+        let mut id = [0; 32];
+        for (digits, half) in id.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
             *digits = hexadecimal(u32::from_ne_bytes(*half));
         }
-        Bytes::copy_from_slice(id.as_flattened())
+        RequestId::Own(id)
     }
 
     /// A random number, for ids that must differ from those of all other processes: a label, not a secret.

@@ -1,7 +1,7 @@
 //! New connections to endpoints, in clear or under TLS.
 
 use super::unfinished::Unfinished;
-use super::{Pool, TryError, Whom};
+use super::{AddressText, Pool, TryError, Whom};
 use bytes::BytesMut;
 use rustix::io::Errno;
 use std::future::{Future, poll_fn};
@@ -56,6 +56,8 @@ pub struct Connection {
     /// The wake-up of its thread at which its last answer ended with its head, as those to HEAD do, 204 and 304.
     pub(super) bodiless: Option<u64>,
     pub(super) key: Key,
+    /// The address as it is written.
+    pub(super) text: Option<AddressText>,
     /// That it leads to this machine.
     pub(super) own: Option<Own>,
     /// Its place among all connections towards upstreams.
@@ -97,6 +99,7 @@ impl Connection {
             timer,
             bodiless: None,
             key: target.key(),
+            text: AddressText::of(target.address),
         }))
     }
 

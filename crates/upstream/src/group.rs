@@ -6,7 +6,7 @@ use balance::{Needs, Roster, RoundRobin};
 use model::{Endpoints, UpstreamId};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use stream::{Following, Resolver};
@@ -29,6 +29,9 @@ pub struct Group {
 struct Members {
     id: UpstreamId,
     roster: ArcSwap<Roster>,
+    /// Whether it has an endpoint that can take a request: each request asks that before it asks for one. Never said of
+    /// a roster that is not there yet, nor still of one whose endpoints are gone.
+    is_served: AtomicBool,
     /// Which algorithms ask; it is also what those wait for who replace the roster.
     needs: Mutex<Needs>,
     /// Where the addresses of all upstreams are known.
@@ -87,7 +90,12 @@ impl Members {
     fn renew(&self, endpoints: Arc<Endpoints>, needs: &Needs) {
         let before = self.roster.load();
         let next = Roster::new(&self.id, endpoints, Some(&before), needs, self.now());
+        let is_served = !next.endpoints().usable().is_empty();
+        if !is_served {
+            self.is_served.store(false, Ordering::Release);
+        }
         self.roster.store(Arc::new(next));
+        self.is_served.store(is_served, Ordering::Release);
     }
 
     /// Milliseconds on the clock of the scores; it begins again after 49 days.
@@ -111,6 +119,7 @@ impl Group {
         let roster = Roster::new(&id, endpoints, None, &needs, 0);
         let members = Arc::new(Members {
             id: id.clone(),
+            is_served: AtomicBool::new(!roster.endpoints().usable().is_empty()),
             roster: ArcSwap::from_pointee(roster),
             needs: Mutex::new(needs),
             told: OnceLock::new(),
@@ -200,13 +209,14 @@ impl Group {
 
     /// Whether no endpoint can take a request.
     pub fn is_empty(&self) -> bool {
-        self.members.roster.load().endpoints().usable().is_empty()
+        !self.members.is_served.load(Ordering::Acquire)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Group;
+    use super::{Group, Rule};
+    use model::policy::Algorithm;
     use model::{Endpoints, UpstreamId};
     use std::net::{IpAddr, SocketAddr};
     use std::sync::Arc;
@@ -226,6 +236,29 @@ mod tests {
         let there = || async { (group.endpoints().ready == wanted).then_some(()) };
         let found = eventually(PATIENCE, there).await;
         assert!(found.is_some(), "{:?} instead of {wanted:?}", group.endpoints().ready);
+    }
+
+    #[test]
+    fn a_group_is_empty_exactly_while_it_has_nobody_to_pick() {
+        let at = |ip| SocketAddr::new(ip, 80);
+        let endpoints = |ready: &[IpAddr], draining: &[IpAddr]| {
+            let all = |ips: &[IpAddr]| ips.iter().map(|ip| at(*ip)).collect();
+            Arc::new(Endpoints { ready: all(ready), draining: all(draining) })
+        };
+        let rule = Rule { algorithm: Algorithm::Ewma, session: None };
+        for begin in [endpoints(&[], &[]), endpoints(&[ip(1)], &[])] {
+            let group = Group::new(UpstreamId::new("demo-web-80"), begin);
+            assert_eq!(group.is_empty(), group.pick().is_none());
+            for (ready, draining) in
+                [(&[ip(1)][..], &[][..]), (&[], &[ip(2)]), (&[], &[]), (&[ip(3)], &[ip(2)])]
+            {
+                group.replace(endpoints(ready, draining));
+                assert_eq!(group.is_empty(), ready.is_empty() && draining.is_empty());
+                assert_eq!(group.is_empty(), group.pick().is_none());
+            }
+            group.prepare(&rule);
+            assert!(!group.is_empty());
+        }
     }
 
     #[tokio::test]

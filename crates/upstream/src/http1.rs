@@ -45,6 +45,7 @@ pub(super) async fn send(
         reused: false,
     })?;
     journal.connected(reused);
+    journal.text.set(connection.text);
     connection.requests += 1;
     let Head::Http1(head, length) = request.head.take() else {
         let error = TryError::InvalidHeader;

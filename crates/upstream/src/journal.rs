@@ -1,10 +1,40 @@
 //! What is noted about each try, for logs and metrics.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// Bytes of an address of IPv4 with its port at most, up to whole words.
+const TEXT: usize = 24;
+
+/// A short address with its port as it is written: made once for a connection, not for the log of each request.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressText {
+    bytes: [u8; TEXT],
+    length: u8,
+}
+
+impl AddressText {
+    /// None of an address that takes more room.
+    pub fn of(address: SocketAddr) -> Option<Self> {
+        let mut bytes = [0; TEXT];
+        let mut rest = &mut bytes[..];
+        write!(rest, "{address}").ok()?;
+        let length = TEXT - rest.len();
+        Some(Self { bytes, length: length as u8 })
+    }
+
+    /// Appends it to a line: a copy of whole words takes no call.
+    #[inline]
+    pub fn append(&self, line: &mut Vec<u8>) {
+        let end = line.len() + usize::from(self.length);
+        line.extend_from_slice(&self.bytes);
+        line.truncate(end);
+    }
+}
 
 /// One try at an endpoint.
 #[derive(Debug)]
@@ -17,6 +47,8 @@ pub struct Try {
     pub since: Instant,
     /// The status it gave, or the one its failure stands for.
     pub status: Cell<Option<u16>>,
+    /// Its address as it is written, where its connection has it.
+    pub text: Cell<Option<AddressText>>,
     /// Whether it went over a kept connection.
     pub reused: Cell<bool>,
     /// Time until connected.
@@ -42,6 +74,7 @@ impl Try {
             span: None,
             since: wire::now(),
             status: Cell::new(None),
+            text: Cell::new(None),
             reused: Cell::new(false),
             connected: Cell::new(None),
             header: Cell::new(None),
@@ -81,5 +114,23 @@ impl Try {
     pub fn failed(&self, status: u16) {
         self.status.set(Some(status));
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AddressText;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn short_addresses_are_written_as_everywhere_else_and_long_ones_not_at_all() {
+        for text in ["0.0.0.0:0", "10.244.1.7:8080", "255.255.255.255:65535", "[::1]:80"] {
+            let address: SocketAddr = text.parse().expect("an address");
+            let mut line = b"to ".to_vec();
+            AddressText::of(address).expect("it is short").append(&mut line);
+            assert_eq!(line, format!("to {text}").into_bytes());
+        }
+        let long = SocketAddr::from(([0x2001, 0xdb8, 1, 2, 3, 4, 5, 6], 65_535));
+        assert!(AddressText::of(long).is_none());
     }
 }

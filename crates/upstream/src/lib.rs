@@ -27,7 +27,7 @@ pub use failure::{Failed, TryError};
 pub use fastcgi::Params;
 pub use fastcgi::{Records, Said, head_end as cgi_head_end, parse as parse_cgi_head};
 pub use group::{Group, Reuse};
-pub use journal::Try;
+pub use journal::{AddressText, Try};
 pub use names::Names;
 pub use pool::Pool;
 use request::Whom;

@@ -44,6 +44,8 @@ pub(super) trait ReadHead {
 pub(super) struct Talk<A> {
     pub(super) connection: Box<Connection>,
     pub(super) answer: A,
+    /// The head of a request without a body until it is sent, mostly at one go.
+    first: Option<Bytes>,
     upload: Option<Upload>,
     timeouts: Timeouts,
 }
@@ -57,19 +59,24 @@ impl<A: ReadHead> Talk<A> {
         timeouts: Timeouts,
         answer: A,
     ) -> Self {
-        let mut outbox = Outbox::default();
-        outbox.push(head);
-        let take = |(body, coding)| (std::mem::replace(body, Body::empty()), coding);
-        let upload = Some(Upload { outbox, body: body.map(take), sent: Sent::default() });
-        Self { connection, answer, upload, timeouts }
+        let (first, upload) = match body {
+            None => (Some(head), None),
+            Some((body, coding)) => {
+                let body = Some((std::mem::replace(body, Body::empty()), coding));
+                (None, Some(Upload { body, ..Upload::of(head, Sent::default()) }))
+            }
+        };
+        Self { connection, answer, first, upload, timeouts }
     }
 
     /// The head of the answer.
     pub(super) async fn head(&mut self) -> Result<A::Head, TryError> {
-        let Self { connection, answer, upload, timeouts } = self;
+        let Self { connection, answer, first, upload, timeouts } = self;
         let mut waiting = false;
         poll_fn(|cx| {
-            if let Some(sending) = upload {
+            if let Some(head) = first.take() {
+                *upload = Upload::unless_sent(head, &mut connection.io, cx);
+            } else if let Some(sending) = upload {
                 match sending.poll(&mut connection.io, cx) {
                     Poll::Ready(Ok(())) => *upload = None,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
@@ -96,7 +103,7 @@ impl<A: ReadHead> Talk<A> {
 
     /// Whether all of the request was sent.
     pub(super) fn is_sent(&self) -> bool {
-        self.upload.is_none()
+        self.first.is_none() && self.upload.is_none()
     }
 
     /// Everything that is left once the head of the answer is there.
@@ -116,6 +123,28 @@ pub(super) struct Upload {
 }
 
 impl Upload {
+    /// What is left of a head.
+    fn of(head: Bytes, sent: Sent) -> Self {
+        let mut outbox = Outbox::default();
+        outbox.push(head);
+        Self { outbox, body: None, sent }
+    }
+
+    /// Sends a head that no body follows; what is left is sent later, as any other request, and so is what failed: the
+    /// upstream may have answered before it stopped reading.
+    #[inline]
+    fn unless_sent(mut head: Bytes, io: &mut Io, cx: &mut Context<'_>) -> Option<Self> {
+        let before = head.len();
+        if let Poll::Ready(Ok(())) = io.poll_write_all(cx, &mut head)
+            && let Poll::Ready(Ok(())) = io.poll_flush_all(cx)
+        {
+            return None;
+        }
+        let mut sent = Sent::default();
+        sent.took(before - head.len());
+        Some(Self::of(head, sent))
+    }
+
     /// Sends what there is; ready when all of it is gone.
     fn poll(&mut self, io: &mut Io, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
         loop {

@@ -1,5 +1,6 @@
 //! The format of the access log, compiled: what stands between the values is ready to be copied.
 
+use crate::variables::logged::usual_field;
 use model::{LogFormat, Part, Variable};
 
 /// A format whose texts stand between its values.
@@ -20,6 +21,18 @@ pub(crate) struct Piece {
     pub text: Text,
     /// The value; none behind the last text.
     pub value: Option<Variable>,
+    /// The usual name of the header field that the value is, if it is one.
+    pub field: Option<Box<str>>,
+}
+
+impl Piece {
+    fn new(text: &[u8], value: Option<Variable>) -> Self {
+        let field = match &value {
+            Some(Variable::RequestHeader(name)) => usual_field(name).map(Into::into),
+            _ => None,
+        };
+        Self { text: Text::new(text), value, field }
+    }
 }
 
 /// What stands between values: mostly a blank or a quote.
@@ -93,13 +106,13 @@ impl Format {
                 Part::Text(literal) => text.extend_from_slice(literal.as_bytes()),
                 Part::Capture(_) => {}
                 Part::Variable(variable) => {
-                    pieces.push(Piece { text: Text::new(&text), value: Some(variable.clone()) });
+                    pieces.push(Piece::new(&text, Some(variable.clone())));
                     text.clear();
                 }
             }
         }
         if !text.is_empty() {
-            pieces.push(Piece { text: Text::new(&text), value: None });
+            pieces.push(Piece::new(&text, None));
         }
         let usual = pieces.iter().map(|piece| piece.text.len() + VALUE).sum();
         Self { pieces, escape, usual }
@@ -117,7 +130,7 @@ mod tests {
         let template = Template::parse(text).expect("variables");
         let format = LogFormat { template, json: false, unescaped: false };
         let Format { pieces, escape, .. } = Format::new(&format);
-        let pieces = pieces.into_iter().map(|Piece { text, value }| {
+        let pieces = pieces.into_iter().map(|Piece { text, value, .. }| {
             let mut line = b"before".to_vec();
             text.append(&mut line);
             (String::from_utf8(line), value)

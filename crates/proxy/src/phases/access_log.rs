@@ -15,10 +15,12 @@ pub(crate) fn write(exchange: &Exchange) {
     let Format { pieces, escape, usual } = &exchange.generation.log_format;
     exchange.worker.log.line(|line| {
         line.reserve(*usual);
-        for Piece { text, value } in pieces {
+        for Piece { text, value, field } in pieces {
             text.append(line);
             let Some(variable) = value else { continue };
-            if *escape != Escape::Usual || !logged::append(variable, exchange, line) {
+            if *escape != Escape::Usual
+                || !logged::append(variable, field.as_deref(), exchange, line)
+            {
                 at_length(variable, exchange, *escape, line);
             }
         }

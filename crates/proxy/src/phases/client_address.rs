@@ -2,6 +2,7 @@
 //! sections 14 and 15). Forwarded headers count only from trusted peers.
 
 use crate::exchange::{Exchange, Forwarded};
+use crate::request_id::RequestId;
 use crate::variables::{self, in_header};
 use bytes::Bytes;
 use model::{Global, RealIp, parse_address};
@@ -31,7 +32,7 @@ fn name_by_table(exchange: &mut Exchange) {
     let table = exchange.generation.tables.request_id();
     let id = table.and_then(|table| variables::by_table(table, exchange).ok());
     if let Some(id) = id {
-        exchange.request_id = in_header(id.as_bytes());
+        exchange.request_id = in_header(id.as_bytes()).into();
     }
 }
 
@@ -168,11 +169,11 @@ fn own_host(exchange: &Exchange) -> Bytes {
 }
 
 /// The client's id if it gave one, else 32 random hexadecimal digits.
-fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
+fn request_id(exchange: &Exchange, global: &Global) -> RequestId {
     match exchange.request.headers.joined("x-request-id") {
-        Some(given) => given,
+        Some(given) => given.into(),
         None if global.generate_request_id => exchange.worker.numbers.random_id(),
-        None => Bytes::new(),
+        None => RequestId::default(),
     }
 }
 

@@ -115,8 +115,8 @@ async fn tries(
         let more = |exchange: &Exchange| may_repeat && has_more(exchange, policy, made, started);
         match outcome {
             Ok(response)
-                if more(exchange)
-                    && asks_for_another(exchange, &response, &policy.retries)
+                if asks_for_another(exchange, &response, &policy.retries)
+                    && more(exchange)
                     && may_ask(exchange) =>
             {
                 drop(response);
@@ -169,8 +169,9 @@ fn another_head(exchange: &mut Exchange, body: &mut Bodies) -> Result<Head, Stop
 
 /// Whose tries count, where a route asks for them; the request is counted.
 fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
+    policy.route.as_ref()?;
     let asks = policy.retries.conditions.contains(&Condition::NonIdempotent);
-    policy.route.as_ref().filter(|_| asks)?;
+    asks.then_some(())?;
     let namespace = exchange.spot().location.origin.as_deref()?.namespace.clone();
     let whose = (choose_backend::main(exchange)?.id.clone(), namespace);
     exchange.worker.retries.ask(&whose);
@@ -253,9 +254,21 @@ fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
     let secure = is_secure(exchange, &spot.location.policy);
     let tls = spot.extras().upstream_tls.clone().filter(|_| secure);
     let span = exchange.span.as_ref().map(|span| span.attempt.into());
-    let journal = Rc::new(Try { span, ..Try::new(address) });
+    let journal = again(exchange.worker.spare.take(), Try { span, ..Try::new(address) });
+    exchange.worker.spare.set(Some(journal.clone()));
     exchange.log.tries.push(journal.clone());
     Ok((Target { address, tls }, journal))
+}
+
+/// A try, in the memory of one that is over, if there is such.
+fn again(spare: Option<Rc<Try>>, next: Try) -> Rc<Try> {
+    if let Some(mut journal) = spare
+        && let Some(last) = Rc::get_mut(&mut journal)
+    {
+        *last = next;
+        return journal;
+    }
+    Rc::new(next)
 }
 
 /// The request's body, for as many tries as it can serve.
@@ -361,4 +374,26 @@ fn asks_for_another(exchange: &Exchange, response: &Response, retries: &Retries)
     status >= 400
         && retries.conditions.contains(&Condition::Status(status))
         && is_idempotent(&exchange.request.method, retries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::again;
+    use std::rc::Rc;
+    use upstream::Try;
+
+    #[test]
+    fn the_memory_of_a_try_serves_again_once_nobody_has_it_and_keeps_nothing_of_it() {
+        let [one, two] = [1, 2].map(|last| ([192, 0, 2, last], 80).into());
+        let first = again(None, Try::new(one));
+        first.failed(502);
+        first.received.set(7);
+        let second = again(Some(first.clone()), Try::new(two));
+        assert!(!Rc::ptr_eq(&first, &second) && first.status.get() == Some(502));
+        let at = Rc::as_ptr(&first);
+        let third = again(Some(first), Try::new(two));
+        assert_eq!(Rc::as_ptr(&third), at);
+        assert_eq!((third.address, third.status.get(), third.received.get()), (two, None, 0));
+        assert!(third.ended.get().is_none());
+    }
 }

@@ -9,7 +9,7 @@ use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
-use wire::{Field, Interim, NameSet, Nominated, Response, Source};
+use wire::{Field, Headers, Interim, NameSet, Nominated, Response, Source};
 
 const LINK: &str = "link";
 const LIMIT_RATE: &str = "x-accel-limit-rate";
@@ -28,6 +28,22 @@ const HIDDEN: NameSet = NameSet::new(&[
     "x-accel-charset",
 ]);
 
+/// All that do not always pass, but for those that are empty.
+const WATCHED: NameSet = NameSet::new(&[
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "x-pad",
+    "x-accel-expires",
+    "x-accel-redirect",
+    LIMIT_RATE,
+    "x-accel-buffering",
+    "x-accel-charset",
+    "upgrade",
+    "server",
+]);
+
 /// Makes the header section what the client gets. Gives back the rate that an upstream asks for.
 pub(super) fn filter(
     exchange: &mut Exchange,
@@ -40,16 +56,10 @@ pub(super) fn filter(
     }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
-        let nominated = Nominated::of(&response.headers);
         let (global, effects) = (exchange.generation.global(), exchange.effects());
-        response.headers.retain(|field| {
-            let passes = passes(field, global, effects, upgraded, &nominated);
-            if !passes && rate.is_none() && field.is(LIMIT_RATE) {
-                rate = Some(Bytes::copy_from_slice(field.value));
-            }
-            passes
-        });
-        rate = rate.filter(|_| !effects.is_some_and(|effects| effects.ignores(LIMIT_RATE)));
+        if !all_pass(&response.headers, global, effects) {
+            rate = take_out(&mut response.headers, global, effects, upgraded);
+        }
         if !exchange.visit.paged
             && let Err(error) = super::answer_rewrites::apply(exchange, &mut response.headers)
         {
@@ -170,6 +180,33 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
     }
 }
 
+/// Whether all fields pass, which a few looks at the whole tell of most answers.
+fn all_pass(headers: &Headers, global: &Global, effects: Option<&Effects>) -> bool {
+    effects.is_none()
+        && global.hide_headers.is_empty()
+        && !headers.has_any(&WATCHED)
+        && !headers.all("content-type").any(<[u8]>::is_empty)
+}
+
+/// Takes out what does not pass. Gives back the rate that is asked for.
+fn take_out(
+    headers: &mut Headers,
+    global: &Global,
+    effects: Option<&Effects>,
+    upgraded: bool,
+) -> Option<Bytes> {
+    let mut rate = None;
+    let nominated = Nominated::of(headers);
+    headers.retain(|field| {
+        let passes = passes(field, global, effects, upgraded, &nominated);
+        if !passes && rate.is_none() && field.is(LIMIT_RATE) {
+            rate = Some(Bytes::copy_from_slice(field.value));
+        }
+        passes
+    });
+    rate.filter(|_| !effects.is_some_and(|effects| effects.ignores(LIMIT_RATE)))
+}
+
 fn passes(
     field: &Field<'_>,
     global: &Global,
@@ -199,4 +236,65 @@ fn passes(
     }
     global.hide_headers.is_empty()
         || !global.hide_headers.contains(&*String::from_utf8_lossy(field.name).to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HIDDEN, OF_CONNECTION, WATCHED, all_pass, take_out};
+    use model::Global;
+    use wire::Headers;
+
+    const NAMES: [&str; 22] = [
+        "Connection",
+        "keep-alive",
+        "Proxy-Connection",
+        "TE",
+        "X-Pad",
+        "x-accel-expires",
+        "X-Accel-Redirect",
+        "X-Accel-Limit-Rate",
+        "X-Accel-Buffering",
+        "X-Accel-Charset",
+        "Upgrade",
+        "Server",
+        "Content-Type",
+        "Content-Length",
+        "Last-Modified",
+        "Accept-Ranges",
+        "Date",
+        "ETag",
+        "Set-Cookie",
+        "X-Told",
+        "Cache-Control",
+        "a",
+    ];
+
+    #[test]
+    fn what_passes_at_one_look_passes_field_by_field() {
+        let hides = || {
+            let mut global = Global::default();
+            global.hide_headers.insert("x-told".into());
+            global
+        };
+        let shows = Global { upstream_server_header: true, ..Global::default() };
+        let mut at_once = 0;
+        for global in [Global::default(), shows, hides()] {
+            for (first, second) in NAMES.iter().flat_map(|a| NAMES.iter().map(move |b| (a, b))) {
+                for (value, other) in [("close, x-told", "x"), ("", "x"), ("x", ""), ("1", "2")] {
+                    let mut headers = Headers::default();
+                    headers.add(first, value);
+                    headers.add(second, other);
+                    let passes = all_pass(&headers, &global, None);
+                    let rate = take_out(&mut headers, &global, None, false);
+                    at_once += usize::from(passes);
+                    assert!(!passes || (headers.len() == 2 && rate.is_none()), "{headers:?}");
+                }
+            }
+        }
+        assert!(at_once > 100, "{at_once}");
+        let watched = |name: &str| WATCHED.has(name.as_bytes());
+        let sometimes =
+            |name: &&&str| OF_CONNECTION.has(name.as_bytes()) || HIDDEN.has(name.as_bytes());
+        assert!(NAMES.iter().filter(sometimes).all(|name| watched(name)));
+    }
 }

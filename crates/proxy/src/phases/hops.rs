@@ -49,6 +49,9 @@ pub(super) fn may_be_copied(exchange: &Exchange) -> bool {
 }
 
 fn turns(headers: &Headers) -> usize {
+    if !headers.has(FIELD) {
+        return 0;
+    }
     let name = |member: &&[u8]| {
         let name = member.split(|byte| *byte == b';').next().unwrap_or_default();
         name.trim_ascii_end().eq_ignore_ascii_case(MEMBER)

@@ -4,6 +4,7 @@
 use super::alike::Names;
 use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::exchange::{Authenticated, Exchange, Forwarded};
+use crate::request_id::RequestId;
 use crate::snippet::{Heads, Told};
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -410,12 +411,23 @@ fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
     if !is_usual {
         return false;
     }
-    write::line(out, b"Host: ", &host(exchange));
+    match &exchange.spot().location.policy.upstream_host {
+        None if exchange.told().is_none() => {
+            write::line(out, b"Host: ", &exchange.forwarded.host);
+        }
+        _ => write::line(out, b"Host: ", &host(exchange)),
+    }
     super::client_certificate::headers(exchange, |name, value| {
         write::field(out, name.as_bytes(), value);
     });
-    if !exchange.request_id.is_empty() {
-        write::line(out, b"X-Request-ID: ", &exchange.request_id);
+    match &exchange.request_id {
+        RequestId::Own(digits) => {
+            let mut line = *b"X-Request-ID: ................................\r\n";
+            line[14..46].copy_from_slice(digits);
+            out.put_slice(&line);
+        }
+        RequestId::Given(given) if given.is_empty() => {}
+        RequestId::Given(given) => write::line(out, b"X-Request-ID: ", given),
     }
     lines(exchange, out);
     let received = exchange.request.headers.joined(&real.forwarded_for_header);
@@ -446,7 +458,7 @@ fn lines(exchange: &Exchange, out: &mut BytesMut) {
 
 /// Methods that define a meaning for a body say so when it is empty (RFC 9110 section 8.6).
 fn wants_length(method: &Method) -> bool {
-    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 /// How many fields Fairway adds to a request, mostly.

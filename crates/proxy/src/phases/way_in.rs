@@ -32,7 +32,7 @@ pub(super) fn hear(exchange: &mut Exchange) {
         forwarded.port = port;
     }
     if let Some(id) = id {
-        exchange.request_id = id;
+        exchange.request_id = id.into();
     }
 }
 

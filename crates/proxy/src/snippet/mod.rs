@@ -147,8 +147,10 @@ impl Running {
 }
 
 impl Exchange {
-    /// What snippets say where the request is: at its location, or in the last `if` that was entered.
+    /// What snippets say where the request is: at its location, or in the last `if` that was entered. Whoever comes
+    /// to where they say something has state of them, so that one look suffices for all others.
     pub(crate) fn level(&self) -> Option<&Level> {
+        self.snippet.as_ref()?;
         self.place.as_ref()?.spot().extras().snippet.as_deref()
     }
 }

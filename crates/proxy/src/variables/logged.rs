@@ -2,15 +2,24 @@
 
 use super::{read_with_the_head, settled};
 use crate::exchange::Exchange;
+use crate::request_id::RequestId;
 use model::{Backend, Variable};
 use std::net::SocketAddr;
 use std::time::Duration;
 use upstream::Try;
+use wire::{Field, Headers};
 
 /// Appends a variable as nginx logs it; false if that takes the long way.
-pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8>) -> bool {
+///
+/// `field` is the usual name of the header field that it stands for, if it is one of those.
+pub(crate) fn append(
+    variable: &Variable,
+    field: Option<&str>,
+    exchange: &Exchange,
+    line: &mut Vec<u8>,
+) -> bool {
     use Variable as V;
-    let log = &exchange.log;
+    let (log, headers) = (&exchange.log, &exchange.request.headers);
     match variable {
         V::Request => match &exchange.request.line {
             // What is no text, such as TLS on the plain port, is logged byte by byte.
@@ -24,7 +33,12 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
                 line.extend_from_slice(request.version.as_str().as_bytes());
             }
         },
-        V::RequestHeader(name) if name != "host" => return header(exchange, name, line),
+        V::RequestHeader(name) if name != "host" => {
+            return match field {
+                Some(usual) => header(name, spelled(headers, name, usual), line),
+                None => header(name, headers.spelled(name), line),
+            };
+        }
         V::RemoteUser if !exchange.request.headers.has("authorization") => line.push(b'-'),
         V::RemoteAddr if exchange.client == exchange.connection.peer.ip() => {
             line.extend_from_slice(&exchange.connection.peer_text);
@@ -34,7 +48,10 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
         V::BodyBytesSent => number(log.body_sent, line),
         V::RequestLength => number(log.received, line),
         V::RequestTime => seconds(wire::since(exchange.since), line),
-        V::ReqId => escaped(&exchange.request_id, line),
+        V::ReqId => match &exchange.request_id {
+            RequestId::Own(digits) => line.extend_from_slice(digits),
+            RequestId::Given(given) => escaped(given, line),
+        },
         V::ProxyUpstreamName => return upstream_name(exchange, line),
         V::ProxyAlternativeUpstreamName => {
             if is_said(exchange, "proxy_alternative_upstream_name")
@@ -58,8 +75,7 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
 }
 
 /// One value of a header field, or `-`; several are for the long way.
-fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
-    let mut fields = exchange.request.headers.spelled(name);
+fn header<'a>(name: &str, mut fields: impl Iterator<Item = Field<'a>>, line: &mut Vec<u8>) -> bool {
     let Some(only) = fields.next() else {
         if read_with_the_head(name).is_some() {
             return false;
@@ -73,6 +89,26 @@ fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
     // Byte by byte: what is no text stays what it is.
     escaped(only.value, line);
     true
+}
+
+/// The name of the fields that a variable `$http_…` of this name mostly stands for, if it says them all by their words.
+pub(crate) fn usual_field(name: &str) -> Option<String> {
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_lower.then(|| name.replace('_', "-"))
+}
+
+/// What [`Headers::spelled`] finds. `usual` is the name as it is mostly spelled, which is compared by words.
+#[inline]
+fn spelled<'a>(
+    headers: &'a Headers,
+    name: &'a str,
+    usual: &'a str,
+) -> impl Iterator<Item = Field<'a>> {
+    let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
+    headers.iter().filter(move |field| {
+        field.name.len() == name.len()
+            && (field.is(usual) || field.name.iter().zip(name.bytes()).all(same))
+    })
 }
 
 /// Whether a snippet has set a variable that the controller sets.
@@ -96,7 +132,10 @@ fn upstream_name(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
 
 fn attempted(variable: &Variable, attempt: &Try, line: &mut Vec<u8>) {
     match variable {
-        Variable::UpstreamAddr => address(attempt.address, line),
+        Variable::UpstreamAddr => match attempt.text.get() {
+            Some(text) => text.append(line),
+            None => address(attempt.address, line),
+        },
         Variable::UpstreamResponseLength => number(attempt.received.get(), line),
         Variable::UpstreamStatus => match attempt.status.get() {
             Some(status) => number(u64::from(status), line),
@@ -121,10 +160,15 @@ fn number(number: u64, line: &mut Vec<u8>) {
 
 /// Seconds with milliseconds, as nginx prints times.
 fn seconds(duration: Duration, line: &mut Vec<u8>) {
-    number(duration.as_secs(), line);
-    let millis = duration.subsec_millis();
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
     let digit = |number: u32| b'0' + (number % 10) as u8;
-    line.extend_from_slice(&[b'.', digit(millis / 100), digit(millis / 10), digit(millis)]);
+    let [a, b, c] = [digit(millis / 100), digit(millis / 10), digit(millis)];
+    // Most requests take less than ten seconds: one piece.
+    if seconds < 10 {
+        return line.extend_from_slice(&[b'0' + seconds as u8, b'.', a, b, c]);
+    }
+    number(seconds, line);
+    line.extend_from_slice(&[b'.', a, b, c]);
 }
 
 fn address(address: SocketAddr, line: &mut Vec<u8>) {
@@ -196,8 +240,9 @@ fn escape(byte: u8, line: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, escaped, is_plain, number, seconds};
+    use super::{address, escaped, is_plain, number, seconds, spelled, usual_field};
     use std::time::Duration;
+    use wire::{Field, Headers};
 
     fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut line = Vec::new();
@@ -216,8 +261,43 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_a_variable_are_found_in_every_spelling() {
+        let mut headers = Headers::default();
+        for name in [
+            "User-Agent",
+            "user_agent",
+            "USER-Agent",
+            "User.Agent",
+            "Referer",
+            "_a-",
+            "-a_",
+            "Accept",
+        ] {
+            headers.add(name, name);
+        }
+        let found = |fields: &mut dyn Iterator<Item = Field<'_>>| -> Vec<Vec<u8>> {
+            fields.map(|field| field.value.to_vec()).collect()
+        };
+        for (name, count) in [("user_agent", 3), ("referer", 1), ("_a_", 2), ("cookie", 0), ("", 0)]
+        {
+            let usual = usual_field(name).expect("it is in lower case");
+            let quick = found(&mut spelled(&headers, name, &usual));
+            assert_eq!(quick, found(&mut headers.spelled(name)), "{name}");
+            assert_eq!(quick.len(), count, "{name}");
+        }
+        assert!(usual_field("Referer").is_none() && headers.spelled("Referer").next().is_none());
+    }
+
+    #[test]
     fn numbers_and_times_are_those_of_nginx() {
-        for (millis, text) in [(0, "0.000"), (7, "0.007"), (1_050, "1.050"), (61_999, "61.999")] {
+        for (millis, text) in [
+            (0, "0.000"),
+            (7, "0.007"),
+            (1_050, "1.050"),
+            (9_999, "9.999"),
+            (10_000, "10.000"),
+            (61_999, "61.999"),
+        ] {
             let time = Duration::from_millis(millis);
             assert_eq!(written(|line| seconds(time, line)), text);
         }

@@ -38,7 +38,7 @@ use std::time::Duration;
 use stream::{Places, Resolver};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use upstream::{Addresses, Names, Pool};
+use upstream::{Addresses, Names, Pool, Try};
 use wire::{Clock, Control, Request, Room, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -227,6 +227,8 @@ pub(crate) struct Worker {
     pub(crate) looked: Cell<bool>,
     /// Numbers for requests.
     pub(crate) numbers: Numbers,
+    /// The last try, whose memory serves again once nobody has it any more.
+    pub(crate) spare: Cell<Option<Rc<Try>>>,
 }
 
 impl fmt::Debug for Worker {
@@ -268,6 +270,7 @@ impl Worker {
             no_room: Cell::new(0),
             leaving: Cell::new(false),
             numbers: Numbers::default(),
+            spare: Cell::default(),
         }
     }
 
@@ -426,6 +429,11 @@ impl Worker {
     /// The Configuration in force.
     pub(crate) fn generation(&self) -> Arc<Generation> {
         self.current.borrow_mut().load().clone()
+    }
+
+    /// The same for a look at it, which does not outlive another one's coming into force.
+    pub(crate) fn with_generation<T>(&self, look: impl FnOnce(&Generation) -> T) -> T {
+        look(self.current.borrow_mut().load())
     }
 
     /// Verifies passwords.
