@@ -51,7 +51,7 @@ pub(super) struct Talk<A> {
 impl<A: ReadHead> Talk<A> {
     /// A request with this head. Its body is taken, if there is one to send.
     pub(super) fn new(
-        connection: Box<Connection>,
+        mut connection: Box<Connection>,
         head: Bytes,
         body: Option<(&mut Body, Coding)>,
         timeouts: Timeouts,
@@ -59,6 +59,9 @@ impl<A: ReadHead> Talk<A> {
     ) -> Self {
         let mut outbox = Outbox::default();
         outbox.push(head);
+        if body.is_some() {
+            connection.io.begins();
+        }
         let take = |(body, coding)| (std::mem::replace(body, Body::empty()), coding);
         let upload = Some(Upload { outbox, body: body.map(take), sent: Sent::default() });
         Self { connection, answer, upload, timeouts }
@@ -71,7 +74,10 @@ impl<A: ReadHead> Talk<A> {
         poll_fn(|cx| {
             if let Some(sending) = upload {
                 match sending.poll(&mut connection.io, cx) {
-                    Poll::Ready(Ok(())) => *upload = None,
+                    Poll::Ready(Ok(())) => {
+                        connection.io.is_whole();
+                        *upload = None;
+                    }
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         return Poll::Ready(Err(error));
                     }
