@@ -119,10 +119,7 @@ async fn busy(
                     }
                 }
             }
-            Err(Refused { status: None, .. }) => {
-                client.leaves();
-                None
-            }
+            Err(Refused { status: None, .. }) => None,
             // Boxed, as what else few requests need: room for it would be moved with every one of them.
             Err(Refused { status: Some(status), head }) => {
                 Box::pin(refuse(&client, Response::page(status), &head, seat)).await;
@@ -331,7 +328,6 @@ async fn deliver(
     phases::finish(exchange, client.body_received());
     if !whole {
         // An answer that broke off must not look complete: the connection just ends.
-        client.leaves();
         return None;
     }
     Some(match closing.keep_alive {

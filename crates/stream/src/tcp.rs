@@ -8,9 +8,11 @@ use crate::room::Place;
 use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::traffic::Counted;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use system::sockets::Acceptor;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -49,6 +51,9 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
     }
 }
 
+/// How long the system keeps what a side does not take once its connection has ended (docs/limits.md).
+const UNTAKEN: Duration = Duration::from_secs(30);
+
 /// Both sides of a connection; the second one once it stands.
 struct Sides {
     client: TcpStream,
@@ -59,9 +64,22 @@ impl Sides {
     /// Has both end with a reset. What a side does not take would stay in the system's memory for minutes after its
     /// connection was closed, and whoever has the place next could have as much again.
     fn reset(&self) {
-        for side in [Some(&self.client), self.upstream.as_ref()].into_iter().flatten() {
+        for side in self.both() {
             // One that has ended by itself holds nothing.
             let _ = side.set_zero_linger();
+        }
+    }
+
+    fn both(&self) -> impl Iterator<Item = &TcpStream> {
+        [Some(&self.client), self.upstream.as_ref()].into_iter().flatten()
+    }
+}
+
+impl Drop for Sides {
+    /// However they end: it does not stay there for minutes.
+    fn drop(&mut self) {
+        for side in self.both() {
+            let _ = set_tcp_user_timeout(side, UNTAKEN.as_millis() as u32);
         }
     }
 }
@@ -114,4 +132,26 @@ async fn serve(
     }
     let mut client = Counted::new(client, Some(&session), place);
     pipe(&mut client, upstream, (global.streams.idle, place)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sides;
+    use rustix::net::sockopt::tcp_user_timeout;
+    use std::net::Ipv4Addr;
+    use std::os::fd::AsFd;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn what_a_side_does_not_take_stays_for_little_time_however_its_connection_ends() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address).await.expect("it listens");
+        let upstream = TcpStream::connect(address).await.expect("it listens");
+        let same = [&client, &upstream]
+            .map(|side| side.as_fd().try_clone_to_owned().expect("another handle"));
+        drop(Sides { client, upstream: Some(upstream) });
+        let kept = same.map(|side| tcp_user_timeout(side).expect("a number"));
+        assert_eq!(kept, [30_000; 2]);
+    }
 }

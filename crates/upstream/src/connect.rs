@@ -1,6 +1,7 @@
 //! New connections to endpoints, in clear or under TLS.
 
 use super::unfinished::Unfinished;
+use super::way::Way;
 use super::{AddressText, Pool, TryError, Whom};
 use bytes::BytesMut;
 use rustix::io::Errno;
@@ -44,7 +45,7 @@ impl Target {
 #[derive(Debug)]
 pub struct Connection {
     /// The bytes' way.
-    pub io: Io,
+    pub io: Way,
     /// What was read and not used yet.
     pub buffer: BytesMut,
     /// Requests sent over it.
@@ -90,7 +91,7 @@ impl Connection {
             }
         };
         Ok(Box::new(Self {
-            io,
+            io: Way::new(io),
             own,
             place,
             buffer: BytesMut::new(),

@@ -216,6 +216,7 @@ fn answered(
     connection.answered(head.framing == Framing::None);
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         let Connection { io, buffer, place, .. } = *connection;
+        let io = io.into_io();
         response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read, place });
         return response;
     }

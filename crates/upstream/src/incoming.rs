@@ -30,21 +30,13 @@ pub(super) struct Incoming {
 impl Incoming {
     /// What comes after a head; the rest of the request goes on beside it.
     pub(super) fn new(
-        connection: Box<Connection>,
+        mut connection: Box<Connection>,
         rest: Option<Upload>,
         timeouts: Timeouts,
         journal: Rc<Try>,
         book: Option<&Rc<Control>>,
     ) -> Self {
-        let (connection, sending) = match rest {
-            None => (connection, None),
-            Some(rest) => {
-                let connection = *connection;
-                let (io, other) = connection.io.shared();
-                let connection = Box::new(Connection { io, ..connection });
-                (connection, Some(rest.go_on(other, timeouts.send)))
-            }
-        };
+        let sending = rest.map(|rest| rest.go_on(connection.io.share(), timeouts.send));
         Self {
             connection,
             sending,
@@ -90,7 +82,7 @@ impl Incoming {
     /// Whether what comes next may be passed on without a look: over a connection in clear that nobody else has a
     /// handle on, and of which nothing was read ahead.
     pub(super) fn is_unseen(&self) -> bool {
-        matches!(self.connection.io, Io::Plain(_)) && self.connection.buffer.is_empty()
+        matches!(*self.connection.io, Io::Plain(_)) && self.connection.buffer.is_empty()
     }
 
     /// Fills an empty pipe with up to `most` bytes; zero at the end of the connection.
@@ -152,6 +144,9 @@ impl Incoming {
         let Poll::Ready(ended) = sending.poll(cx) else { return Ok(()) };
         self.sending = None;
         self.whole = ended.is_ok();
+        if self.whole {
+            self.connection.io.is_whole();
+        }
         match ended {
             Err(TryError::RequestBody(_)) => Err(BodyError::Aborted),
             Ok(()) | Err(_) => Ok(()),
@@ -173,12 +168,8 @@ impl Incoming {
         if ended.is_err() || self.sending.is_some() || !self.whole {
             return;
         }
-        if !matches!(self.connection.io, Io::Shared(_)) {
-            return pool.put(self.connection);
-        }
-        let connection = *self.connection;
-        if let Some(io) = connection.io.unshared() {
-            pool.put(Box::new(Connection { io, ..connection }));
+        if self.connection.io.unshare() {
+            pool.put(self.connection);
         }
     }
 }

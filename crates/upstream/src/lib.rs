@@ -19,6 +19,7 @@ mod send;
 mod sent;
 mod talk;
 mod unfinished;
+mod way;
 
 pub use addresses::Addresses;
 pub use call::{Call, CallError, Destination, Way, call, host_of};

@@ -53,7 +53,7 @@ pub(super) struct Talk<A> {
 impl<A: ReadHead> Talk<A> {
     /// A request with this head. Its body is taken, if there is one to send.
     pub(super) fn new(
-        connection: Box<Connection>,
+        mut connection: Box<Connection>,
         head: Bytes,
         body: Option<(&mut Body, Coding)>,
         timeouts: Timeouts,
@@ -62,6 +62,7 @@ impl<A: ReadHead> Talk<A> {
         let (first, upload) = match body {
             None => (Some(head), None),
             Some((body, coding)) => {
+                connection.io.begins();
                 let body = Some((std::mem::replace(body, Body::empty()), coding));
                 (None, Some(Upload { body, ..Upload::of(head, Sent::default()) }))
             }
@@ -78,7 +79,10 @@ impl<A: ReadHead> Talk<A> {
                 *upload = Upload::unless_sent(head, &mut connection.io, cx);
             } else if let Some(sending) = upload {
                 match sending.poll(&mut connection.io, cx) {
-                    Poll::Ready(Ok(())) => *upload = None,
+                    Poll::Ready(Ok(())) => {
+                        connection.io.is_whole();
+                        *upload = None;
+                    }
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         return Poll::Ready(Err(error));
                     }

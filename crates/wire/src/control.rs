@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// How long the system keeps what a client does not take of answers, once its connection has ended (docs/limits.md).
-const UNHURRIED: Duration = Duration::from_secs(30);
+pub(crate) const UNHURRIED: Duration = Duration::from_secs(30);
 /// The same where memory or places were scarce.
 const HURRIED: Duration = Duration::from_secs(10);
 

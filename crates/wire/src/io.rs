@@ -2,6 +2,7 @@
 //! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
 
 use crate::Control;
+use crate::control::UNHURRIED;
 use crate::now::time_passes;
 use crate::server_tls::ServerTls;
 use crate::tcp;
@@ -226,11 +227,16 @@ impl Io {
     /// Says what becomes of the answers that the peer has not taken, for its connection ends.
     #[cold]
     #[inline(never)]
-    pub(crate) fn leaves(&self, control: &Control) {
+    pub fn leaves(&self, control: &Control) {
         if control.resets() {
             return self.reset();
         }
         self.drops_after(control.waits_for_the_last());
+    }
+
+    /// The same of an upstream's connection, which nobody hurries.
+    pub fn ends(&self) {
+        self.drops_after(UNHURRIED);
     }
 
     /// Once the peer has taken nothing for so long, the system keeps nothing for it, though the connection is closed.

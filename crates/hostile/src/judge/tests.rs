@@ -4,6 +4,7 @@ use super::{Verdict, judge};
 use crate::backend::{Event, Seen};
 use crate::case::{Case, Input, Piece, Wanted};
 use crate::client::{End, Got};
+use crate::h2::{State, script};
 use crate::lane::{Client, Observation};
 use crate::message::{Read, Response, read_request};
 
@@ -74,6 +75,22 @@ fn dirt_at_the_upstream_is_worse_whatever_the_client_got() {
     let seen =
         observation(&[400], Some(End::Closed), vec![Event::Ambiguous("TE and CL".to_owned())]);
     assert_eq!(verdict(BAD, "REJECT_400_CLOSE", &seen), Verdict::Worse);
+}
+
+#[test]
+fn white_space_of_http2_goes_no_further_than_the_proxy() {
+    let script = script::parse(r"HEADERS{:method=GET | x= a\t}").expect("the notation");
+    let case = Case { input: Input::Http2(script), ..case(GOOD, "RST_OR_NORMALISE") };
+    let judged = |text: &str| {
+        let state = State { statuses: [(1, 200)].into(), ..State::default() };
+        let seen = observation(&[], None, arrived(text));
+        judge(&case, &Observation { client: Client::Http2(state), ..seen }).0
+    };
+    let passed = PASSED.strip_suffix("\r\n").expect("the end of the head");
+    assert_eq!(judged(&format!("{passed}x: a\r\n\r\n")), Verdict::AsExpected);
+    for padded in ["x: a\t", "x:  a", "x:\ta", "x:  "] {
+        assert_eq!(judged(&format!("{passed}{padded}\r\n\r\n")), Verdict::Worse, "{padded:?}");
+    }
 }
 
 #[test]

@@ -45,6 +45,16 @@ fn field(line: &[u8]) -> Result<Field, String> {
     Ok((String::from_utf8_lossy(name).to_ascii_lowercase(), value.to_vec()))
 }
 
+/// Which lines have more white space around their value than the one blank before it.
+pub(super) fn padded(lines: &[&[u8]]) -> Vec<String> {
+    let is_padded = |line: &&&[u8]| {
+        let from = line.iter().position(|byte| *byte == b':').map_or(line.len(), |colon| colon + 1);
+        let value = &line[from..];
+        trim(value).len() != value.strip_prefix(b" ").unwrap_or(value).len()
+    };
+    lines.iter().filter(is_padded).map(|line| show(line)).collect()
+}
+
 /// Without the optional whitespace around it: spaces and tabs, nothing else.
 fn trim(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');

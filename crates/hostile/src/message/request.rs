@@ -19,6 +19,8 @@ pub struct Request {
     pub trailers: Vec<Field>,
     /// What is legal but not written in the canonical way.
     pub blemishes: Vec<String>,
+    /// Lines with white space around their value that no proxy would write by itself.
+    pub padded: Vec<String>,
 }
 
 impl Request {
@@ -72,7 +74,9 @@ fn attempt(bytes: &[u8]) -> Result<Read<Request>, String> {
     };
     blemishes.extend(body.blemishes);
     let (bytes, trailers) = (body.bytes, body.trailers);
-    let request = Request { method, target, minor, fields, body: bytes, trailers, blemishes };
+    let padded = head::padded(rest);
+    let request =
+        Request { method, target, minor, fields, body: bytes, trailers, blemishes, padded };
     Ok(Read::Whole(request, used + length))
 }
 

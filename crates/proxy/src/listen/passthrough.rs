@@ -86,7 +86,8 @@ async fn in_place(
     }
 }
 
-/// One end of a connection that is carried on; it goes with a reset where the connection is told to.
+/// One end of a connection that is carried on: it goes with a reset where the connection is told to, and else the system
+/// does not keep for long what it does not take.
 struct Ends<'a> {
     io: Io,
     control: &'a Control,
@@ -94,9 +95,7 @@ struct Ends<'a> {
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        if self.control.resets() {
-            self.io.reset();
-        }
+        self.io.leaves(self.control);
     }
 }
 
@@ -218,11 +217,33 @@ fn tell(worker: &Worker, group: &Group, what: &'static str, error: Option<&io::E
 
 #[cfg(test)]
 mod tests {
-    use super::{Booked, LIES, TAKES};
+    use super::{Booked, Ends, LIES, TAKES};
+    use rustix::net::sockopt::{socket_linger, tcp_user_timeout};
+    use std::net::Ipv4Addr;
+    use std::os::fd::AsFd;
     use std::pin::Pin;
     use std::task::{Context, Waker};
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, duplex};
-    use wire::{Control, backlog};
+    use tokio::net::{TcpListener, TcpStream};
+    use wire::{Control, Io, backlog};
+
+    #[tokio::test]
+    async fn what_an_end_does_not_take_stays_for_little_time_or_goes_with_a_reset() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        for (resets, wanted) in [(false, (None, 30_000)), (true, (Some(Duration::ZERO), 0))] {
+            let tcp = TcpStream::connect(address).await.expect("it listens");
+            let same = tcp.as_fd().try_clone_to_owned().expect("another handle");
+            let control = Control::default();
+            if resets {
+                control.reset();
+            }
+            drop(Ends { io: Io::Plain(tcp), control: &control });
+            let linger = socket_linger(&same).expect("known");
+            assert_eq!((linger, tcp_user_timeout(&same).expect("a number")), wanted);
+        }
+    }
 
     #[tokio::test]
     async fn what_is_carried_on_is_in_the_book_with_what_moves_of_it() {

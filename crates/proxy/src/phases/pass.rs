@@ -7,6 +7,7 @@ use crate::snippet::on_machine;
 use bytes::Bytes;
 use model::snippet::{Pass, PassTarget, Piece, Template};
 use model::{UpstreamId, Variable};
+use route::path::BadPath;
 use std::sync::Arc;
 use upstream::Group;
 use wire::percent;
@@ -67,7 +68,7 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let Some(literal) = path.literal() else {
         let text = on_machine(exchange, |machine| machine.expand_header(path))?.unwrap_or_default();
         if !text.is_empty() {
-            exchange.visit.rewritten = Some(target(&text)?);
+            exchange.visit.rewritten = Some(target(&text, has_dots_of_its_own(path))?);
         }
         return Ok(());
     };
@@ -76,6 +77,13 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     }
     let matched = exchange.spot().location.path.len();
     let rest = exchange.path.get(matched..).unwrap_or_default();
+    // A path may begin in the midst of a segment: `/static/` and `../admin`.
+    if !literal.contains('?')
+        && !rewrite::dots(literal)
+        && let Err(Error::LeadsOut) = rewrite::within(&[literal.as_bytes(), rest].concat())
+    {
+        return Err(Error::LeadsOut.into());
+    }
     let literal = percent::encoded(literal.as_bytes(), GRAPHIC);
     let literal = String::from_utf8_lossy(&literal);
     let target = format!("{literal}{}", route::path::encode(rest));
@@ -84,15 +92,29 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     Ok(())
 }
 
+/// Whether dot segments of a text are meant: the directive has some, or they can only be those of `$request_uri`, which
+/// begins with a slash and never leads above it.
+fn has_dots_of_its_own(path: &Template) -> bool {
+    let of_request =
+        |piece: &Piece| matches!(piece, Piece::Text(_) | Piece::Known(Variable::RequestUri));
+    let dotted = |piece: &Piece| matches!(piece, Piece::Text(text) if rewrite::dots(text));
+    path.pieces.iter().all(of_request) || path.pieces.iter().any(dotted)
+}
+
 /// A path and its query as variables made them: canonical, and without what would end the request line.
-fn target(text: &str) -> Result<Bytes, Error> {
+fn target(text: &str, may_be_dotted: bool) -> Result<Bytes, Error> {
     let (path, query) = match text.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (text, None),
     };
     // `$request_uri` is escaped already: a `%` stays one.
     let path = percent::encoded(&route::path::bytes(path), GRAPHIC);
-    let path = route::path::canonical(path.as_ref()).map_err(Error::BadRewrite)?.path.into_owned();
+    let path = match route::path::canonical(path.as_ref()) {
+        Ok(path) if may_be_dotted || !path.dotted => path.path.into_owned(),
+        // Its guards were asked about the path that matched.
+        Ok(_) | Err(BadPath::AboveRoot) => return Err(Error::LeadsOut),
+        Err(error) => return Err(Error::BadRewrite(error)),
+    };
     let query = query.map(|query| percent::encoded(&route::path::bytes(query), GRAPHIC));
     let path = route::path::encode(&path).into_owned().into_bytes();
     Ok(rewrite::with_query(path, query.as_deref().map(AsRef::as_ref)))

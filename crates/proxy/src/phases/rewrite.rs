@@ -177,10 +177,12 @@ pub(super) fn within(path: &[u8]) -> Result<Vec<u8>, Error> {
 /// Whether a target has dot segments of its own: these are meant.
 #[cold]
 fn is_dotted(target: &Template) -> bool {
-    let dots = |text: &str| {
-        ["/./", "/../"].iter().any(|dots| text.contains(dots)) || text.ends_with("/..")
-    };
     target.parts().iter().any(|part| matches!(part, Part::Text(text) if dots(text)))
+}
+
+/// Whether a text has whole dot segments.
+pub(super) fn dots(text: &str) -> bool {
+    ["/./", "/../"].iter().any(|dots| text.contains(dots)) || text.ends_with("/..")
 }
 
 /// A rewritten path is canonical again before it leaves (compat/decisions.md). What is a `%` in it stands for itself.

@@ -9,6 +9,7 @@ mod dear;
 mod effects;
 mod error_pages;
 mod fastcgi;
+mod fields;
 mod groups;
 mod http2;
 mod http2_together;

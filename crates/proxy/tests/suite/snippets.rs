@@ -412,6 +412,38 @@ async fn a_path_behind_proxy_pass_takes_the_place_of_what_the_location_matched()
 }
 
 #[tokio::test]
+async fn dot_segments_that_a_request_brings_behind_proxy_pass_lead_nowhere() {
+    let own = "location /part { proxy_pass http://web.demo.svc.cluster.local:8080/static/; }
+        location /own { proxy_pass http://web.demo.svc.cluster.local:8080/a/../b/; }
+        location /asks { proxy_pass http://web.demo.svc.cluster.local:8080/x?of=; }
+        location ~ ^/group(.*)$ { proxy_pass http://web.demo.svc.cluster.local:8080/static/$1; }
+        location ~ ^/root(.*)$ { proxy_pass http://web.demo.svc.cluster.local:8080/$1; }
+        location ~ ^/told(.*)$ { proxy_pass http://web.demo.svc.cluster.local:8080/a/../b/$1; }
+        location /all/ { proxy_pass http://web.demo.svc.cluster.local:8080/as$request_uri; }";
+    let mut configuration = Host::of(own, "").configuration(upstream("main").await);
+    put_upstream(&mut configuration, "url:demo/web:8080", vec![upstream("web").await]);
+    let native = start(&configuration).await;
+    for (target, expected) in [
+        ("/part/a", "200 web: GET /static//a"),
+        ("/part.x/.y", "200 web: GET /static/.x/.y"),
+        ("/part../admin", "400 page"),
+        ("/part..%2fadmin", "400 page"),
+        ("/part%2e%2e/admin", "400 page"),
+        ("/part.", "400 page"),
+        ("/own/x", "200 web: GET /a/../b//x"),
+        ("/asks../x", "200 web: GET /x?of=../x"),
+        ("/group/a", "200 web: GET /static/a"),
+        ("/group../admin", "400 page"),
+        ("/group%2e%2e/admin", "400 page"),
+        ("/root../admin", "400 page"),
+        ("/told/x", "200 web: GET /b/x"),
+        ("/x/../all/a", "200 web: GET /as/all/a"),
+    ] {
+        assert_eq!(told(&native, target).await, expected, "{target}");
+    }
+}
+
+#[tokio::test]
 async fn no_text_of_a_snippet_ends_a_line_of_a_message() {
     let own = r#"location /svc/ { proxy_pass "http://web.demo.svc.cluster.local:8080/p HTTP/1.1\r\nX-Own: 1\r\n\r\nGET /"; }
         location = /type { default_type "text/x\r\nX-Own: 1\r\n\r\nHTTP/1.1 200 OK"; return 200 x; }

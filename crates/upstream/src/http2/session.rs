@@ -379,7 +379,7 @@ async fn open(
     limit: Duration,
 ) -> Result<Lease, TryError> {
     let Connection { io, own, place, .. } = *Connection::open(pool, target, whom, limit).await?;
-    let (guarded, frames) = Guarded::upstream(io);
+    let (guarded, frames) = Guarded::upstream(io.into_io());
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(WINDOW)

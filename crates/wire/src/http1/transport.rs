@@ -56,6 +56,15 @@ pub struct Client {
     at_once: Cell<u8>,
 }
 
+impl Drop for Client {
+    /// However the connection ends: for who takes no more of much that was sent it is not kept for long.
+    fn drop(&mut self) {
+        if self.sent.get() >= SYSTEM_HOLDS {
+            self.io.get_mut().leaves(&self.control);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct BodyState {
     decoder: Decoder,
@@ -423,7 +432,6 @@ impl Client {
     /// drops for a little while (nginx: lingering_close), unless the process ends it. Of its last request nothing is
     /// kept.
     pub async fn linger(&self) {
-        self.leaves();
         self.rest();
         // What came behind it as well, which may hold on to the memory of its head.
         *self.buffer.borrow_mut() = BytesMut::new();
@@ -457,13 +465,6 @@ impl Client {
         self.timer.within(limit, step).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// The connection ends: for who takes no more of much that was sent it is not kept for long.
-    pub fn leaves(&self) {
-        if self.sent.get() >= SYSTEM_HOLDS {
-            self.io.borrow().leaves(&self.control);
-        }
-    }
-
     /// Whether it must end at once, as [`Control::poll_cut`]; the connection knows then how.
     pub fn poll_cut(&self, cx: &Context<'_>) -> bool {
         self.control.poll_cut(cx) && self.cut()
@@ -476,8 +477,8 @@ impl Client {
     }
 
     /// The connection itself, with what was read beyond the last request.
-    pub fn into_parts(self) -> (Io, BytesMut) {
-        (self.io.into_inner(), self.buffer.into_inner())
+    pub fn parts(&mut self) -> (&mut Io, &mut BytesMut) {
+        (self.io.get_mut(), self.buffer.get_mut())
     }
 
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
@@ -669,7 +670,7 @@ mod tests {
             if makes_way {
                 control.make_way();
             }
-            writer.leaves();
+            drop(writer);
             let kept = tcp_user_timeout(&same).expect("a number");
             assert_eq!(kept, seconds * 1000, "{bytes} {makes_way}");
         }

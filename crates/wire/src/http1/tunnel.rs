@@ -33,18 +33,19 @@ const ONE_SIDED: Duration = Duration::from_secs(5);
 /// Moves bytes until both sides are done, one of them fails, or both are silent for the upstream's read time-out. At
 /// the end of the process a `websocket` gets a close frame, code 1001, as soon as no other frame is on its way.
 pub async fn tunnel(
-    client: Client,
+    mut client: Client,
     upgraded: Upgraded,
     control: &Control,
     websocket: bool,
 ) -> Tunnel {
-    let (client, read_ahead) = client.into_parts();
+    let (client, read_ahead) = client.parts();
+    let read_ahead = std::mem::take(read_ahead);
     let timer = Timer::new(upgraded.idle);
     let mut down = Direction::new(upgraded.buffer, websocket);
     let mut up = Direction::new(read_ahead, websocket);
     let (mut told, mut one_sided) = (false, false);
     let (mut lies, mut waits) = (Kept::of(&control.backlog), Kept::of(&control.under_way));
-    let (mut client, mut upstream) = (client, upgraded.io);
+    let mut upstream = upgraded.io;
     poll_fn(|cx| {
         if control.poll_cut(cx) {
             return Poll::Ready(());
@@ -53,8 +54,7 @@ pub async fn tunnel(
             told = true;
             (up.farewell, down.farewell) = (Some(GOING_AWAY_MASKED), Some(GOING_AWAY));
         }
-        let moved =
-            [up.step(cx, &mut client, &mut upstream), down.step(cx, &mut upstream, &mut client)];
+        let moved = [up.step(cx, client, &mut upstream), down.step(cx, &mut upstream, client)];
         lies.is(down.held.len());
         waits.is(up.held.len());
         if moved.contains(&Step::Failed) || (up.ended && down.ended) {
@@ -79,7 +79,7 @@ pub async fn tunnel(
         });
         let _ = timer.within(FAREWELL, rest).await;
     }
-    [client, upstream].iter().for_each(|side| side.leaves(control));
+    [&*client, &upstream].iter().for_each(|side| side.leaves(control));
     Tunnel { received: up.moved, sent: down.moved }
 }
 

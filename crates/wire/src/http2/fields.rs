@@ -77,7 +77,9 @@ pub(super) fn from_map_where(map: &HeaderMap, keeps: impl Fn(&[u8]) -> bool) -> 
     let mut headers = Headers::with_room(bytes);
     for (name, value) in map {
         if keeps(name.as_str().as_bytes()) {
-            headers.push(name.as_str(), value.as_bytes());
+            // Blanks and tabs at both ends make a field malformed (RFC 9113 section 8.2.1), which nobody has looked
+            // for. Over HTTP/1 they are no part of the value, for whoever matches it as for whoever gets it.
+            headers.push(name.as_str(), value.as_bytes().trim_ascii());
         }
     }
     (headers, bytes)
@@ -119,5 +121,16 @@ mod tests {
         assert_eq!(to_map(&headers), map);
         let (some, bytes) = from_map_where(&map, |name| name != b"b");
         assert_eq!((some.size(), bytes), ("a: \r\n".len(), headers.added()));
+    }
+
+    #[test]
+    fn white_space_at_the_ends_of_a_value_is_no_part_of_it() {
+        let mut map = HeaderMap::new();
+        for value in ["1", " 1", "1\t", "\t 1 2 \t", " ", ""] {
+            append(&mut map, b"a", Bytes::from_static(value.as_bytes()));
+        }
+        let headers = from_map(&map);
+        let values: Vec<&[u8]> = headers.all("a").collect();
+        assert_eq!(values, [&b"1"[..], b"1", b"1", b"1 2", b"", b""]);
     }
 }

@@ -149,8 +149,9 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        if let Peer::Client(client) = &self.peer {
-            self.io.leaves(&client.control);
+        match &self.peer {
+            Peer::Client(client) => self.io.leaves(&client.control),
+            Peer::Upstream(_) => self.io.ends(),
         }
     }
 }
@@ -333,8 +334,10 @@ mod tests {
     use super::super::seen::WINDOW;
     use super::{ClientFrames, Guarded, Peer, Scanner, UpstreamFrames};
     use crate::Io;
+    use rustix::net::sockopt::tcp_user_timeout;
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
+    use std::os::fd::AsFd;
     use std::pin::Pin;
     use std::rc::Rc;
     use std::task::Poll;
@@ -349,6 +352,16 @@ mod tests {
 
     fn upstream() -> Peer {
         Peer::Upstream(Rc::default())
+    }
+
+    #[tokio::test]
+    async fn what_an_upstream_does_not_take_of_a_session_that_ended_stays_for_little_time() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let tcp = TcpStream::connect(address).await.expect("it listens");
+        let same = tcp.as_fd().try_clone_to_owned().expect("another handle");
+        drop(Guarded::upstream(Io::Plain(tcp)));
+        assert_eq!(tcp_user_timeout(&same).expect("a number"), 30_000);
     }
 
     #[test]

@@ -1,0 +1,50 @@
+//! Fields mean the same in whichever version they came.
+
+use crate::bed::{MAIN, answering, configuration, named, put_route, put_upstream, start};
+use crate::http2::{client, in_time, send, status};
+use crate::serve::NOTHING;
+use http::{Method, StatusCode};
+use model::policy::Policy;
+use model::{RouteKey, ServerName, UpstreamId, ValueMatch};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_value_of_http2_with_blanks_around_it_meets_the_rule_that_it_meets_for_its_backend() {
+    let (address, _seen) = answering(NOTHING).await;
+    let mut all = configuration(&[(MAIN, vec![address])], Policy::default());
+    let guarded = put_upstream(&mut all, "guarded", vec![named("no", 403, Duration::ZERO).await]);
+    all.servers.clear();
+    put_route(&mut all, "a.test", UpstreamId::new(MAIN), Arc::default());
+    put_route(&mut all, "guarded.test", guarded, Arc::default());
+    let key = |name| RouteKey { listener: None, host: ServerName::new(name) };
+    let mut host = (*all.routes[&key("a.test")]).clone();
+    let other = all.routes.remove(&key("guarded.test")).expect("it was put there");
+    let mut rule = host.rules[0].clone();
+    let mut matches = (*rule.matches).clone();
+    matches.headers = vec![("x-admin".to_owned(), ValueMatch::Exact("1".to_owned().into()))];
+    rule.matches = Arc::new(matches);
+    rule.shares[0].location = host.locations.len();
+    host.locations.extend(other.locations.clone());
+    host.rules.insert(0, rule);
+    all.routes.insert(key("a.test"), Arc::new(host));
+    let native = start(&all).await;
+    let mut client = client(&native).await;
+    for value in ["1", " 1", "1 ", "\t1\t"] {
+        let (answer, _) = send(&mut client, Method::GET, &[("x-admin", value)], true);
+        assert_eq!(status(answer).await, StatusCode::FORBIDDEN, "{value:?}");
+    }
+    let (answer, _) = send(&mut client, Method::GET, &[("x-admin", " 2")], true);
+    assert_eq!(status(answer).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn blanks_around_a_value_of_http2_go_no_further() {
+    let (address, mut seen) = answering(NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut client = client(&native).await;
+    let (answer, _) = send(&mut client, Method::GET, &[("x-a", "\t a b\t")], true);
+    assert_eq!(status(answer).await, StatusCode::OK);
+    let head = in_time(seen.recv()).await.expect("a request");
+    assert!(head.contains("\r\nx-a: a b\r\n"), "{head:?}");
+}
