@@ -1,11 +1,13 @@
 //! Leaving out what nginx does not take: the locations of an Ingress answer 503; of a key of the ConfigMap the text
 //! before stays, or none; a host is closed or loses a setting; everything else goes on.
 
+mod fresh;
 mod guards;
 mod room;
 mod verdicts;
 mod without;
 
+pub(crate) use fresh::{alone, fresh, other_texts};
 pub(crate) use guards::{closed, is_everything_closed, mark};
 pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
@@ -74,6 +76,8 @@ fn text<'a>(raw: &'a mut RawGlobal, key: &str) -> &'a mut Option<Secret<String>>
 fn says(raw: &RawGlobal, key: &str) -> bool {
     match key {
         RULES => raw.modsecurity != ModSecurity::default(),
+        // There were some, if only the usual ones.
+        SETTINGS => true,
         key => text(&mut raw.clone(), key).is_some(),
     }
 }
@@ -83,12 +87,6 @@ pub(crate) fn ingresses(configuration: &Configuration) -> BTreeSet<Origin> {
     let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
     let origins = locations.filter_map(|location| location.origin.as_deref());
     origins.filter(|origin| origin.kind == Kind::Ingress).cloned().collect()
-}
-
-/// Who has locations of a host, or a word about it.
-pub(crate) fn origins(server: &Server) -> impl Iterator<Item = &Origin> {
-    let of_paths = server.locations.iter().filter_map(|location| location.origin.as_deref());
-    of_paths.chain(server.raw.iter().map(|raw| &*raw.origin))
 }
 
 /// The keys of the ConfigMap that say something.
@@ -105,7 +103,7 @@ pub(crate) fn hosts(configuration: &Configuration) -> Vec<Owner> {
 }
 
 /// What a host has as a whole.
-fn parts(server: &Server) -> Vec<Owner> {
+pub(crate) fn parts(server: &Server) -> Vec<Owner> {
     let there = [
         (ALIASES, !server.aliases.is_empty()),
         (CLIENT_CERTIFICATE, server.client_certificate.is_some()),
@@ -123,6 +121,11 @@ pub(crate) fn settings(configuration: &Configuration) -> Owner {
     let origin = raw.and_then(|raw| raw.origin.clone());
     let somewhere = || Origin::new(Kind::ConfigMap, "", "of the controller");
     Owner::of_key(&origin.unwrap_or_else(somewhere), SETTINGS)
+}
+
+/// Whether that is who they are.
+pub(crate) fn is_settings(owner: &Owner) -> bool {
+    owner.host.is_none() && owner.key == Some(SETTINGS)
 }
 
 /// Whether somebody can be to blame for what goes away with Ingresses. Rules for all can not: what conflicts with them

@@ -1,6 +1,7 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
 mod acceptable;
+mod judge;
 mod reload;
 mod state;
 
