@@ -11,6 +11,7 @@ mod peers;
 mod refused;
 mod room;
 mod smuggled;
+mod socket;
 mod unread;
 
 use bed::{
