@@ -365,6 +365,7 @@ impl Inner {
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
         process::end_left_behind(&self.environment).await;
+        self.directory.clear_temporary()?;
         let refused =
             |unwritable: conf::Unwritable| Failure::Refused { reason: unwritable.to_string() };
         let idle = conf::idle(&self.environment).map_err(refused)?;

@@ -9,6 +9,7 @@ mod led;
 mod names;
 mod peers;
 mod refused;
+mod remembered;
 mod room;
 mod smuggled;
 mod socket;
