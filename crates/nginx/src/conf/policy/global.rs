@@ -27,14 +27,16 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     geoip2(scope, http);
 }
 
-/// Sizes of the hash of server names, as ingress-nginx computes them.
+/// Sizes of the hash of server names, as ingress-nginx computes them as far as that is small. nginx tries all numbers of
+/// buckets up to the largest where names of one hash find no bucket, and clears that many for each.
 fn names(configuration: &Configuration, hashes: &Hashes, http: &mut Block) {
-    let (mut longest, mut total) = (0, 0);
+    let (mut longest, mut total, mut number) = (0, 0_usize, 0_usize);
     for server in configuration.servers.values() {
         let names = server.other_names().into_iter().map(|alias| alias.to_string().len());
         for length in names.chain([server.name.as_str().len()]) {
             longest = longest.max(length);
             total += length;
+            number += 1;
         }
     }
     // An entry of the hash: two pointers, and the name with its length, aligned.
@@ -43,8 +45,10 @@ fn names(configuration: &Configuration, hashes: &Hashes, http: &mut Block) {
     let at_least = |asked: Option<u32>, least: usize| {
         asked.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(0).max(least)
     };
-    let bucket = at_least(hashes.names_bucket, entry.next_power_of_two().max(64));
-    let size = at_least(hashes.names.or(Some(1024)), total.next_power_of_two());
+    let most = (2 * number).next_power_of_two().max(1024);
+    // Room for a few that meet.
+    let bucket = at_least(hashes.names_bucket, (4 * entry).next_power_of_two());
+    let size = at_least(hashes.names.or(Some(1024)), total.next_power_of_two().min(most));
     put!(http, "server_names_hash_bucket_size", bucket);
     put!(http, "server_names_hash_max_size", size);
 }
