@@ -1,19 +1,21 @@
 //! Leaving out what nginx does not take: the locations of an Ingress answer 503; of a key of the ConfigMap the text
 //! before stays, or none; a host is closed or loses a setting; everything else goes on.
 
+mod crowd;
 mod fresh;
 mod guards;
 mod room;
 mod verdicts;
 mod without;
 
+pub(crate) use crowd::crowded;
 pub(crate) use fresh::{alone, fresh, other_texts};
 pub(crate) use guards::{closed, is_everything_closed, mark};
 pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
 pub(crate) use without::without;
 
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner, SERVER_SNIPPET};
+use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET};
 use model::policy::{ModSecurity, RawGlobal};
 use model::{Configuration, Kind, Origin, Problem, Secret, Server, Severity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,7 +193,7 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
         let until = if *decided { "it is changed" } else { "the next change" };
         Problem {
             origin: origin.clone(),
-            key: key.map(str::to_owned),
+            key: key.filter(|key| *key != HOST).map(str::to_owned),
             severity: Severity::Error,
             message: format!(
                 "nginx does not take what it asks for{environment} ({reason}): {instead} until {until}"

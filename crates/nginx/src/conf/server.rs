@@ -13,6 +13,8 @@ pub(crate) const ALIASES: &str = "server-alias";
 pub(crate) const CLIENT_CERTIFICATE: &str = "auth-tls-secret";
 pub(crate) const CIPHERS: &str = "ssl-ciphers";
 pub(crate) const APP_ROOT: &str = "app-root";
+/// The host itself.
+pub(crate) const HOST: &str = "host";
 
 /// Writes a server.
 pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {

@@ -291,8 +291,11 @@ impl Inner {
         next: &Configuration,
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
-        let no_room = blame::without_room(next);
+        let crowded = blame::crowded(next);
+        let next = &blame::without(next, &state.running, &crowded);
+        let mut no_room = blame::without_room(next);
         let next = &blame::without(next, &state.running, &no_room);
+        no_room.extend(crowded);
         let todo = match state.master {
             // An nginx that has ended comes back with what runs.
             Some(_) => plan(&state.asked, next).max(state.owed),
