@@ -6,8 +6,8 @@ use super::{Failure, Inner};
 use crate::blame::{self, Fault, Instead, LeftOut};
 use crate::conf::{self, Owner, Written};
 use model::{Configuration, Origin};
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::OnceLock;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ impl Inner {
             // Each further test could take as long: whoever is likely to blame goes out at once.
             Ok(None) | Err(Failure::Slow(_)) => {
                 let classes = search.classes(undecided);
-                search.together(classes.into(), String::new()).await
+                search.together(classes, String::new()).await
             }
             Err(failure) => Err(failure),
         }
@@ -246,10 +246,7 @@ impl Search<'_> {
                         (fault.reason, fault.decided) = (refusal.reason, true);
                     }
                 }
-                Err(_) => {
-                    let rest = group.split_off(group.len() / 2);
-                    groups.extend([group, rest]);
-                }
+                Err(_) => groups.extend(halves(group)),
             }
         }
         Ok(best)
@@ -366,14 +363,47 @@ impl Search<'_> {
         vec![speaking, keys, others, settings.into_iter().collect()]
     }
 
-    /// Who may be to blame, the likeliest first: whom there was no time for before; who is new or another one than in
-    /// what runs; everybody; the raw configuration of the ConfigMap; its settings.
-    fn classes(&self, undecided: &BTreeSet<Owner>) -> [Vec<Owner>; 5] {
-        let (left, rest): (Vec<_>, Vec<_>) =
-            suspects(self.next).into_iter().partition(|owner| undecided.contains(owner));
-        let (new, old) = rest.into_iter().partition(|owner| self.is_new(owner));
-        [left, new, old, blame::keys(self.next), vec![blame::settings(self.next)]]
+    /// Who may be to blame, the likeliest first: whom there was no time for before, and who is new or another one than in
+    /// what runs, each first in the namespaces of which somebody was found; everybody; the raw configuration of the
+    /// ConfigMap; its settings.
+    fn classes(&self, undecided: &BTreeSet<Owner>) -> Vec<Vec<Owner>> {
+        let found = self.left_out.keys().map(|owner| &*owner.origin.namespace);
+        let found: BTreeSet<&str> = found.collect();
+        let mut classes = vec![Vec::new(); 5];
+        for owner in suspects(self.next) {
+            let is_beside = found.contains(&*owner.origin.namespace);
+            let class = match (undecided.contains(&owner), self.is_new(&owner)) {
+                (true, _) if is_beside => 0,
+                (false, true) if is_beside => 1,
+                (true, _) => 2,
+                (false, true) => 3,
+                (false, false) => 4,
+            };
+            classes[class].push(owner);
+        }
+        classes.extend([blame::keys(self.next), vec![blame::settings(self.next)]]);
+        classes
     }
+}
+
+/// Two halves of some that are not taken together: by namespaces as long as there are several, those with the fewest
+/// first. Or one that has many that are wrong would keep all others out.
+fn halves(mut group: Vec<Owner>) -> [Vec<Owner>; 2] {
+    let mut namespaces: BTreeMap<&str, usize> = BTreeMap::new();
+    for owner in &group {
+        *namespaces.entry(&owner.origin.namespace).or_default() += 1;
+    }
+    if namespaces.len() < 2 {
+        let rest = group.split_off(group.len() / 2);
+        return [group, rest];
+    }
+    let mut order: Vec<(usize, &str)> =
+        namespaces.iter().map(|(name, count)| (*count, *name)).collect();
+    order.sort_unstable();
+    let few: BTreeSet<Arc<str>> =
+        order[..order.len() / 2].iter().map(|(_, namespace)| Arc::from(*namespace)).collect();
+    let (few, many) = group.into_iter().partition(|owner| few.contains(&owner.origin.namespace));
+    [few, many]
 }
 
 /// Whoever is out without anybody knowing whether he is to blame.

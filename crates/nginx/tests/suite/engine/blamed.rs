@@ -152,3 +152,48 @@ async fn a_text_that_relied_on_one_that_goes_stays_in_force_with_it() {
     assert_eq!(ALL.map(|host| guarded(port, host)), [(200, true); 3]);
     engine.drain(PATIENCE).await;
 }
+
+/// A host of a namespace, with what it says in nginx's words.
+fn put(all: &mut Configuration, host: &str, namespace: &str, snippet: Option<&str>) {
+    let one =
+        *all.upstreams.values().next().expect("it has one").endpoints.ready.first().expect("one");
+    let other = configuration(&[(host, one, snippet)]);
+    for (name, mut server) in other.servers {
+        let of_namespace = Arc::make_mut(&mut server);
+        let location = Arc::make_mut(&mut of_namespace.locations[0]);
+        location.origin = Some(Origin::new(Kind::Ingress, namespace, host).into());
+        all.servers.insert(name, server);
+    }
+    all.upstreams.extend(other.upstreams);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_are_wrong_keep_nobody_of_other_namespaces_out_however_often_they_change() {
+    let one = backend("one");
+    for is_start in [true, false] {
+        let (folder, port) = (folder(), free_port());
+        let engine = start(&folder, port);
+        let mut next = configuration(&[("first.test", one, None)]);
+        if !is_start {
+            assert!(apply(&engine, &next).await.is_empty());
+        }
+        let honest: Vec<String> = (0..20).map(|number| format!("c{number:02}.test")).collect();
+        for host in &honest {
+            put(&mut next, host, &format!("of-{host}"), None);
+        }
+        for change in 0..2 {
+            for number in 0..200 {
+                let text = format!("no_such_directive {change};");
+                put(&mut next, &format!("b{number:03}.test"), "b", Some(&text));
+            }
+            let left_out = apply(&engine, &next).await;
+            let is_of_b = |host: &String| host.starts_with('b');
+            assert!(left_out.iter().all(is_of_b), "{is_start} {change}: {left_out:?}");
+            assert_eq!(left_out.len(), 200);
+            for host in honest.iter().map(String::as_str).chain(["first.test"]) {
+                assert_eq!(guarded(port, host).0, 200, "{host}, at a start: {is_start}, {change}");
+            }
+        }
+        engine.drain(PATIENCE).await;
+    }
+}
