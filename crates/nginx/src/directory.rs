@@ -71,13 +71,23 @@ impl Directory {
         let file = file.map_err(failed(&lock))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| DirectoryError::Taken { path: path.clone() })?;
-        for folder in [environment.files(), environment.lua(), environment.temporary("")] {
+        for folder in [environment.files(), environment.lua(), environment.temporary("auth")] {
             make(&folder)?;
         }
         let directory = Self { environment: environment.clone(), _lock: file };
         // The folder may outlive a machine that lost its power, with files that are there and not whole.
         directory.sweep(|name| is_whole(&environment.files().join(name)));
         Ok(directory)
+    }
+
+    /// Makes the folder that nginx writes to, without what one before it left there: bodies, and what authenticators said.
+    /// No nginx may run.
+    pub(crate) fn clear_temporary(&self) -> Result<(), DirectoryError> {
+        let path = self.environment.temporary("");
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path)(error)),
+            _ => make(&self.environment.temporary("auth")),
+        }
     }
 
     /// Adds files; those that are there already are what they are called.

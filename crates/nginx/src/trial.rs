@@ -1,6 +1,6 @@
 //! `nginx -t`: whether nginx takes a configuration, and if not, which line is to blame.
 
-use crate::conf::{Environment, Owner, Text};
+use crate::conf::Environment;
 use crate::process::ROOM;
 use std::io;
 use std::path::Path;
@@ -19,13 +19,9 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Who is to blame, as far as nginx says. It names no line where a variable is unknown.
-    pub(crate) fn owner<'a>(&self, text: &'a Text) -> Option<&'a Owner> {
-        if let Some(line) = self.line {
-            return text.owner_of(line);
-        }
-        let rest = self.message.strip_prefix("unknown \"")?;
-        text.owner_of_variable(rest.strip_suffix("\" variable")?)
+    /// The variable that nobody declares, where that is what is wrong: nginx names no line then.
+    pub(crate) fn unknown_variable(&self) -> Option<&str> {
+        self.message.strip_prefix("unknown \"")?.strip_suffix("\" variable")
     }
 }
 

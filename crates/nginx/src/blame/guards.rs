@@ -1,25 +1,33 @@
-//! A text of the ConfigMap that may guard something: where it is missing and none was there before, nobody is served.
+//! A text of the ConfigMap that may guard something: where it is missing, nobody is served, unless it is known that none
+//! was there before.
 
 use super::{Instead, KEYS, LeftOut, RULES, text};
-use model::policy::{Policy, RawGlobal, guard};
+use model::policy::{Policy, guard};
 use model::{Backend, Configuration, Location, Server};
 use std::sync::Arc;
 
-/// Of what is left out of a Configuration such texts close everything.
-pub(crate) fn mark(next: &Configuration, left_out: &mut LeftOut) {
-    let Some(raw) = next.global.raw.as_deref() else { return };
+/// Of what is left out of a Configuration such texts close everything. `knows`: whether those of `before` are all that
+/// there were.
+pub(crate) fn mark(
+    next: &Configuration,
+    before: &Configuration,
+    knows: bool,
+    left_out: &mut LeftOut,
+) {
     for (owner, fault) in left_out {
         let key = owner.key.filter(|_| owner.host.is_none());
-        if fault.instead == Instead::Nothing && key.is_some_and(|key| may_guard(raw, key)) {
+        let (true, Some(key)) = (fault.instead == Instead::Nothing, key) else { continue };
+        // What is in force never goes while nginx runs without it.
+        if may_guard(before, key) || !knows && may_guard(next, key) {
             fault.instead = Instead::Everything;
         }
     }
 }
 
-fn may_guard(raw: &RawGlobal, key: &str) -> bool {
+fn may_guard(configuration: &Configuration, key: &str) -> bool {
     // Rules have their own way to close what they guard.
-    let is_text = KEYS.contains(&key) && key != RULES;
-    let text = text(&mut raw.clone(), key).take().filter(|_| is_text);
+    let raw = configuration.global.raw.as_deref().filter(|_| KEYS.contains(&key) && key != RULES);
+    let text = raw.and_then(|raw| text(&mut raw.clone(), key).take());
     text.is_some_and(|text| guard(key, &text).is_some())
 }
 

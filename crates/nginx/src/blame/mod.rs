@@ -1,17 +1,21 @@
 //! Leaving out what nginx does not take: the locations of an Ingress answer 503; of a key of the ConfigMap the text
 //! before stays, or none; a host is closed or loses a setting; everything else goes on.
 
+mod crowd;
+mod fresh;
 mod guards;
 mod room;
 mod verdicts;
 mod without;
 
+pub(crate) use crowd::crowded;
+pub(crate) use fresh::{alone, fresh, other_texts};
 pub(crate) use guards::{closed, is_everything_closed, mark};
 pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
 pub(crate) use without::without;
 
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner, SERVER_SNIPPET};
+use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET};
 use model::policy::{ModSecurity, RawGlobal};
 use model::{Configuration, Kind, Origin, Problem, Secret, Server, Severity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +78,8 @@ fn text<'a>(raw: &'a mut RawGlobal, key: &str) -> &'a mut Option<Secret<String>>
 fn says(raw: &RawGlobal, key: &str) -> bool {
     match key {
         RULES => raw.modsecurity != ModSecurity::default(),
+        // There were some, if only the usual ones.
+        SETTINGS => true,
         key => text(&mut raw.clone(), key).is_some(),
     }
 }
@@ -83,12 +89,6 @@ pub(crate) fn ingresses(configuration: &Configuration) -> BTreeSet<Origin> {
     let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
     let origins = locations.filter_map(|location| location.origin.as_deref());
     origins.filter(|origin| origin.kind == Kind::Ingress).cloned().collect()
-}
-
-/// Who has locations of a host, or a word about it.
-pub(crate) fn origins(server: &Server) -> impl Iterator<Item = &Origin> {
-    let of_paths = server.locations.iter().filter_map(|location| location.origin.as_deref());
-    of_paths.chain(server.raw.iter().map(|raw| &*raw.origin))
 }
 
 /// The keys of the ConfigMap that say something.
@@ -105,7 +105,7 @@ pub(crate) fn hosts(configuration: &Configuration) -> Vec<Owner> {
 }
 
 /// What a host has as a whole.
-fn parts(server: &Server) -> Vec<Owner> {
+pub(crate) fn parts(server: &Server) -> Vec<Owner> {
     let there = [
         (ALIASES, !server.aliases.is_empty()),
         (CLIENT_CERTIFICATE, server.client_certificate.is_some()),
@@ -123,6 +123,11 @@ pub(crate) fn settings(configuration: &Configuration) -> Owner {
     let origin = raw.and_then(|raw| raw.origin.clone());
     let somewhere = || Origin::new(Kind::ConfigMap, "", "of the controller");
     Owner::of_key(&origin.unwrap_or_else(somewhere), SETTINGS)
+}
+
+/// Whether that is who they are.
+pub(crate) fn is_settings(owner: &Owner) -> bool {
+    owner.host.is_none() && owner.key == Some(SETTINGS)
 }
 
 /// Whether somebody can be to blame for what goes away with Ingresses. Rules for all can not: what conflicts with them
@@ -188,7 +193,7 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
         let until = if *decided { "it is changed" } else { "the next change" };
         Problem {
             origin: origin.clone(),
-            key: key.map(str::to_owned),
+            key: key.filter(|key| *key != HOST).map(str::to_owned),
             severity: Severity::Error,
             message: format!(
                 "nginx does not take what it asks for{environment} ({reason}): {instead} until {until}"

@@ -25,7 +25,7 @@ struct Beside {
 
 /// What somebody asked for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+pub(super) enum Asked {
     /// Paths: the host, whether it matches by regular expressions, and what is there.
     Paths(Vec<(ServerName, bool, Arc<Location>)>),
     /// What a host has as a whole.
@@ -33,7 +33,7 @@ enum Asked {
 }
 
 /// The same of all.
-type AllAsked = BTreeMap<Owner, Asked>;
+pub(super) type AllAsked = BTreeMap<Owner, Asked>;
 
 impl Verdicts {
     /// What is known to be wrong with a Configuration.
@@ -87,7 +87,7 @@ impl Beside {
 }
 
 /// What every Ingress asks for, and of what hosts have as a whole all that they have.
-fn asked(configuration: &Configuration) -> AllAsked {
+pub(super) fn asked(configuration: &Configuration) -> AllAsked {
     let mut all = AllAsked::new();
     for (name, server) in &configuration.servers {
         for location in &server.locations {

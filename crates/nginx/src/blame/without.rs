@@ -1,7 +1,7 @@
 //! A Configuration without what is left out.
 
 use super::{Instead, LeftOut, RULES, SETTINGS, text};
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner, SERVER_SNIPPET};
+use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET};
 use model::policy::{ClientCertificate, Policy, guard};
 use model::{Backend, Configuration, Global, Location, Server};
 use std::sync::Arc;
@@ -47,7 +47,9 @@ pub(crate) fn without(
         next.global = Arc::new(Global { raw: Some(raw), ..Global::clone(&next.global) });
     }
     for (name, server) in &configuration.servers {
-        if let Some(server) = server_without(server, left_out, unguarded) {
+        if Owner::of_host(server, HOST).is_some_and(|host| left_out.contains_key(&host)) {
+            next.servers.remove(name);
+        } else if let Some(server) = server_without(server, left_out, unguarded) {
             next.servers.insert(name.clone(), Arc::new(server));
         }
     }

@@ -107,6 +107,7 @@ fn control(scope: &Scope<'_>) -> Block {
     put!(server, "client_max_body_size", "64m");
     put!(server, "client_body_buffer_size", "64m");
     put!(server, "client_body_in_single_buffer", true);
+    unguarded(scope, &mut server);
     put!(server, "set", "$fairway_secret", Word::plain(&scope.environment.secret));
     server.open("access_by_lua_block", vec![], lua("require(\"fairway.control\").admit()"));
     let mut location = Block::default();
@@ -123,4 +124,28 @@ fn control(scope: &Scope<'_>) -> Block {
     all.remark("What changes without a reload comes in here.");
     all.open("server", vec![], server);
     all
+}
+
+/// What the ConfigMap says for all of `http` is for clients: the socket has a lock of its own, and hears us whatever
+/// that is, or nothing would change any more.
+fn unguarded(scope: &Scope<'_>, server: &mut Block) {
+    let configuration = scope.configuration;
+    if policy::raw::wants_modsecurity(configuration) {
+        put!(server, "modsecurity", false);
+    }
+    let raw = configuration.global.raw.as_deref();
+    let Some(text) = raw.and_then(|raw| raw.http.as_ref()) else { return };
+    put!(server, "satisfy", "all");
+    put!(server, "allow", "all");
+    put!(server, "auth_basic", false);
+    // They count, and hold nobody up.
+    put!(server, "limit_req_dry_run", true);
+    put!(server, "limit_conn_dry_run", true);
+    // nginx may have been built without it.
+    if text.contains("auth_request") {
+        put!(server, "auth_request", false);
+    }
+    for hook in ["rewrite_by_lua_block", "header_filter_by_lua_block", "body_filter_by_lua_block"] {
+        server.open(hook, vec![], lua("return"));
+    }
 }

@@ -23,9 +23,10 @@ mod word;
 
 pub use environment::Environment;
 pub(crate) use fingerprint::fingerprint;
+pub(crate) use policy::global::{entry as entry_of_name, names as table_of_names};
 pub use quote::quote;
 pub(crate) use scope::Scope;
-pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE};
+pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST};
 pub(crate) use templates::text_of_key;
 pub use text::{Text, Unwritable};
 pub(crate) use tree::SERVER_SNIPPET;

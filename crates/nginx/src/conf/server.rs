@@ -13,6 +13,8 @@ pub(crate) const ALIASES: &str = "server-alias";
 pub(crate) const CLIENT_CERTIFICATE: &str = "auth-tls-secret";
 pub(crate) const CIPHERS: &str = "ssl-ciphers";
 pub(crate) const APP_ROOT: &str = "app-root";
+/// The host itself.
+pub(crate) const HOST: &str = "host";
 
 /// Writes a server.
 pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
@@ -42,7 +44,7 @@ pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
     policy::raw::of_server(scope, server, &mut block);
     location::all(scope, server, &mut block);
     // Whose a line is that is nobody's here, is found by halves: the first Ingress of a host may be innocent.
-    all.open("server", vec![], block);
+    all.open_server(&server.name, block);
 }
 
 /// The server that answers where nothing else does, before there is a catch-all.

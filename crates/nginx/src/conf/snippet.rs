@@ -125,6 +125,9 @@ fn bare(text: &str) -> usize {
     text.len()
 }
 
+/// Bytes of a string of Lua at most: where one does not fit into the rest of nginx's buffer, its quote is a letter.
+const LONGEST: usize = 1000;
+
 /// What follows the brace that ends a block of Lua.
 fn lua(mut rest: &str) -> Option<&str> {
     let mut depth = 1_usize;
@@ -137,7 +140,12 @@ fn lua(mut rest: &str) -> Option<&str> {
             '-' if rest.starts_with("--") => rest.split_once('\n')?.1,
             '[' if rest.starts_with("[[") => rest.split_once("]]")?.1,
             '[' if rest.starts_with("[=") => return None,
-            '"' | '\'' => rest.get(1 + quoted(&rest[1..], next)?..)?,
+            '"' | '\'' => {
+                let end = 1 + quoted(&rest[1..], next)?;
+                // The Lua module ends a string with its line, behind a backslash, too: what follows would be read as Lua.
+                let is_told_apart = end <= LONGEST && !rest[..end].contains('\n');
+                rest.get(end..).filter(|_| is_told_apart)?
+            }
             '{' => {
                 depth += 1;
                 &rest[1..]
@@ -197,10 +205,21 @@ mod tests {
             "\"access_by_lua_block\" { local t = \"\" return # t } } location = /pwn { return 200 pwned; } \
              location /zz { if ($x) { set $x b;\nbreak; }",
             "gzip_types ${{ b; }",
+            // A string of Lua that goes on in the next line is none to the Lua module.
+            "log_by_lua_block { local s = \"\\\n} } server { listen 81; location / {\n# \" }",
+            "log_by_lua_block { local s = 'a\n} marker;\n# ' }",
         ] {
             assert!(!is_whole(text), "{text}");
         }
     }
+
+    #[test]
+    fn a_string_of_lua_that_is_longer_than_what_nginx_reads_at_once_is_none() {
+        let block =
+            |length| format!("log_by_lua_block {{ local s = \"}} {}\" }}", "b".repeat(length));
+        assert!(is_whole(&block(900)) && !is_whole(&block(1000)));
+    }
+
     #[test]
     fn the_names_of_directives_are_told_however_they_are_written() {
         let text = "listen 81;\n'listen' 82; if ($x) { listen 83; }\n\"set\" $x { listen; }";

@@ -3,7 +3,7 @@
 use super::quote::quote;
 use super::snippet::directives;
 use super::tree::{Block, Directive, Node, Owner};
-use model::Kind;
+use model::{Kind, ServerName};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -14,6 +14,8 @@ pub struct Text {
     pub text: String,
     /// The lines that are somebody's, the inner ones after those that enclose them.
     owners: Vec<(Range<usize>, Owner)>,
+    /// The lines of the servers of hosts.
+    hosts: Vec<(Range<usize>, ServerName)>,
 }
 
 /// Values that cannot be written: the first one, and whose they all are.
@@ -40,10 +42,23 @@ impl Text {
         }
     }
 
-    /// Who has a variable first. What this program writes has only variables that it knows.
-    pub fn owner_of_variable(&self, name: &str) -> Option<&Owner> {
-        let lines = (1..).zip(self.text.lines()).filter(|(_, line)| has_variable(line, name));
-        lines.filter_map(|(number, _)| self.owner_of(number)).next()
+    /// Who has a variable, beside remarks. What this program writes has only variables that it knows.
+    pub fn owners_of_variable(&self, name: &str) -> BTreeSet<&Owner> {
+        let is_remark = |line: &str| line.trim_start().starts_with('#');
+        let lines = (1..).zip(self.text.lines());
+        let lines = lines.filter(|(_, line)| has_variable(line, name) && !is_remark(line));
+        lines.filter_map(|(number, _)| self.owner_of(number)).collect()
+    }
+
+    /// Whose the location is that a line stands in.
+    pub fn location_of(&self, line: usize) -> Option<&Owner> {
+        let mut around = self.owners.iter().filter(|(lines, _)| lines.contains(&line));
+        around.find(|(_, owner)| owner.key.is_none()).map(|(_, owner)| owner)
+    }
+
+    /// The host in whose server a line stands.
+    pub fn host_of(&self, line: usize) -> Option<&ServerName> {
+        self.hosts.iter().find(|(lines, _)| lines.contains(&line)).map(|(_, host)| host)
     }
 
     /// Whose a line is, counted from 1.
@@ -102,7 +117,7 @@ impl<'a> Writer<'a> {
     }
 
     fn directive(&mut self, directive: &'a Directive, depth: usize) {
-        let Directive { name, words, block, owner } = directive;
+        let Directive { name, words, block, owner, host } = directive;
         if block.is_some() && depth <= 1 {
             self.push(0, "");
         }
@@ -121,6 +136,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.leave(owner.as_ref(), begin);
+        self.out.hosts.extend(host.iter().map(|host| (begin..self.line, host.clone())));
     }
 
     fn raw(&mut self, what: &str, text: &str, owner: Option<&'a Owner>, depth: usize) {

@@ -85,6 +85,8 @@ pub struct Directive {
     pub block: Option<Block>,
     /// Whose it is, where that is not who has what encloses it.
     pub owner: Option<Owner>,
+    /// The host that it is the server of.
+    pub host: Option<ServerName>,
 }
 
 /// The name of a directive: one that this program knows, or the key in a block that is a table (`map`, `geo`).
@@ -133,6 +135,14 @@ impl Block {
         self.push(Name::Known(name), words, Some(block), origin.map(Owner::from));
     }
 
+    /// Adds the server of a host.
+    pub fn open_server(&mut self, host: &ServerName, block: Self) {
+        self.push(Name::Known("server"), Vec::new(), Some(block), None);
+        if let Some(Node::Directive(server)) = self.nodes.last_mut() {
+            server.host = Some(host.clone());
+        }
+    }
+
     /// Adds a directive that is somebody's.
     pub fn put_for(&mut self, owner: Option<Owner>, name: &'static str, words: Vec<Word>) {
         self.push(Name::Known(name), words, None, owner);
@@ -171,7 +181,7 @@ impl Block {
     }
 
     fn push(&mut self, name: Name, words: Vec<Word>, block: Option<Self>, owner: Option<Owner>) {
-        self.nodes.push(Node::Directive(Directive { name, words, block, owner }));
+        self.nodes.push(Node::Directive(Directive { name, words, block, owner, host: None }));
     }
 }
 

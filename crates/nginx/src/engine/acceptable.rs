@@ -1,11 +1,13 @@
 //! As much of a Configuration as nginx takes: whoever is to blame for the rest is found and left out.
 
+use super::judge::Refusal;
 use super::state::State;
 use super::{Failure, Inner};
 use crate::blame::{self, Fault, Instead, LeftOut};
 use crate::conf::{self, Owner, Written};
-use model::{Configuration, Origin, Server};
-use std::collections::{BTreeSet, VecDeque};
+use model::{Configuration, Origin};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -29,14 +31,6 @@ pub(super) struct Accepted {
     pub(super) left_out: LeftOut,
 }
 
-/// Why nginx does not take something, and who is to blame for it as far as it says.
-struct Refusal {
-    reason: String,
-    blamed: BTreeSet<Owner>,
-    /// Whether it is the paths of whoever is to blame.
-    is_path: bool,
-}
-
 impl Inner {
     /// The Configuration, or as much of it as nginx takes.
     pub(super) async fn acceptable(
@@ -46,14 +40,15 @@ impl Inner {
     ) -> Result<Accepted, Failure> {
         let (left_out, undecided) = (state.about(next), state.verdicts.undecided());
         let (before, patience) = (&state.running, self.patience);
-        let (tests, runs, knows) = (EACH, None, state.knows);
+        let (tests, runs, knows, fresh) = (EACH, None, state.knows, OnceLock::new());
         let mut search =
-            Search { inner: self, next, before, knows, left_out, tests, patience, runs };
+            Search { inner: self, next, before, fresh, knows, left_out, tests, patience, runs };
         match search.one_by_one().await {
             Ok(Some(accepted)) => Ok(accepted),
             // Each further test could take as long: whoever is likely to blame goes out at once.
             Ok(None) | Err(Failure::Slow(_)) => {
-                search.together(classes(next, before, undecided).into(), String::new()).await
+                let classes = search.classes(undecided);
+                search.together(classes, String::new()).await
             }
             Err(failure) => Err(failure),
         }
@@ -70,21 +65,24 @@ impl Inner {
     ) -> Result<Accepted, Failure> {
         let before = &state.running.clone();
         let (patience, tests, knows) = (self.patience, TOGETHER, state.knows);
-        let runs = Some(state);
+        let (runs, fresh) = (Some(state), OnceLock::new());
         let mut search =
-            Search { inner: self, next, before, knows, left_out, tests, patience, runs };
-        search.together(newcomers(next, before), reason).await
+            Search { inner: self, next, before, fresh, knows, left_out, tests, patience, runs };
+        let newcomers = search.newcomers();
+        search.together(newcomers, reason).await
     }
 }
 
 /// What is known while nginx is asked again and again.
-struct Search<'a> {
+pub(super) struct Search<'a> {
     inner: &'a Inner,
-    next: &'a Configuration,
-    before: &'a Configuration,
+    pub(super) next: &'a Configuration,
+    pub(super) before: &'a Configuration,
+    /// Who asks for something else than before, once somebody wants to know.
+    fresh: OnceLock<BTreeSet<Owner>>,
     /// Whether it is known which texts of the ConfigMap there were before.
     knows: bool,
-    left_out: LeftOut,
+    pub(super) left_out: LeftOut,
     /// Tests that may still be made.
     tests: usize,
     /// How long each of them may take.
@@ -102,7 +100,8 @@ impl Search<'_> {
                 Ok(accepted) => return Ok(Some(accepted)),
                 Err(refusal) => refusal,
             };
-            let Refusal { reason, blamed, is_path } = refusal;
+            let blamed = self.to_blame(&refusal).await?;
+            let Refusal { reason, is_path, .. } = refusal;
             tracing::debug!(?blamed, reason, "nginx does not take it");
             let mut is_new = false;
             for owner in &blamed {
@@ -128,23 +127,45 @@ impl Search<'_> {
         blame::leave_out(&mut self.left_out, owner, reason, self.before, is_path)
     }
 
-    /// Who is to blame where nginx does not say: an Ingress or what a host has as a whole, by halves, or a key of the
-    /// ConfigMap, one after the other.
+    /// Who is to blame where nginx does not say: who is new; a key of the ConfigMap that is; or anybody.
     async fn culprit(&mut self) -> Result<Option<Owner>, Failure> {
-        let is_suspect = |owner: &Owner| {
-            let instead = self.left_out.get(owner).map(|fault| fault.instead);
-            matches!(instead, None | Some(Instead::Before | Instead::Closed))
-        };
-        let keys: Vec<Owner> = blame::keys(self.next).into_iter().filter(is_suspect).collect();
-        let mut suspects = suspects(self.next);
-        suspects.retain(is_suspect);
-        if !self.is_taken_without(&suspects).await? {
-            for key in keys {
-                let all: Vec<Owner> = suspects.iter().cloned().chain([key.clone()]).collect();
-                if self.is_taken_without(&all).await? {
-                    return Ok(Some(key));
-                }
+        let mut all = suspects(self.next);
+        all.retain(|owner| !self.is_out(owner));
+        let new: Vec<Owner> = all.iter().filter(|owner| self.is_new(owner)).cloned().collect();
+        let mut keys = blame::other_texts(self.next, self.before);
+        keys.retain(|key| !self.left_out.contains_key(key));
+        if let Some(found) = self.one_of(new.clone(), &keys).await? {
+            return Ok(Some(found));
+        }
+        if new.len() < all.len()
+            && let Some(found) = self.one_of(all.clone(), &keys).await?
+        {
+            return Ok(Some(found));
+        }
+        let mut rest = blame::keys(self.next);
+        rest.retain(|key| !self.is_out(key) && !keys.contains(key));
+        for key in keys.into_iter().chain(rest) {
+            let without: Vec<Owner> = all.iter().cloned().chain([key.clone()]).collect();
+            if self.is_taken_without(&without).await? {
+                return Ok(Some(key));
             }
+        }
+        Ok(None)
+    }
+
+    /// Whether no more of somebody can be left out.
+    fn is_out(&self, owner: &Owner) -> bool {
+        let instead = self.left_out.get(owner).map(|fault| fault.instead);
+        !matches!(instead, None | Some(Instead::Before | Instead::Closed))
+    }
+
+    /// One of some suspects, if one of them is to blame.
+    async fn one_of(
+        &mut self,
+        mut suspects: Vec<Owner>,
+        keys: &[Owner],
+    ) -> Result<Option<Owner>, Failure> {
+        if suspects.is_empty() || !self.is_taken_without(&suspects).await? {
             return Ok(None);
         }
         while suspects.len() > 1 {
@@ -157,9 +178,11 @@ impl Search<'_> {
         let Some(suspect) = suspects.pop() else { return Ok(None) };
         if !self.is_taken_without(std::slice::from_ref(&suspect)).await? {
             // Either there are others, or a text of the ConfigMap is in all of them.
-            for key in keys.into_iter().filter(blame::reaches_locations) {
-                if self.is_taken_without(std::slice::from_ref(&key)).await? {
-                    return Ok(Some(key));
+            for key in keys.iter().filter(|key| blame::reaches_locations(key)) {
+                if self.is_taken_without(std::slice::from_ref(key)).await?
+                    && self.is_refused_alone(key).await?
+                {
+                    return Ok(Some(key.clone()));
                 }
             }
         }
@@ -223,10 +246,7 @@ impl Search<'_> {
                         (fault.reason, fault.decided) = (refusal.reason, true);
                     }
                 }
-                Err(_) => {
-                    let rest = group.split_off(group.len() / 2);
-                    groups.extend([group, rest]);
-                }
+                Err(_) => groups.extend(halves(group)),
             }
         }
         Ok(best)
@@ -248,9 +268,26 @@ impl Search<'_> {
     }
 
     async fn is_taken_without(&mut self, suspects: &[Owner]) -> Result<bool, Failure> {
+        Ok(self.tried_without(suspects).await?.is_none())
+    }
+
+    /// What nginx refuses without some more of it. Nothing is closed for it: that would hide what else is wrong.
+    pub(super) async fn tried_without(
+        &mut self,
+        suspects: &[Owner],
+    ) -> Result<Option<Refusal>, Failure> {
+        let had = blame::keys(self.before);
+        let out = suspects.iter().map(|owner| {
+            let mut fault = undecided(owner);
+            if self.is_new(owner) && (had.contains(owner) || blame::is_settings(owner)) {
+                fault.instead = Instead::Before;
+            }
+            (owner.clone(), fault)
+        });
         let mut left_out = self.left_out.clone();
-        left_out.extend(suspects.iter().map(|owner| (owner.clone(), undecided(owner))));
-        Ok(self.try_without(left_out).await?.is_ok())
+        left_out.extend(out.collect::<LeftOut>());
+        let configuration = blame::without(self.next, self.before, &left_out);
+        Ok(self.ask(&configuration, &blame::covered(&left_out)).await?.err())
     }
 
     /// What nginx says without some of it; not to have said anything in time is a refusal, too.
@@ -259,10 +296,7 @@ impl Search<'_> {
         left_out: LeftOut,
     ) -> Result<Result<Accepted, Refusal>, Failure> {
         match self.try_without(left_out).await {
-            Err(slow @ Failure::Slow(_)) => {
-                let (reason, blamed) = (slow.to_string(), BTreeSet::new());
-                Ok(Err(Refusal { reason, blamed, is_path: false }))
-            }
+            Err(slow @ Failure::Slow(_)) => Ok(Err(Refusal::nowhere(slow.to_string()))),
             tried => tried,
         }
     }
@@ -272,57 +306,104 @@ impl Search<'_> {
         &mut self,
         mut left_out: LeftOut,
     ) -> Result<Result<Accepted, Refusal>, Failure> {
-        if !self.knows {
-            blame::mark(self.next, &mut left_out);
-        }
+        blame::mark(self.next, self.before, self.knows, &mut left_out);
         let configuration = blame::without(self.next, self.before, &left_out);
         let configuration = blame::closed(configuration, &left_out);
-        let covered = blame::covered(&left_out);
-        let written = match conf::write_closing(&configuration, &self.inner.environment, &covered) {
+        let written = match self.ask(&configuration, &blame::covered(&left_out)).await? {
             Ok(written) => written,
-            Err(unwritable) => {
-                let reason = unwritable.to_string();
-                return Ok(Err(Refusal { reason, blamed: unwritable.owners, is_path: false }));
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if let Some(state) = &mut self.runs {
+            match self.inner.try_out(state, &configuration, &written).await {
+                Err(Failure::Unread { reason }) => return Ok(Err(Refusal::nowhere(reason))),
+                read => read?,
             }
+        }
+        Ok(Ok(Accepted { configuration, written, left_out }))
+    }
+
+    /// What nginx says of a Configuration in which the paths of some are `covered`.
+    pub(super) async fn ask(
+        &mut self,
+        configuration: &Configuration,
+        covered: &BTreeSet<Origin>,
+    ) -> Result<Result<Written, Refusal>, Failure> {
+        let written = match conf::write_closing(configuration, &self.inner.environment, covered) {
+            Ok(written) => written,
+            Err(unwritable) => return Ok(Err(Refusal::unwritable(unwritable))),
         };
         self.tests = self.tests.saturating_sub(1);
-        Ok(match self.inner.test(&written, self.patience).await? {
-            Ok(()) => {
-                if let Some(state) = &mut self.runs {
-                    match self.inner.try_out(state, &configuration, &written).await {
-                        Err(Failure::Unread { reason }) => {
-                            let blamed = BTreeSet::new();
-                            return Ok(Err(Refusal { reason, blamed, is_path: false }));
-                        }
-                        read => read?,
-                    }
-                }
-                Ok(Accepted { configuration, written, left_out })
-            }
-            Err(fault) => {
-                let blamed = fault.owner(&written.text).cloned().into_iter().collect();
-                let is_path = fault.line.is_some_and(|line| written.text.begins_at(line));
-                Err(Refusal { reason: fault.message, blamed, is_path })
-            }
+        let tested = self.inner.test(&written, self.patience).await?;
+        Ok(match tested {
+            Ok(()) => Ok(written),
+            Err(fault) => Err(Refusal::of(fault, &written.text)),
         })
+    }
+
+    /// Who asks for something else than before.
+    pub(super) fn fresh(&self) -> &BTreeSet<Owner> {
+        self.fresh.get_or_init(|| blame::fresh(self.next, self.before))
+    }
+
+    /// Whoever is new or another one than in what runs, the likeliest first: who speaks in nginx's own words; texts of
+    /// the ConfigMap; everybody; its settings.
+    fn newcomers(&self) -> Vec<Vec<Owner>> {
+        let (next, before) = (self.next, self.before);
+        let locations = next.servers.values().flat_map(|server| server.locations.iter());
+        let speaking = locations.filter(|location| location.policy.raw.is_some());
+        let of_paths = speaking.filter_map(|location| location.origin.as_deref());
+        let of_hosts =
+            next.servers.values().filter_map(|server| Some(&*server.raw.as_ref()?.origin));
+        let speaking: BTreeSet<&Origin> = of_paths.chain(of_hosts).collect();
+        let new = suspects(next).into_iter().filter(|owner| self.is_new(owner));
+        let (speaking, others) = new.partition(|owner| speaking.contains(&owner.origin));
+        let is_other = next.global.raw != before.global.raw;
+        let keys = if is_other { blame::keys(next) } else { Vec::new() };
+        let settings = (next.global != before.global).then(|| blame::settings(next));
+        vec![speaking, keys, others, settings.into_iter().collect()]
+    }
+
+    /// Who may be to blame, the likeliest first: whom there was no time for before, and who is new or another one than in
+    /// what runs, each first in the namespaces of which somebody was found; everybody; the raw configuration of the
+    /// ConfigMap; its settings.
+    fn classes(&self, undecided: &BTreeSet<Owner>) -> Vec<Vec<Owner>> {
+        let found = self.left_out.keys().map(|owner| &*owner.origin.namespace);
+        let found: BTreeSet<&str> = found.collect();
+        let mut classes = vec![Vec::new(); 5];
+        for owner in suspects(self.next) {
+            let is_beside = found.contains(&*owner.origin.namespace);
+            let class = match (undecided.contains(&owner), self.is_new(&owner)) {
+                (true, _) if is_beside => 0,
+                (false, true) if is_beside => 1,
+                (true, _) => 2,
+                (false, true) => 3,
+                (false, false) => 4,
+            };
+            classes[class].push(owner);
+        }
+        classes.extend([blame::keys(self.next), vec![blame::settings(self.next)]]);
+        classes
     }
 }
 
-/// Whoever is new or another one than in what runs, the likeliest first: who speaks in nginx's own words; texts of the
-/// ConfigMap; everybody; its settings.
-fn newcomers(next: &Configuration, before: &Configuration) -> Vec<Vec<Owner>> {
-    let changed = changed(next, before);
-    let locations = next.servers.values().flat_map(|server| server.locations.iter());
-    let speaking = locations.filter(|location| location.policy.raw.is_some());
-    let of_paths = speaking.filter_map(|location| location.origin.as_deref());
-    let of_hosts = next.servers.values().filter_map(|server| Some(&*server.raw.as_ref()?.origin));
-    let speaking: BTreeSet<&Origin> = of_paths.chain(of_hosts).collect();
-    let new = suspects(next).into_iter().filter(|owner| changed.contains(&owner.origin));
-    let (speaking, others) = new.partition(|owner| speaking.contains(&owner.origin));
-    let is_other = next.global.raw != before.global.raw;
-    let keys = if is_other { blame::keys(next) } else { Vec::new() };
-    let settings = (next.global != before.global).then(|| blame::settings(next));
-    vec![speaking, keys, others, settings.into_iter().collect()]
+/// Two halves of some that are not taken together: by namespaces as long as there are several, those with the fewest
+/// first. Or one that has many that are wrong would keep all others out.
+fn halves(mut group: Vec<Owner>) -> [Vec<Owner>; 2] {
+    let mut namespaces: BTreeMap<&str, usize> = BTreeMap::new();
+    for owner in &group {
+        *namespaces.entry(&owner.origin.namespace).or_default() += 1;
+    }
+    if namespaces.len() < 2 {
+        let rest = group.split_off(group.len() / 2);
+        return [group, rest];
+    }
+    let mut order: Vec<(usize, &str)> =
+        namespaces.iter().map(|(name, count)| (*count, *name)).collect();
+    order.sort_unstable();
+    let few: BTreeSet<Arc<str>> =
+        order[..order.len() / 2].iter().map(|(_, namespace)| Arc::from(*namespace)).collect();
+    let (few, many) = group.into_iter().partition(|owner| few.contains(&owner.origin.namespace));
+    [few, many]
 }
 
 /// Whoever is out without anybody knowing whether he is to blame.
@@ -337,34 +418,4 @@ fn suspects(next: &Configuration) -> Vec<Owner> {
     let mut suspects: Vec<Owner> = blame::ingresses(next).iter().map(Owner::from).collect();
     suspects.extend(blame::hosts(next));
     suspects
-}
-
-/// Who may be to blame, the likeliest first: whom there was no time for before; who is new or another one than in what
-/// runs; everybody; the raw configuration of the ConfigMap; its settings.
-fn classes(
-    next: &Configuration,
-    before: &Configuration,
-    undecided: &BTreeSet<Owner>,
-) -> [Vec<Owner>; 5] {
-    let changed = changed(next, before);
-    let (left, rest): (Vec<_>, Vec<_>) =
-        suspects(next).into_iter().partition(|owner| undecided.contains(owner));
-    let (new, old) = rest.into_iter().partition(|owner| changed.contains(&owner.origin));
-    [left, new, old, blame::keys(next), vec![blame::settings(next)]]
-}
-
-/// Who has a location on a host that is new or another one than in what runs.
-fn changed<'a>(next: &'a Configuration, before: &Configuration) -> BTreeSet<&'a Origin> {
-    let mut changed: BTreeSet<&Origin> = BTreeSet::new();
-    for (name, server) in &next.servers {
-        let running = before.servers.get(name);
-        let is_same = |one: &Server| {
-            let without = |one: &Server| Server { certificate: None, ..one.clone() };
-            without(one) == without(server)
-        };
-        if !running.is_some_and(|running| is_same(running)) {
-            changed.extend(blame::origins(server));
-        }
-    }
-    changed
 }

@@ -1,6 +1,7 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
 mod acceptable;
+mod judge;
 mod reload;
 mod state;
 
@@ -36,8 +37,9 @@ use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// How long new workers may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long new workers may take to start: twice as long as a test, so that what a busy machine takes in a test has them
+/// in time.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
 /// One in so many of them passes nginx by.
@@ -289,8 +291,11 @@ impl Inner {
         next: &Configuration,
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
-        let no_room = blame::without_room(next);
+        let crowded = blame::crowded(next);
+        let next = &blame::without(next, &state.running, &crowded);
+        let mut no_room = blame::without_room(next);
         let next = &blame::without(next, &state.running, &no_room);
+        no_room.extend(crowded);
         let todo = match state.master {
             // An nginx that has ended comes back with what runs.
             Some(_) => plan(&state.asked, next).max(state.owed),
@@ -364,6 +369,7 @@ impl Inner {
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
         process::end_left_behind(&self.environment).await;
+        self.directory.clear_temporary()?;
         let refused =
             |unwritable: conf::Unwritable| Failure::Refused { reason: unwritable.to_string() };
         let idle = conf::idle(&self.environment).map_err(refused)?;

@@ -2,10 +2,10 @@
 
 use super::super::location::At;
 use super::super::tree::{lua, put, words};
-use super::super::{Block, Word};
+use super::super::{Block, Word, fingerprint};
 use super::{client_certificate, upstream_tls};
-use model::is_of_connection;
 use model::policy::{AuthCache, AuthExternal};
+use model::{Location, is_of_connection, revealed};
 
 /// nginx takes the first of several lines; all of them are meant.
 const HEAR: &str = "require(\"fairway.answer\").hear()";
@@ -41,12 +41,14 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
             }
             put!(redirect, "add_header", "Set-Cookie", "$auth_cookie", "always");
             put!(redirect, "return", 302_u16, Word::template(page));
-            at.beside.block.open("location", words![Word::plain(name)], redirect);
+            let (origin, words) = (at.location.origin.as_deref(), words![Word::plain(name)]);
+            at.beside.block.open_for(origin, "location", words, redirect);
         }
     }
     if at.beside.is_new(&path) {
         let question = question(policy, at);
-        at.beside.block.open("location", words!["=", Word::plain(path)], question);
+        let (origin, words) = (at.location.origin.as_deref(), words!["=", Word::plain(path)]);
+        at.beside.block.open_for(origin, "location", words, question);
     }
 }
 
@@ -91,7 +93,7 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     block.open("header_filter_by_lua_block", vec![], lua(HEAR));
     let to = upstream_tls::url(url, &mut block, at);
     if let Some(cache) = cache {
-        remember(cache, at, &mut block);
+        remember(policy, cache, at, &mut block);
     }
     put!(block, "proxy_pass_request_body", false);
     if let Some(method) = method {
@@ -153,28 +155,37 @@ fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)
     headers
 }
 
-/// Answers that are remembered (`auth-cache-key`).
-fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
+/// Answers that are remembered (`auth-cache-key`). Each namespace has room of its own, so that none has those of another
+/// one forgotten.
+fn remember(policy: &AuthExternal, cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
     let AuthCache { key, durations } = cache;
+    let origin = at.location.origin.as_deref();
+    let namespace = origin.map(|origin| &*origin.namespace).unwrap_or_default();
+    let whose = fingerprint(namespace.as_bytes());
+    let folder = at.scope.environment.temporary("auth").join(&whose);
+    let name = Word::from("fairway_auth_").then(Word::plain(whose));
     let mut zone = Block::default();
-    let folder = at.scope.environment.temporary("auth");
     put!(
         zone,
         "proxy_cache_path",
         folder.as_path(),
         "levels=1:2",
-        "keys_zone=fairway_auth:10m",
-        "max_size=128m",
+        Word::from("keys_zone=").then(name.clone()).then(":2m"),
+        "max_size=64m",
         "inactive=30m",
         "use_temp_path=off",
     );
-    at.scope.declared.insert("what authenticators said".to_owned(), zone);
-    put!(block, "proxy_cache", "fairway_auth");
-    // Whose answer it is, in a form that no key can imitate.
-    let id = super::super::fingerprint(
-        format!("{} {:?} {} {}", at.server.name, at.location.kind, at.location.path, at.index)
-            .as_bytes(),
-    );
+    at.scope.declared.insert(format!("what authenticators of {namespace} said"), zone);
+    put!(block, "proxy_cache", name);
+    // Who said it of what, in a form that no key can imitate: another authenticator, or that of somebody else, is asked.
+    let Location { path, kind, policy: all, .. } = at.location;
+    let (host, index) = (&at.server.name, at.index);
+    let asked = revealed(|| serde_json::to_string(policy)).unwrap_or_default();
+    let of_all = at.scope.configuration.global.raw.as_ref().and_then(|raw| raw.auth.as_ref());
+    let text = all.raw.as_ref().and_then(|raw| raw.auth.as_ref()).or(of_all);
+    let text = text.map(|text| text.as_str()).unwrap_or_default();
+    let whole = format!("{origin:?} {host} {kind:?} {path:?} {index} {asked} {text}");
+    let id = fingerprint(whole.as_bytes());
     let key = Word::exact(&key.without_groups());
     put!(block, "proxy_cache_key", Word::plain(id).then(" $fairway_form ").then(key));
     for duration in durations {

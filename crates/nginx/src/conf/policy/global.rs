@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     let global = scope.configuration.global.clone();
     let tuning = global.tuning();
-    names(scope.configuration, &tuning.hashes, http);
+    let [bucket, most] = names(scope.configuration);
+    put!(http, "server_names_hash_bucket_size", bucket);
+    put!(http, "server_names_hash_max_size", most);
     hashes(&tuning.hashes, http);
     connections(&global, tuning, http);
     super::real_ip::write(scope.environment, &global, http);
@@ -27,26 +29,33 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     geoip2(scope, http);
 }
 
-/// Sizes of the hash of server names, as ingress-nginx computes them.
-fn names(configuration: &Configuration, hashes: &Hashes, http: &mut Block) {
-    let (mut longest, mut total) = (0, 0);
+/// An entry of the hash of server names: a pointer, and the name with its length, aligned.
+pub(crate) fn entry(name: &str) -> usize {
+    const WORD: usize = size_of::<usize>();
+    WORD + (name.len() + 2).next_multiple_of(WORD)
+}
+
+/// Sizes of the hash of server names, as ingress-nginx computes them as far as that is small: of a bucket, and how many
+/// there are at most. nginx tries all numbers of buckets up to that where names of one hash find none, and clears that
+/// many for each.
+pub(crate) fn names(configuration: &Configuration) -> [usize; 2] {
+    let hashes = &configuration.global.tuning().hashes;
+    let (mut longest, mut total, mut number) = (0, 0_usize, 0_usize);
     for server in configuration.servers.values() {
-        let names = server.other_names().into_iter().map(|alias| alias.to_string().len());
-        for length in names.chain([server.name.as_str().len()]) {
-            longest = longest.max(length);
-            total += length;
+        let names = server.other_names().into_iter().map(|alias| alias.to_string());
+        for name in names.chain([server.name.as_str().to_owned()]) {
+            longest = longest.max(entry(&name));
+            total += name.len();
+            number += 1;
         }
     }
-    // An entry of the hash: two pointers, and the name with its length, aligned.
-    const WORD: usize = size_of::<usize>();
-    let entry = 2 * WORD + (longest + 2).next_multiple_of(WORD);
     let at_least = |asked: Option<u32>, least: usize| {
         asked.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(0).max(least)
     };
-    let bucket = at_least(hashes.names_bucket, entry.next_power_of_two().max(64));
-    let size = at_least(hashes.names.or(Some(1024)), total.next_power_of_two());
-    put!(http, "server_names_hash_bucket_size", bucket);
-    put!(http, "server_names_hash_max_size", size);
+    let most = (2 * number).next_power_of_two().max(1024);
+    // Room for a few that meet.
+    let bucket = at_least(hashes.names_bucket, (4 * longest + 8).next_power_of_two().max(128));
+    [bucket, at_least(hashes.names.or(Some(1024)), total.next_power_of_two().min(most))]
 }
 
 /// Sizes of the other hashes: what our own blocks need, at least.

@@ -74,7 +74,10 @@ pub(in crate::conf) fn wants_modsecurity(configuration: &Configuration) -> bool 
     let everywhere = global.is_some_and(|raw| raw.modsecurity.enabled == Some(true));
     let servers = configuration.servers.values();
     let mut locations = servers.flat_map(|server| server.locations.iter());
+    // Nor may a text of the ConfigMap depend on an Ingress that asks for it, and may be gone tomorrow.
+    let texts = global.into_iter().flat_map(|raw| [&raw.http, &raw.server, &raw.location]);
     everywhere
+        || texts.flatten().any(|text| text.contains("modsecurity"))
         || locations.any(|location| {
             let raw = location.policy.raw.as_ref();
             raw.is_some_and(|raw| raw.modsecurity.enabled == Some(true))

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod reader;
+mod sizes;
 
 use nginx::conf::{Block, Name, Node, Text, Word};
 use proptest::prelude::*;

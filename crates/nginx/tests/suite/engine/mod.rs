@@ -1,6 +1,7 @@
 //! The engine drives a real nginx: what reloads it and what does not, what it does not take, and how it ends.
 
 mod bed;
+mod blamed;
 mod changes;
 mod halfway;
 mod leaving;
@@ -8,8 +9,10 @@ mod led;
 mod names;
 mod peers;
 mod refused;
+mod remembered;
 mod room;
 mod smuggled;
+mod socket;
 mod unread;
 
 use bed::{

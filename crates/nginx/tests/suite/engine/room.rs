@@ -142,3 +142,32 @@ async fn beyond_its_share_a_namespace_has_paths_closed_and_nobody_else() {
     assert_eq!(get(port, "greedy-99.test"), ok("one"));
     engine.drain(Duration::from_secs(5)).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_crowd_into_one_bucket_are_left_out_and_others_are_served() {
+    let (_folder, port, engine) = bed();
+    // To nginx `aw` and `c9` are the same number.
+    let same =
+        |number: u32| (0..9).map(move |bit| if number >> bit & 1 == 0 { "aw" } else { "c9" });
+    let label = ["x".repeat(60), "y".repeat(60), "z".repeat(60)].join(".");
+    let name =
+        |number| format!("{}{}.{label}", same(number).collect::<String>(), "-".repeat(40) + "a");
+    let crowd: Vec<String> = (0..400).map(name).collect();
+    let one = backend("one");
+    let hosts: Vec<_> = crowd.iter().map(|host| (host.as_str(), one, None)).collect();
+    // Somebody else has a name in the same crowd.
+    let other = name(511);
+    let mut next = configuration(&[("a.test", one, None), (&other, one, None)]);
+    for (name, mut server) in configuration(&hosts).servers {
+        let server_of_b = Arc::make_mut(&mut server);
+        let location = Arc::make_mut(&mut server_of_b.locations[0]);
+        location.origin = Some(Origin::new(Kind::Ingress, "b", name.as_str()).into());
+        next.servers.insert(name, server);
+    }
+    let left_out = apply(&engine, &next).await;
+    assert!(left_out.len() > 100 && left_out.len() < 250, "{} hosts", left_out.len());
+    assert!(left_out.iter().all(|host| crowd.contains(host)), "{left_out:?}");
+    assert_eq!((get(port, "a.test"), get(port, &other)), (ok("one"), ok("one")));
+    assert_eq!(get(port, &left_out[0]).map(|(status, _)| status), Some(404));
+    engine.drain(Duration::from_secs(5)).await;
+}

@@ -1,0 +1,199 @@
+//! Who is to blame where a text of the ConfigMap and something else do not go together: whoever is new, never the text
+//! that guards everybody.
+
+use crate::engine::bed::{PATIENCE, apply, backend, configuration, folder, free_port, get, start};
+use engine::Engine;
+use model::policy::{Ciphers, Policy, RawGlobal};
+use model::{Configuration, Global, Kind, Origin, Server, ServerName};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Arc;
+
+const ALL: [&str; 3] = ["a.test", "b.test", "c.test"];
+/// A guard of the operator, which takes itself to be the only one to say so.
+const GUARD: &str = "deny 192.0.2.1; limit_rate_after 1m; more_set_headers \"X-Guard: on\";";
+
+/// The same with texts of the ConfigMap.
+fn with(mut next: Configuration, change: impl FnOnce(&mut RawGlobal)) -> Configuration {
+    let mut raw = next.global.raw.as_deref().cloned().unwrap_or_default();
+    raw.origin = Some(Origin::new(Kind::ConfigMap, "fairway", "settings"));
+    change(&mut raw);
+    next.global = Arc::new(Global { raw: Some(raw.into()), ..Global::clone(&next.global) });
+    next
+}
+
+fn edit(mut next: Configuration, host: &str, change: impl FnOnce(&mut Server)) -> Configuration {
+    let server = next.servers.get_mut(&ServerName::new(host)).expect("a host");
+    change(Arc::make_mut(server));
+    next
+}
+
+/// The same where a path says what the text for all locations says, too.
+fn slower(next: Configuration, host: &str) -> Configuration {
+    edit(next, host, |server| {
+        let location = Arc::make_mut(server.locations.first_mut().expect("a path"));
+        let mut policy = Policy::clone(&location.policy);
+        policy.limit_rate.after = 2 << 20;
+        location.policy = Arc::new(policy);
+    })
+}
+
+/// Status for a host, and whether it is guarded.
+fn guarded(port: u16, host: &str) -> (u16, bool) {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("somebody listens");
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.expect("a status"), answer.contains("X-Guard: on"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_says_what_the_text_for_all_paths_says_is_closed_and_the_text_stays() {
+    let one = backend("one");
+    let all = configuration(&ALL.map(|host| (host, one, None)));
+    let all = with(all, |raw| raw.location = Some(GUARD.to_owned().into()));
+    // Two at once, one of which nginx names first.
+    let next = slower(slower(all.clone(), "b.test"), "c.test");
+    for is_change in [true, false] {
+        let (folder, port) = (folder(), free_port());
+        let engine = start(&folder, port);
+        if is_change {
+            assert!(apply(&engine, &all).await.is_empty());
+            assert_eq!(guarded(port, "c.test"), (200, true));
+        }
+        assert_eq!(apply(&engine, &next).await, ["b.test", "c.test"], "a change: {is_change}");
+        assert_eq!(guarded(port, "a.test"), (200, true), "a change: {is_change}");
+        assert_eq!(["b.test", "c.test"].map(|host| guarded(port, host).0), [503; 2]);
+        engine.drain(PATIENCE).await;
+    }
+    // A text that is wrong by itself closes everything at a start, and is the only one to blame.
+    let (folder, port) = (folder(), free_port());
+    let engine = start(&folder, port);
+    let wrong = with(next.clone(), |raw| {
+        raw.location = Some("deny 192.0.2.1; no_such 1;".to_owned().into())
+    });
+    assert_eq!(apply(&engine, &wrong).await, ["settings"]);
+    assert_eq!(ALL.map(|host| guarded(port, host).0), [503; 3]);
+    engine.drain(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_gets_in_the_way_of_paths_that_run_is_the_one_that_is_new() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let all = slower(configuration(&ALL.map(|host| (host, one, None))), "c.test");
+    let before = "deny 192.0.2.1; more_set_headers \"X-Guard: on\";";
+    let all = with(all, |raw| raw.location = Some(before.to_owned().into()));
+    assert!(apply(&engine, &all).await.is_empty());
+    let next = with(all, |raw| raw.location = Some(GUARD.to_owned().into()));
+    assert_eq!(apply(&engine, &next).await, ["settings"]);
+    assert_eq!(ALL.map(|host| guarded(port, host)), [(200, true); 3], "the one before stays");
+    // Who comes with what neither goes with makes no difference to that, nor to anybody else.
+    let more = slower(next.clone(), "b.test");
+    let told = apply(&engine, &more).await;
+    assert!(told.contains(&"settings".to_owned()), "{told:?}");
+    assert_eq!(guarded(port, "a.test"), (200, true));
+    engine.drain(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_says_what_the_text_for_all_hosts_says_loses_it_and_the_text_stays() {
+    let one = backend("one");
+    let text = "ssl_prefer_server_ciphers on; deny 192.0.2.1; more_set_headers \"X-Guard: on\";";
+    let all = configuration(&ALL.map(|host| (host, one, None)));
+    let all = with(all, |raw| raw.server = Some(text.to_owned().into()));
+    let next = edit(all.clone(), "b.test", |server| {
+        server.ciphers = Some(Ciphers { suites: Vec::new(), prefer_server: Some(false) });
+    });
+    for is_change in [true, false] {
+        let (folder, port) = (folder(), free_port());
+        let engine = start(&folder, port);
+        if is_change {
+            assert!(apply(&engine, &all).await.is_empty());
+        }
+        assert_eq!(apply(&engine, &next).await, ["b.test"], "a change: {is_change}");
+        assert_eq!(ALL.map(|host| guarded(port, host)), [(200, true); 3], "a change: {is_change}");
+        engine.drain(PATIENCE).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_variable_that_nobody_declares_is_whose_it_is_and_not_who_remarks_on_it() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let remark =
+        "# $tenant_id is of the gateway\nmap $uri $of_uri { default 1; ~^/v1$tenant_id 2; }";
+    let hosts = [("a.test", one, None), ("b.test", one, Some("set $b $tenant_id;"))];
+    let text = |raw: &mut RawGlobal| raw.http = Some(remark.to_owned().into());
+    assert!(apply(&engine, &with(configuration(&hosts[..1]), text)).await.is_empty());
+    assert_eq!(apply(&engine, &with(configuration(&hosts), text)).await, ["b.test"]);
+    let status = |host| get(port, host).map(|(status, _)| status);
+    assert_eq!((status("a.test"), status("b.test")), (Some(200), Some(503)));
+    let conf = std::fs::read_to_string(engine.environment().conf()).expect("nginx.conf");
+    assert!(conf.contains(remark), "the text stays");
+    engine.drain(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_relied_on_one_that_goes_stays_in_force_with_it() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let all = configuration(&ALL.map(|host| (host, one, None)));
+    let guard = "limit_req zone=z burst=99 nodelay; more_set_headers \"X-Guard: on\";";
+    let all = with(all, |raw| {
+        raw.http = Some("limit_req_zone $http_x zone=z:1m rate=9r/s;".to_owned().into());
+        raw.location = Some(guard.to_owned().into());
+    });
+    assert!(apply(&engine, &all).await.is_empty());
+    let next = with(all, |raw| raw.http = None);
+    assert_eq!(apply(&engine, &next).await, ["settings"]);
+    assert_eq!(ALL.map(|host| guarded(port, host)), [(200, true); 3]);
+    engine.drain(PATIENCE).await;
+}
+
+/// A host of a namespace, with what it says in nginx's words.
+fn put(all: &mut Configuration, host: &str, namespace: &str, snippet: Option<&str>) {
+    let one =
+        *all.upstreams.values().next().expect("it has one").endpoints.ready.first().expect("one");
+    let other = configuration(&[(host, one, snippet)]);
+    for (name, mut server) in other.servers {
+        let of_namespace = Arc::make_mut(&mut server);
+        let location = Arc::make_mut(&mut of_namespace.locations[0]);
+        location.origin = Some(Origin::new(Kind::Ingress, namespace, host).into());
+        all.servers.insert(name, server);
+    }
+    all.upstreams.extend(other.upstreams);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_are_wrong_keep_nobody_of_other_namespaces_out_however_often_they_change() {
+    let one = backend("one");
+    for is_start in [true, false] {
+        let (folder, port) = (folder(), free_port());
+        let engine = start(&folder, port);
+        let mut next = configuration(&[("first.test", one, None)]);
+        if !is_start {
+            assert!(apply(&engine, &next).await.is_empty());
+        }
+        let honest: Vec<String> = (0..20).map(|number| format!("c{number:02}.test")).collect();
+        for host in &honest {
+            put(&mut next, host, &format!("of-{host}"), None);
+        }
+        for change in 0..2 {
+            for number in 0..200 {
+                let text = format!("no_such_directive {change};");
+                put(&mut next, &format!("b{number:03}.test"), "b", Some(&text));
+            }
+            let left_out = apply(&engine, &next).await;
+            let is_of_b = |host: &String| host.starts_with('b');
+            assert!(left_out.iter().all(is_of_b), "{is_start} {change}: {left_out:?}");
+            assert_eq!(left_out.len(), 200);
+            for host in honest.iter().map(String::as_str).chain(["first.test"]) {
+                assert_eq!(guarded(port, host).0, 200, "{host}, at a start: {is_start}, {change}");
+            }
+        }
+        engine.drain(PATIENCE).await;
+    }
+}

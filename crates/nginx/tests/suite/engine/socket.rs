@@ -1,0 +1,69 @@
+//! What the ConfigMap says for all of `http` is for clients: the controller is heard at its socket whatever that is.
+
+use crate::engine::bed::{PATIENCE, apply, backend, configuration, folder, free_port, get, start};
+use engine::Engine;
+use model::policy::{ModSecurity, RawGlobal};
+use model::{Configuration, Global, Kind, Origin};
+use std::sync::Arc;
+
+fn with(mut next: Configuration, raw: RawGlobal) -> Configuration {
+    let origin = Some(Origin::new(Kind::ConfigMap, "fairway", "settings"));
+    let raw = Some(RawGlobal { origin, ..raw }.into());
+    next.global = Arc::new(Global { raw, ..Global::clone(&next.global) });
+    next
+}
+
+fn of_http(text: &str) -> RawGlobal {
+    RawGlobal { http: Some(text.to_owned().into()), ..RawGlobal::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_guards_all_of_http_lets_the_controller_in() {
+    let (folder, port, one, two) = (folder(), free_port(), backend("one"), backend("two"));
+    let engine = start(&folder, port);
+    let hosts = |to| [("a.test", to, None)];
+    let ok = |name: &str| Some((200, name.to_owned()));
+    for text in [
+        "allow 127.0.0.1; deny all;",
+        "satisfy any; allow 127.0.0.1; deny all; auth_basic x; auth_basic_user_file /nobody;",
+        "limit_req_zone $server_addr zone=r:1m rate=1r/m; limit_req zone=r;\n\
+         map $remote_addr $once { default \"\"; unix: 1; }\n\
+         limit_req_zone $once zone=o:1m rate=1r/m; limit_req zone=o;",
+        "limit_conn_zone $remote_addr zone=c:1m; limit_conn c 9;",
+        "rewrite_by_lua_block { if ngx.var.remote_addr == \"unix:\" then ngx.exit(403) end }",
+        "header_filter_by_lua_block { ngx.header[\"X-Generation\"] = nil }",
+        "auth_request /nowhere;",
+    ] {
+        let next = |to| with(configuration(&hosts(to)), of_http(text));
+        assert!(apply(&engine, &next(one)).await.is_empty(), "{text}");
+        // Endpoints come in by the socket, which all of it counted for.
+        for to in [two, one] {
+            assert!(apply(&engine, &next(to)).await.is_empty(), "{text}");
+        }
+        assert!(engine.connections().await.is_some(), "{text}");
+        assert_eq!(engine.starts(), 1, "{text}");
+    }
+    assert!(apply(&engine, &configuration(&hosts(two))).await.is_empty());
+    assert_eq!(get(port, "a.test"), ok("two"));
+    engine.drain(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn core_rules_for_everybody_do_not_judge_the_controller() {
+    let (folder, port, one, two) = (folder(), free_port(), backend("one"), backend("two"));
+    let engine = start(&folder, port);
+    let rules = "Include /etc/nginx/modsecurity.conf\nSecRuleEngine On\nSecAuditEngine Off";
+    let modsecurity = ModSecurity {
+        enabled: Some(true),
+        core_rules: true,
+        rules: Some(rules.to_owned().into()),
+        transaction_id: None,
+    };
+    let raw = RawGlobal { modsecurity, ..RawGlobal::default() };
+    let next = |to| with(configuration(&[("a.test", to, None)]), raw.clone());
+    for to in [one, two, one] {
+        assert!(apply(&engine, &next(to)).await.is_empty());
+    }
+    assert_eq!(engine.reloads(), 1, "endpoints need no reload");
+    engine.drain(PATIENCE).await;
+}
