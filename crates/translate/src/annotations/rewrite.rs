@@ -67,13 +67,16 @@ pub(crate) struct RewritingOfPath {
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Rewriting {
     let regex = settings.get_or(&REGEX, false);
-    let prefix = template(settings, &PREFIX).map(|(_, template)| template);
-    Rewriting { target: template(settings, &TARGET), prefix, regex }
+    let prefix = template(settings, &PREFIX).flatten().map(|(_, template)| template);
+    let target = template(settings, &TARGET);
+    // Whatever the paths become, they are expressions: those that are closed would be mere texts else.
+    let regex = regex || matches!(target, Some(None));
+    Rewriting { target: target.flatten(), prefix, regex }
 }
 
 /// Where requests for exactly `/` are redirected to.
 pub(super) fn read_app_root(settings: &mut Settings<'_>) -> Option<Template> {
-    template(settings, &APP_ROOT).map(|(_, template)| template)
+    template(settings, &APP_ROOT).flatten().map(|(_, template)| template)
 }
 
 /// What is in force, in the words of an Ingress.
@@ -84,17 +87,17 @@ pub(super) fn show(rewrite: Option<&Rewrite>, lines: &mut Lines) {
     lines.add("rewrite.prefix", prefix).by(&[&PREFIX]);
 }
 
-/// A value with variables, which all exist: else the Ingress is denied.
-fn template(settings: &mut Settings<'_>, key: &Key<String>) -> Option<(String, Template)> {
+/// A value with variables, if there is one. They all exist: else the Ingress is denied, and it is none.
+fn template(settings: &mut Settings<'_>, key: &Key<String>) -> Option<Option<(String, Template)>> {
     let text = settings.get(key)?;
-    match Template::parse(&text) {
+    Some(match Template::parse(&text) {
         Ok(template) => Some((text, template)),
         Err(unknown) => {
             let reason = format!("{unknown}: use $1 to $9, or a variable that nginx has");
             settings.deny(key.about.name, &reason);
             None
         }
-    }
+    })
 }
 
 impl Rewriting {

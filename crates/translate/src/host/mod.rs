@@ -17,9 +17,9 @@ pub(crate) use owners::{heard, not_heard, owner, unheard};
 pub(crate) use sections::Sections;
 
 use objects::ObjectKey;
-use owners::{Owners, is_foreign, with_a_word};
+use owners::{Owners, with_a_word};
 use roots::{of_the_catch_all, towards_the_default};
-use shut::Shut;
+use shut::{Shut, Waived};
 
 use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts, Ground, Route, Standing, Target, origin};
@@ -60,6 +60,7 @@ pub(crate) fn server(
         claims: HashMap::new(),
         locations: Vec::new(),
         regex: false,
+        waived: Vec::new(),
         shut: Vec::new(),
         problems: Vec::new(),
     };
@@ -73,6 +74,7 @@ pub(crate) fn server(
     host.root(drafts, default, surroundings);
     host.overlaps();
     let patterns = host.patterns();
+    host.of_nobody();
     host.close();
     host.locations_within(drafts);
     host.of_the_host(drafts);
@@ -107,6 +109,8 @@ struct Host<'a> {
     claims: HashMap<(PathKind, String), ObjectKey>,
     locations: Vec<Arc<Location>>,
     regex: bool,
+    /// Paths that are those of an older Ingress of another namespace.
+    waived: Vec<Waived>,
     /// Paths that are not served, and of which nobody else is to have the requests.
     shut: Vec<Shut>,
     problems: Vec<Problem>,
@@ -167,16 +171,19 @@ impl Host<'_> {
         let stranger = owners.stranger(draft, location.kind, &location.path);
         let stranger = stranger.map(|other| other.ingress.meta.key.clone());
         let claim = (location.kind, location.path.clone());
+        let is_first = stranger.is_some() || !self.claims.contains_key(&claim);
+        // How the paths of the host match is its owner's to say, be the Ingress that says it taken or not, and whoever
+        // has its path: else a mistake of his, or a path of somebody else, made mere texts of guarded expressions.
+        self.regex |= is_first && route.regex && self.is_heard(draft, Item::Regex);
         let Some(owner) = stranger.or_else(|| self.claims.get(&claim).cloned()) else {
             self.claims.insert(claim, ingress.clone());
-            // What is not taken must not change how the other paths of its namespace match.
-            self.regex |= route.regex
-                && self.is_heard(draft, Item::Regex)
-                && (draft.standing == Standing::Taken
-                    || won.iter().all(|(other, _)| is_foreign(other, draft)));
             won.push((draft, route));
             return;
         };
+        if owner.namespace != ingress.namespace {
+            let (location, regex, first) = (Arc::clone(location), route.regex, owner.clone());
+            self.waived.push(Waived { location, regex, first });
+        }
         if draft.standing != Standing::Taken {
             return;
         }

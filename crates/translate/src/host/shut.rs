@@ -3,9 +3,10 @@
 
 use super::Host;
 use model::policy::Policy;
-use model::{Backend, Location, Origin, PathKind, fixed_start};
+use model::{Backend, Location, Origin, PathKind, Severity, Why, fixed_start};
+use objects::ObjectKey;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Guarded paths of a namespace on a host that are told apart (docs/limits.md). Where there are more, all that comes
@@ -28,6 +29,16 @@ pub(super) struct Shut {
     kind: Option<usize>,
     /// Paths that are shorter get no requests of it: something stands before them that begins as it does.
     shield: usize,
+}
+
+/// A path that an older Ingress of another namespace has.
+#[derive(Debug)]
+pub(super) struct Waived {
+    pub(super) location: Arc<Location>,
+    /// Whether its own Ingress asks for regular expressions.
+    pub(super) regex: bool,
+    /// The older Ingress.
+    pub(super) first: ObjectKey,
 }
 
 impl Shut {
@@ -159,6 +170,28 @@ impl Host<'_> {
                  write it in another way"
             );
             self.note_shut(location, regex, reason, true);
+        }
+    }
+
+    /// Closes what was left to an older Ingress of another namespace that is left out itself there: nobody serves it, so
+    /// that its guard would count for nothing, as if it were not written.
+    pub(super) fn of_nobody(&mut self) {
+        let waived = std::mem::take(&mut self.waived);
+        if waived.is_empty() {
+            return;
+        }
+        let served: HashSet<(PathKind, &str)> =
+            self.locations.iter().map(|location| (location.kind, &*location.path)).collect();
+        let is_left = |one: &Waived| !served.contains(&(one.location.kind, &*one.location.path));
+        let left: Vec<Waived> = waived.into_iter().filter(is_left).collect();
+        for Waived { location, regex, first: ObjectKey { namespace, name } } in left {
+            let reason = format!("Ingress {namespace}/{name}, which is older, asks for it in vain");
+            let message = format!(
+                "path {} ({:?}) of host {} is served to nobody: {reason}; write another path",
+                location.path, location.kind, self.name
+            );
+            self.path_problem(&location, Severity::Error, Why::OtherNamespace.says(message));
+            self.shut(&location, regex, &reason);
         }
     }
 

@@ -19,6 +19,7 @@ mod halves;
 mod hosts;
 mod in_force;
 mod incremental;
+mod kept_shut;
 mod large;
 mod listener_sockets;
 mod listeners;
