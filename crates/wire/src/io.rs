@@ -95,6 +95,9 @@ impl Io {
         cx: &mut Context<'_>,
         buffer: &mut BytesMut,
     ) -> Poll<io::Result<usize>> {
+        if let Self::Plain(tcp) = self {
+            return tcp::poll_append(tcp, cx, buffer, &SHARED);
+        }
         SHARED.with_borrow_mut(|shared| {
             let mut read = ReadBuf::new(shared);
             ready!(Pin::new(self).poll_read(cx, &mut read))?;

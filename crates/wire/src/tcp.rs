@@ -1,11 +1,14 @@
 //! Reading from and writing to TCP. The system is called without the C library between: there each call in a process
 //! with several threads is a point at which the thread may be cancelled, which is prepared and taken back every time.
 
+use bytes::BytesMut;
 use rustix::io::writev;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -34,6 +37,32 @@ pub(crate) fn poll_read(
             }
             Some(Err(error)) => return Poll::Ready(Err(error)),
             None => {}
+        }
+    }
+}
+
+/// Reads what there is by way of `shared`, and appends it to `buffer`: how much that is. Nothing is made ready for a
+/// read before there is something to read, which every second time there is not.
+#[inline]
+pub(crate) fn poll_append(
+    tcp: &TcpStream,
+    cx: &mut Context<'_>,
+    buffer: &mut BytesMut,
+    shared: &'static LocalKey<RefCell<Box<[u8]>>>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(tcp.poll_read_ready(cx))?;
+        let read = shared.with_borrow_mut(|room| {
+            let read = once(tcp, Interest::READABLE, room.len(), || {
+                recv(tcp, &mut room[..], RecvFlags::empty()).map(|(count, _)| count)
+            });
+            if let Some(Ok(count)) = &read {
+                buffer.extend_from_slice(&room[..*count]);
+            }
+            read
+        });
+        if let Some(read) = read {
+            return Poll::Ready(read);
         }
     }
 }
