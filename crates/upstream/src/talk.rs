@@ -337,4 +337,44 @@ mod tests {
             }
         }
     }
+
+    #[tokio::test]
+    async fn a_head_without_a_body_is_sent_whole_however_much_goes_at_once() {
+        for padding in [0, 8 << 20] {
+            let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(padding));
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+            let address = listener.local_addr().expect("bound");
+            let upstream = async {
+                let (mut tcp, _) = listener.accept().await.expect("a connection");
+                let mut came = Vec::new();
+                while !came.ends_with(b"\r\n\r\n") {
+                    if tcp.read_buf(&mut came).await.is_ok_and(|count| count == 0) {
+                        break;
+                    }
+                }
+                let answered = tcp.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+                drop(answered);
+                came
+            };
+            let asking = async {
+                let mut outgoing = Outgoing {
+                    method: &Method::GET,
+                    head: Head::Http1(Bytes::from(head.clone()), Length::Known(0)),
+                    body: &mut Body::empty(),
+                    upgrade: false,
+                    interim: &|_| {},
+                    policy: &Policy::default(),
+                    whose: None,
+                    cause: Cause::default(),
+                };
+                let target = Target { address, tls: None };
+                let pool = Rc::new(Pool::new(Arc::new(Room::new(9))));
+                let journal = Rc::new(Try::new(address));
+                let answer = send(&pool, &target, &mut outgoing, &journal).await;
+                answer.map(|answer| answer.status.as_u16()).map_err(|failed| failed.error)
+            };
+            let (answer, came) = tokio::join!(asking, upstream);
+            assert!(matches!(answer, Ok(204)) && came == head.as_bytes(), "{answer:?}");
+        }
+    }
 }

@@ -420,15 +420,7 @@ fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
     super::client_certificate::headers(exchange, |name, value| {
         write::field(out, name.as_bytes(), value);
     });
-    match &exchange.request_id {
-        RequestId::Own(digits) => {
-            let mut line = *b"X-Request-ID: ................................\r\n";
-            line[14..46].copy_from_slice(digits);
-            out.put_slice(&line);
-        }
-        RequestId::Given(given) if given.is_empty() => {}
-        RequestId::Given(given) => write::line(out, b"X-Request-ID: ", given),
-    }
+    number(&exchange.request_id, out);
     lines(exchange, out);
     let received = exchange.request.headers.joined(&real.forwarded_for_header);
     let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
@@ -437,6 +429,20 @@ fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
         write::field(out, name, value);
     }
     true
+}
+
+/// Appends X-Request-ID; one of our own is copied as a whole line.
+#[inline]
+fn number(id: &RequestId, out: &mut BytesMut) {
+    match id {
+        RequestId::Own(digits) => {
+            let mut line = *b"X-Request-ID: ................................\r\n";
+            line[14..46].copy_from_slice(digits);
+            out.put_slice(&line);
+        }
+        RequestId::Given(given) if given.is_empty() => {}
+        RequestId::Given(given) => write::line(out, b"X-Request-ID: ", given),
+    }
 }
 
 /// Appends X-Real-IP to X-Scheme.
@@ -567,8 +573,28 @@ fn trailers(exchange: &Exchange) -> TrailerRule {
 
 #[cfg(test)]
 mod tests {
-    use super::is_harmless;
+    use super::{is_harmless, number};
+    use crate::numbers::Numbers;
+    use crate::request_id::RequestId;
+    use bytes::{Bytes, BytesMut};
+    use wire::http1::write;
     use wire::tokens;
+
+    #[test]
+    fn an_id_of_our_own_is_written_as_any_other_one() {
+        let written = |id: &RequestId| {
+            let mut out = BytesMut::new();
+            number(id, &mut out);
+            out
+        };
+        let own = Numbers::default().random_id();
+        let given = RequestId::from(Bytes::copy_from_slice(&own));
+        let mut field = BytesMut::new();
+        write::field(&mut field, b"X-Request-ID", &own);
+        assert!(own.len() == 32 && own.iter().all(u8::is_ascii_hexdigit));
+        assert!(written(&own) == field && written(&given) == field);
+        assert!(written(&RequestId::default()).is_empty());
+    }
 
     #[test]
     fn nothing_that_a_server_could_read_as_http2_is_asked_for() {
