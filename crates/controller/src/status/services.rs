@@ -4,9 +4,7 @@
 //! that a load balancer gave away is lost for good.
 
 use super::replace::PATIENCE;
-use super::service_objects::{
-    CONTROLLER, SLICE_MANAGED_BY, labels, port_name, protocol, service, slice, slice_name,
-};
+use super::service_objects::{CONTROLLER, labels, port_name, protocol, service, slice};
 use super::which::{Which, api, differing};
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
@@ -19,15 +17,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use model::Transport;
-use objects::{ObjectKey, PortRef, Snapshot, made_for};
+use objects::{ObjectKey, PortRef, SLICE_MANAGED_BY, Snapshot, made_for};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use translate::gateway::{GatewayService, ServiceKind, named_by, service_name};
+use translate::gateway::{
+    FAMILIES, GatewayService, ServiceKind, named_by, service_name, slice_name,
+};
 
-/// What the names of the EndpointSlices of a Service end in: one for the endpoints of each family.
-const FAMILIES: [&str; 2] = ["v4", "v6"];
 /// Endpoints of a slice at most, as its definition says.
 const ENDPOINTS: usize = 1000;
 /// What it takes to write them.
@@ -143,7 +141,8 @@ fn leads_on(
         ServiceKind::LoadBalancer(_) => addresses(&replicas.map(slices).unwrap_or_default()),
     };
     let mut own = slices(key);
-    own.retain(|slice| FAMILIES.iter().any(|one| *slice.meta.key.name == slice_name(key, one)));
+    let is_own = |name: &str| FAMILIES.iter().any(|one| *name == slice_name(&key.name, one));
+    own.retain(|slice| is_own(&slice.meta.key.name));
     let has_ports = |slice: &Arc<objects::EndpointSlice>| {
         let leads = |((transport, port), target): (&(Transport, u16), &u16)| {
             let name = Some(port_name(*transport, *port));
@@ -305,7 +304,7 @@ impl Scribe {
     /// are somebody else's soon.
     async fn lead_nowhere(&self, service: &ObjectKey) -> Result<(), Outcome> {
         for family in FAMILIES {
-            self.put_slice(&service.namespace, &slice_name(service, family), None).await?;
+            self.put_slice(&service.namespace, &slice_name(&service.name, family), None).await?;
         }
         Ok(())
     }
@@ -365,11 +364,11 @@ impl Scribe {
         let mut is_news = version != made.resource_version;
         for (family, mut of_family) in FAMILIES.into_iter().zip(endpoints) {
             of_family.truncate(ENDPOINTS);
-            let name = slice_name(&key, family);
+            let name = slice_name(&key.name, family);
             let wanted = (!of_family.is_empty()).then(|| {
                 let address_type = if family == "v4" { "IPv4" } else { "IPv6" };
                 let of = (&*key.name, &*uid, &*self.controller);
-                slice(&name, of, wanted, address_type, of_family)
+                slice(&name, gateway, of, wanted, address_type, of_family)
             });
             is_news |= self.put_slice(&key.namespace, &name, wanted).await?;
         }
