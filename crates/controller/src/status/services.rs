@@ -163,10 +163,11 @@ fn uid_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
     made_for(meta).filter(|owner| owner.name == gateway).map(|owner| owner.uid.as_str())
 }
 
-/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again.
+/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again, and a policy
+/// goes, which says 422 or, where it is a webhook without a code, 400.
 fn told<T>(answer: Called<T>) -> Result<T, Outcome> {
     match answer {
-        Called::Bad { code: code @ Some(403), reason } => {
+        Called::Bad { code: code @ Some(400 | 403 | 422), reason } => {
             Err(Outcome::Forbidden(reason + &remedy(code, RIGHTS)))
         }
         other => outcome(other),
@@ -355,11 +356,15 @@ impl Scribe {
         let endpoints = self.endpoints(wanted).await?;
         let made = service(&key, gateway, wanted, &self.controller);
         let version = before.as_ref().and_then(|(meta, _)| meta.resource_version.clone());
-        let made = match before {
-            None => self.make(&key, made).await?,
-            Some((_, spec)) => self.mend(&key, made, &spec).await?,
+        let (made, refused) = match before {
+            None => (self.make(&key, made).await?.metadata, None),
+            // Replicas come and go, also while the Service itself may not be changed.
+            Some((meta, spec)) => match self.mend(&key, made, &spec).await {
+                Ok(made) => (made.metadata, None),
+                Err(refused @ Outcome::Forbidden(_)) => (meta, Some(refused)),
+                Err(bad) => return Err(bad),
+            },
         };
-        let made = made.metadata;
         let uid = made.uid.unwrap_or_default();
         let mut is_news = version != made.resource_version;
         for (family, mut of_family) in FAMILIES.into_iter().zip(endpoints) {
@@ -372,7 +377,7 @@ impl Scribe {
             });
             is_news |= self.put_slice(&key.namespace, &name, wanted).await?;
         }
-        Ok(if is_news { Outcome::Written } else { Outcome::Gone })
+        refused.map_or(Ok(if is_news { Outcome::Written } else { Outcome::Gone }), Err)
     }
 
     /// Makes a Service that is not there yet, and is nobody's to overrule. Where the cluster does not have the family
@@ -515,8 +520,12 @@ fn exactly(uid: Option<String>, resource_version: Option<String>) -> DeleteParam
 
 #[cfg(test)]
 mod tests {
+    use super::super::server::{api_server, refusal};
     use super::*;
+    use http::Method;
     use objects::MANAGED_BY;
+    use objects::gateway::Infrastructure;
+    use parking_lot::Mutex;
 
     const OURS: &str = "fairway/gateway-controller";
 
@@ -596,7 +605,59 @@ mod tests {
         let answer = |code| Called::<()>::Bad { code: Some(code), reason: "no".to_owned() };
         let Err(Outcome::Forbidden(reason)) = told(answer(403)) else { panic!("it is given up") };
         assert!(reason.starts_with("no; it takes the rights of deploy/gateway-services.yaml"));
-        assert_eq!(told(answer(422)), Err(Outcome::Refused("no".to_owned())));
+        for code in [400, 422] {
+            assert_eq!(told(answer(code)), Err(Outcome::Forbidden("no".to_owned())), "{code}");
+        }
+        assert_eq!(told(answer(409)), Err(Outcome::Conflict));
+    }
+
+    #[tokio::test]
+    async fn endpoints_follow_the_replicas_while_a_policy_denies_changes_of_the_service() {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let seen = written.clone();
+        let wanted = GatewayService {
+            uid: "u".into(),
+            kind: ServiceKind::LoadBalancer(None),
+            ports: [((Transport::Tcp, 80), 20_007)].into(),
+            infrastructure: Arc::new(Infrastructure::default()),
+        };
+        let client = api_server(move |method, path, body| {
+            let owner = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": "web", "uid": "u"});
+            let meta = json!({
+                "name": "gateway-web", "namespace": "shop", "uid": "s", "resourceVersion": "1",
+                "labels": {MANAGED_BY: MANAGER}, "ownerReferences": [owner],
+            });
+            let slice = json!({
+                "metadata": {"name": "fairway-a"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.7"]}],
+            });
+            match path.rsplit('/').next() {
+                Some("gateway-web") if method == Method::GET => (200, json!({"metadata": meta, "spec": {}})),
+                Some("gateway-web") => refusal(422, "ValidatingAdmissionPolicy denied request"),
+                Some("endpointslices") => (200, json!({"metadata": {}, "items": [slice]})),
+                Some(_) if method == Method::GET => refusal(404, "not found"),
+                _ => {
+                    let body: Value = serde_json::from_str(body).expect("JSON");
+                    seen.lock().push(body.clone());
+                    (200, body)
+                }
+            }
+        })
+        .await;
+        let scribe = Scribe {
+            client,
+            leadership: Leadership::always(),
+            replicas: Some(ObjectKey::new("fairway", "fairway")),
+            controller: OURS.into(),
+        };
+        let outcome = scribe.write(&ObjectKey::new("shop", "web"), Some(&wanted)).await;
+        let Err(Outcome::Forbidden(reason)) = outcome else { panic!("{outcome:?}") };
+        assert!(reason.contains("ValidatingAdmissionPolicy denied request"), "{reason}");
+        let written = written.lock();
+        assert_eq!(written.len(), 1, "{written:?}");
+        assert_eq!(written[0]["endpoints"][0]["addresses"], json!(["10.0.0.7"]));
+        let meta = &written[0]["metadata"];
+        assert_eq!(meta["ownerReferences"][0]["uid"], "s");
+        assert_eq!(meta["labels"]["gateway.networking.k8s.io/gateway-name"], "web");
     }
 
     #[test]
