@@ -95,7 +95,8 @@ impl Track {
 
     /// When it is to be looked at again after so long; none if it is already, before that.
     fn look_again(&mut self, after: Duration, now: Moment) -> Option<Moment> {
-        let is_due = self.again_at.is_none_or(|at| now.until(at).is_zero());
+        let is_before = |at| now < at && at <= now + after;
+        let is_due = !self.again_at.is_some_and(is_before);
         is_due.then(|| *self.again_at.insert(now + after))
     }
 
@@ -584,7 +585,7 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted};
+    use super::{KEPT, LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted};
     use std::time::Duration;
 
     #[test]
@@ -634,6 +635,9 @@ mod tests {
         assert_eq!(track.look_again(REFUSED, start), Some(start + REFUSED));
         assert_eq!(track.look_again(REFUSED, start + REFUSED / 2), None);
         assert_eq!(track.look_again(REFUSED, start + REFUSED), Some(start + REFUSED * 2));
+        let sooner = start + REFUSED + KEPT;
+        assert_eq!(track.look_again(KEPT, start + REFUSED), Some(sooner), "for another reason");
+        assert_eq!(track.look_again(REFUSED, start + REFUSED), None);
     }
 
     #[test]
