@@ -111,7 +111,7 @@ fn a_service_that_is_forbidden_is_made_once_it_may_be_and_its_gateway_says_why_i
         told(cluster, "Gateway", "one", |status| {
             let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
             let said = conditions.iter().filter_map(|one| one["message"].as_str());
-            said.into_iter().any(|said| said.contains("the API server forbids it (403)"))
+            said.into_iter().any(|said| said.contains("the API server refuses it"))
         })
         .await?;
         cluster.apply(SERVICES).await?;

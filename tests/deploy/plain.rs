@@ -52,3 +52,39 @@ fn image_and_chart_have_the_version_of_the_program() {
         }
     }
 }
+
+/// Whoever has fewer labels is told from others by all that he has, and an upgrade that takes one away makes strangers
+/// of the Pods before it.
+#[test]
+fn pods_have_the_labels_by_which_replicas_of_any_version_know_each_other() {
+    for file in ["deployment.yaml", "daemonset.yaml"] {
+        let object = yaml::documents(&read(&format!("deploy/{file}"))).expect("YAML").remove(0);
+        let labels = &object["spec"]["template"]["metadata"]["labels"];
+        for name in ["name", "instance", "component"] {
+            let label = &labels[format!("app.kubernetes.io/{name}")];
+            assert!(label.is_string(), "deploy/{file}: the Pods have no {name}: {labels}");
+        }
+        // It cannot be changed: an upgrade from any version has to find this one.
+        let selector = &object["spec"]["selector"]["matchLabels"];
+        assert_eq!(selector.as_object().map(|labels| labels.len()), Some(2), "deploy/{file}");
+    }
+}
+
+#[test]
+fn a_root_that_stays_signs_the_certificates_that_cert_manager_renews() {
+    let objects = yaml::documents(&read("deploy/webhook-cert-manager.yaml")).expect("YAML");
+    let named = |kind: &str, name: &Value| {
+        let found =
+            objects.iter().find(|one| one["kind"] == kind && one["metadata"]["name"] == *name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}"))["spec"].clone()
+    };
+    let leaf = named("Certificate", &"fairway-admission".into());
+    let signs = named("Issuer", &leaf["issuerRef"]["name"]);
+    let root = objects.iter().find(|one| {
+        one["kind"] == "Certificate" && one["spec"]["secretName"] == signs["ca"]["secretName"]
+    });
+    let root = &root.expect("a root")["spec"];
+    assert_eq!(root["isCA"], true);
+    assert_ne!(root["secretName"], leaf["secretName"]);
+    assert!(named("Issuer", &root["issuerRef"]["name"])["selfSigned"].is_object());
+}

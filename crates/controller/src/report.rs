@@ -242,33 +242,18 @@ fn fate(origin: &Origin, known: &Known) -> Fate {
     match known.snapshot.ingresses.get(&key).filter(|_| origin.kind == Kind::Ingress) {
         Some(ingress) if is_concerned(ingress, &known.snapshot, &known.options) => Fate::Ours,
         Some(_) => Fate::NotOurs,
-        None if is_there(origin, key, &known.snapshot) => Fate::Ours,
+        None if is_there(origin, &key, &known.snapshot) => Fate::Ours,
         None => Fate::Gone,
     }
 }
 
-/// Whether an object is still there; of kinds that hardly ever go, it is taken for granted.
-fn is_there(origin: &Origin, key: ObjectKey, snapshot: &Snapshot) -> bool {
-    let has_route = |kind| snapshot.http_routes.contains_key(&(kind, key.clone()));
-    match origin.kind {
-        Kind::Ingress => snapshot.ingresses.contains_key(&key),
-        Kind::Service => snapshot.services.contains_key(&key),
-        Kind::Secret => snapshot.secrets.contains_key(&key),
-        Kind::ConfigMap => snapshot.config_maps.contains_key(&key),
-        Kind::Gateway => snapshot.gateways.contains_key(&key),
-        Kind::HttpRoute => has_route(objects::Kind::HttpRoute),
-        Kind::GrpcRoute => has_route(objects::Kind::GrpcRoute),
-        Kind::IngressClass
-        | Kind::EndpointSlice
-        | Kind::Namespace
-        | Kind::GatewayClass
-        | Kind::ListenerSet
-        | Kind::TcpRoute
-        | Kind::UdpRoute
-        | Kind::TlsRoute
-        | Kind::BackendTlsPolicy
-        | Kind::ReferenceGrant
-        | Kind::File => true,
+/// Whether an object is still there, as far as is known: of a kind that is not listed, or not found by its name, it is
+/// taken for granted.
+fn is_there(origin: &Origin, key: &ObjectKey, snapshot: &Snapshot) -> bool {
+    use objects::Kind::{EndpointSlice, IngressClass, Namespace};
+    match objects::Kind::named(origin.kind.name()) {
+        None | Some(EndpointSlice | IngressClass | Namespace) => true,
+        Some(kind) => snapshot.unlisted.contains(&kind) || snapshot.object(kind, key).is_some(),
     }
 }
 
@@ -513,6 +498,29 @@ mod tests {
         let lines = reporter.lines(&Problems::default(), now, nobody);
         let gone = "over, since the object is gone: Ingress a/i0000: it is broken";
         assert_eq!(lines[0].1, gone);
+    }
+
+    #[test]
+    fn what_was_wrong_with_an_object_of_any_kind_that_is_gone_is_over_and_not_solved() {
+        let origin = |kind| Origin::new(kind, "a", "x");
+        let text = "
+{apiVersion: gateway.networking.k8s.io/v1, kind: TLSRoute, metadata: {namespace: a, name: x}, spec: {}}
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: a, name: x}, spec: {}}
+";
+        let snapshot = objects::snapshot_of([(std::path::Path::new("a.yaml"), text)]);
+        let there = Known { snapshot, ..Known::default() };
+        let mut unlisted = Known::default();
+        for kind in [Kind::TlsRoute, Kind::ListenerSet] {
+            assert!(matches!(fate(&origin(kind), &there), Fate::Ours), "{kind:?}");
+            assert!(matches!(fate(&origin(kind), &unlisted), Fate::Gone), "{kind:?}");
+            let listed = objects::Kind::named(kind.name()).expect("a kind of the API");
+            unlisted.snapshot.unlisted.insert(listed);
+            assert!(matches!(fate(&origin(kind), &unlisted), Fate::Ours), "{kind:?}");
+        }
+        for kind in [Kind::File, Kind::IngressClass, Kind::Namespace] {
+            assert!(matches!(fate(&origin(kind), &Known::default()), Fate::Ours), "{kind:?}");
+        }
     }
 
     #[test]

@@ -227,6 +227,8 @@ pub struct EndpointSlice {
     pub meta: Meta,
     /// Label `kubernetes.io/service-name`.
     pub service: Option<Arc<str>>,
+    /// Label `endpointslice.kubernetes.io/managed-by` is `fairway`.
+    pub is_ours: bool,
     /// `addressType` is `FQDN`: the addresses are names.
     pub fqdn: bool,
     /// `ports`.

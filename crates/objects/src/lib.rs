@@ -30,4 +30,7 @@ pub use order::interleaved;
 pub use same::{Asks, differing};
 pub use snapshot::{Malformed, Snapshot, Unread};
 pub use store::{Object, Store};
-pub use trim::{MANAGED_BY, MANAGER, Trim, made_for, parse_ingress, parse_secret, parse_service};
+pub use trim::{
+    MANAGED_BY, MANAGER, SLICE_MANAGED_BY, Trim, made_for, parse_ingress, parse_secret,
+    parse_service,
+};

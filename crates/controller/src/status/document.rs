@@ -26,7 +26,7 @@ const PASSING: [&str; 4] =
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wanted {
     Class(Arc<ClassStatus>),
-    /// With the addresses that are published, and whether the API server forbids its Service.
+    /// With the addresses that are published, and whether the API server refuses its Service.
     Gateway(Arc<GatewayStatus>, Arc<[Address]>, bool),
     /// With the status of its Gateway, and the addresses that are published.
     Set(Arc<SetStatus>, Option<Arc<GatewayStatus>>, Arc<[Address]>),
@@ -121,21 +121,11 @@ impl Wanted {
                     listeners(&status["listeners"], &wanted.listeners, wanted.generation, now);
             }
             Self::Route(wanted) => {
-                let known = status["parents"].as_array().cloned().unwrap_or_default();
-                let (ours, mut all): (Vec<_>, Vec<_>) =
-                    known.into_iter().partition(|one| one["controllerName"] == controller);
-                for (parent, own) in wanted.iter().flat_map(|wanted| &wanted.parents) {
-                    let parent = parent_ref(parent);
-                    let before = ours.iter().find(|one| one["parentRef"] == parent);
-                    let before = before.map(|one| one["conditions"].clone()).unwrap_or_default();
-                    let generation = self.generation().unwrap_or_default();
-                    all.push(json!({
-                        "parentRef": parent,
-                        "controllerName": controller,
-                        "conditions": conditions(&before, own, generation, now),
-                    }));
-                }
-                made["parents"] = Value::Array(all);
+                let generation = self.generation().unwrap_or_default();
+                let own = wanted.iter().flat_map(|wanted| &wanted.parents);
+                let own = own.map(|(parent, own)| (parent_ref(parent), &own[..]));
+                let entries = Entries { of: "parentRef", controller, generation, now };
+                made["parents"] = entries.within(&status["parents"], own);
             }
             Self::Policy(wanted) => {
                 let known = &status["ancestors"];
@@ -171,8 +161,8 @@ fn forbidden(own: &mut [Condition]) {
     let lacking = own.iter_mut().filter(|one| !one.holds && one.reason == "AddressNotAssigned");
     lacking.for_each(|one| {
         let why = format!(
-            "{}: the API server forbids it (403), since Fairway lacks a right, or a quota or a policy of the namespace \
-             says no; its log has the reason",
+            "{}: the API server refuses it, since Fairway lacks a right, a quota or a policy of the namespace says no, \
+             or something of spec.infrastructure is not valid; its log has the reason",
             one.message
         );
         one.message = why.into();
@@ -190,28 +180,67 @@ fn ancestors(
     controller: &str,
     now: Timestamp,
 ) -> Value {
-    let known = before.as_array().cloned().unwrap_or_default();
-    let (ours, mut all): (Vec<_>, Vec<_>) =
-        known.into_iter().partition(|one| one["controllerName"] == controller);
-    if let Some(wanted) = wanted {
-        let room = ANCESTORS.saturating_sub(all.len());
-        for ObjectKey { namespace, name } in wanted.ancestors.iter().take(room) {
+    let generation = wanted.map(|wanted| wanted.generation).unwrap_or_default();
+    let entries = Entries { of: "ancestorRef", controller, generation, now };
+    let known = before.as_array().into_iter().flatten();
+    let room = ANCESTORS.saturating_sub(known.filter(|one| !entries.are_ours(one)).count());
+    let own = wanted.into_iter().flat_map(|wanted| {
+        wanted.ancestors.iter().map(|ObjectKey { namespace, name }| {
             let ancestor = json!({
                 "group": objects::gateway::GROUP,
                 "kind": "Gateway",
                 "namespace": **namespace,
                 "name": **name,
             });
-            let known = ours.iter().find(|one| one["ancestorRef"] == ancestor);
-            let known = known.map(|one| one["conditions"].clone()).unwrap_or_default();
-            all.push(json!({
-                "ancestorRef": ancestor,
-                "controllerName": controller,
-                "conditions": conditions(&known, &wanted.conditions, wanted.generation, now),
-            }));
-        }
+            (ancestor, &wanted.conditions[..])
+        })
+    });
+    entries.within(before, own.take(room))
+}
+
+/// A list in which each controller has entries of its own.
+struct Entries<'a> {
+    /// The field that says whom one of them is about.
+    of: &'static str,
+    controller: &'a str,
+    generation: i64,
+    now: Timestamp,
+}
+
+impl Entries<'_> {
+    fn are_ours(&self, one: &Value) -> bool {
+        one["controllerName"] == self.controller
     }
-    Value::Array(all)
+
+    /// The list with ours in their places, new ones last. Nobody else's moves: two controllers that each want their own
+    /// ones last would write for ever.
+    fn within<'a>(
+        &self,
+        before: &Value,
+        own: impl Iterator<Item = (Value, &'a [Condition])>,
+    ) -> Value {
+        let made = |reference: &Value, known: &Value, own: &[Condition]| {
+            json!({
+                self.of: reference,
+                "controllerName": self.controller,
+                "conditions": conditions(known, own, self.generation, self.now),
+            })
+        };
+        let mut own: Vec<_> = own.collect();
+        let mut all = Vec::new();
+        for one in before.as_array().into_iter().flatten() {
+            if !self.are_ours(one) {
+                all.push(one.clone());
+                continue;
+            }
+            if let Some(at) = own.iter().position(|(reference, _)| *reference == one[self.of]) {
+                let (reference, own) = own.remove(at);
+                all.push(made(&reference, &one["conditions"], own));
+            }
+        }
+        all.extend(own.iter().map(|(reference, own)| made(reference, &Value::Null, own)));
+        Value::Array(all)
+    }
 }
 
 /// Conditions with ours in their places; those of other types stay.
@@ -383,7 +412,7 @@ mod tests {
             made["conditions"][1]["message"].as_str().unwrap_or_default().to_owned()
         };
         let said = told("AddressNotAssigned", true);
-        assert!(said.starts_with("Service a/b is being made: the API server forbids it (403)"));
+        assert!(said.starts_with("Service a/b is being made: the API server refuses it"), "{said}");
         assert_eq!(told("AddressNotAssigned", false), "Service a/b is being made");
         assert_eq!(told("Programmed", true), "Service a/b is being made", "it has an address");
     }
@@ -480,7 +509,8 @@ mod tests {
             generation: 7,
             parents: vec![(parent, vec![condition("Accepted", false)])],
         };
-        let made = Wanted::Route(Some(Arc::new(status))).within(&before, "us", at(0));
+        let wanted = Wanted::Route(Some(Arc::new(status)));
+        let made = wanted.within(&before, "us", at(0));
         let parents = made["parents"].as_array().expect("parents");
         assert_eq!((parents.len(), &parents[0]), (2, &theirs));
         let expected = json!({"group": "g", "kind": "Gateway", "name": "a", "sectionName": "web"});
@@ -488,5 +518,45 @@ mod tests {
         assert_eq!(parents[1]["conditions"][0]["observedGeneration"], 7);
         let without = Wanted::Route(None).within(&made, "us", at(0));
         assert_eq!(without["parents"], json!([theirs]));
+        // Ours that is there twice goes once.
+        let mut twice = made.clone();
+        twice["parents"].as_array_mut().expect("parents").insert(0, parents[1].clone());
+        let once = wanted.within(&twice, "us", at(60));
+        assert_eq!(once["parents"], json!([parents[1], theirs]));
+    }
+
+    /// Two Fairways, each with a Gateway of its own that is a parent of the route.
+    #[test]
+    fn two_controllers_of_one_object_write_once_each_whoever_is_first() {
+        let parent = |name: &str| ParentRef {
+            object: objects::ObjectRef {
+                group: "g".into(),
+                kind: "Gateway".into(),
+                namespace: None,
+                name: name.to_owned(),
+            },
+            section: None,
+            port: None,
+        };
+        let route = |name: &str| {
+            let parents = vec![(parent(name), vec![condition("Accepted", true)])];
+            Wanted::Route(Some(Arc::new(RouteStatus { generation: 1, parents })))
+        };
+        let policy = |name: &str| {
+            let ancestors = vec![ObjectKey::new("demo", name)];
+            let conditions = vec![condition("Accepted", true)];
+            Wanted::Policy(Some(Arc::new(PolicyStatus { generation: 1, ancestors, conditions })))
+        };
+        for of in [&route as &dyn Fn(&str) -> Wanted, &policy] {
+            for order in [["a", "b"], ["b", "a"]] {
+                let mut status = json!({});
+                for name in order {
+                    status = of(name).within(&status, name, at(0));
+                }
+                for name in ["a", "b"] {
+                    assert_eq!(of(name).within(&status, name, at(60)), status, "{name} {order:?}");
+                }
+            }
+        }
     }
 }

@@ -99,13 +99,9 @@ async fn clear_one(writer: &Writer, key: ObjectKey, version: Arc<str>, ours: &[A
 pub(super) async fn settled(outcome: Outcome) -> Option<bool> {
     match outcome {
         Outcome::Written => Some(true),
-        Outcome::Gone
-        | Outcome::Refused(_)
-        | Outcome::Forbidden(_)
-        | Outcome::Kept(_)
-        | Outcome::NotLeader => Some(false),
+        Outcome::Gone | Outcome::Refused(_) | Outcome::Kept(_) | Outcome::NotLeader => Some(false),
         Outcome::Conflict => None,
-        Outcome::Failed(_) | Outcome::Silent(_) => {
+        Outcome::Failed(_) | Outcome::Forbidden(_) | Outcome::Silent(_) => {
             #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             tokio::time::sleep(PAUSE).await;
             None

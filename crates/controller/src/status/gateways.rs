@@ -37,6 +37,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const QUARRELS: u32 = 3;
 /// How soon it is asked again whether what was kept may go.
 const KEPT: Duration = Duration::from_secs(60);
+/// How soon what was refused is tried again: a policy that said no may be gone.
+const REFUSED: Duration = Duration::from_secs(300);
 /// How often in a row something is forbidden before that is told: an API server that starts forbids for a moment what
 /// it allows.
 const LASTING: u32 = 3;
@@ -57,12 +59,12 @@ struct Track {
     failures: u32,
     /// Nothing before.
     until: Option<Moment>,
-    /// When it is looked at again, since it was kept.
+    /// When it is looked at again, since it was kept or refused.
     again_at: Option<Moment>,
     busy: bool,
     /// There was something to look at while it was busy.
     again: bool,
-    /// The API server forbids it, and not for a moment only.
+    /// The API server refuses it, and not for a moment only.
     is_forbidden: bool,
 }
 
@@ -75,12 +77,27 @@ impl Track {
         self.times = if is_undone { self.times + 1 } else { 0 };
         self.written = Some(wanted);
         if self.times < QUARRELS {
+            self.until = None;
             return None;
         }
         let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.times.min(12));
         let pause = pause.min(LONGEST_PAUSE);
         self.until = Some(now + pause);
         Some(pause)
+    }
+
+    /// Whether it is left alone now. Somebody else insists on what was written last: what is new is told at once, while
+    /// of what failed nothing new is a reason to hurry, since its owner makes as many as he likes.
+    fn waits(&self, wanted: &Wanted, now: Moment) -> bool {
+        let is_early = self.until.is_some_and(|until| !now.until(until).is_zero());
+        is_early && (self.failures > 0 || self.written.as_ref() == Some(wanted))
+    }
+
+    /// When it is to be looked at again after so long; none if it is already, before that.
+    fn look_again(&mut self, after: Duration, now: Moment) -> Option<Moment> {
+        let is_before = |at| now < at && at <= now + after;
+        let is_due = !self.again_at.is_some_and(is_before);
+        is_due.then(|| *self.again_at.insert(now + after))
     }
 
     /// It is nobody's now, so that it need not be left alone for long: until when, if that is earlier.
@@ -380,14 +397,14 @@ impl Keeper {
                 track.again = true;
                 continue;
             }
-            // It is among those that are looked at later.
-            if track.until.is_some_and(|until| !now.until(until).is_zero()) {
-                continue;
-            }
             let Some(wanted) = self.wanted(&id) else {
                 self.siblings.forget(&id);
                 continue;
             };
+            // It is among those that are looked at later.
+            if self.tracks.get(&id).is_some_and(|track| track.waits(&wanted, now)) {
+                continue;
+            }
             if !self.may_tell(&id, &wanted, now) {
                 continue;
             }
@@ -468,7 +485,7 @@ impl Keeper {
         meta.map(|meta| meta.uid.clone())
     }
 
-    /// Notes whether the API server forbids the Service of a Gateway after so many failures, which that is told then.
+    /// Notes whether the API server refuses the Service of a Gateway after so many failures, which that is told then.
     fn note_rights(&mut self, id: &Id, outcome: &Outcome, failures: u32) {
         let is_forbidden = match outcome {
             Outcome::Silent(_) | Outcome::Conflict | Outcome::NotLeader => return,
@@ -524,7 +541,12 @@ impl Keeper {
                 }
             }
             Outcome::Conflict => self.pending.insert(id),
-            Outcome::Refused(reason) => self.refusals.tell(&id, &reason, now),
+            Outcome::Refused(reason) => {
+                self.refusals.tell(&id, &reason, now);
+                if let Some(at) = track.look_again(REFUSED, now) {
+                    self.later.insert(at, id);
+                }
+            }
             Outcome::Failed(reason) => {
                 if self.naming.is_due(now) {
                     tracing::warn!(
@@ -542,10 +564,9 @@ impl Keeper {
             }
             Outcome::Kept(reason) => {
                 // Whatever is wanted of it meanwhile is done at once.
-                if track.again_at.is_none_or(|at| now.until(at).is_zero()) {
+                if let Some(at) = track.look_again(KEPT, now) {
                     self.refusals.tell_kept(&id, &reason, now);
-                    track.again_at = Some(now + KEPT);
-                    self.later.insert(now + KEPT, id);
+                    self.later.insert(at, id);
                 }
             }
             Outcome::Silent(reason) => {
@@ -564,7 +585,7 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, Track, Wanted};
+    use super::{KEPT, LONGEST_PAUSE, Moment, NOBODYS, QUARREL, QUARRELS, REFUSED, Track, Wanted};
     use std::time::Duration;
 
     #[test]
@@ -588,6 +609,35 @@ mod tests {
         }
         assert!((0..QUARRELS).filter_map(|_| wrote("last")).count() == 0);
         assert!(wrote("last").is_some(), "that one is undone");
+    }
+
+    #[test]
+    fn what_is_new_is_told_whoever_insists_on_what_was_before_and_what_failed_waits() {
+        let (mut track, start) = (Track::default(), Moment::now());
+        let (old, new) = (Wanted::Policy(None), Wanted::Route(None));
+        for _ in 0..=QUARRELS {
+            assert!(!track.waits(&old, start));
+            track.wrote(old.clone(), None, start);
+        }
+        let later = start + Duration::from_secs(1);
+        assert!(track.waits(&old, later) && !track.waits(&new, later));
+        // That one is nobody's quarrel yet, so that it is put right when it is undone.
+        assert_eq!(track.wrote(new.clone(), None, later), None);
+        assert!(!track.waits(&new, later));
+        let until = Some(start + LONGEST_PAUSE);
+        let failed = Track { until, failures: 1, ..Track::default() };
+        assert!(failed.waits(&new, later) && !failed.waits(&new, start + LONGEST_PAUSE));
+    }
+
+    #[test]
+    fn what_was_refused_is_looked_at_again_once_however_often_it_is_tried_meanwhile() {
+        let (mut track, start) = (Track::default(), Moment::now());
+        assert_eq!(track.look_again(REFUSED, start), Some(start + REFUSED));
+        assert_eq!(track.look_again(REFUSED, start + REFUSED / 2), None);
+        assert_eq!(track.look_again(REFUSED, start + REFUSED), Some(start + REFUSED * 2));
+        let sooner = start + REFUSED + KEPT;
+        assert_eq!(track.look_again(KEPT, start + REFUSED), Some(sooner), "for another reason");
+        assert_eq!(track.look_again(REFUSED, start + REFUSED), None);
     }
 
     #[test]

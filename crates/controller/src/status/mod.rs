@@ -2,6 +2,7 @@
 //! never in a quarrel with another writer.
 
 mod address;
+mod denial;
 mod document;
 mod farewell;
 mod gateways;
@@ -11,6 +12,8 @@ mod pending;
 mod plan;
 mod refusals;
 mod replace;
+#[cfg(test)]
+mod server;
 mod service_objects;
 mod services;
 mod shown;
@@ -332,7 +335,7 @@ impl Keeper {
                 );
                 self.refused = Some(reason.clone());
             }
-            Outcome::Failed(reason) => {
+            Outcome::Failed(reason) | Outcome::Forbidden(reason) => {
                 if self.naming.is_due(Moment::now()) {
                     let (namespace, name) = (&key.namespace, &key.name);
                     tracing::warn!(
@@ -347,7 +350,6 @@ impl Keeper {
                 }
             }
             Outcome::Refused(_)
-            | Outcome::Forbidden(_)
             | Outcome::Conflict
             | Outcome::Gone
             | Outcome::Kept(_)
@@ -356,7 +358,11 @@ impl Keeper {
         if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
             self.silence.end();
         }
-        self.plan.done(key, outcome, Moment::now());
+        if self.plan.done(key, outcome, Moment::now()) {
+            tracing::warn!(
+                "the status of many Ingresses in a row is forbidden: those of their namespaces wait, and one is tried each 30 s"
+            );
+        }
     }
 
     /// Says that an Ingress is left to somebody else, and to whom.

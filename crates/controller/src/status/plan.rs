@@ -1,6 +1,7 @@
 //! Which Ingress is to be written next, and which is better left alone; no network.
 
 use super::address::{Address, sorted};
+use super::denial::Denial;
 use super::later::{Later, pause};
 use super::write::Outcome;
 use crate::Known;
@@ -53,7 +54,7 @@ enum State {
     Waiting,
     /// Others are given way until then.
     Left(Moment),
-    /// The API server had an error for it: tried again then.
+    /// The API server had an error for it, or forbade it: tried again then.
     Failed(Moment),
 }
 
@@ -65,7 +66,7 @@ struct Track {
     /// How often others have put their addresses over ours, and when the last time was.
     quarrels: u32,
     latest: Moment,
-    /// How often in a row the API server had an error for it.
+    /// How often in a row the API server had an error for it, or forbade it.
     failures: u32,
 }
 
@@ -78,6 +79,8 @@ pub(super) struct Plan {
     pending: BTreeSet<ObjectKey>,
     /// Those that failed.
     later: Later<ObjectKey>,
+    /// Those that wait together, since as many were forbidden.
+    denial: Denial,
     /// Whose turn was the last one.
     last: Arc<str>,
     tracks: HashMap<ObjectKey, Track>,
@@ -149,15 +152,21 @@ impl Plan {
         while let Some(key) = self.later.take(now) {
             self.pending.insert(key);
         }
+        self.pending.append(&mut self.denial.release(now));
         while let Some(key) = self.take_turn() {
             let Some(ingress) = self.served(&key) else {
                 self.tracks.remove(&key);
                 continue;
             };
             let theirs = sorted(ingress.addresses.clone());
-            if *theirs == *wanted || !self.is_due(&ingress, theirs, &wanted, now) {
+            let stands = *theirs == *wanted;
+            if stands
+                || self.denial.holds(&key, now)
+                || !self.is_due(&ingress, theirs, &wanted, now)
+            {
                 continue;
             }
+            self.denial.tries(&key, now);
             let version = ingress.meta.resource_version.clone();
             let track = self.tracks.entry(key.clone()).or_insert_with(|| Track {
                 addresses: wanted.clone(),
@@ -194,20 +203,31 @@ impl Plan {
 
     /// How long until something that failed is tried again.
     pub(super) fn wait(&self, now: Moment) -> Option<Duration> {
-        self.later.wait(now)
+        [self.later.wait(now), self.denial.wait(now)].into_iter().flatten().min()
     }
 
-    /// Takes what became of a write.
-    pub(super) fn done(&mut self, key: ObjectKey, outcome: &Outcome, now: Moment) {
+    /// Takes what became of a write; whether so many were forbidden that they wait together from now on.
+    pub(super) fn done(&mut self, key: ObjectKey, outcome: &Outcome, now: Moment) -> bool {
+        let is_news = match outcome {
+            Outcome::Forbidden(_) => self.denial.forbidden(&key, now),
+            Outcome::Written => {
+                self.pending.append(&mut self.denial.end());
+                false
+            }
+            _ => false,
+        };
+        self.note(key, outcome, now);
+        is_news
+    }
+
+    fn note(&mut self, key: ObjectKey, outcome: &Outcome, now: Moment) {
         let Some(track) = self.tracks.get_mut(&key) else { return };
         let failures = std::mem::take(&mut track.failures);
         track.state = match outcome {
             Outcome::Written => State::Written(now),
-            Outcome::Conflict | Outcome::Refused(_) | Outcome::Forbidden(_) | Outcome::Kept(_) => {
-                State::Waiting
-            }
+            Outcome::Conflict | Outcome::Refused(_) | Outcome::Kept(_) => State::Waiting,
             Outcome::Silent(_) | Outcome::NotLeader => State::Open,
-            Outcome::Failed(_) => {
+            Outcome::Failed(_) | Outcome::Forbidden(_) => {
                 track.failures = failures.saturating_add(1);
                 let until = now + pause(track.failures);
                 self.later.insert(until, key.clone());
@@ -443,6 +463,48 @@ mod tests {
         assert_eq!(plan.pending.len(), 495, "nothing is left out, and nobody else waits");
         assert_eq!(wrote(&mut plan, 1000).split(' ').count(), 495);
         assert!(plan.is_idle(now));
+    }
+
+    #[test]
+    fn where_the_right_is_missing_few_are_tried_however_many_there_are_and_all_once_it_is_there() {
+        let (mut plan, start) = (Plan::default(), Moment::now());
+        plan.want(address("192.0.2.1"));
+        plan.follow(several(1, &[("a", 400), ("b", 200), ("c", 1)]));
+        let forbidden = Outcome::Forbidden("403".to_owned());
+        let (mut tried, mut told, mut now) = (0, 0, start);
+        // As the loop does it: what may be tried is, and the time passes until something may.
+        while start.until(now) < Duration::from_secs(600) {
+            while let Some(write) = plan.next(now) {
+                tried += 1;
+                told += usize::from(plan.done(write.key, &forbidden, now));
+            }
+            assert!(plan.is_idle(now), "it does not turn in circles");
+            plan.look_again(now);
+            now = now + plan.wait(now).expect("they wait").max(Duration::from_millis(1));
+        }
+        assert!((20..100).contains(&tried), "{tried} in ten minutes");
+        assert_eq!(told, 1);
+        let mut written = 0;
+        for _ in 0..601 {
+            now = now + plan.wait(now).unwrap_or_default();
+            let Some(write) = plan.next(now) else { break };
+            plan.done(write.key, &Outcome::Written, now);
+            written += 1;
+        }
+        assert_eq!(written, 601);
+    }
+
+    #[test]
+    fn what_a_policy_forbids_in_one_namespace_keeps_no_other_one_waiting() {
+        let (mut plan, now) = (Plan::default(), Moment::now());
+        plan.want(address("192.0.2.1"));
+        plan.follow(several(1, &[("a", 1000)]));
+        while let Some(write) = plan.next(now) {
+            plan.done(write.key, &Outcome::Forbidden("403".to_owned()), now);
+        }
+        plan.follow(several(1, &[("a", 1000), ("b", 1)]));
+        let write = plan.next(now).expect("nothing was forbidden there");
+        assert_eq!(&*write.key.namespace, "b");
     }
 
     #[test]

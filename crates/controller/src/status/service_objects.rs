@@ -3,7 +3,7 @@
 use super::write::MANAGER;
 use model::Transport;
 use objects::gateway::GROUP;
-use objects::{MANAGED_BY, ObjectKey};
+use objects::{MANAGED_BY, ObjectKey, SLICE_MANAGED_BY};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,8 +11,6 @@ use translate::gateway::{GatewayService, ServiceKind, label_of};
 
 /// Says whose Gateway it is for.
 const GATEWAY_NAME: &str = "gateway.networking.k8s.io/gateway-name";
-/// Who made an EndpointSlice.
-pub(super) const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// `spec.controllerName` of the class of the Gateway that a Service was made for: whoever has another name leaves it
 /// alone.
 pub(super) const CONTROLLER: &str = "fairway/gateway-controller-name";
@@ -43,10 +41,6 @@ fn ports(wanted: &GatewayService) -> Value {
 
 pub(super) fn port_name(transport: Transport, number: u16) -> String {
     format!("{}-{number}", protocol(transport).to_ascii_lowercase())
-}
-
-pub(super) fn slice_name(service: &ObjectKey, family: &str) -> String {
-    format!("{}-{family}", service.name)
 }
 
 /// The labels of the Service of a Gateway.
@@ -97,9 +91,10 @@ pub(super) fn service(
     })
 }
 
-/// An EndpointSlice of a Service with this name and uid, which it goes with, made by this controller.
+/// An EndpointSlice of the Service of a Gateway with this name and uid, which it goes with, made by this controller.
 pub(super) fn slice(
     name: &str,
+    gateway: &ObjectKey,
     (service, uid, controller): (&str, &str, &str),
     wanted: &GatewayService,
     address_type: &str,
@@ -119,6 +114,7 @@ pub(super) fn slice(
             "name": name,
             "labels": {
                 "kubernetes.io/service-name": service,
+                GATEWAY_NAME: label_of(&gateway.name),
                 SLICE_MANAGED_BY: MANAGER,
             },
             "annotations": {CONTROLLER: controller},

@@ -4,9 +4,7 @@
 //! that a load balancer gave away is lost for good.
 
 use super::replace::PATIENCE;
-use super::service_objects::{
-    CONTROLLER, SLICE_MANAGED_BY, labels, port_name, protocol, service, slice, slice_name,
-};
+use super::service_objects::{CONTROLLER, labels, port_name, protocol, service, slice};
 use super::which::{Which, api, differing};
 use super::write::{MANAGER, Outcome, outcome};
 use crate::Known;
@@ -19,15 +17,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use model::Transport;
-use objects::{ObjectKey, PortRef, Snapshot, made_for};
+use objects::{ObjectKey, PortRef, SLICE_MANAGED_BY, Snapshot, made_for};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use translate::gateway::{GatewayService, ServiceKind, named_by, service_name};
+use translate::gateway::{
+    FAMILIES, GatewayService, ServiceKind, named_by, service_name, slice_name,
+};
 
-/// What the names of the EndpointSlices of a Service end in: one for the endpoints of each family.
-const FAMILIES: [&str; 2] = ["v4", "v6"];
 /// Endpoints of a slice at most, as its definition says.
 const ENDPOINTS: usize = 1000;
 /// What it takes to write them.
@@ -143,7 +141,8 @@ fn leads_on(
         ServiceKind::LoadBalancer(_) => addresses(&replicas.map(slices).unwrap_or_default()),
     };
     let mut own = slices(key);
-    own.retain(|slice| FAMILIES.iter().any(|one| *slice.meta.key.name == slice_name(key, one)));
+    let is_own = |name: &str| FAMILIES.iter().any(|one| *name == slice_name(&key.name, one));
+    own.retain(|slice| is_own(&slice.meta.key.name));
     let has_ports = |slice: &Arc<objects::EndpointSlice>| {
         let leads = |((transport, port), target): (&(Transport, u16), &u16)| {
             let name = Some(port_name(*transport, *port));
@@ -164,10 +163,11 @@ fn uid_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
     made_for(meta).filter(|owner| owner.name == gateway).map(|owner| owner.uid.as_str())
 }
 
-/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again.
+/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again, and a policy
+/// goes, which says 422 or, where it is a webhook without a code, 400.
 fn told<T>(answer: Called<T>) -> Result<T, Outcome> {
     match answer {
-        Called::Bad { code: code @ Some(403), reason } => {
+        Called::Bad { code: code @ Some(400 | 403 | 422), reason } => {
             Err(Outcome::Forbidden(reason + &remedy(code, RIGHTS)))
         }
         other => outcome(other),
@@ -305,7 +305,7 @@ impl Scribe {
     /// are somebody else's soon.
     async fn lead_nowhere(&self, service: &ObjectKey) -> Result<(), Outcome> {
         for family in FAMILIES {
-            self.put_slice(&service.namespace, &slice_name(service, family), None).await?;
+            self.put_slice(&service.namespace, &slice_name(&service.name, family), None).await?;
         }
         Ok(())
     }
@@ -356,24 +356,28 @@ impl Scribe {
         let endpoints = self.endpoints(wanted).await?;
         let made = service(&key, gateway, wanted, &self.controller);
         let version = before.as_ref().and_then(|(meta, _)| meta.resource_version.clone());
-        let made = match before {
-            None => self.make(&key, made).await?,
-            Some((_, spec)) => self.mend(&key, made, &spec).await?,
+        let (made, refused) = match before {
+            None => (self.make(&key, made).await?.metadata, None),
+            // Replicas come and go, also while the Service itself may not be changed.
+            Some((meta, spec)) => match self.mend(&key, made, &spec).await {
+                Ok(made) => (made.metadata, None),
+                Err(refused @ Outcome::Forbidden(_)) => (meta, Some(refused)),
+                Err(bad) => return Err(bad),
+            },
         };
-        let made = made.metadata;
         let uid = made.uid.unwrap_or_default();
         let mut is_news = version != made.resource_version;
         for (family, mut of_family) in FAMILIES.into_iter().zip(endpoints) {
             of_family.truncate(ENDPOINTS);
-            let name = slice_name(&key, family);
+            let name = slice_name(&key.name, family);
             let wanted = (!of_family.is_empty()).then(|| {
                 let address_type = if family == "v4" { "IPv4" } else { "IPv6" };
                 let of = (&*key.name, &*uid, &*self.controller);
-                slice(&name, of, wanted, address_type, of_family)
+                slice(&name, gateway, of, wanted, address_type, of_family)
             });
             is_news |= self.put_slice(&key.namespace, &name, wanted).await?;
         }
-        Ok(if is_news { Outcome::Written } else { Outcome::Gone })
+        refused.map_or(Ok(if is_news { Outcome::Written } else { Outcome::Gone }), Err)
     }
 
     /// Makes a Service that is not there yet, and is nobody's to overrule. Where the cluster does not have the family
@@ -516,8 +520,12 @@ fn exactly(uid: Option<String>, resource_version: Option<String>) -> DeleteParam
 
 #[cfg(test)]
 mod tests {
+    use super::super::server::{api_server, refusal};
     use super::*;
+    use http::Method;
     use objects::MANAGED_BY;
+    use objects::gateway::Infrastructure;
+    use parking_lot::Mutex;
 
     const OURS: &str = "fairway/gateway-controller";
 
@@ -597,7 +605,59 @@ mod tests {
         let answer = |code| Called::<()>::Bad { code: Some(code), reason: "no".to_owned() };
         let Err(Outcome::Forbidden(reason)) = told(answer(403)) else { panic!("it is given up") };
         assert!(reason.starts_with("no; it takes the rights of deploy/gateway-services.yaml"));
-        assert_eq!(told(answer(422)), Err(Outcome::Refused("no".to_owned())));
+        for code in [400, 422] {
+            assert_eq!(told(answer(code)), Err(Outcome::Forbidden("no".to_owned())), "{code}");
+        }
+        assert_eq!(told(answer(409)), Err(Outcome::Conflict));
+    }
+
+    #[tokio::test]
+    async fn endpoints_follow_the_replicas_while_a_policy_denies_changes_of_the_service() {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let seen = written.clone();
+        let wanted = GatewayService {
+            uid: "u".into(),
+            kind: ServiceKind::LoadBalancer(None),
+            ports: [((Transport::Tcp, 80), 20_007)].into(),
+            infrastructure: Arc::new(Infrastructure::default()),
+        };
+        let client = api_server(move |method, path, body| {
+            let owner = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "name": "web", "uid": "u"});
+            let meta = json!({
+                "name": "gateway-web", "namespace": "shop", "uid": "s", "resourceVersion": "1",
+                "labels": {MANAGED_BY: MANAGER}, "ownerReferences": [owner],
+            });
+            let slice = json!({
+                "metadata": {"name": "fairway-a"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.7"]}],
+            });
+            match path.rsplit('/').next() {
+                Some("gateway-web") if method == Method::GET => (200, json!({"metadata": meta, "spec": {}})),
+                Some("gateway-web") => refusal(422, "ValidatingAdmissionPolicy denied request"),
+                Some("endpointslices") => (200, json!({"metadata": {}, "items": [slice]})),
+                Some(_) if method == Method::GET => refusal(404, "not found"),
+                _ => {
+                    let body: Value = serde_json::from_str(body).expect("JSON");
+                    seen.lock().push(body.clone());
+                    (200, body)
+                }
+            }
+        })
+        .await;
+        let scribe = Scribe {
+            client,
+            leadership: Leadership::always(),
+            replicas: Some(ObjectKey::new("fairway", "fairway")),
+            controller: OURS.into(),
+        };
+        let outcome = scribe.write(&ObjectKey::new("shop", "web"), Some(&wanted)).await;
+        let Err(Outcome::Forbidden(reason)) = outcome else { panic!("{outcome:?}") };
+        assert!(reason.contains("ValidatingAdmissionPolicy denied request"), "{reason}");
+        let written = written.lock();
+        assert_eq!(written.len(), 1, "{written:?}");
+        assert_eq!(written[0]["endpoints"][0]["addresses"], json!(["10.0.0.7"]));
+        let meta = &written[0]["metadata"];
+        assert_eq!(meta["ownerReferences"][0]["uid"], "s");
+        assert_eq!(meta["labels"]["gateway.networking.k8s.io/gateway-name"], "web");
     }
 
     #[test]

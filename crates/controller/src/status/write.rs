@@ -27,7 +27,7 @@ pub(super) enum Outcome {
     Conflict,
     /// It is not there.
     Gone,
-    /// The API server does not take it, and will not.
+    /// The API server does not take it, and hardly will.
     Refused(String),
     /// The API server forbids it for now: a right is missing, or there is a quota or a policy. To be looked at again.
     Forbidden(String),
@@ -84,7 +84,10 @@ impl Writer {
                 answer = other;
             }
         }
-        outcome(with_remedy(answer)).map_or_else(|bad| bad, |()| Outcome::Written)
+        match with_remedy(answer) {
+            Called::Bad { code: Some(403), reason } => Outcome::Forbidden(reason),
+            answer => outcome(answer).map_or_else(|bad| bad, |()| Outcome::Written),
+        }
     }
 
     async fn patch(&self, write: &Write, patience: Duration) -> Called<()> {
@@ -206,57 +209,33 @@ fn done<T>(answer: Called<T>) -> Called<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::server::{api_server, refusal};
     use super::{Leadership, ObjectKey, Outcome, Write, Writer, outcome};
     use crate::call::Called;
-    use http::{Method, Request, Response, StatusCode};
-    use http_body_util::{BodyExt, Full};
-    use hyper::body::{Bytes, Incoming};
-    use hyper::service::service_fn;
-    use hyper_util::rt::TokioIo;
+    use http::Method;
     use parking_lot::Mutex;
     use serde_json::json;
     use std::collections::BTreeSet;
-    use std::convert::Infallible;
     use std::sync::Arc;
-    use tokio::net::TcpListener;
 
     /// The methods that an API server lets us use.
     type Rights = Arc<Mutex<BTreeSet<&'static str>>>;
 
     /// An API server that has one Ingress.
-    async fn api_server(rights: Rights) -> kube::Client {
-        let answer = move |request: Request<Incoming>| {
-            let is_allowed = request.method() == Method::GET
-                || rights.lock().contains(request.method().as_str());
-            let object = json!({
-                "apiVersion": "networking.k8s.io/v1",
-                "kind": "Ingress",
-                "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "1"},
-            });
-            let status = json!({
-                "apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "no", "reason": "Forbidden",
-                "code": 403,
-            });
-            let body = Full::new(Bytes::from(if is_allowed { object } else { status }.to_string()));
-            let code = if is_allowed { StatusCode::OK } else { StatusCode::FORBIDDEN };
-            async move {
-                drop(request.into_body().collect().await);
-                let mut response = Response::new(body);
-                *response.status_mut() = code;
-                Ok::<_, Infallible>(response)
-            }
-        };
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let uri = format!("http://{}", listener.local_addr().expect("it has an address"));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let server = hyper::server::conn::http1::Builder::new();
-                tokio::spawn(
-                    server.serve_connection(TokioIo::new(stream), service_fn(answer.clone())),
-                );
-            }
+    async fn with_rights(rights: Rights) -> kube::Client {
+        let object = json!({
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "Ingress",
+            "metadata": {"name": "web", "namespace": "shop", "resourceVersion": "1"},
         });
-        kube::Client::try_from(kube::Config::new(uri.parse().expect("a URL"))).expect("a client")
+        api_server(move |method, _, _| {
+            if method == Method::GET || rights.lock().contains(method.as_str()) {
+                (200, object.clone())
+            } else {
+                refusal(403, "no")
+            }
+        })
+        .await
     }
 
     #[tokio::test]
@@ -265,7 +244,7 @@ mod tests {
         let allow = |methods: &[&'static str]| {
             *rights.lock() = methods.iter().copied().collect();
         };
-        let writer = Writer::new(api_server(rights.clone()).await, Leadership::always());
+        let writer = Writer::new(with_rights(rights.clone()).await, Leadership::always());
         let key = ObjectKey::new("shop", "web");
         let write = Write { key, version: "1".into(), addresses: Arc::default() };
         for (methods, is_written) in [
@@ -280,6 +259,8 @@ mod tests {
             allow(methods);
             let outcome = writer.write(&write).await;
             assert_eq!(outcome == Outcome::Written, is_written, "{methods:?}: {outcome:?}");
+            let is_forbidden = matches!(outcome, Outcome::Forbidden(_));
+            assert_eq!(is_forbidden, methods.is_empty(), "{methods:?}: {outcome:?}");
         }
     }
 

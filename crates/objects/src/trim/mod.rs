@@ -21,6 +21,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// What it says where that was Fairway.
 pub const MANAGER: &str = "fairway";
+/// Says who made an EndpointSlice.
+pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// A kind of the API that Fairway keeps something of.
@@ -193,11 +195,13 @@ impl Trim for discovery::EndpointSlice {
     const KIND: Kind = Kind::EndpointSlice;
 
     fn trim(self) -> Result<Object, String> {
-        let service = self.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
-        let service = service.map(|name| Arc::from(name.as_str()));
+        let label = |name| self.metadata.labels.as_ref().and_then(|labels| labels.get(name));
+        let service = label(SERVICE_NAME).map(|name| Arc::from(name.as_str()));
+        let is_ours = label(SLICE_MANAGED_BY).is_some_and(|by| by == MANAGER);
         Ok(Object::EndpointSlice(Arc::new(EndpointSlice {
             meta: unversioned(self.metadata, Annotations::Dropped)?,
             service,
+            is_ours,
             fqdn: self.address_type == "FQDN",
             ports: each(self.ports, slice_port)?,
             endpoints: each(self.endpoints, |_, endpoint| slice_endpoint(endpoint))?,

@@ -123,6 +123,12 @@ fn conditions_of_an_endpoint_have_the_defaults_of_the_api() {
     assert_eq!(states, [(true, true, false), (false, false, false), (false, true, true)]);
     assert_eq!(endpoints.endpoints[2].zones, Some(vec!["a".to_owned()]));
     assert_eq!(endpoints.service.as_deref(), Some("web"));
+    for (by, is_ours) in [("fairway", true), ("endpointslice-controller.k8s.io", false)] {
+        let labels = json!({SLICE_MANAGED_BY: by});
+        let made = json!({"metadata": {"name": "s", "labels": labels}, "addressType": "IPv4", "endpoints": []});
+        assert_eq!(slice(made).is_ours, is_ours, "{by}");
+    }
+    assert!(!endpoints.is_ours);
     assert_eq!(
         endpoints.ports,
         [

@@ -2,12 +2,13 @@
 
 use super::addresses::assign;
 use super::reach::{Behind, Reach, is_of};
-use super::service_names::{named_by, service_name};
+use super::service_names::{FAMILIES, named_by, service_name, slice_name};
 use super::targets::{self, Asking, Port, Supply, port_of};
 use super::{Around, Gateways, Work};
 use crate::GatewayServices;
 use objects::gateway::Gateway;
-use objects::{ObjectKey, Service, Snapshot};
+use objects::{EndpointSlice, ObjectKey, Service, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Gateways {
@@ -59,7 +60,7 @@ impl Gateways {
         let supply = Supply {
             range: around.options.gateway_target_ports.clone(),
             most: around.ports,
-            led_to: led_to(around.new).collect(),
+            led_to: led_to(around.new, around.ports),
         };
         let before = |key: &ObjectKey, port| self.behind.get(key)?.targets.get(&port).cloned();
         let targets = targets::assign(asking, &supply, before);
@@ -68,25 +69,90 @@ impl Gateways {
             Some((key, Behind::of(gateway, service_of(gateway, around.new), targets)))
         });
         let behind = behind.collect();
-        let others = |key: &&ObjectKey| {
-            self.behind.get(*key) != std::collections::BTreeMap::get(&behind, *key)
-        };
+        let others = |key: &&ObjectKey| self.behind.get(*key) != BTreeMap::get(&behind, *key);
         work.gateways.extend(behind.keys().filter(others).cloned());
         self.behind = behind;
     }
 }
 
-/// The ports to which the EndpointSlices of Gateways' Services lead, be they served or not.
-fn led_to(snapshot: &Snapshot) -> impl Iterator<Item = u16> {
+/// The ports to which the EndpointSlices of Gateways' Services lead, be they served or not: those that Fairway writes, and
+/// of each namespace no more than its Gateways may have. Others may make as many as they like, for a Service of their own.
+fn led_to(snapshot: &Snapshot, most: u64) -> BTreeSet<u16> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut all: BTreeMap<&Arc<str>, BTreeSet<u16>> = BTreeMap::new();
     let services = snapshot.gateways.values().filter_map(|gateway| service_of(gateway, snapshot));
-    let made = services.filter(|service| service.made_for.is_some());
-    let slices = made.filter_map(|service| snapshot.slices.get(&service.meta.key));
-    let ports = slices.flat_map(|slices| slices.values()).flat_map(|slice| &slice.ports);
-    ports.filter_map(|port| port.port)
+    for service in services.filter(|service| service.made_for.is_some()) {
+        let ObjectKey { namespace, name } = &service.meta.key;
+        let is_own = |slice: &&Arc<EndpointSlice>| {
+            let called = &*slice.meta.key.name;
+            slice.is_ours && FAMILIES.iter().any(|family| slice_name(name, family) == called)
+        };
+        let slices = snapshot.slices.get(&service.meta.key);
+        let own = slices.into_iter().flat_map(|slices| slices.values()).filter(is_own);
+        let of_namespace = all.entry(namespace).or_default();
+        for port in own.flat_map(|slice| &slice.ports).filter_map(|port| port.port) {
+            if of_namespace.len() >= most {
+                break;
+            }
+            of_namespace.insert(port);
+        }
+    }
+    all.into_values().flatten().collect()
 }
 
 /// The Service with the name that the Service of a Gateway has.
 fn service_of<'a>(gateway: &Gateway, snapshot: &'a Snapshot) -> Option<&'a Arc<Service>> {
     let ObjectKey { namespace, name } = &gateway.meta.key;
     snapshot.services.get(&ObjectKey::new(namespace.clone(), service_name(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    /// An EndpointSlice of Service `shop/gateway-web`, with ports from this one on.
+    fn slice(text: &mut String, name: &str, by: &str, from: u16, count: u16) {
+        let ports = (from..from + count).map(|port| format!("{{port: {port}}}"));
+        let ports = ports.collect::<Vec<_>>().join(", ");
+        let labels = format!(
+            "{{kubernetes.io/service-name: gateway-web, endpointslice.kubernetes.io/managed-by: {by}}}"
+        );
+        let slice = format!(
+            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: shop, name: {name}, labels: \
+             {labels}}}\naddressType: IPv4\nendpoints: []\nports: [{ports}]\n"
+        );
+        text.write_str(&slice).expect("memory");
+    }
+
+    #[test]
+    fn slices_that_others_make_hold_no_port_and_a_namespace_holds_no_more_than_it_may_have() {
+        let mut text = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: shop, name: web, uid: u}
+spec: {gatewayClassName: another, listeners: []}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  namespace: shop
+  name: gateway-web
+  labels: {app.kubernetes.io/managed-by: fairway}
+  ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u}]
+spec: {ports: [{port: 80}]}
+"
+        .to_owned();
+        for number in 0..20_u16 {
+            let by = ["somebody", "fairway"][usize::from(number % 2)];
+            slice(&mut text, &format!("x{number}"), by, 20_000 + number * 100, 100);
+        }
+        slice(&mut text, "gateway-web-v4", "somebody", 20_000, 100);
+        slice(&mut text, "gateway-web-v6", "fairway", 21_000, 3);
+        let found: Snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        assert_eq!(found.slices.values().map(|slices| slices.len()).sum::<usize>(), 22);
+        assert_eq!(led_to(&found, 100), BTreeSet::from([21_000, 21_001, 21_002]));
+        assert_eq!(led_to(&found, 2), BTreeSet::from([21_000, 21_001]));
+    }
 }

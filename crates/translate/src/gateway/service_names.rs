@@ -26,6 +26,14 @@ pub fn service_name(gateway: &str) -> String {
     format!("{AFFIX}{}", short(gateway, LONGEST - AFFIX.len(), is_good))
 }
 
+/// What the names of the EndpointSlices of a Service end in: one for the endpoints of each family.
+pub const FAMILIES: [&str; 2] = ["v4", "v6"];
+
+/// The name of an EndpointSlice of the Service of a Gateway.
+pub fn slice_name(service: &str, family: &str) -> String {
+    format!("{service}-{family}")
+}
+
 /// The name of a Gateway as the value of a label.
 pub fn label_of(gateway: &str) -> String {
     short(gateway, LONGEST, |name| name.len() <= LONGEST)

@@ -115,6 +115,7 @@ pub(crate) fn slice(
     EndpointSlice {
         meta: meta(namespace, name),
         service: Some(service.into()),
+        is_ours: false,
         fqdn: false,
         ports: vec![port],
         endpoints,
