@@ -46,7 +46,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     if snapshot.ingresses.is_empty() && routes == 0 {
         note!("no Ingress and no route was found: this is what is answered where there is none");
     }
-    let translation = translate::translate(&snapshot, &options);
+    let translation = translate::translate_telling_all(&snapshot, &options);
     for note in notes(&url.host, &snapshot, &options, &translation) {
         note!("{note}");
     }

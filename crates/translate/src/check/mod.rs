@@ -20,7 +20,7 @@ use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::problems::OF_ONE;
 use crate::review::misfits;
 use crate::settings::{ANNOTATIONS, parse};
-use crate::{Options, Translation, certificate, snippets, translate};
+use crate::{Options, Translation, certificate, snippets, translate_telling_all};
 pub use challenges::name_issuers;
 use closed::Closed;
 use config_map::{CIPHERS, needs_nginx};
@@ -35,6 +35,7 @@ pub use refusals::RefusedBy;
 pub use remark::Remark;
 use remark::WITH_NGINX;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ impl Check {
 
 /// Checks all objects at this second since 1970.
 pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
-    let translation = translate(snapshot, options);
+    let translation = translate_telling_all(snapshot, options);
     let classes = Classes::accepted(snapshot, options);
     let (ours, others): (Vec<_>, Vec<_>) =
         snapshot.ingresses.values().partition(|ingress| is_ours(ingress, &classes, options));
@@ -355,25 +356,9 @@ impl Checker<'_> {
     fn finding(&self, ingress: &Ingress) -> Finding {
         let origin = origin(&ingress.meta.key);
         let problems = self.translation.problems.of(&origin);
-        let mut reasons = Vec::new();
+        let (mut standing, mut reasons, told) = self.judged(ingress, problems);
         let mut notes = self.surprises.get(&origin).cloned().unwrap_or_default();
-        let mut standing = Standing::Identical;
-        for problem in problems {
-            let remark = self.remark(problem);
-            match self.weight(problem).max(self.lost_suites(ingress, problem)) {
-                Standing::Identical => notes.push(remark),
-                worse => {
-                    standing = standing.max(worse);
-                    reasons.push(remark);
-                }
-            }
-        }
-        if problems.len() >= OF_ONE {
-            let message = format!(
-                "{OF_ONE} problems of one object are told, and there may be more: mend these first"
-            );
-            notes.push(Remark { key: None, message });
-        }
+        notes.extend(told);
         notes.extend(self.understood(ingress, problems));
         notes.extend(self.misfits(ingress));
         notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));
@@ -413,6 +398,35 @@ impl Checker<'_> {
             self.closed.refuse(ingress, &mut finding);
         }
         finding
+    }
+
+    /// What all its problems make of an Ingress, the reasons for it and what else is to be known of them. Of more than
+    /// [`OF_ONE`] the gravest are told; all of them count.
+    fn judged(
+        &self,
+        ingress: &Ingress,
+        problems: &[Problem],
+    ) -> (Standing, Vec<Remark>, Vec<Remark>) {
+        let weighed = |it: &Problem| Reverse(self.weight(it).max(self.lost_suites(ingress, it)));
+        let mut all: Vec<(Reverse<Standing>, &Problem)> =
+            problems.iter().map(|problem| (weighed(problem), problem)).collect();
+        all.sort_by_key(|(standing, _)| *standing);
+        let worst = all.first().map_or(Standing::Identical, |(Reverse(worst), _)| *worst);
+        let left_out = all.len().saturating_sub(OF_ONE);
+        all.truncate(OF_ONE);
+        let (notes, reasons): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(standing, _)| *standing == Reverse(Standing::Identical));
+        let remarks = |all: Vec<(_, &Problem)>| -> Vec<Remark> {
+            all.into_iter().map(|(_, problem)| self.remark(problem)).collect()
+        };
+        let mut notes = remarks(notes);
+        if left_out > 0 {
+            let message = format!(
+                "{left_out} more problems of this object are not told, none graver than these: mend these first"
+            );
+            notes.push(Remark { key: None, message });
+        }
+        (worst, remarks(reasons), notes)
     }
 
     /// A problem as it is told.
@@ -472,7 +486,7 @@ impl Checker<'_> {
             return;
         }
         let options = Options { raw: true, ..self.options.clone() };
-        let translation = translate(self.snapshot, &options);
+        let translation = translate_telling_all(self.snapshot, &options);
         let mistakes = config_map::mistakes(&config_map::about(&translation, &options), &[]);
         let closed =
             Closed::among(&translation.configuration, mistakes, self.snapshot, self.options);
@@ -481,10 +495,10 @@ impl Checker<'_> {
                 continue;
             }
             let origin = origin(&ingress.meta.key);
-            let known = self.translation.problems.of(&origin);
+            let known: BTreeSet<&Problem> = self.translation.problems.of(&origin).iter().collect();
             let problems = translation.problems.of(&origin);
             let new = problems.iter().filter(|it| !known.contains(it));
-            finding.reasons.extend(new.map(|problem| Remark {
+            finding.reasons.extend(new.take(OF_ONE).map(|problem| Remark {
                 key: problem.key.clone(),
                 message: format!("{WITH_NGINX}{}", problem.message),
             }));
