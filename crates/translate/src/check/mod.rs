@@ -7,6 +7,7 @@ mod config_map;
 mod databases;
 mod differences;
 mod elsewhere;
+mod empty_here;
 mod finding;
 mod gateway;
 mod heard_there;
@@ -122,6 +123,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         of_tls: config_map::lost_by_tls(&objects),
         otherwise: heard_there::of_all(snapshot, options),
         databases: databases::of_all(snapshot, &translation, options),
+        empty: empty_here::of_all(snapshot, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -322,6 +324,8 @@ struct Checker<'a> {
     otherwise: Vec<Remark>,
     /// What of the ConfigMap hangs on databases.
     databases: Vec<Remark>,
+    /// What of the ConfigMap's snippets hangs on variables that are empty here.
+    empty: Vec<Remark>,
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -335,7 +339,7 @@ fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
 impl Checker<'_> {
     /// Differences of every Ingress.
     fn for_all(&self) -> impl Iterator<Item = &Remark> {
-        self.otherwise.iter().chain(&self.databases)
+        self.otherwise.iter().chain(&self.databases).chain(&self.empty)
     }
 
     /// Paths that are served, and that the webhook takes at no change: of either controller, where there is one.
@@ -379,6 +383,7 @@ impl Checker<'_> {
         differences.retain(|remark| heard(&remark.key));
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
         differences.extend(databases::of_ingress(ingress, self.translation, self.options));
+        differences.extend(empty_here::of_ingress(ingress, self.options));
         differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);

@@ -786,6 +786,45 @@ fn harmless(name: &str, count: usize) -> String {
 }
 
 #[test]
+fn a_snippet_with_a_variable_that_is_empty_here_differs() {
+    let of_snippet = |name: &str, text: &str| {
+        let annotation = format!("nginx.ingress.kubernetes.io/configuration-snippet: '{text}'");
+        ingress(name, &annotation, &format!("{name}.test"), "/")
+    };
+    let all = [
+        of_snippet("guard", "if ($tcpinfo_rtt) { return 403; }"),
+        of_snippet("header", "more_set_headers \"X: ${SSL_ciphers}\";"),
+        of_snippet("trailer", "proxy_set_header X $sent_trailer_grpc_status;"),
+        of_snippet("tlv", "proxy_set_header X $proxy_protocol_tlv_ssl;"),
+        of_snippet("comment", "# $tcpinfo_rtt\n\n        proxy_set_header X $ssl_protocol;"),
+        of_snippet("neither", "proxy_set_header X $http3;"),
+    ];
+    let found = checked_with(ALLOWED, &all);
+    for (name, variable) in [
+        ("guard", "$tcpinfo_rtt is always empty here, since the kernel's numbers"),
+        ("header", "$ssl_ciphers is"),
+        ("trailer", "$sent_trailer_grpc_status is"),
+        ("tlv", "$proxy_protocol_tlv_ssl is"),
+    ] {
+        let finding = of(&found, name);
+        assert_eq!(finding.standing, Standing::Differs, "{finding:?}");
+        let told = |it: &Remark| it.message.starts_with(variable);
+        assert!(finding.reasons.iter().any(told), "{finding:?}");
+    }
+    for name in ["comment", "neither"] {
+        assert_eq!(of(&found, name).standing, Standing::Identical, "{found:?}");
+    }
+    let of_all =
+        format!("{ALLOWED}, http-snippet: 'map $ssl_session_id $known {{ \"\" 0; default 1; }}'");
+    let found = checked_with(&of_all, &[ingress("plain", "", "plain.test", "/")]);
+    assert_eq!(of(&found, "plain").standing, Standing::Differs, "{found:?}");
+    assert!(
+        found.objects.iter().any(|it| it.message.starts_with("$ssl_session_id is")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn no_number_of_problems_hides_why_an_ingress_is_refused() {
     let unserved = |text: String| text.replace("{service: {name: shop, port: {number: 80}}}", "{}");
     let annotation = unserved(harmless("annotations", 110));
