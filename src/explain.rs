@@ -375,14 +375,17 @@ impl Url {
         );
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => {
-                (host, port.parse().with_context(|| format!("{port:?} is no port"))?)
-            }
+            Some((host, port)) if !port.contains(']') => (host, number_of(port)?),
             _ => (authority, if secure { 443 } else { 80 }),
         };
         let (authority, host) = (authority.to_owned(), host.to_owned());
         Ok(Self { secure, authority, host, port, target })
     }
+}
+
+fn number_of(port: &str) -> Result<u16> {
+    let number = port.parse().ok().filter(|number| *number > 0);
+    number.with_context(|| format!("{port:?} is no port: write a number from 1 to 65535"))
 }
 
 /// The request as it is written over HTTP/1.1.
