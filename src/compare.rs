@@ -4,6 +4,7 @@ use crate::flags::{Compare as Flags, CompareReport};
 use crate::say;
 use crate::say::{aside, note};
 use anyhow::{Context, Result, anyhow, ensure};
+use objects::manifests::text_of;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::Path;
@@ -16,6 +17,9 @@ use verdict::log::{DEFAULT, Escape, Format, Reading, Seen, is_too_much};
 /// Bytes of a HAR file, which is read as a whole, and of a line of a list of requests.
 const LONGEST_HAR: u64 = 512 << 20;
 const LONGEST_LINE: u64 = 4 << 20;
+
+/// What Windows writes in front of UTF-8.
+const MARK: char = '\u{feff}';
 
 /// Sends, compares, prints.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -109,16 +113,20 @@ fn requests(flags: &Flags) -> Result<(Requests, Option<String>)> {
     }
     for path in &flags.har {
         let cannot = || format!("cannot read {}", path.display());
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let mut file = File::open(path).with_context(cannot)?.take(LONGEST_HAR + 1);
-        file.read_to_string(&mut text).with_context(cannot)?;
+        file.read_to_end(&mut bytes).with_context(cannot)?;
         ensure!(
-            text.len() as u64 <= LONGEST_HAR,
+            bytes.len() as u64 <= LONGEST_HAR,
             "{}: more than {} MiB: record the visit in several files",
             path.display(),
             LONGEST_HAR >> 20
         );
-        requests.har(&text).map_err(|error| anyhow!(error)).with_context(cannot)?;
+        let text = text_of(bytes).map_err(|error| anyhow!(error)).with_context(cannot)?;
+        requests
+            .har(text.trim_start_matches(MARK))
+            .map_err(|error| anyhow!(error))
+            .with_context(cannot)?;
     }
     for path in &flags.requests {
         of_list(path, &mut requests)?;
@@ -164,8 +172,8 @@ fn of_list(path: &Path, requests: &mut Requests) -> Result<()> {
     };
     for number in 1_u64.. {
         let place = || format!("{}:{number}", path.display());
-        let mut line = String::new();
-        let read = from.by_ref().take(LONGEST_LINE + 1).read_line(&mut line);
+        let mut line = Vec::new();
+        let read = from.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line);
         if read.with_context(cannot)? == 0 {
             break;
         }
@@ -175,8 +183,48 @@ fn of_list(path: &Path, requests: &mut Requests) -> Result<()> {
             place(),
             LONGEST_LINE >> 20
         );
+        let line = text_of(line).map_err(|error| match error.strip_prefix("line 1 ") {
+            // The place says which one.
+            Some(error) => anyhow!("{error}"),
+            None => anyhow!(error),
+        });
+        let line = line.with_context(place)?;
         let line = line.trim_end_matches(['\n', '\r']);
+        let line = if number == 1 { line.trim_start_matches(MARK) } else { line };
         requests.line(line).map_err(|error| anyhow!(error)).with_context(place)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_come_from_windows_are_read_or_told_how_to_be() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("list.txt");
+        let read = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("a file");
+            let mut requests = Requests::new(false, false);
+            of_list(&path, &mut requests)
+                .map(|()| requests.list)
+                .map_err(|error| format!("{error:#}"))
+        };
+        for list in ["http://a.test/", "GET http://a.test/\r\n# a comment\r\n"] {
+            let found = read(format!("{MARK}{list}").as_bytes()).expect("requests");
+            let found: Vec<_> =
+                found.iter().map(|it| (&*it.method, &*it.host, &*it.target)).collect();
+            assert_eq!(found, [("GET", "a.test", "/")]);
+        }
+        let utf16: Vec<u8> =
+            "\u{feff}GET http://a.test/\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let told = read(&utf16).expect_err("no UTF-8");
+        assert!(
+            told.contains("list.txt:1: it is UTF-16") && told.contains("iconv -f UTF-16"),
+            "{told}"
+        );
+        let told = read(b"http://a.test/\nhttp://b.test/\xfc\n").expect_err("no UTF-8");
+        assert!(told.contains("list.txt:2: is no UTF-8: make UTF-8 of it"), "{told}");
+    }
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     if snapshot.ingresses.is_empty() && routes == 0 {
         note!("no Ingress and no route was found: this is what is answered where there is none");
     }
-    let translation = translate::translate(&snapshot, &options);
+    let translation = translate::translate_telling_all(&snapshot, &options);
     for note in notes(&url.host, &snapshot, &options, &translation) {
         note!("{note}");
     }
@@ -375,14 +375,17 @@ impl Url {
         );
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => {
-                (host, port.parse().with_context(|| format!("{port:?} is no port"))?)
-            }
+            Some((host, port)) if !port.contains(']') => (host, number_of(port)?),
             _ => (authority, if secure { 443 } else { 80 }),
         };
         let (authority, host) = (authority.to_owned(), host.to_owned());
         Ok(Self { secure, authority, host, port, target })
     }
+}
+
+fn number_of(port: &str) -> Result<u16> {
+    let number = port.parse().ok().filter(|number| *number > 0);
+    number.with_context(|| format!("{port:?} is no port: write a number from 1 to 65535"))
 }
 
 /// The request as it is written over HTTP/1.1.

@@ -84,7 +84,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<ExitCode> {
     let mut options = options(&flags.classes);
     let snapshot = reading::once(source, &options)?;
     reading::settle_config_map(&snapshot, &mut options)?;
-    let translation = translate::translate(&snapshot, &options);
+    let translation = translate::translate_telling_all(&snapshot, &options);
     for problem in translation.problems.iter() {
         note!("{problem}");
     }

@@ -59,7 +59,7 @@ pub(crate) struct Metrics {
     )]
     pub(crate) size_buckets: Vec<f64>,
     /// Combinations of labels at most under which requests are counted; further ones are counted as overflow.
-    /// One namespace has a quarter of them, and up to half while others leave it. 1 at least.
+    /// One namespace has as many as it leaves free: half where it is alone. 1 at least.
     #[arg(long, value_name = "N", default_value = "10000", value_parser = series)]
     pub(crate) metrics_series_limit: NonZeroUsize,
     /// Requests of one worker and second that --engine=nginx measures; 10000 at least. The rest is not counted, and the

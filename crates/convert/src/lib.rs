@@ -46,7 +46,7 @@ pub struct Converted {
 
 /// Converts the Ingresses of a Snapshot that are ours.
 pub fn convert(snapshot: &Snapshot, options: &Options, target: &Target) -> Converted {
-    let translation = translate::translate(snapshot, options);
+    let translation = translate::translate_telling_all(snapshot, options);
     let configuration = &translation.configuration;
     let mut ledger = Ledger::new(snapshot, options);
     ledger.refused(&translation.problems, configuration);

@@ -111,6 +111,20 @@ fn what_is_guarded_is_closed_and_said_to_be() {
 }
 
 #[test]
+fn no_number_of_problems_hides_that_an_ingress_is_closed() {
+    let unknown: Vec<String> = (0..110).map(|number| format!("a-no-such-{number}")).collect();
+    let unknown: Vec<(&str, &str)> = unknown.iter().map(|name| (name.as_str(), "x")).collect();
+    let service = "{service: {name: shop, port: {number: 80}}}";
+    let closed = ingress("closed", "closed.test", &unknown, &["/", "/zz"]);
+    let made = converted(&[closed.replacen(service, "{}", 1)]);
+    assert!(
+        made.is_lossy() && has(&made, "spec.rules[0].http.paths[0]", Weight::Closed),
+        "{:?}",
+        made.losses
+    );
+}
+
+#[test]
 fn requests_for_a_guarded_path_that_cannot_be_said_reach_no_other_path() {
     let guard = [("allowlist-source-range", "10.0.0.0/8")];
     for path in ["/admin//x", "/a b"] {

@@ -4,6 +4,7 @@
 pub mod client_hello;
 mod door;
 mod followed;
+mod holders;
 mod names;
 pub mod onward;
 mod order;
@@ -15,7 +16,6 @@ pub mod proxy_protocol;
 mod questions;
 mod reach;
 mod room;
-mod shares;
 mod streams;
 mod system;
 mod tcp;

@@ -1,7 +1,7 @@
 //! Carries bytes both ways between two connections until both have ended, or nothing moved for too long.
 
+use crate::holders::Side;
 use crate::room::Place;
-use crate::shares::Side;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,8 +130,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::{pipe, pipe_until_over};
+    use crate::holders::Holder;
     use crate::room::{Memory, Place, Room, STALLED};
-    use crate::shares::Holder;
     use model::{StreamPort, Transport};
     use std::io::ErrorKind;
     use std::net::{IpAddr, Ipv4Addr};

@@ -1,9 +1,9 @@
 //! Places for connections that somebody else accepts and carries on: of the same kind as those of TCP services, and
 //! apart from them.
 
+use crate::holders::Holder;
 use crate::pipe::{pipe, pipe_until_over};
 use crate::room::{Place, Room};
-use crate::shares::Holder;
 use crate::traffic::Counted;
 use model::{StreamPort, Transport};
 use std::io;

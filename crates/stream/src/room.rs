@@ -2,7 +2,7 @@
 //! are taken a newcomer gets the place of somebody who holds more, or of one that is quiet. Where memory is short,
 //! places are lost, too.
 
-use crate::shares::{Holder, Seat, Shares, Side};
+use crate::holders::{Holder, Seat, Shares, Side};
 use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -232,7 +232,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::{ASSUMED, FEW, Memory, PATIENCE, Place, Room, STALLED, WAITING};
-    use crate::shares::{Holder, Side};
+    use crate::holders::{Holder, Side};
     use model::{StreamPort, Transport};
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;

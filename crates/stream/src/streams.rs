@@ -162,14 +162,14 @@ impl Port {
 
 /// A line that is written once a minute.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<Option<::shares::Lines>>);
+pub(crate) struct Seldom(Mutex<Option<shares::Lines>>);
 
 impl Seldom {
     /// How often there was reason for the line since it was written last, this time included; none if it is too soon.
     pub(crate) fn due(&self) -> Option<u64> {
         let now = Instant::now().into_std();
         let mut lines = self.0.lock();
-        let line = lines.get_or_insert_with(|| ::shares::Lines::new(now)).line(now, 1)?;
+        let line = lines.get_or_insert_with(|| shares::Lines::new(now)).line(now, 1)?;
         Some(line.left_out + 1)
     }
 }

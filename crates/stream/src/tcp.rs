@@ -1,11 +1,11 @@
 //! A connection of a TCP service, from the first byte to the last.
 
+use crate::holders::Holder;
 use crate::own::{self, UnderWay};
 use crate::pipe::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
 use crate::room::Place;
-use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::traffic::Counted;
 use rustix::net::sockopt::set_tcp_user_timeout;

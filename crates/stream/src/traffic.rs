@@ -145,8 +145,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::{AT_ONCE, Counted};
+    use crate::holders::Holder;
     use crate::room::Room;
-    use crate::shares::Holder;
     use model::{StreamPort, Transport};
     use std::net::{IpAddr, Ipv4Addr};
     use std::pin::Pin;

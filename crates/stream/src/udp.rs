@@ -1,9 +1,9 @@
 //! Sessions of a UDP service: a client's address has a socket towards one endpoint until its answers have come
 //! (nginx stream: proxy_responses), nothing moved for too long, or newer sessions took its place.
 
+use crate::holders::Holder;
 use crate::own::{self, Own};
 use crate::room::Place;
-use crate::shares::Holder;
 use crate::streams::{Plan, Port, endpoints};
 use crate::turns::{FEW, Turn};
 use crate::waiting::{Datagram, Queue};

@@ -61,3 +61,9 @@ pub use translator::{Translation, Translator, guards_gone};
 pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
     Translator::new(options.clone()).update(snapshot)
 }
+
+/// The same with every problem, of however many: for whoever judges objects by their problems, once. What is left out
+/// there would be called right.
+pub fn translate_telling_all(snapshot: &Snapshot, options: &Options) -> Translation {
+    Translator::telling_all(options.clone()).update(snapshot)
+}

@@ -2,7 +2,8 @@
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use model::{Kind, Origin, Problem};
+use model::{Kind, Origin, Problem, Severity};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Problems of one object at most, as each finder has them and as they are published.
+/// Problems of one object at most, as each finder has them and as they are published where that goes on and on.
 pub(crate) const OF_ONE: usize = 100;
 /// Bytes of a message or key at most.
 pub(crate) const LONGEST: usize = 2048;
@@ -87,6 +88,8 @@ pub(crate) struct Ledger<Finder> {
     counts: BTreeMap<Arc<str>, usize>,
     /// How many of a namespace were published at most.
     most: usize,
+    /// Whether nothing is left out, whatever the bounds are.
+    whole: bool,
 }
 
 impl<Finder> Default for Ledger<Finder> {
@@ -99,14 +102,23 @@ impl<Finder> Default for Ledger<Finder> {
             known: BTreeMap::new(),
             counts: BTreeMap::new(),
             most: usize::MAX,
+            whole: false,
         }
     }
 }
 
 impl<Finder: Ord> Ledger<Finder> {
-    /// Replaces what `finder` found; of one object it keeps [`OF_ONE`].
+    /// One that leaves nothing out: for whoever judges objects by their problems, once.
+    pub(crate) fn whole() -> Self {
+        Self { whole: true, ..Self::default() }
+    }
+
+    /// Replaces what `finder` found; of one object it keeps [`OF_ONE`], the gravest.
     pub(crate) fn set(&mut self, finder: Finder, mut problems: Vec<Problem>) {
-        bound(&mut problems);
+        if !self.whole {
+            bound(&mut problems);
+        }
+        problems.iter_mut().for_each(shorten);
         if self.found.get(&finder).map_or(&[][..], Vec::as_slice) == problems {
             return;
         }
@@ -138,8 +150,10 @@ impl<Finder: Ord> Ledger<Finder> {
         }
     }
 
-    /// The list as it is now: of the Ingresses of one namespace, the first in order that are no more than `most`.
+    /// The list as it is now: of the Ingresses of one namespace, the gravest, and of these the first in order, that are
+    /// no more than `most`.
     pub(crate) fn publish(&mut self, most: usize) -> Problems {
+        let most = if self.whole { usize::MAX } else { most };
         let all = self.most != most;
         self.most = most;
         let mut changed = std::mem::take(&mut self.changed);
@@ -148,7 +162,8 @@ impl<Finder: Ord> Ledger<Finder> {
         }
         let mut full = BTreeSet::new();
         for origin in changed {
-            let now = self.by_origin.get(&origin).map(of_object).unwrap_or_default();
+            let now = self.by_origin.get(&origin).map(|all| self.of_object(all));
+            let now = now.unwrap_or_default();
             if origin.kind == Kind::Ingress && self.count(&origin, now.len()) > most {
                 full.insert(Arc::clone(&origin.namespace));
             }
@@ -190,43 +205,70 @@ impl<Finder: Ord> Ledger<Finder> {
         let of_it =
             |origin: &Origin| origin.kind == Kind::Ingress && origin.namespace == *namespace;
         let all = self.by_origin.range(from..).take_while(|(origin, _)| of_it(origin));
+        let mut shown: Vec<_> =
+            all.map(|(origin, problems)| (origin.clone(), self.of_object(problems))).collect();
         let mut left = most;
-        let shown: Vec<_> = all
-            .map(|(origin, problems)| {
-                let mut problems = of_object(problems);
-                problems.truncate(left);
-                left -= problems.len();
-                (origin.clone(), problems)
-            })
-            .collect();
+        let room = GRAVEST_FIRST.map(|severity| {
+            let of_it = |problem: &&Problem| problem.severity == severity;
+            let there = shown.iter().flat_map(|(_, problems)| problems).filter(of_it).count();
+            let fits = there.min(left);
+            left -= fits;
+            (severity, fits)
+        });
+        let mut room = BTreeMap::from(room);
+        for (_, problems) in &mut shown {
+            problems.retain(|problem| {
+                let left = room.get_mut(&problem.severity).filter(|left| **left > 0);
+                left.map(|left| *left -= 1).is_some()
+            });
+        }
         shown.into_iter().for_each(|(origin, problems)| self.show(origin, problems));
+    }
+
+    /// The problems of one object.
+    fn of_object(&self, problems: &BTreeMap<Problem, usize>) -> Vec<Problem> {
+        let mut all: Vec<&Problem> = problems.keys().collect();
+        if !self.whole && all.len() > OF_ONE {
+            all.sort_by_key(|problem| Reverse(problem.severity));
+            all.truncate(OF_ONE);
+            all.sort();
+        }
+        all.into_iter().cloned().collect()
     }
 }
 
-/// The problems of one object.
-fn of_object(problems: &BTreeMap<Problem, usize>) -> Vec<Problem> {
-    problems.keys().take(OF_ONE).cloned().collect()
-}
+/// What a bound takes away last comes first.
+const GRAVEST_FIRST: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Notice];
 
 /// The beginning of a text that is too long.
 fn shortened(text: &str) -> Option<String> {
     (text.len() > LONGEST).then(|| format!("{}…", &text[..text.floor_char_boundary(LONGEST)]))
 }
 
-/// Keeps the first ones of each object, with messages that are not too long.
+/// Keeps of each object the gravest, and of these the first ones.
 fn bound(problems: &mut Vec<Problem>) {
     let mut counts: BTreeMap<Origin, usize> = BTreeMap::new();
+    for problem in problems.iter() {
+        *counts.entry(problem.origin.clone()).or_default() += 1;
+    }
+    if counts.values().all(|count| *count <= OF_ONE) {
+        return;
+    }
+    problems.sort_by_key(|problem| Reverse(problem.severity));
+    counts.clear();
     problems.retain(|problem| {
         let count = counts.entry(problem.origin.clone()).or_default();
         *count += 1;
         *count <= OF_ONE
     });
-    for found in problems.iter_mut() {
-        if let Some(short) = shortened(&found.message) {
-            found.message = found.message.within(short);
-        }
-        if let Some(short) = found.key.as_deref().and_then(shortened) {
-            found.key = Some(short);
-        }
+}
+
+/// No text is longer than [`LONGEST`].
+fn shorten(found: &mut Problem) {
+    if let Some(short) = shortened(&found.message) {
+        found.message = found.message.within(short);
+    }
+    if let Some(short) = found.key.as_deref().and_then(shortened) {
+        found.key = Some(short);
     }
 }

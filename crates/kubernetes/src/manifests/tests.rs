@@ -282,6 +282,11 @@ fn texts_at_hand_are_a_snapshot_without_any_folder() {
     let texts = [("one.yaml", one.as_str()), ("two.yaml", two.as_str()), ("three.json", "{")];
     let snapshot = snapshot_of(texts.map(|(path, text)| (Path::new(path), text)));
     assert_eq!(found(&snapshot), ["a=1", "b=2"]);
-    assert_eq!(problems(&snapshot), ["three.json:1:1: EOF while parsing an object"]);
+    assert_eq!(
+        problems(&snapshot),
+        [
+            "three.json:1:1: EOF while parsing an object; the file ends in the middle of it: save it once more"
+        ]
+    );
     assert_eq!(snapshot.classes.map(|classes| classes.len()), Some(0));
 }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use serde_saphyr::{Options, Spanned};
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{Error, Options, Spanned};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,6 +15,14 @@ const TOO_FAR_LEFT: &str = "invalid indentation in multiline quoted scalar";
 const FURTHER: &str = "                ";
 /// Bytes of a document that are read for it, all times together.
 const MOST_READ: usize = 64 << 20;
+
+/// Values of one document at most, and events of its reader, several of which make one.
+const VALUES: usize = 20_000_000;
+const EVENTS: usize = 50_000_000;
+/// What the values of all aliases of a document are, read again for each.
+const UNFOLDED: usize = 100_000;
+const TOO_DEEP: &str =
+    "lists and maps are nested more deeply here than those of any object; write them flat";
 
 /// Line and column, both counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,18 +250,55 @@ fn place_of(text: &str, offset: usize) -> Place {
 fn options() -> Options {
     serde_saphyr::options! {
         with_snippet: false,
-        // A `List` of a whole cluster is one document; what aliases may unfold to stays bounded.
-        budget: serde_saphyr::budget! { max_events: 50_000_000, max_nodes: 20_000_000 },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+        // Nobody reads them, and so they may be of any length.
+        emit_comments: false,
+        // A `List` of a whole cluster is one document, whose texts are no longer than its file; what aliases may unfold
+        // to stays bounded.
+        budget: serde_saphyr::budget! {
+            max_events: EVENTS,
+            max_nodes: VALUES,
+            max_total_scalar_bytes: usize::MAX,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: UNFOLDED },
     }
 }
 
-fn yaml_error(error: &serde_saphyr::Error, read: &str) -> (Option<Place>, String) {
+/// Which bound of the reader a document exceeds, with the remedy.
+fn beyond(error: &Error) -> Option<String> {
+    match error.without_snippet() {
+        // What came of following one.
+        Error::AliasError { error, .. } => beyond(error),
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => Some(TOO_DEEP.to_owned()),
+        Error::Budget {
+            breach: BudgetBreach::Events { .. } | BudgetBreach::Nodes { .. }, ..
+        } => Some(format!(
+            "a document holds {VALUES} values at most; divide it into several files, or by a line ---"
+        )),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => Some(
+            "it has more anchors, aliases and merge keys (&, *, <<) than are followed, or they unfold to too much; \
+             write out what they stand for, or give JSON, which has none (kubectl … -o json)"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+fn yaml_error(error: &Error, read: &str) -> (Option<Place>, String) {
     let place = error
         .location()
         .map(|at| Place { line: at.line() as usize, column: at.column() as usize })
         .filter(|place| place.line > 0);
+    if let Some(message) = beyond(error) {
+        return (place, message);
+    }
     let text = error.without_snippet().to_string();
+    if text.starts_with("recursion limit exceeded") {
+        return (place, TOO_DEEP.to_owned());
+    }
     // That place is one of the document; the caller turns it into one of the file.
     let suffix = place.map(|at| format!(" at line {}, column {}", at.line, at.column));
     let message = suffix.and_then(|suffix| text.strip_suffix(&suffix).map(str::to_owned));
@@ -278,6 +324,14 @@ fn json_error(error: serde_json::Error) -> (Option<Place>, String) {
     let place = Place { line: error.line(), column: error.column().max(1) };
     let text = error.to_string();
     let suffix = format!(" at line {} column {}", error.line(), error.column());
-    let message = text.strip_suffix(&suffix).unwrap_or(&text).to_owned();
+    let mut message = text.strip_suffix(&suffix).unwrap_or(&text).to_owned();
+    if message == "recursion limit exceeded" {
+        TOO_DEEP.clone_into(&mut message);
+    } else if error.is_eof() {
+        message.push_str("; the file ends in the middle of it: save it once more");
+    } else if message == "expected value" {
+        message
+            .push_str("; this is no JSON: write a value, or give YAML a name that ends with .yaml");
+    }
     ((place.line > 0).then_some(place), message)
 }

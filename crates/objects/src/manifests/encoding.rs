@@ -8,6 +8,9 @@ pub fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     let what = match bytes.as_slice() {
         [0x1f, 0x8b, ..] => "it is packed with gzip: unpack it first (gunzip)",
         [b'P', b'K', 3, 4, ..] => "it is a ZIP archive: unpack it first (unzip)",
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => {
+            "it is UTF-32: make UTF-8 of it (iconv -f UTF-32 -t UTF-8)"
+        }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             "it is UTF-16: make UTF-8 of it (iconv -f UTF-16 -t UTF-8)"
         }
@@ -35,6 +38,8 @@ mod tests {
             (&[0x1f, 0x8b, 8][..], "gunzip"),
             (b"PK\x03\x04", "unzip"),
             (b"\xff\xfea\0", "UTF-16"),
+            (b"\xff\xfe\0\0a\0\0\0", "iconv -f UTF-32"),
+            (b"\0\0\xfe\xff\0\0\0a", "iconv -f UTF-32"),
             (b"kind: List\nitems: \xfc\n", "line 2 is no UTF-8: make"),
             (b"\xfc", "if it comes from Windows by iconv -f WINDOWS-1252 -t UTF-8"),
         ] {

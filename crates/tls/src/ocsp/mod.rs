@@ -3,10 +3,10 @@
 
 mod fetch;
 mod message;
+mod quota;
 mod refresh;
 #[cfg(test)]
 mod share_tests;
-mod shares;
 
 use super::Certificates;
 use arc_swap::ArcSwap;

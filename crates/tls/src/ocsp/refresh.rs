@@ -2,7 +2,7 @@
 //! ends, and more and more rarely while there is none.
 
 use super::message::{Question, question, responder_of};
-use super::shares::{BYTES, Shares};
+use super::quota::{BYTES, Shares};
 use super::{Staples, address, fetch};
 use crate::Certificates;
 use crate::long_keys::namespace_of;

@@ -21,7 +21,7 @@ static CONDITIONS: Key<BTreeSet<Condition>> = Key::both("proxy-next-upstream", c
 static TRIES: Key<u32> = Key::both("proxy-next-upstream-tries", parse::count).number(
     "number",
     "3",
-    "Tries in all; 0 is one for each endpoint.",
+    "Tries in all, 101 at most; 0 is 32.",
 );
 
 static TIMEOUT: Key<Duration> = Key::both("proxy-next-upstream-timeout", parse::seconds).number(

@@ -7,6 +7,7 @@ mod config_map;
 mod databases;
 mod differences;
 mod elsewhere;
+mod empty_here;
 mod finding;
 mod gateway;
 mod heard_there;
@@ -20,7 +21,7 @@ use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::problems::OF_ONE;
 use crate::review::misfits;
 use crate::settings::{ANNOTATIONS, parse};
-use crate::{Options, Translation, certificate, snippets, translate};
+use crate::{Options, Translation, certificate, snippets, translate_telling_all};
 pub use challenges::name_issuers;
 use closed::Closed;
 use config_map::{CIPHERS, needs_nginx};
@@ -35,6 +36,7 @@ pub use refusals::RefusedBy;
 pub use remark::Remark;
 use remark::WITH_NGINX;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -99,7 +101,7 @@ impl Check {
 
 /// Checks all objects at this second since 1970.
 pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
-    let translation = translate(snapshot, options);
+    let translation = translate_telling_all(snapshot, options);
     let classes = Classes::accepted(snapshot, options);
     let (ours, others): (Vec<_>, Vec<_>) =
         snapshot.ingresses.values().partition(|ingress| is_ours(ingress, &classes, options));
@@ -121,6 +123,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         of_tls: config_map::lost_by_tls(&objects),
         otherwise: heard_there::of_all(snapshot, options),
         databases: databases::of_all(snapshot, &translation, options),
+        empty: empty_here::of_all(snapshot, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -321,6 +324,8 @@ struct Checker<'a> {
     otherwise: Vec<Remark>,
     /// What of the ConfigMap hangs on databases.
     databases: Vec<Remark>,
+    /// What of the ConfigMap's snippets hangs on variables that are empty here.
+    empty: Vec<Remark>,
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -334,7 +339,7 @@ fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
 impl Checker<'_> {
     /// Differences of every Ingress.
     fn for_all(&self) -> impl Iterator<Item = &Remark> {
-        self.otherwise.iter().chain(&self.databases)
+        self.otherwise.iter().chain(&self.databases).chain(&self.empty)
     }
 
     /// Paths that are served, and that the webhook takes at no change: of either controller, where there is one.
@@ -355,25 +360,9 @@ impl Checker<'_> {
     fn finding(&self, ingress: &Ingress) -> Finding {
         let origin = origin(&ingress.meta.key);
         let problems = self.translation.problems.of(&origin);
-        let mut reasons = Vec::new();
+        let (mut standing, mut reasons, told) = self.judged(ingress, problems);
         let mut notes = self.surprises.get(&origin).cloned().unwrap_or_default();
-        let mut standing = Standing::Identical;
-        for problem in problems {
-            let remark = self.remark(problem);
-            match self.weight(problem).max(self.lost_suites(ingress, problem)) {
-                Standing::Identical => notes.push(remark),
-                worse => {
-                    standing = standing.max(worse);
-                    reasons.push(remark);
-                }
-            }
-        }
-        if problems.len() >= OF_ONE {
-            let message = format!(
-                "{OF_ONE} problems of one object are told, and there may be more: mend these first"
-            );
-            notes.push(Remark { key: None, message });
-        }
+        notes.extend(told);
         notes.extend(self.understood(ingress, problems));
         notes.extend(self.misfits(ingress));
         notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));
@@ -394,6 +383,7 @@ impl Checker<'_> {
         differences.retain(|remark| heard(&remark.key));
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
         differences.extend(databases::of_ingress(ingress, self.translation, self.options));
+        differences.extend(empty_here::of_ingress(ingress, self.options));
         differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);
@@ -413,6 +403,35 @@ impl Checker<'_> {
             self.closed.refuse(ingress, &mut finding);
         }
         finding
+    }
+
+    /// What all its problems make of an Ingress, the reasons for it and what else is to be known of them. Of more than
+    /// [`OF_ONE`] the gravest are told; all of them count.
+    fn judged(
+        &self,
+        ingress: &Ingress,
+        problems: &[Problem],
+    ) -> (Standing, Vec<Remark>, Vec<Remark>) {
+        let weighed = |it: &Problem| Reverse(self.weight(it).max(self.lost_suites(ingress, it)));
+        let mut all: Vec<(Reverse<Standing>, &Problem)> =
+            problems.iter().map(|problem| (weighed(problem), problem)).collect();
+        all.sort_by_key(|(standing, _)| *standing);
+        let worst = all.first().map_or(Standing::Identical, |(Reverse(worst), _)| *worst);
+        let left_out = all.len().saturating_sub(OF_ONE);
+        all.truncate(OF_ONE);
+        let (notes, reasons): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(standing, _)| *standing == Reverse(Standing::Identical));
+        let remarks = |all: Vec<(_, &Problem)>| -> Vec<Remark> {
+            all.into_iter().map(|(_, problem)| self.remark(problem)).collect()
+        };
+        let mut notes = remarks(notes);
+        if left_out > 0 {
+            let message = format!(
+                "{left_out} more problems of this object are not told, none graver than these: mend these first"
+            );
+            notes.push(Remark { key: None, message });
+        }
+        (worst, remarks(reasons), notes)
     }
 
     /// A problem as it is told.
@@ -472,7 +491,7 @@ impl Checker<'_> {
             return;
         }
         let options = Options { raw: true, ..self.options.clone() };
-        let translation = translate(self.snapshot, &options);
+        let translation = translate_telling_all(self.snapshot, &options);
         let mistakes = config_map::mistakes(&config_map::about(&translation, &options), &[]);
         let closed =
             Closed::among(&translation.configuration, mistakes, self.snapshot, self.options);
@@ -481,10 +500,10 @@ impl Checker<'_> {
                 continue;
             }
             let origin = origin(&ingress.meta.key);
-            let known = self.translation.problems.of(&origin);
+            let known: BTreeSet<&Problem> = self.translation.problems.of(&origin).iter().collect();
             let problems = translation.problems.of(&origin);
             let new = problems.iter().filter(|it| !known.contains(it));
-            finding.reasons.extend(new.map(|problem| Remark {
+            finding.reasons.extend(new.take(OF_ONE).map(|problem| Remark {
                 key: problem.key.clone(),
                 message: format!("{WITH_NGINX}{}", problem.message),
             }));

@@ -17,13 +17,16 @@ fn of_snippet(snippet: &Snippet) -> Option<&str> {
 }
 
 fn variable(text: &str) -> Option<&str> {
-    const BEGIN: &str = "geoip2_";
-    let mut variables = text.split('$').skip(1).filter_map(|rest| {
+    variables(text).find(|name| name.starts_with("geoip2_"))
+}
+
+/// The variables of a text.
+pub(super) fn variables(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).map(|rest| {
         let rest = rest.strip_prefix('{').unwrap_or(rest);
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        rest.starts_with(BEGIN).then_some(&rest[..end])
-    });
-    variables.next()
+        &rest[..end]
+    })
 }
 
 /// What is said of a snippet with variables of databases that nobody has switched on.

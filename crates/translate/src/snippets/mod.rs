@@ -4,6 +4,7 @@
 mod databases;
 mod declared;
 mod early;
+mod empty;
 mod for_all;
 mod names;
 mod of_ingress;
@@ -14,6 +15,7 @@ mod targets;
 
 pub(crate) use databases::variable_in as database_variable;
 pub(crate) use declared::{Declared, Known, makes, template};
+pub(crate) use empty::variable_in as empty_variable;
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use names::ANNOTATIONS;
 pub(crate) use of_ingress::{OfIngress, read, weight};

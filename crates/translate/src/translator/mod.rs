@@ -176,6 +176,11 @@ impl Translator {
         }
     }
 
+    /// One whose list of problems has no bound.
+    pub(crate) fn telling_all(options: Options) -> Self {
+        Self { ledger: Ledger::whole(), ..Self::new(options) }
+    }
+
     /// Which Ingresses refer to what.
     pub fn references(&self) -> &ReverseIndex {
         &self.references

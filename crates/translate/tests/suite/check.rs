@@ -2,7 +2,7 @@
 
 use objects::{ObjectKey, Snapshot, snapshot_of};
 use std::path::Path;
-use translate::{Check, Finding, Options, Standing, check};
+use translate::{Check, Finding, Options, Remark, Standing, check};
 
 const REST: &str = r"
 apiVersion: networking.k8s.io/v1
@@ -165,7 +165,7 @@ fn who_would_be_locked_out_or_wait_otherwise_is_told() {
     }
     let said = |data: &str| {
         let found = checked_with(data, &[ingress("plain", "", "a.test", "/")]);
-        let told = |remark: &translate::Remark| remark.message.contains("again and again");
+        let told = |remark: &Remark| remark.message.contains("again and again");
         found.objects.iter().any(told)
     };
     assert!(said("use-forwarded-headers: 'true', proxy-real-ip-cidr: 10.0.0.0/8"));
@@ -331,7 +331,7 @@ fn each_snippet_is_native_or_has_the_line_that_is_not() {
             own("wrong", "deny all;\ndeny everybody;"),
         ],
     );
-    let has = |remarks: &[translate::Remark], words: &str| {
+    let has = |remarks: &[Remark], words: &str| {
         remarks.iter().any(|remark| remark.message.contains(words))
     };
     let native = of(&found, "native");
@@ -773,7 +773,101 @@ fn an_object_with_more_problems_than_are_told_says_so() {
     let many = ingress("many", "", "many.test", "/").replace(one, &paths.join("\n      - "));
     let found = checked(&[many, ingress("few", "", "few.test", "/")]);
     let says = |name: &str| {
-        of(&found, name).notes.iter().any(|note| note.message.contains("there may be more"))
+        of(&found, name).notes.iter().any(|note| note.message.contains("20 more problems of this"))
     };
     assert!(says("many") && !says("few"), "{found:?}");
+}
+
+/// Adds an Ingress with many annotations that nobody knows, which change nothing.
+fn harmless(name: &str, count: usize) -> String {
+    let unknown = |number| format!("nginx.ingress.kubernetes.io/no-such-{number}: x");
+    let unknown: Vec<String> = (0..count).map(unknown).collect();
+    ingress(name, &unknown.join(", "), &format!("{name}.test"), "/")
+}
+
+#[test]
+fn a_snippet_with_a_variable_that_is_empty_here_differs() {
+    let of_snippet = |name: &str, text: &str| {
+        let annotation = format!("nginx.ingress.kubernetes.io/configuration-snippet: '{text}'");
+        ingress(name, &annotation, &format!("{name}.test"), "/")
+    };
+    let all = [
+        of_snippet("guard", "if ($tcpinfo_rtt) { return 403; }"),
+        of_snippet("header", "more_set_headers \"X: ${SSL_ciphers}\";"),
+        of_snippet("trailer", "proxy_set_header X $sent_trailer_grpc_status;"),
+        of_snippet("tlv", "proxy_set_header X $proxy_protocol_tlv_ssl;"),
+        of_snippet("comment", "# $tcpinfo_rtt\n\n        proxy_set_header X $ssl_protocol;"),
+        of_snippet("neither", "proxy_set_header X $http3;"),
+    ];
+    let found = checked_with(ALLOWED, &all);
+    for (name, variable) in [
+        ("guard", "$tcpinfo_rtt is always empty here, since the kernel's numbers"),
+        ("header", "$ssl_ciphers is"),
+        ("trailer", "$sent_trailer_grpc_status is"),
+        ("tlv", "$proxy_protocol_tlv_ssl is"),
+    ] {
+        let finding = of(&found, name);
+        assert_eq!(finding.standing, Standing::Differs, "{finding:?}");
+        let told = |it: &Remark| it.message.starts_with(variable);
+        assert!(finding.reasons.iter().any(told), "{finding:?}");
+    }
+    for name in ["comment", "neither"] {
+        assert_eq!(of(&found, name).standing, Standing::Identical, "{found:?}");
+    }
+    let of_all =
+        format!("{ALLOWED}, http-snippet: 'map $ssl_session_id $known {{ \"\" 0; default 1; }}'");
+    let found = checked_with(&of_all, &[ingress("plain", "", "plain.test", "/")]);
+    assert_eq!(of(&found, "plain").standing, Standing::Differs, "{found:?}");
+    assert!(
+        found.objects.iter().any(|it| it.message.starts_with("$ssl_session_id is")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn no_number_of_problems_hides_why_an_ingress_is_refused() {
+    let unserved = |text: String| text.replace("{service: {name: shop, port: {number: 80}}}", "{}");
+    let annotation = unserved(harmless("annotations", 110));
+    // A Service that is not among the objects changes nothing; each path has a problem for it.
+    let backend =
+        "{path: \"/\", pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}";
+    let paths = |of: fn(usize) -> String| (0..120).map(of).collect::<Vec<_>>().join("\n      - ");
+    let absent = paths(|number| {
+        format!(
+            "{{path: /{number}, pathType: Prefix, backend: {{service: {{name: gone{number}, port: {{number: 80}}}}}}}}"
+        )
+    });
+    let absent = format!("{absent}\n      - {{path: /zz, pathType: Prefix, backend: {{}}}}");
+    let services = ingress("services", "", "services.test", "/").replace(backend, &absent);
+    let found = checked(&[annotation, services]);
+    for name in ["annotations", "services"] {
+        let finding = of(&found, name);
+        assert_eq!(finding.standing, Standing::Refused, "{finding:?}");
+        let why = |it: &Remark| it.message.contains("its backend is not a Service");
+        assert!(finding.reasons.iter().any(why), "{finding:?}");
+    }
+}
+
+#[test]
+fn problems_of_neighbours_hide_nothing_of_a_namespace() {
+    // More than are published of a namespace.
+    let options = Options {
+        namespace_budget: "problems=30, ingresses=5".parse().expect("a budget"),
+        ..Options::default()
+    };
+    let mut all: Vec<String> = (0..4).map(|number| harmless(&format!("a{number}"), 20)).collect();
+    let unserved = ingress("zz-unserved", "", "zz.test", "/")
+        .replace("{service: {name: shop, port: {number: 80}}}", "{}");
+    all.extend([
+        unserved,
+        ingress("a-late", "", "late.test", "/"),
+        ingress("zz-late", "", "l.test", "/"),
+    ]);
+    let found = checked_by(&options, &all);
+    let refused = |finding: &&Finding| finding.standing == Standing::Refused;
+    let refused: Vec<&str> =
+        found.ingresses.iter().filter(refused).map(|it| it.ingress.as_str()).collect();
+    assert!(refused.contains(&"demo/zz-unserved"), "{found:?}");
+    // Two more than it may have: all seven are as old, and the first by name go before.
+    assert_eq!(refused.len(), 3, "{found:?}");
 }

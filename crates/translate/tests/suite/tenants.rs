@@ -2,11 +2,14 @@
 
 use crate::builders::*;
 use model::snippet::Task;
-use model::{Backend, Configuration, PathKind, Server, ServerName};
-use objects::{Ingress, PathType, PortRef, Snapshot};
+use model::{Backend, Configuration, PathKind, Server, ServerName, Severity};
+use objects::{Ingress, IngressBackend, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use translate::{Budget, Options, Standing, Translator, check, needs, review, translate};
+use translate::{
+    Budget, Options, Problems, Standing, Translator, check, needs, review, translate,
+    translate_telling_all,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
@@ -813,6 +816,30 @@ fn problems_of_one_object_and_of_one_namespace_are_bounded() {
     snapshot.ingresses.remove(&key("a", "two"));
     let found = translator.update(&snapshot).problems;
     assert_eq!(found, translate(&snapshot, &options).problems);
+}
+
+#[test]
+fn what_a_bound_leaves_out_is_never_graver_than_what_is_told() {
+    let mut snapshot = cluster();
+    let budget: Budget = "problems=150".parse().expect("a budget");
+    let options = Options { namespace_budget: budget, ..options() };
+    let unknown: Vec<String> = (0..110).map(|number| format!("a-no-such-{number}")).collect();
+    let unknown: Vec<(&str, &str)> = unknown.iter().map(|name| (name.as_str(), "x")).collect();
+    for name in ["one", "three", "two"] {
+        let mut made = of("a", name, "/app", &unknown);
+        let wrong = path("/zz", PathType::Prefix, IngressBackend::Other);
+        made.rules[0].paths.iter_mut().for_each(|paths| paths.push(wrong.clone()));
+        put_ingress(&mut snapshot, made);
+    }
+    let found = translate(&snapshot, &options).problems;
+    let all = translate_telling_all(&snapshot, &options).problems;
+    assert!(found.iter().count() == 150 && all.iter().count() >= 333, "{all}");
+    let errors = |problems: &Problems| {
+        let errors = problems.iter().filter(|it| it.severity == Severity::Error);
+        errors.cloned().collect::<Vec<_>>()
+    };
+    assert!(errors(&all).len() >= 3, "{all}");
+    assert_eq!(errors(&found), errors(&all));
 }
 
 #[test]

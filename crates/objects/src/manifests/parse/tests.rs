@@ -192,6 +192,52 @@ fn aliases_that_unfold_without_end_are_refused() {
 }
 
 #[test]
+fn what_is_more_than_the_reader_takes_is_told_with_the_remedy() {
+    let list =
+        |count: usize, item: &dyn Fn(usize) -> String| -> String { (0..count).map(item).collect() };
+    let anchors = list(60_000, &|number| format!("a{number}: &a{number} x\n"));
+    let merged =
+        format!("a: &a {{b: c}}\n{}", list(12_000, &|number| format!("k{number}: {{<<: *a}}\n")));
+    let levels: String = (1..40)
+        .map(|level| format!("a{level}: &a{level} [*a{below}, *a{below}]\n", below = level - 1))
+        .collect();
+    for text in [anchors, merged, format!("a0: &a0 [x, x]\n{levels}")] {
+        let parsed = yaml(&text);
+        let [(_, _, message)] = faults(&parsed)[..] else { panic!("{:?}", parsed.faults) };
+        assert!(message.contains("give JSON, which has none"), "{message}");
+    }
+    let block: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let flow = format!("a: {}{}", "[".repeat(200), "]".repeat(200));
+    for text in [block, flow.clone(), format!("a: {}", "[".repeat(300))] {
+        let parsed = yaml(&text);
+        let [(_, _, message)] = faults(&parsed)[..] else { panic!("{:?}", parsed.faults) };
+        assert!(message.contains("nested more deeply"), "{message}");
+    }
+    let json = |text: &str| parse(Path::new("a.json"), text);
+    for (text, words) in [
+        (&*format!("{{\"a\": {}", "[".repeat(300)), "nested more deeply"),
+        ("{\"kind\": \"Service\",", "the file ends in the middle"),
+        ("kind: Service", "ends with .yaml"),
+    ] {
+        let parsed = json(text);
+        let [(1, _, message)] = faults(&parsed)[..] else { panic!("{:?}", parsed.faults) };
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn texts_and_comments_of_a_document_may_be_as_long_as_its_file() {
+    // Secrets of Helm, one for each release of each application, are beyond 64 MiB in ordinary clusters.
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  release: |\n    ";
+    let text = format!("{head}{}\n", "x".repeat(65 << 20));
+    assert_eq!(names(&yaml(&text)), ["ConfigMap default/a"]);
+    let comments = "  # another line\n".repeat(100);
+    let item = "  apiVersion: v1\n  kind: Namespace\n  metadata: {name: a}\n";
+    let parsed = yaml(&format!("apiVersion: v1\nkind: List\nitems:\n-\n{comments}{item}"));
+    assert_eq!((faults(&parsed), names(&parsed)), (vec![], vec!["Namespace a".to_owned()]));
+}
+
+#[test]
 fn lines_of_a_quoted_text_may_begin_where_its_key_does() {
     let text = "kind: Ingress\napiVersion: networking.k8s.io/v1\nmetadata:\n  name: a\n  annotations:\n    \
                 one: 'first\n    second\n\n    it''s'\n    two: \"x\\\n    y\n  z\"\n    three: plain\n";
