@@ -11,9 +11,10 @@ mod shut;
 mod snippets;
 mod starts;
 mod tls;
+mod unguarded;
 
 pub(crate) use canary::beside_nobody;
-pub(crate) use owners::{heard, not_heard, owner, unheard};
+pub(crate) use owners::{heard, heard_or_not, not_heard, owner, unheard};
 pub(crate) use sections::Sections;
 
 use objects::ObjectKey;
@@ -84,6 +85,7 @@ pub(crate) fn server(
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
+    host.lost_guards(drafts, client_certificate.as_ref());
     host.cut();
     host.pages(client_certificate.as_ref());
     let ciphers = host.ciphers(drafts);

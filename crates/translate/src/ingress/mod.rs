@@ -3,6 +3,7 @@
 mod beside;
 mod class;
 mod drafts;
+mod host_guards;
 mod host_name;
 mod identity;
 mod inspect;
@@ -16,6 +17,7 @@ pub(crate) use class::{
     is_watched_namespace, why_not_ours,
 };
 pub(crate) use drafts::Drafts;
+use host_guards::HostGuards;
 pub(crate) use host_name::is_host;
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
@@ -116,6 +118,8 @@ pub(crate) struct Draft {
     pub(crate) app_root: Option<Template>,
     /// What its snippets mean for its hosts.
     pub(crate) snippets: OfIngress,
+    /// What it may guard its hosts by, where it is not taken.
+    pub(crate) host_guards: HostGuards,
     /// Other names of its hosts.
     pub(crate) names: Names,
     /// Whether TLS connections to its hosts shall end at their Services.
@@ -169,12 +173,15 @@ impl Draft {
         let passthrough = annotations::is_passed_through(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
+        let snippets_count = context.ground.permissions.limits.snippets;
+        let guards = || HostGuards::of(|name| settings.raw(name), snippets_count);
+        let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
+        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
+        let host_guards = refused.then(guards).unwrap_or_default();
         let (mut problems, extra, _) = settings.finish();
         let ground = context.ground;
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
-        let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
             true if canary.is_some() => Standing::Nothing,
             true => Standing::Rejected,
@@ -207,6 +214,7 @@ impl Draft {
         }
         draft.app_root = app_root;
         draft.snippets = snippets;
+        draft.host_guards = host_guards;
         draft.names = names;
         draft.passthrough = passthrough;
         draft.refused = refused;
@@ -333,6 +341,7 @@ impl Reader<'_> {
             root: (policy, root.regex),
             app_root: None,
             snippets: OfIngress::default(),
+            host_guards: HostGuards::default(),
             names: Names::default(),
             extra: Box::default(),
             denied: self.denied.map(String::into_boxed_str),

@@ -143,3 +143,125 @@ fn how_paths_match_hangs_neither_on_mistakes_nor_on_paths_of_others() {
     let found = with(&[], &[&open, &guarded, &stranger]);
     assert!(!found.configuration.servers[&ServerName::new(HOST)].regex);
 }
+
+#[test]
+fn what_an_ingress_that_is_not_taken_guards_its_host_by_closes_the_host() {
+    let denies = ("server-snippet", "deny all;");
+    let odd = ("server-snippet", "deny all; sett $a 1;");
+    let asks = ("auth-tls-secret", "v/missing");
+    let beside = made("v", "beside", "/admin", 100, &[]);
+    let theirs = made("w", "theirs", "/w", 50, &[]);
+    let risk = [("annotations-risk-level", "High")];
+    for (word, data, told) in [
+        (&[denies, BAD][..], &[][..], "server-snippet"),
+        (&[odd, BAD], &[], "server-snippet"),
+        (&[denies], &risk, "server-snippet"),
+        (&[asks, BAD], &[], "auth-tls-secret"),
+        (&[("auth-tls-secret", "no name;"), BAD], &[], "auth-tls-secret"),
+    ] {
+        let word = made("v", "word", "/app", 900, word);
+        let found = with(data, &[&word, &beside, &theirs]);
+        let said = found.problems.to_string();
+        assert_eq!(answers(&found, ["/app", "/admin", "/w"]), ["503"; 3], "{said}");
+        for whose in ["v/beside", "w/theirs"] {
+            let message = format!(
+                "Ingress {whose}: nginx.ingress.kubernetes.io/{told}: {told} of Ingress v/word may guard all of host \
+                 {HOST}, and is not taken"
+            );
+            assert!(said.contains(&message), "{said}");
+        }
+    }
+    // What is no guard, does not count, or is another's to say closes nothing.
+    let off = ("auth-tls-verify-client", "off");
+    for (namespace, age, word, data) in [
+        ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..]),
+        ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")]),
+        ("v", 900, &[asks, off, BAD], &[]),
+        ("w", 60, &[denies, asks, BAD], &[]),
+    ] {
+        let word = made(namespace, "word", "/app", age, word);
+        let found = with(data, &[&word, &beside, &theirs]);
+        let wanted = ["503", "beside", "theirs"];
+        let said = found.problems.to_string();
+        assert_eq!(answers(&found, ["/app", "/admin", "/w"]), wanted, "{word:?} {said}");
+    }
+}
+
+#[test]
+fn what_another_ingress_says_of_the_host_as_well_is_not_lost() {
+    let beside = made("v", "beside", "/admin", 100, &[]);
+    let word = |name: &str, age: i64, more: &[(&str, &str)]| {
+        made(
+            "v",
+            name,
+            &format!("/{name}"),
+            age,
+            &[&[("server-snippet", "deny all;")], more].concat(),
+        )
+    };
+    // The older one's counts, and would if both were taken.
+    let (older, younger) = (word("older", 900, &[]), word("younger", 500, &[BAD]));
+    assert_eq!(answers(&with(&[], &[&older, &younger, &beside]), ["/admin"]), ["beside"]);
+    let (older, younger) = (word("older", 900, &[BAD]), word("younger", 500, &[]));
+    assert_eq!(answers(&with(&[], &[&older, &younger, &beside]), ["/admin"]), ["503"]);
+    // Of certificates the strictest counts, and the first of these.
+    let mut snapshot = cluster();
+    for name in ["one", "two"] {
+        let (authority, _) = certificate(&[name]);
+        put_secret(&mut snapshot, secret("v", name, &[("ca.crt", &authority)]));
+    }
+    put_service(&mut snapshot, service("v", "s", 80));
+    let asks = |name: &str, age: i64, secret: &str, how: &str, more: &[(&str, &str)]| {
+        let secret = format!("v/{secret}");
+        let asks = [("auth-tls-secret", secret.as_str()), ("auth-tls-verify-client", how)];
+        made("v", name, &format!("/{name}"), age, &[&asks, more].concat())
+    };
+    for (secret, age, how, wanted) in [
+        ("one", 900, "on", "beside"),
+        ("one", 900, "optional", "beside"),
+        ("two", 900, "optional", "beside"),
+        ("two", 500, "on", "beside"),
+        ("two", 900, "on", "503"),
+    ] {
+        let mut snapshot = snapshot.clone();
+        let lost = asks("lost", age, secret, how, &[BAD]);
+        for ingress in [&asks("word", 700, "one", "on", &[]), &lost, &beside] {
+            put_ingress(&mut snapshot, ingress.clone());
+        }
+        let found = translate(&snapshot, &Options::default());
+        assert_eq!(answers(&found, ["/lost", "/admin"]), ["503", wanted], "{secret} {age} {how}");
+    }
+}
+
+#[test]
+fn with_the_nginx_engine_a_lost_word_about_the_host_closes_it_too() {
+    let word = made("v", "word", "/app", 900, &[("server-snippet", "deny all;"), BAD]);
+    let beside = made("v", "beside", "/admin", 100, &[]);
+    let mut snapshot = cluster();
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    put_config_map(&mut snapshot, config_map("system", "settings", &allowed));
+    put_service(&mut snapshot, service("v", "s", 80));
+    for ingress in [word, beside] {
+        put_ingress(&mut snapshot, ingress);
+    }
+    let config_map = Some(key("system", "settings"));
+    let found = translate(&snapshot, &Options { config_map, raw: true, ..Options::default() });
+    assert_eq!(answers(&found, ["/app", "/admin"]), ["503", "503"], "{}", found.problems);
+}
+
+/// A Pod that runs keeps the last good version, and with it the guard and what is beside it.
+#[test]
+fn a_pod_that_runs_keeps_the_word_about_a_host_over_a_mistake() {
+    let mut snapshot = cluster();
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    put_config_map(&mut snapshot, config_map("system", "settings", &allowed));
+    put_service(&mut snapshot, service("v", "s", 80));
+    put_ingress(&mut snapshot, made("v", "word", "/app", 900, &[("server-snippet", "deny all;")]));
+    put_ingress(&mut snapshot, made("v", "beside", "/admin", 100, &[]));
+    let config_map = Some(key("system", "settings"));
+    let mut translator = translate::Translator::new(Options { config_map, ..Options::default() });
+    let before = translator.update(&snapshot).configuration;
+    let bad = made("v", "word", "/app", 900, &[("server-snippet", "deny all;"), BAD]);
+    put_ingress(&mut snapshot, bad);
+    assert_eq!(translator.update(&snapshot).configuration, before);
+}
