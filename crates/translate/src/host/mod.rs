@@ -74,7 +74,7 @@ pub(crate) fn server(
     let passed_through = host.passed_through(drafts);
     host.root(drafts, default, surroundings);
     host.overlaps();
-    let patterns = host.patterns();
+    let patterns = host.patterns(drafts);
     host.of_nobody();
     host.close();
     host.locations_within(drafts);
@@ -182,7 +182,7 @@ impl Host<'_> {
             won.push((draft, route));
             return;
         };
-        if owner.namespace != ingress.namespace {
+        if owner.namespace != ingress.namespace && draft.may_guard() {
             let (location, regex, first) = (Arc::clone(location), route.regex, owner.clone());
             self.waived.push(Waived { location, regex, first });
         }
@@ -320,10 +320,11 @@ impl Host<'_> {
 
     /// In regex mode a path that is no regular expression is left out; one that is too large is closed, with every path
     /// that starts like it.
-    fn patterns(&mut self) -> Vec<Pattern> {
+    fn patterns(&mut self, drafts: &Drafts) -> Vec<Pattern> {
         if !self.regex {
             return Vec::new();
         }
+        self.shut_waiting(drafts);
         let mut patterns = Vec::new();
         let mut budgets = HostBudgets::default();
         for location in std::mem::take(&mut self.locations) {

@@ -324,7 +324,9 @@ impl Host<'_> {
             );
             let message = Why::OtherNamespace.says(message);
             self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
-            self.shut(&route.location, route.regex, &why);
+            if draft.may_guard() {
+                self.shut(&route.location, route.regex, &why);
+            }
         }
         stay
     }

@@ -31,7 +31,8 @@ impl Host<'_> {
         ];
         for (annotation, draft) in lost {
             if let Some(draft) = draft {
-                self.close_all(&draft, annotation, "taken", &Message::from("it is not taken"));
+                let lacks = if draft.waits.is_some() { "served" } else { "taken" };
+                self.close_all(&draft, annotation, lacks, &Message::from(""));
             }
         }
     }
@@ -67,11 +68,24 @@ impl Host<'_> {
         let mut lost = heard_or_not(self.name, drafts, allowed, item)
             .filter(|draft| draft.standing == Standing::Rejected && draft.host_guards.certificate);
         lost.find(|draft| {
-            let (Some(own), Some(says)) = (asked(draft), says) else { return true };
+            let Some(says) = says else { return true };
+            // What cannot be read, or is not yet, may be what another one asks for as well.
+            let Some(own) = asked(draft) else { return !self.ask_alike(draft, says) };
             let Some(counts) = counts.filter(|counts| **counts != own) else { return false };
             let (own, counts) = (super::tls::strictness(&own), super::tls::strictness(counts));
             own > counts || own == counts && draft.age() < says.age()
         })
+    }
+
+    /// Whether two Ingresses ask for certificates by the same texts.
+    fn ask_alike(&self, one: &Draft, other: &Draft) -> bool {
+        let prefix = self.full_name("auth-tls-");
+        let texts = |draft: &'_ Draft| {
+            let all = draft.ingress.meta.annotations.iter();
+            let own = all.filter(|(name, _)| name.starts_with(&prefix));
+            own.map(|(name, text)| (name.clone(), text.clone())).collect::<Vec<_>>()
+        };
+        texts(one) == texts(other)
     }
 
     /// Closes all locations of the host, which an Ingress may guard by an annotation that is not what it should be, and

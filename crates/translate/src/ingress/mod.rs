@@ -9,6 +9,7 @@ mod identity;
 mod inspect;
 mod references;
 mod target;
+mod waiting;
 
 pub(crate) use beside::BesideOthers;
 use beside::guard;
@@ -24,6 +25,7 @@ pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
 pub(crate) use references::{annotation_of, named, names_by_annotation};
 pub(crate) use target::{Role, Target};
+pub(crate) use waiting::Waits;
 
 use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOfPath};
 use crate::config_map::Permissions;
@@ -130,6 +132,8 @@ pub(crate) struct Draft {
     pub(crate) denied: Option<Box<str>>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<Box<UpstreamTls>>,
+    /// That it waits for room in the budget of its namespace.
+    pub(crate) waits: Option<Waits>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
     pub(crate) refused: bool,
     /// What is wrong with it.
@@ -206,6 +210,7 @@ impl Draft {
             origin: Arc::new(origin),
             rewriting,
             role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
+            waits: false,
         };
         let mut draft = reader.draft(ingress, standing, problems);
         if draft.standing == Standing::Canary {
@@ -236,11 +241,12 @@ impl Draft {
             && (self.hosts.contains_key(host) || is_all())
     }
 
-    /// Every backend that it refers to.
+    /// Every backend that it refers to; none while it waits.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let beside = self.canary.iter().flat_map(|asked| asked.hosts.values().flatten());
         let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
-        routes.map(|route| &*route.target).chain(self.default.as_deref()).chain(&self.extra)
+        let all = routes.map(|route| &*route.target).chain(self.default.as_deref());
+        all.chain(&self.extra).filter(|_| self.waits.is_none())
     }
 
     /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
@@ -291,6 +297,8 @@ struct Reader<'a> {
     denied: Option<String>,
     /// Whether hosts and paths that look like an attack are left out.
     inspects: bool,
+    /// Whether it waits, so that nothing is compiled.
+    waits: bool,
 }
 
 impl Reader<'_> {
@@ -346,6 +354,7 @@ impl Reader<'_> {
             extra: Box::default(),
             denied: self.denied.map(String::into_boxed_str),
             upstream_tls,
+            waits: None,
             refused: false,
             problems,
         }
@@ -463,11 +472,14 @@ impl Reader<'_> {
         let full = budget.full().filter(|_| self.rewriting.makes_pattern_of(text)).cloned();
         let rewriting = if full.is_some() {
             RewritingOfPath { whole: true, regex: true, rewrite: None }
+        } else if self.waits {
+            self.rewriting.matching(text, kind).0
         } else {
             self.rewriting.of_path(text, kind)
         };
         let compiled = match full {
             Some(reason) => Err(Refused::TooLarge(reason)),
+            None if self.waits => Ok(None),
             None => compiled(text, &rewriting, budget),
         };
         let (pattern, too_large) = match compiled {
