@@ -43,6 +43,8 @@ const CERTIFICATE_BYTES: usize = 5;
 const MAY_BE_NONE: [usize; 4] = [PATTERNS_COUNTED, PATTERN_BYTES, CERTIFICATE_BYTES, NAMED_BYTES];
 /// Problems are counted where they are published, not in objects.
 pub(crate) const PROBLEMS: usize = 6;
+const INGRESSES: usize = 0;
+const HOSTS: usize = 1;
 const PATHS: usize = 2;
 const PATTERNS_COUNTED: usize = 3;
 const PATTERN_BYTES: usize = 4;
@@ -247,8 +249,17 @@ struct Namespace {
     /// The Secrets of all, with the number of their users and their bytes.
     secrets: BTreeMap<ObjectKey, (usize, u64)>,
     weights: BTreeMap<ObjectKey, Weight>,
-    /// Who waits, and for want of what.
-    waiting: BTreeMap<ObjectKey, usize>,
+    /// Who waits.
+    waiting: BTreeMap<ObjectKey, Waits>,
+}
+
+/// How an Ingress waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waits {
+    /// What there is too little of.
+    lacks: usize,
+    /// Whether its hosts and paths stay its own, closed.
+    keeps: bool,
 }
 
 /// What every namespace takes: costs time by what changes, unless a namespace has too much.
@@ -308,6 +319,7 @@ impl Budgets {
         if in_portions && namespace.hold_back(&mut waiting, portion) {
             self.unfinished.insert(Arc::clone(name));
         }
+        let waiting = namespace.closed(waiting, budget);
         let before = std::mem::replace(&mut namespace.waiting, waiting);
         let now = &namespace.waiting;
         let keys: BTreeSet<&ObjectKey> = before.keys().chain(now.keys()).collect();
@@ -329,20 +341,20 @@ impl Budgets {
         !self.unfinished.is_empty()
     }
 
-    /// Why an Ingress waits.
-    pub(crate) fn problem(&self, key: &ObjectKey) -> Option<Problem> {
-        let kind = self.namespaces.get(&key.namespace)?.waiting.get(key)?;
-        Some(Problem {
-            origin: crate::ingress::origin(key),
-            key: None,
-            severity: Severity::Error,
-            message: format!(
-                "the Ingress is not served: the older ones of its namespace leave too little of the {} that it may have; \
-                 remove some, or raise {} in {KEY} of the ConfigMap",
-                NAMES[*kind], NAMES[*kind]
-            )
-            .into(),
-        })
+    /// Why an Ingress waits, and whether its hosts and paths are closed meanwhile.
+    pub(crate) fn waits(&self, key: &ObjectKey) -> Option<(Problem, bool)> {
+        let Waits { lacks, keeps } = *self.namespaces.get(&key.namespace)?.waiting.get(key)?;
+        let name = NAMES[lacks];
+        let then = match keeps {
+            true => "until then its paths answer 503",
+            false => "until then its hosts and paths are not kept for it, either",
+        };
+        let message = format!(
+            "the Ingress is not served: the older ones of its namespace leave too little of the {name} that it may have; \
+             remove some, or raise {name} in {KEY} of the ConfigMap; {then}"
+        );
+        let (origin, severity) = (crate::ingress::origin(key), Severity::Error);
+        Some((Problem { origin, key: None, severity, message: message.into() }, keeps))
     }
 }
 
@@ -381,7 +393,7 @@ impl Namespace {
     fn hold_back(&self, waiting: &mut BTreeMap<ObjectKey, usize>, portion: u64) -> bool {
         let free = self.waiting.iter().filter(|(key, _)| !waiting.contains_key(*key));
         let mut free: Vec<_> =
-            free.filter_map(|(key, kind)| Some((key, *kind, self.weights.get(key)?))).collect();
+            free.filter_map(|(key, it)| Some((key, it.lacks, self.weights.get(key)?))).collect();
         free.sort_by_cached_key(|(key, _, weight)| Age::new(key, weight.created));
         let mut taken = 0;
         let of_first = free.iter().take_while(|(_, _, weight)| {
@@ -392,6 +404,33 @@ impl Namespace {
         let first = of_first.count();
         waiting.extend(free[first..].iter().map(|(key, kind, _)| ((*key).clone(), *kind)));
         first < free.len()
+    }
+
+    /// Of those who wait, the oldest keep their hosts and paths, closed, as far as these would fit a budget of the same
+    /// size once more: what an Ingress guards is open to nobody because an older one has grown.
+    fn closed(
+        &self,
+        waiting: BTreeMap<ObjectKey, usize>,
+        budget: &Budget,
+    ) -> BTreeMap<ObjectKey, Waits> {
+        let with_weight = |(key, lacks)| Some((self.weights.get(&key)?, key, lacks));
+        let mut order: Vec<_> = waiting.into_iter().filter_map(with_weight).collect();
+        order.sort_by_cached_key(|(weight, key, _)| Age::new(key, weight.created));
+        let mut kept = Amounts::default();
+        let each = order.into_iter().map(|(weight, key, lacks)| {
+            let mut then = kept;
+            for (kind, own) in &weight.amounts {
+                if [INGRESSES, HOSTS, PATHS].contains(kind) {
+                    then[*kind] = then[*kind].saturating_add(*own);
+                }
+            }
+            let keeps = budget.exceeded(&then).is_none();
+            if keeps {
+                kept = then;
+            }
+            (key, Waits { lacks, keeps })
+        });
+        each.collect()
     }
 
     /// Those for whom the older ones leave too little.

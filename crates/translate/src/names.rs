@@ -2,7 +2,7 @@
 //! without `www.` that is redirected to it (compat/behaviour.md section 4).
 
 use crate::alias_askers::{AliasAskers, Asked, Asker, Seen};
-use crate::host::{heard, not_heard, owner, unheard};
+use crate::host::{heard, heard_or_not, not_heard, owner, unheard};
 use crate::ingress::{Age, Draft, Drafts, Standing, origin};
 use crate::reach::{Reach, Reaches};
 use crate::tenancy::{CrossNamespace, Item, remedy};
@@ -25,9 +25,10 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// What the Ingresses of a host ask for: the first one with aliases gives them all.
+    /// What the Ingresses of a host ask for: the first one with aliases gives them all, one that is not taken if none that
+    /// is has any, so that a mistake gives no name away.
     pub(crate) fn of(host: &ServerName, drafts: &Drafts, allowed: CrossNamespace) -> Self {
-        let mut aliasing = heard(host, drafts, allowed, Item::Aliases);
+        let mut aliasing = heard_or_not(host, drafts, allowed, Item::Aliases);
         let first = aliasing.find(|draft| !draft.names.aliases.is_empty());
         let aliases = first.map(|draft| Box::new(Asked::of(draft)));
         let asks = heard(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);

@@ -123,7 +123,7 @@ pub(super) fn show(canary: &Canary, lines: &mut Lines) {
 }
 
 /// Whether the annotations make this Ingress a canary, which creates nothing.
-pub(crate) fn is_canary(settings: &Settings<'_>) -> bool {
+pub(super) fn is_canary(settings: &Settings<'_>) -> bool {
     settings.raw(CANARY.about.name).is_some_and(|text| parse::boolean(&text) == Ok(true))
 }
 

@@ -14,6 +14,12 @@ pub(crate) fn is_guard(name: &str) -> bool {
     name == NAME
 }
 
+/// Whether an Ingress asks for ModSecurity, or nobody knows.
+pub(crate) fn asks_for_modsecurity(settings: &Settings<'_>) -> bool {
+    let text = settings.raw(NAME).filter(|text| !text.is_empty());
+    text.is_some_and(|text| parse::boolean(&text) != Ok(false))
+}
+
 /// Denies the paths of an Ingress that asks for ModSecurity.
 pub(super) fn check(settings: &mut Settings<'_>) {
     if settings.scope().raw {

@@ -47,7 +47,7 @@ pub(crate) use auth_external::{GLOBAL_AUTH, exempt_from_global_auth, global as g
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use families::{FAMILIES, lines, lines_of_canary, policy};
-pub(crate) use guards::{deny_by_config_map, is_guard};
+pub(crate) use guards::{asks_for_modsecurity, deny_by_config_map, is_guard};
 pub(crate) use known::is_known as is_annotation;
 pub(crate) use passthrough::is_passed_through;
 pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
@@ -99,4 +99,14 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
         app_root: rewrite::read_app_root(settings),
         names: server_alias::read(settings),
     }
+}
+
+/// What counts of an Ingress that waits for room: how its paths match, and other names of its hosts, but for patterns.
+/// None of a canary.
+pub(crate) fn read_waiting(settings: &mut Settings<'_>) -> Option<(Rewriting, Names)> {
+    if canary::is_canary(settings) {
+        return None;
+    }
+    let names = server_alias::read(settings).without_patterns();
+    Some((rewrite::read(settings), with_aliases(settings, names)))
 }

@@ -108,8 +108,27 @@ impl Rewriting {
 
     /// What it means for a path (compat/behaviour.md section 5).
     pub(crate) fn of_path(&self, path: &str, kind: PathKind) -> RewritingOfPath {
-        let Some((text, target)) = &self.target else {
-            return RewritingOfPath { whole: self.regex, regex: self.regex, rewrite: None };
+        let (matching, pattern) = self.matching(path, kind);
+        let Some(((_, target), pattern)) = self.target.as_ref().zip(pattern) else {
+            return matching;
+        };
+        let rewrite = match Pattern::for_captures(&pattern, true) {
+            Ok(pattern) => {
+                let (target, prefix) = (target.clone(), self.prefix.clone());
+                Ok(Rewrite { pattern, target, prefix })
+            }
+            Err(error) => {
+                Err(format!("the path {path} is no regular expression: {}", error.reason))
+            }
+        };
+        RewritingOfPath { rewrite: Some(rewrite), ..matching }
+    }
+
+    /// The same without the rewrite, and the expression that this takes, if there is one.
+    pub(crate) fn matching(&self, path: &str, kind: PathKind) -> (RewritingOfPath, Option<String>) {
+        let Some((text, _)) = &self.target else {
+            let (whole, regex) = (self.regex, self.regex);
+            return (RewritingOfPath { whole, regex, rewrite: None }, None);
         };
         let differs = text != path;
         // A Prefix path that is its own target is split first, and then `/path/` is no longer the target.
@@ -123,19 +142,9 @@ impl Rewriting {
             (false, true) => Some(format!("{path}/")),
             (false, false) => None,
         };
-        RewritingOfPath {
-            whole: self.regex || differs,
-            regex: self.regex || differs || split_differs,
-            rewrite: pattern.map(|pattern| match Pattern::for_captures(&pattern, true) {
-                Ok(pattern) => {
-                    let (target, prefix) = (target.clone(), self.prefix.clone());
-                    Ok(Rewrite { pattern, target, prefix })
-                }
-                Err(error) => {
-                    Err(format!("the path {path} is no regular expression: {}", error.reason))
-                }
-            }),
-        }
+        let whole = self.regex || differs;
+        let regex = self.regex || differs || split_differs;
+        (RewritingOfPath { whole, regex, rewrite: None }, pattern)
     }
 }
 

@@ -47,6 +47,14 @@ pub(crate) struct WrittenNames {
     www: bool,
 }
 
+impl WrittenNames {
+    /// Those that take no expression.
+    pub(super) fn without_patterns(mut self) -> Self {
+        self.texts.retain(|text| !text.starts_with('~'));
+        self
+    }
+}
+
 /// What they mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {

@@ -11,9 +11,10 @@ mod shut;
 mod snippets;
 mod starts;
 mod tls;
+mod unguarded;
 
 pub(crate) use canary::beside_nobody;
-pub(crate) use owners::{heard, not_heard, owner, unheard};
+pub(crate) use owners::{heard, heard_or_not, not_heard, owner, unheard};
 pub(crate) use sections::Sections;
 
 use objects::ObjectKey;
@@ -73,7 +74,7 @@ pub(crate) fn server(
     let passed_through = host.passed_through(drafts);
     host.root(drafts, default, surroundings);
     host.overlaps();
-    let patterns = host.patterns();
+    let patterns = host.patterns(drafts);
     host.of_nobody();
     host.close();
     host.locations_within(drafts);
@@ -84,6 +85,7 @@ pub(crate) fn server(
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
+    host.lost_guards(drafts, client_certificate.as_ref());
     host.cut();
     host.pages(client_certificate.as_ref());
     let ciphers = host.ciphers(drafts);
@@ -180,7 +182,7 @@ impl Host<'_> {
             won.push((draft, route));
             return;
         };
-        if owner.namespace != ingress.namespace {
+        if owner.namespace != ingress.namespace && draft.may_guard() {
             let (location, regex, first) = (Arc::clone(location), route.regex, owner.clone());
             self.waived.push(Waived { location, regex, first });
         }
@@ -318,10 +320,11 @@ impl Host<'_> {
 
     /// In regex mode a path that is no regular expression is left out; one that is too large is closed, with every path
     /// that starts like it.
-    fn patterns(&mut self) -> Vec<Pattern> {
+    fn patterns(&mut self, drafts: &Drafts) -> Vec<Pattern> {
         if !self.regex {
             return Vec::new();
         }
+        self.shut_waiting(drafts);
         let mut patterns = Vec::new();
         let mut budgets = HostBudgets::default();
         for location in std::mem::take(&mut self.locations) {

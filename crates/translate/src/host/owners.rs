@@ -45,6 +45,22 @@ pub(crate) fn heard<'a>(
         .filter(move |draft| owner.as_ref().is_none_or(|owner| owner == namespace(draft)))
 }
 
+/// Those that would be heard about a host if every Ingress were taken: those that are, and then the others.
+pub(crate) fn heard_or_not<'a>(
+    name: &ServerName,
+    drafts: &'a Drafts,
+    allowed: CrossNamespace,
+    item: Item,
+) -> impl Iterator<Item = &'a Arc<Draft>> {
+    let owner = owner(name, drafts).filter(|_| !allowed.allows(item)).cloned();
+    let name = name.clone();
+    drafts.values().filter(move |draft| {
+        matches!(draft.standing, Standing::Taken | Standing::Rejected)
+            && draft.hosts.contains_key(&name)
+            && owner.as_ref().is_none_or(|owner| owner == namespace(draft))
+    })
+}
+
 /// The Ingresses that are taken and have a rule for a host.
 pub(super) fn with_a_word<'a>(
     name: &ServerName,
@@ -308,7 +324,9 @@ impl Host<'_> {
             );
             let message = Why::OtherNamespace.says(message);
             self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
-            self.shut(&route.location, route.regex, &why);
+            if draft.may_guard() {
+                self.shut(&route.location, route.regex, &why);
+            }
         }
         stay
     }

@@ -2,6 +2,7 @@
 //! lets others in.
 
 use super::Host;
+use crate::ingress::{Drafts, Waits};
 use model::policy::Policy;
 use model::{Backend, Location, Origin, PathKind, Severity, Why, fixed_start};
 use objects::ObjectKey;
@@ -201,6 +202,30 @@ impl Host<'_> {
         self.shut(location, true, &reason);
         if self.shut.len() == before {
             self.note_shut(location, true, reason, false);
+        }
+    }
+
+    /// Closes what expressions of Ingresses that wait for room begin with: they are not compiled.
+    pub(super) fn shut_waiting(&mut self, drafts: &Drafts) {
+        let waiting = drafts.values().filter_map(|draft| Some((&*draft.origin, draft.waits?)));
+        let waiting: HashMap<&Origin, Waits> = waiting.collect();
+        if waiting.is_empty() {
+            return;
+        }
+        for location in std::mem::take(&mut self.locations) {
+            let origin = location.origin.as_deref();
+            let waits = origin.and_then(|origin| waiting.get(origin));
+            let is_pattern = || fixed_start(&location.path) != location.path;
+            let Some(Waits { guards }) = waits.filter(|_| is_pattern()) else {
+                self.locations.push(location);
+                continue;
+            };
+            let whose = origin.map(ToString::to_string).unwrap_or_default();
+            let reason = format!(
+                "path {} of {whose}, which waits for room in the budget of its namespace, begins so",
+                location.path
+            );
+            self.note_shut(&location, true, reason, *guards);
         }
     }
 

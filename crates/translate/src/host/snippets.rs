@@ -9,7 +9,7 @@ use model::snippet::{AuthBasic, Inherit, Limits, LocationKind, RealIp, Satisfy, 
 use model::{Backend, Location, PathKind, Severity, Why};
 use objects::ObjectKey;
 use snippet::Needed;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 impl Host<'_> {
@@ -80,33 +80,6 @@ impl Host<'_> {
         }
     }
 
-    /// Whom a text keeps out that nobody understands is not known: no path of the host is served until it is mended.
-    fn unguarded(&mut self, draft: &Draft) {
-        let Some(reason) = &draft.snippets.unguarded else { return };
-        let ingress = &draft.ingress.meta.key;
-        let owner = origin(ingress);
-        let name = self.name;
-        // What others wrote is not told.
-        let denied = format!(
-            "server-snippet of {owner} may guard all of host {name}, and is not understood"
-        );
-        let mut others = BTreeSet::new();
-        for location in &mut self.locations {
-            let whose = location.origin.as_deref().filter(|whose| **whose != owner);
-            others.extend(whose.cloned());
-            if !matches!(location.backend, Backend::Denied(_)) {
-                let location = Arc::make_mut(location);
-                (location.backend, location.canary) = (Backend::Denied(denied.clone()), None);
-            }
-        }
-        let key = self.full_name("server-snippet");
-        for whose in others {
-            let whose = ObjectKey { namespace: whose.namespace, name: whose.name };
-            let message = format!("{denied}: paths of the host answer 503 until it is mended");
-            self.problem(&whose, &key, Severity::Error, reason.within(message));
-        }
-    }
-
     /// A location of a snippet that is also a path of an Ingress is a mistake (nginx: duplicate location), and nobody
     /// knows which one is meant: the path is closed, unless it is another namespace's. `draft` has the snippet, none
     /// if it is the ConfigMap's.
@@ -147,7 +120,7 @@ impl Host<'_> {
     }
 
     /// The name of an annotation, with the prefix.
-    fn full_name(&self, annotation: &str) -> String {
+    pub(super) fn full_name(&self, annotation: &str) -> String {
         format!("{}/{annotation}", self.ground.annotations_prefix)
     }
 

@@ -83,7 +83,8 @@ impl Host<'_> {
     }
 }
 
-fn strictness(asked: &ClientCertificate) -> (bool, ClientDemand) {
+/// How much a demand keeps out: what keeps out most counts.
+pub(super) fn strictness(asked: &ClientCertificate) -> (bool, ClientDemand) {
     match asked {
         ClientCertificate::Closed(_) => (true, ClientDemand::Required),
         ClientCertificate::Verified(verification) => (false, verification.demand),

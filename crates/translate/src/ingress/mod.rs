@@ -3,11 +3,13 @@
 mod beside;
 mod class;
 mod drafts;
+mod host_guards;
 mod host_name;
 mod identity;
 mod inspect;
 mod references;
 mod target;
+mod waiting;
 
 pub(crate) use beside::BesideOthers;
 use beside::guard;
@@ -16,12 +18,14 @@ pub(crate) use class::{
     is_watched_namespace, why_not_ours,
 };
 pub(crate) use drafts::Drafts;
+use host_guards::HostGuards;
 pub(crate) use host_name::is_host;
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
 pub(crate) use references::{annotation_of, named, names_by_annotation};
 pub(crate) use target::{Role, Target};
+pub(crate) use waiting::Waits;
 
 use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOfPath};
 use crate::config_map::Permissions;
@@ -116,6 +120,8 @@ pub(crate) struct Draft {
     pub(crate) app_root: Option<Template>,
     /// What its snippets mean for its hosts.
     pub(crate) snippets: OfIngress,
+    /// What it may guard its hosts by, where it is not taken.
+    pub(crate) host_guards: HostGuards,
     /// Other names of its hosts.
     pub(crate) names: Names,
     /// Whether TLS connections to its hosts shall end at their Services.
@@ -126,6 +132,8 @@ pub(crate) struct Draft {
     pub(crate) denied: Option<Box<str>>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<Box<UpstreamTls>>,
+    /// That it waits for room in the budget of its namespace.
+    pub(crate) waits: Option<Waits>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
     pub(crate) refused: bool,
     /// What is wrong with it.
@@ -169,12 +177,15 @@ impl Draft {
         let passthrough = annotations::is_passed_through(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
+        let snippets_count = context.ground.permissions.limits.snippets;
+        let guards = || HostGuards::of(|name| settings.raw(name), snippets_count);
+        let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
+        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
+        let host_guards = refused.then(guards).unwrap_or_default();
         let (mut problems, extra, _) = settings.finish();
         let ground = context.ground;
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
-        let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
             true if canary.is_some() => Standing::Nothing,
             true => Standing::Rejected,
@@ -199,6 +210,7 @@ impl Draft {
             origin: Arc::new(origin),
             rewriting,
             role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
+            waits: false,
         };
         let mut draft = reader.draft(ingress, standing, problems);
         if draft.standing == Standing::Canary {
@@ -207,6 +219,7 @@ impl Draft {
         }
         draft.app_root = app_root;
         draft.snippets = snippets;
+        draft.host_guards = host_guards;
         draft.names = names;
         draft.passthrough = passthrough;
         draft.refused = refused;
@@ -228,11 +241,12 @@ impl Draft {
             && (self.hosts.contains_key(host) || is_all())
     }
 
-    /// Every backend that it refers to.
+    /// Every backend that it refers to; none while it waits.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let beside = self.canary.iter().flat_map(|asked| asked.hosts.values().flatten());
         let routes = self.hosts.values().flatten().chain(self.catch_all.as_deref()).chain(beside);
-        routes.map(|route| &*route.target).chain(self.default.as_deref()).chain(&self.extra)
+        let all = routes.map(|route| &*route.target).chain(self.default.as_deref());
+        all.chain(&self.extra).filter(|_| self.waits.is_none())
     }
 
     /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
@@ -283,6 +297,8 @@ struct Reader<'a> {
     denied: Option<String>,
     /// Whether hosts and paths that look like an attack are left out.
     inspects: bool,
+    /// Whether it waits, so that nothing is compiled.
+    waits: bool,
 }
 
 impl Reader<'_> {
@@ -333,10 +349,12 @@ impl Reader<'_> {
             root: (policy, root.regex),
             app_root: None,
             snippets: OfIngress::default(),
+            host_guards: HostGuards::default(),
             names: Names::default(),
             extra: Box::default(),
             denied: self.denied.map(String::into_boxed_str),
             upstream_tls,
+            waits: None,
             refused: false,
             problems,
         }
@@ -454,11 +472,14 @@ impl Reader<'_> {
         let full = budget.full().filter(|_| self.rewriting.makes_pattern_of(text)).cloned();
         let rewriting = if full.is_some() {
             RewritingOfPath { whole: true, regex: true, rewrite: None }
+        } else if self.waits {
+            self.rewriting.matching(text, kind).0
         } else {
             self.rewriting.of_path(text, kind)
         };
         let compiled = match full {
             Some(reason) => Err(Refused::TooLarge(reason)),
+            None if self.waits => Ok(None),
             None => compiled(text, &rewriting, budget),
         };
         let (pattern, too_large) = match compiled {

@@ -73,11 +73,12 @@ impl Translator {
     /// Reads the touched Ingresses again.
     pub(super) fn make_drafts(&mut self, ground: &Ground, work: &mut Work) {
         for key in interleaved(std::mem::take(&mut work.ingresses)) {
-            let waits = self.budgets.problem(&key);
+            let waits = self.budgets.waits(&key);
             let before = self.last_valid(&key).cloned();
-            let (draft, aside) = match waits {
+            let (draft, aside) = match &waits {
                 // Nothing of it is served: an earlier version must not weigh on the one that may fit.
-                Some(_) => (None, None),
+                Some((problem, true)) => (self.waiting(&key, ground, problem), None),
+                Some((_, false)) => (None, None),
                 None => self.draft(&key, ground, before.as_ref()),
             };
             let draft = draft.map(Arc::new);
@@ -94,7 +95,7 @@ impl Translator {
             }
             let problems = match &draft {
                 Some(draft) => draft.problems.clone(),
-                None => waits.into_iter().collect(),
+                None => waits.into_iter().map(|(problem, _)| problem).collect(),
             };
             self.ledger.set(Finder::Ingress(key.clone()), problems);
             match draft {
@@ -129,13 +130,7 @@ impl Translator {
         let Some(current) = self.snapshot.ingresses.get(key).filter(ours) else {
             return (None, None);
         };
-        let scope = Scope::new(&self.options, &self.snapshot, &self.files);
-        let scope = Scope {
-            has_databases: ground.global.geoip2,
-            snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
-            ..ground.permissions.within(scope)
-        };
-        let context = Context { deep_inspect: self.options.deep_inspect, scope, ground };
+        let context = self.context(ground);
         let draft = Draft::read(current, context);
         let uid = &current.meta.uid;
         let is_other = |last: &&Arc<Ingress>| draft.refused && last.meta.uid == *uid;
@@ -154,6 +149,24 @@ impl Translator {
             message: "the current version is not taken: the last valid one stays served until it is mended".into(),
         });
         (Some(last), None)
+    }
+
+    /// What an Ingress is read with.
+    fn context<'a>(&'a self, ground: &'a Ground) -> Context<'a> {
+        let scope = Scope::new(&self.options, &self.snapshot, &self.files);
+        let scope = Scope {
+            has_databases: ground.global.geoip2,
+            snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
+            ..ground.permissions.within(scope)
+        };
+        Context { deep_inspect: self.options.deep_inspect, scope, ground }
+    }
+
+    /// What an Ingress that waits for room closes.
+    fn waiting(&self, key: &ObjectKey, ground: &Ground, problem: &Problem) -> Option<Draft> {
+        let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
+        let current = self.snapshot.ingresses.get(key).filter(ours)?;
+        Draft::waiting(current, self.context(ground), problem.clone())
     }
 
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {

@@ -143,3 +143,285 @@ fn how_paths_match_hangs_neither_on_mistakes_nor_on_paths_of_others() {
     let found = with(&[], &[&open, &guarded, &stranger]);
     assert!(!found.configuration.servers[&ServerName::new(HOST)].regex);
 }
+
+#[test]
+fn what_an_ingress_that_is_not_taken_guards_its_host_by_closes_the_host() {
+    let denies = ("server-snippet", "deny all;");
+    let odd = ("server-snippet", "deny all; sett $a 1;");
+    let asks = ("auth-tls-secret", "v/missing");
+    let beside = made("v", "beside", "/admin", 100, &[]);
+    let theirs = made("w", "theirs", "/w", 50, &[]);
+    let risk = [("annotations-risk-level", "High")];
+    for (word, data, told) in [
+        (&[denies, BAD][..], &[][..], "server-snippet"),
+        (&[odd, BAD], &[], "server-snippet"),
+        (&[denies], &risk, "server-snippet"),
+        (&[asks, BAD], &[], "auth-tls-secret"),
+        (&[("auth-tls-secret", "no name;"), BAD], &[], "auth-tls-secret"),
+    ] {
+        let word = made("v", "word", "/app", 900, word);
+        let found = with(data, &[&word, &beside, &theirs]);
+        let said = found.problems.to_string();
+        assert_eq!(answers(&found, ["/app", "/admin", "/w"]), ["503"; 3], "{said}");
+        for whose in ["v/beside", "w/theirs"] {
+            let message = format!(
+                "Ingress {whose}: nginx.ingress.kubernetes.io/{told}: {told} of Ingress v/word may guard all of host \
+                 {HOST}, and is not taken"
+            );
+            assert!(said.contains(&message), "{said}");
+        }
+    }
+    // What is no guard, does not count, or is another's to say closes nothing.
+    let off = ("auth-tls-verify-client", "off");
+    for (namespace, age, word, data) in [
+        ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..]),
+        ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")]),
+        ("v", 900, &[asks, off, BAD], &[]),
+        ("w", 60, &[denies, asks, BAD], &[]),
+    ] {
+        let word = made(namespace, "word", "/app", age, word);
+        let found = with(data, &[&word, &beside, &theirs]);
+        let wanted = ["503", "beside", "theirs"];
+        let said = found.problems.to_string();
+        assert_eq!(answers(&found, ["/app", "/admin", "/w"]), wanted, "{word:?} {said}");
+    }
+}
+
+#[test]
+fn what_another_ingress_says_of_the_host_as_well_is_not_lost() {
+    let beside = made("v", "beside", "/admin", 100, &[]);
+    let word = |name: &str, age: i64, more: &[(&str, &str)]| {
+        made(
+            "v",
+            name,
+            &format!("/{name}"),
+            age,
+            &[&[("server-snippet", "deny all;")], more].concat(),
+        )
+    };
+    // The older one's counts, and would if both were taken.
+    let (older, younger) = (word("older", 900, &[]), word("younger", 500, &[BAD]));
+    assert_eq!(answers(&with(&[], &[&older, &younger, &beside]), ["/admin"]), ["beside"]);
+    let (older, younger) = (word("older", 900, &[BAD]), word("younger", 500, &[]));
+    assert_eq!(answers(&with(&[], &[&older, &younger, &beside]), ["/admin"]), ["503"]);
+    // Of certificates the strictest counts, and the first of these.
+    let mut snapshot = cluster();
+    for name in ["one", "two"] {
+        let (authority, _) = certificate(&[name]);
+        put_secret(&mut snapshot, secret("v", name, &[("ca.crt", &authority)]));
+    }
+    put_service(&mut snapshot, service("v", "s", 80));
+    let asks = |name: &str, age: i64, secret: &str, how: &str, more: &[(&str, &str)]| {
+        let secret = format!("v/{secret}");
+        let asks = [("auth-tls-secret", secret.as_str()), ("auth-tls-verify-client", how)];
+        made("v", name, &format!("/{name}"), age, &[&asks, more].concat())
+    };
+    for (secret, age, how, wanted) in [
+        ("one", 900, "on", "beside"),
+        ("one", 900, "optional", "beside"),
+        ("two", 900, "optional", "beside"),
+        ("two", 500, "on", "beside"),
+        ("two", 900, "on", "503"),
+    ] {
+        let mut snapshot = snapshot.clone();
+        let lost = asks("lost", age, secret, how, &[BAD]);
+        for ingress in [&asks("word", 700, "one", "on", &[]), &lost, &beside] {
+            put_ingress(&mut snapshot, ingress.clone());
+        }
+        let found = translate(&snapshot, &Options::default());
+        assert_eq!(answers(&found, ["/lost", "/admin"]), ["503", wanted], "{secret} {age} {how}");
+    }
+}
+
+#[test]
+fn with_the_nginx_engine_a_lost_word_about_the_host_closes_it_too() {
+    let word = made("v", "word", "/app", 900, &[("server-snippet", "deny all;"), BAD]);
+    let beside = made("v", "beside", "/admin", 100, &[]);
+    let mut snapshot = cluster();
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    put_config_map(&mut snapshot, config_map("system", "settings", &allowed));
+    put_service(&mut snapshot, service("v", "s", 80));
+    for ingress in [word, beside] {
+        put_ingress(&mut snapshot, ingress);
+    }
+    let config_map = Some(key("system", "settings"));
+    let found = translate(&snapshot, &Options { config_map, raw: true, ..Options::default() });
+    assert_eq!(answers(&found, ["/app", "/admin"]), ["503", "503"], "{}", found.problems);
+}
+
+/// A Pod that runs keeps the last good version, and with it the guard and what is beside it.
+#[test]
+fn a_pod_that_runs_keeps_the_word_about_a_host_over_a_mistake() {
+    let mut snapshot = cluster();
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    put_config_map(&mut snapshot, config_map("system", "settings", &allowed));
+    put_service(&mut snapshot, service("v", "s", 80));
+    put_ingress(&mut snapshot, made("v", "word", "/app", 900, &[("server-snippet", "deny all;")]));
+    put_ingress(&mut snapshot, made("v", "beside", "/admin", 100, &[]));
+    let config_map = Some(key("system", "settings"));
+    let mut translator = translate::Translator::new(Options { config_map, ..Options::default() });
+    let before = translator.update(&snapshot).configuration;
+    let bad = made("v", "word", "/app", 900, &[("server-snippet", "deny all;"), BAD]);
+    put_ingress(&mut snapshot, bad);
+    assert_eq!(translator.update(&snapshot).configuration, before);
+}
+
+/// With two Ingresses that the namespace may have.
+const ROOM: [(&str, &str); 1] = [("namespace-budget", "paths=2")];
+
+/// An Ingress that takes all that its namespace may have.
+fn large(namespace: &str) -> Ingress {
+    let to = || backend("s", Some(PortRef::Number(80)));
+    let mut large = made(namespace, "open", "/", 900, &[]);
+    let two = vec![path("/", ANY, to()), path("/more", ANY, to())];
+    large.rules = vec![rule(Some(HOST), Some(two))];
+    large
+}
+
+#[test]
+fn who_waits_for_room_keeps_its_guard_and_its_paths() {
+    let guarded = made("v", "guarded", "/admin", 100, &[GUARD]);
+    let theirs = made("w", "theirs", "/admin", 50, &[]);
+    let mut snapshot = cluster();
+    put_config_map(&mut snapshot, config_map("system", "settings", &ROOM));
+    for namespace in ["v", "w"] {
+        put_service(&mut snapshot, service(namespace, "s", 80));
+    }
+    for one in [&made("v", "open", "/", 900, &[]), &guarded, &theirs] {
+        put_ingress(&mut snapshot, one.clone());
+    }
+    let options = Options { config_map: Some(key("system", "settings")), ..Options::default() };
+    let mut translator = translate::Translator::new(options.clone());
+    let paths = ["/admin", "/admin/x", "/other"];
+    assert_eq!(answers(&translator.update(&snapshot), paths), ["guarded!", "guarded!", "open"]);
+    // In a Pod that runs, and in one that starts.
+    put_ingress(&mut snapshot, large("v"));
+    let found = translator.update(&snapshot);
+    assert_eq!(answers(&found, paths), ["503", "503", "open"], "{}", found.problems);
+    let anew = translate(&snapshot, &options);
+    assert_eq!((&found.configuration, &found.problems), (&anew.configuration, &anew.problems));
+    let said = found.problems.to_string();
+    assert!(said.contains("until then its paths answer 503"), "{said}");
+    assert!(!found.served.contains(&key("v", "guarded")), "no status names an address");
+    // Nothing is made for it: what it leads to is no more than what the others do.
+    assert_eq!(found.configuration.upstreams.len(), 2);
+    // Once there is room it is as it was.
+    put_ingress(&mut snapshot, made("v", "open", "/", 900, &[]));
+    while translator.update(&snapshot).more {}
+    let found = translator.update(&snapshot);
+    assert_eq!(answers(&found, paths), ["guarded!", "guarded!", "open"]);
+}
+
+#[test]
+fn who_waits_for_room_owns_its_host_and_its_names() {
+    let mut elsewhere = large("v");
+    elsewhere.rules[0].host = Some("v.test".to_owned());
+    let waits = made("v", "guarded", "/admin", 100, &[("server-alias", "other.test"), GUARD]);
+    let theirs = made("w", "theirs", "/admin", 50, &[]);
+    let mut root = made("w", "root", "/", 40, &[("server-alias", "other.test")]);
+    root.rules[0].host = Some("w.test".to_owned());
+    let found = with(&ROOM, &[&elsewhere, &waits, &theirs, &root]);
+    assert_eq!(answers(&found, ["/admin"]), ["503"], "{}", found.problems);
+    let server = |host: &str| &found.configuration.servers[&ServerName::new(host)];
+    let names = |host: &str| server(host).aliases.iter().map(ToString::to_string).collect();
+    let (own, others): (Vec<String>, Vec<String>) = (names(HOST), names("w.test"));
+    assert_eq!((own.join(" "), others.join(" ")), ("other.test".to_owned(), String::new()));
+    assert_eq!(server(HOST).owner.as_deref(), Some("v"));
+}
+
+#[test]
+fn an_expression_of_who_waits_for_room_closes_what_begins_like_it() {
+    let paths = ["/admin", "/admin/x", "/ADMIN/x", "/other"];
+    let text = "/admin(/|$)(.*)";
+    for annotations in [&[REWRITE, GUARD][..], &[REGEX], &[("rewrite-target", "/$2/$foo")]] {
+        let waits = made("v", "guarded", text, 100, annotations);
+        let found = with(&ROOM, &[&large("v"), &waits]);
+        let wanted = ["503", "503", "503", "open"];
+        assert_eq!(answers(&found, paths), wanted, "{annotations:?} {}", found.problems);
+        let server = &found.configuration.servers[&ServerName::new(HOST)];
+        assert!(server.patterns.is_empty(), "nothing is compiled");
+    }
+    // What begins with nothing of its own closes what is shorter if it may guard something.
+    for (annotations, wanted) in [(&[REGEX, GUARD][..], "503"), (&[REGEX], "open")] {
+        let waits = made("v", "guarded", "/(a|b)/.*", 100, annotations);
+        let found = with(&ROOM, &[&large("v"), &waits]);
+        assert_eq!(answers(&found, ["/a/x"]), [wanted], "{}", found.problems);
+    }
+    // An older path of another namespace stays what it is.
+    let theirs = made("w", "theirs", "/admin", 800, &[]);
+    let waits = made("v", "guarded", text, 100, &[REWRITE, GUARD]);
+    let found = with(&ROOM, &[&large("v"), &theirs, &waits]);
+    let wanted = ["theirs", "theirs", "theirs", "open"];
+    assert_eq!(answers(&found, paths), wanted, "{}", found.problems);
+}
+
+#[test]
+fn a_guard_of_the_host_of_who_waits_for_room_closes_the_host() {
+    let room = [("namespace-budget", "paths=2")];
+    let denies = ("server-snippet", "deny all;");
+    let (asks, how) = (("auth-tls-secret", "v/ca"), ("auth-tls-verify-client", "on"));
+    let word = made("v", "word", "/word", 950, &[asks, how]);
+    let beside = made("v", "beside", "/admin", 900, &[]);
+    for (annotations, with_word, wanted) in [
+        (&[denies][..], false, "503"),
+        (&[GUARD], false, "beside"),
+        (&[asks, how], false, "503"),
+        // Another one asks alike.
+        (&[asks, how], true, "beside"),
+    ] {
+        let waits = made("v", "waits", "/app", 100, annotations);
+        let mut more = made("v", "more", "/more", 940, &[]);
+        more.rules[0].host = Some("v.test".to_owned());
+        let first = if with_word { &word } else { &more };
+        let found = with(&room, &[first, &beside, &waits]);
+        let said = found.problems.to_string();
+        // Of the one that asks nothing is known but that its Secret is not there: the host answers 403.
+        assert_eq!(answers(&found, ["/app", "/admin"]), ["503", wanted], "{annotations:?} {said}");
+    }
+}
+
+#[test]
+fn what_waits_keeps_no_more_than_fits_a_budget_once_more() {
+    let mut all = vec![large("v")];
+    for (number, host) in ["one.test", "two.test", "three.test"].into_iter().enumerate() {
+        let age = 100 - i64::try_from(number).expect("a small number");
+        let mut one = made("v", &format!("i{number}"), "/", age, &[]);
+        one.rules[0].host = Some(host.to_owned());
+        all.push(one);
+    }
+    let mut canary = made("v", "canary", "/", 10, &[("canary", "true")]);
+    canary.rules[0].host = Some("canary.test".to_owned());
+    all.push(canary);
+    for (budget, kept) in [
+        ("paths=2", "one.test two.test"),
+        ("paths=2, hosts=1", "one.test"),
+        ("ingresses=1", "one.test"),
+        ("hosts=1", "one.test"),
+    ] {
+        let found = with(&[("namespace-budget", budget)], &all.iter().collect::<Vec<_>>());
+        let hosts = found.configuration.servers.keys().map(ToString::to_string);
+        let hosts: Vec<String> = hosts.filter(|host| host != "_" && host != HOST).collect();
+        assert_eq!(hosts.join(" "), kept, "{budget}: {}", found.problems);
+        let said = found.problems.to_string();
+        assert!(said.contains("not kept for it, either"), "{budget}: {said}");
+    }
+}
+
+#[test]
+fn an_alias_of_an_ingress_that_is_not_taken_is_its_own() {
+    let bad = made("v", "bad", "/", 900, &[("server-alias", "other.test"), GUARD, BAD]);
+    let mut theirs = made("w", "theirs", "/", 100, &[("server-alias", "other.test")]);
+    theirs.rules[0].host = Some("w.test".to_owned());
+    let found = with(&[], &[&bad, &theirs]);
+    let names = |host: &str| {
+        let server = &found.configuration.servers[&ServerName::new(host)];
+        server.aliases.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!((names(HOST).len(), names("w.test").len()), (1, 0), "{}", found.problems);
+    assert_eq!(answers(&found, ["/"]), ["503"]);
+    // One that is taken goes before it.
+    let good = made("v", "good", "/x", 100, &[("server-alias", "third.test")]);
+    let found = with(&[], &[&bad, &good]);
+    let server = &found.configuration.servers[&ServerName::new(HOST)];
+    assert_eq!(server.aliases.iter().map(ToString::to_string).collect::<Vec<_>>(), ["third.test"]);
+}

@@ -119,15 +119,25 @@ fn what_nginx_takes_for_no_name_denies_its_ingress_alone() {
 }
 
 #[test]
-fn an_ingress_that_is_not_taken_and_a_canary_give_no_names() {
+fn a_canary_gives_no_names_and_an_ingress_that_is_not_taken_keeps_its_aliases() {
     let mut snapshot = cluster();
     named(&mut snapshot, "main", "a.test", &[]);
     let canary = [("canary", "true"), ("server-alias", "x.test"), ("app-root", "/x")];
     named(&mut snapshot, "canary", "a.test", &canary);
-    let refused = [("server-alias", "y.test"), ("client-body-buffer-size", "much")];
+    let refused = [
+        ("server-alias", "y.test"),
+        ("from-to-www-redirect", "true"),
+        ("client-body-buffer-size", "much"),
+    ];
     named(&mut snapshot, "refused", "b.test", &refused);
     let found = translate(&snapshot, &Options::default()).configuration;
-    assert!(names(&found, "a.test").is_empty() && names(&found, "b.test").is_empty());
+    assert!(names(&found, "a.test").is_empty());
+    assert_eq!(
+        names(&found, "b.test"),
+        ["y.test"],
+        "they lead to what is closed, and nowhere else"
+    );
+    assert_eq!(found.servers[&ServerName::new("b.test")].www, None);
     assert_eq!(found.servers[&ServerName::new("a.test")].app_root, None);
 }
 

@@ -1,0 +1,64 @@
+//! An Ingress that waits for room in the budget of its namespace: what it guards must be open to nobody, and what it
+//! owns no stranger's, only because an older one has grown. Its hosts and paths are closed, and nothing else of it is
+//! read.
+
+use super::beside::guard;
+use super::{Context, Draft, HostGuards, Reader, Role, Standing, inspect, origin};
+use crate::annotations;
+use crate::settings::Settings;
+use crate::snippets;
+use model::Problem;
+use model::policy::guard as word_of_guard;
+use objects::Ingress;
+use std::sync::Arc;
+
+/// That an Ingress waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Whether it may guard its paths.
+    pub(crate) guards: bool,
+}
+
+impl Draft {
+    /// Whether its paths may have guards: nobody knows that of one that is closed, but of one that waits it is looked
+    /// after.
+    pub(crate) fn may_guard(&self) -> bool {
+        self.waits.is_none_or(|waits| waits.guards)
+    }
+
+    /// An Ingress that waits, for the reason of a problem; none of a canary, which has no paths.
+    pub(crate) fn waiting(
+        ingress: &Arc<Ingress>,
+        context: Context<'_>,
+        problem: Problem,
+    ) -> Option<Self> {
+        let ground = context.ground;
+        let mut settings = Settings::of_ingress(
+            context.scope,
+            origin(&ingress.meta.key),
+            &ingress.meta.annotations,
+        );
+        let (rewriting, names) = annotations::read_waiting(&mut settings)?;
+        let snippets_count = ground.permissions.limits.snippets;
+        let host_guards = HostGuards::of(|name| settings.raw(name), snippets_count);
+        let has_word = |name: &&str| {
+            settings.raw(name).is_some_and(|text| word_of_guard(name, &text).is_some())
+        };
+        let guards = guard(ingress).is_some()
+            || annotations::asks_for_modsecurity(&settings)
+            || snippets_count && snippets::ANNOTATIONS.iter().any(|name| has_word(name));
+        let reader = Reader {
+            inspects: context.deep_inspect && inspect::find(ingress).is_some(),
+            open: (&[], Arc::clone(&ground.policy)),
+            denied: Some("its Ingress waits for room in the budget of its namespace".to_owned()),
+            policy: Arc::clone(&ground.policy),
+            origin: Arc::new(origin(&ingress.meta.key)),
+            rewriting,
+            role: Role::Backend,
+            waits: true,
+        };
+        let draft = reader.draft(ingress, Standing::Rejected, Vec::new());
+        let waits = Some(Waits { guards });
+        Some(Self { problems: vec![problem], names, host_guards, waits, ..draft })
+    }
+}
