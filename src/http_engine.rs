@@ -77,6 +77,13 @@ impl HttpEngine {
 }
 
 impl Engine for HttpEngine {
+    fn is_unfinished(&self) -> bool {
+        match self {
+            Self::Native(native) => native.is_unfinished(),
+            Self::Nginx(nginx) => nginx.is_unfinished(),
+        }
+    }
+
     fn takes_portions(&self) -> bool {
         match self {
             Self::Native(native) => native.takes_portions(),

@@ -124,7 +124,7 @@ impl<E: Engine> Controller<E> {
             closed: translation.closed,
         };
         between_pieces();
-        if !changes.is_empty() || !before.is_serving() {
+        if !changes.is_empty() || !before.is_serving() || self.engine.is_unfinished() {
             self.apply(&mut known, &changes, began).await;
             self.measure(seen.filter(|_| known.refused.is_none()), more);
         } else {
@@ -195,7 +195,7 @@ impl<E: Engine> Controller<E> {
     }
 
     /// Follows every change until the feed ends. What the engine refused is tried again by and by: the reason may be
-    /// one of the system, which has no thread or no memory to give at the moment.
+    /// one of the system, which has no thread or no memory to give at the moment. So is what it had no time for.
     pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
         let mut pause = FIRST_PAUSE;
         let mut daily = tokio::time::interval(DAY);
@@ -204,7 +204,8 @@ impl<E: Engine> Controller<E> {
         daily.tick().await;
         loop {
             let changed = feed.snapshots.changed();
-            let came = if self.known.borrow().refused.is_some() {
+            let is_again = self.known.borrow().refused.is_some() || self.engine.is_unfinished();
+            let came = if is_again {
                 timeout(pause, changed).await
             } else {
                 pause = FIRST_PAUSE;
@@ -286,6 +287,36 @@ mod tests {
             put(name);
         }
         assert_eq!(served, [(false, true, 0), (true, false, 2), (true, true, 2)]);
+    }
+
+    /// Takes everything, and has time for it by and by.
+    struct Slow(AtomicU64);
+
+    impl Engine for Slow {
+        async fn apply(&self, _: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
+            let generation = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+            Ok(Applied { generation, left_out: Vec::new() })
+        }
+
+        fn is_unfinished(&self) -> bool {
+            self.0.load(Ordering::Relaxed) < 3
+        }
+
+        async fn drain(self: Arc<Self>, _: Duration) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_engine_had_no_time_for_is_applied_again_though_nothing_changes() {
+        let folder = TempDir::new().expect("a folder");
+        std::fs::write(folder.path().join("class.yaml"), CLASS).expect("a file");
+        let mut feed =
+            kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects");
+        let engine = Arc::new(Slow(AtomicU64::new(0)));
+        let mut controller = Controller::new(engine.clone(), Options::default());
+        controller.follow(&mut feed).await;
+        let running = controller.run(&mut feed);
+        assert!(tokio::time::timeout(Duration::from_secs(600), running).await.is_err());
+        assert_eq!(engine.0.load(Ordering::Relaxed), 3, "and then no more");
     }
 
     /// Takes everything, in portions.

@@ -20,6 +20,11 @@ pub trait Engine: Send + Sync + 'static {
         false
     }
 
+    /// Whether something was left out of what was applied last for want of time alone: it is to be applied again by and by.
+    fn is_unfinished(&self) -> bool {
+        false
+    }
+
     /// Stops accepting, lets requests finish for at most `deadline`, returns.
     fn drain(self: Arc<Self>, deadline: Duration) -> impl Future<Output = ()> + Send;
 }

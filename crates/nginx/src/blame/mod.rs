@@ -164,6 +164,13 @@ pub(crate) fn leave_out(
     true
 }
 
+/// Whether there was no time for somebody of whose namespace nobody was found to be wrong: he waits for others.
+pub(crate) fn is_unfinished(left_out: &LeftOut) -> bool {
+    let (found, rest): (Vec<_>, Vec<_>) = left_out.iter().partition(|(_, fault)| fault.decided);
+    let found: BTreeSet<_> = found.iter().map(|(owner, _)| &owner.origin.namespace).collect();
+    rest.iter().any(|(owner, _)| !found.contains(&owner.origin.namespace))
+}
+
 /// The Ingresses whose paths nginx does not take as they are.
 pub(crate) fn covered(left_out: &LeftOut) -> BTreeSet<Origin> {
     let covered = left_out.iter().filter(|(_, fault)| fault.instead == Instead::Covered);

@@ -93,6 +93,8 @@ struct Inner {
     starts: AtomicU64,
     reloads: AtomicU64,
     stopping: AtomicBool,
+    /// Whether there was no time for somebody who may be innocent.
+    unfinished: AtomicBool,
     /// Wakes who waits for the turn of a reload that will not come any more.
     ending: Notify,
     stopped: Notify,
@@ -161,6 +163,7 @@ impl Nginx {
             starts: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            unfinished: AtomicBool::new(false),
             ending: Notify::new(),
             stopped: Notify::new(),
             pulse,
@@ -243,6 +246,8 @@ impl Engine for Nginx {
         match applied {
             Ok(()) => {
                 self.inner.sweep(&state);
+                let is_unfinished = blame::is_unfinished(&state.left_out);
+                self.inner.unfinished.store(is_unfinished, Ordering::Relaxed);
                 self.inner.generation.store(generation, Ordering::Relaxed);
                 Ok(Applied { generation, left_out: state.problems() })
             }
@@ -259,6 +264,10 @@ impl Engine for Nginx {
                 Err(Rejected { generation, reason: failure.to_string() })
             }
         }
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.inner.unfinished.load(Ordering::Relaxed)
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {
@@ -302,7 +311,7 @@ impl Inner {
             None => Plan::Reload,
         };
         match (todo, state.master) {
-            (Plan::Nothing, _) => self.stand_back(next),
+            (Plan::Nothing, _) if !blame::is_unfinished(&state.left_out) => self.stand_back(next),
             (Plan::Push, _) => {
                 self.stand_back(next);
                 state.owed = todo;
@@ -311,7 +320,8 @@ impl Inner {
                 state.lacks = self.settle(state, &accepted).await?.problems;
                 state.running = accepted;
             }
-            (Plan::Reload, _) => {
+            // Where nothing changed, there is time for whom there was none.
+            (Plan::Reload | Plan::Nothing, _) => {
                 let accepted = self.acceptable(next, state).await?;
                 self.stand_back(next);
                 let accepted = self.put_into_force(state, next, accepted).await?;

@@ -197,3 +197,30 @@ async fn many_that_are_wrong_keep_nobody_of_other_namespaces_out_however_often_t
         engine.drain(PATIENCE).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_there_was_no_time_for_is_served_after_some_more_rounds_though_nothing_changes() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let mut next = configuration(&[("first.test", one, None)]);
+    // One that is wrong in each of many namespaces, and others between them.
+    for number in 0..120 {
+        let host = format!("h{number:03}.test");
+        let text = (number % 3 < 2).then_some("no_such_directive 1;");
+        put(&mut next, &host, &format!("of-{host}"), text);
+    }
+    let mut rounds = 0;
+    let mut left_out = apply(&engine, &next).await;
+    assert!(left_out.len() > 80 && engine.is_unfinished(), "{} are left out", left_out.len());
+    while engine.is_unfinished() {
+        rounds += 1;
+        assert!(rounds < 6, "{left_out:?}");
+        left_out = apply(&engine, &next).await;
+    }
+    assert_eq!(left_out.len(), 80);
+    for number in 0..120 {
+        let status = if number % 3 < 2 { 503 } else { 200 };
+        assert_eq!(guarded(port, &format!("h{number:03}.test")).0, status, "{number}");
+    }
+    engine.drain(PATIENCE).await;
+}
