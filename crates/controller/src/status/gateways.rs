@@ -507,6 +507,15 @@ impl Keeper {
         self.later.insert(until, id);
     }
 
+    fn tell_failure(&mut self, (which, key): &Id, reason: &str, now: Moment) {
+        if self.naming.is_due(now) {
+            tracing::warn!(
+                kind = which.kind().name(), namespace = %key.namespace, name = %key.name, reason,
+                "cannot write this status, trying again; others do not wait for it"
+            );
+        }
+    }
+
     fn done(&mut self, (id, wanted, outcome): (Id, Wanted, Outcome)) {
         let now = Moment::now();
         if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
@@ -548,12 +557,7 @@ impl Keeper {
                 }
             }
             Outcome::Failed(reason) => {
-                if self.naming.is_due(now) {
-                    tracing::warn!(
-                        kind = id.0.kind().name(), namespace = %id.1.namespace, name = %id.1.name, reason,
-                        "cannot write this status, trying again; others do not wait for it"
-                    );
-                }
+                self.tell_failure(&id, &reason, now);
                 self.put_off(id, failures, now);
             }
             Outcome::Forbidden(reason) => {

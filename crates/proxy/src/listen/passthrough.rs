@@ -86,8 +86,8 @@ async fn in_place(
     }
 }
 
-/// One end of a connection that is carried on: it goes with a reset where the connection is told to, and else the system
-/// does not keep for long what it does not take.
+/// One end of a connection that is carried on: it goes with a reset where the connection is told to, and else the
+/// system does not keep for long what it does not take.
 struct Ends<'a> {
     io: Io,
     control: &'a Control,

@@ -1,6 +1,5 @@
 //! The format of the access log, compiled: what stands between the values is ready to be copied.
 
-use crate::variables::logged::usual_field;
 use model::{LogFormat, Part, Variable};
 
 /// A format whose texts stand between its values.
@@ -23,6 +22,12 @@ pub(crate) struct Piece {
     pub value: Option<Variable>,
     /// The usual name of the header field that the value is, if it is one.
     pub field: Option<Box<str>>,
+}
+
+/// The name of the fields that a variable `$http_…` of this name mostly stands for, if it says them all by their words.
+fn usual_field(name: &str) -> Option<String> {
+    let is_lower = !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    is_lower.then(|| name.replace('_', "-"))
 }
 
 impl Piece {

@@ -174,8 +174,8 @@ impl Host<'_> {
         }
     }
 
-    /// Closes what was left to an older Ingress of another namespace that is left out itself there: nobody serves it, so
-    /// that its guard would count for nothing, as if it were not written.
+    /// Closes what was left to an older Ingress of another namespace that is left out itself there: nobody serves it,
+    /// so that its guard would count for nothing, as if it were not written.
     pub(super) fn of_nobody(&mut self) {
         let waived = std::mem::take(&mut self.waived);
         if waived.is_empty() {
