@@ -374,6 +374,29 @@ async fn error_pages_word_what_was_made_here_and_what_is_intercepted() {
 }
 
 #[tokio::test]
+async fn a_status_that_says_no_length_has_none_whatever_the_answer_was_before() {
+    let own = "location = /304 { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }";
+    let snippet = "error_page 404 =204 /304; error_page 403 =304 /304;
+        if ($http_x_fails = 404) { return 404; } if ($http_x_fails = 403) { return 403; }";
+    let mut configuration = Host::of(own, snippet).configuration(upstream("main").await);
+    let unmodified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n";
+    let (other, _seen) = bed::answering(unmodified).await;
+    put_upstream(&mut configuration, "demo-other-80", vec![other]);
+    let native = start(&configuration).await;
+    for (status, shown, says) in [("404", "204", false), ("403", "304", true)] {
+        let answer = get(&native, "/", &format!("X-Fails: {status}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {shown} ")), "{answer}");
+        assert_eq!(answer.contains("\r\nContent-Length: 77\r\n"), says, "{answer}");
+        let mut client = crate::http2::client(&native).await;
+        let (answer, _) =
+            crate::http2::send(&mut client, http::Method::GET, &[("x-fails", status)], true);
+        let answer = crate::http2::in_time(answer).await.expect("an answer");
+        assert_eq!(answer.status().as_str(), shown);
+        assert_eq!(answer.headers().contains_key("content-length"), says);
+    }
+}
+
+#[tokio::test]
 async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
     let own = "if ($arg_server) { set $proxy_upstream_name demo-other-80; }
         location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
