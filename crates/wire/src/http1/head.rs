@@ -2,6 +2,7 @@
 
 use super::framing::{BadRequest, Framing, request_framing};
 use super::lines::{BadLine, Bounds, Names, fields_before_fault, parse_fields};
+use crate::once;
 use crate::{Body, Headers, NameSet, Request, Version, header_too_large, is_token_byte};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -70,6 +71,9 @@ pub fn parse_request(
         })?;
     let framing = request_framing(&headers, version)?;
     let host = host_field(&headers, version)?;
+    if once::are_several(&headers) {
+        return Err(BAD);
+    }
     let line = head.slice_ref(line);
     let (target, authority) = split_target(head.slice_ref(target), host, known)?;
     let keep_alive = match version {
