@@ -273,6 +273,35 @@ async fn dot_segments_that_a_request_brings_into_a_rewritten_path_lead_nowhere()
 }
 
 #[tokio::test]
+async fn what_a_path_captures_is_one_argument_of_the_query_that_it_goes_into() {
+    let to = |pattern, target| {
+        let pattern = Pattern::new(pattern, true).expect("a pattern");
+        let target = Template::parse(target).expect("a template");
+        Policy { rewrite: Some(Rewrite { pattern, target, prefix: None }), ..Policy::default() }
+    };
+    let native = Host::of_patterns()
+        .path("/old/(.*)", "", to("^/old/(.*)", "/index.php?p=$1"))
+        .path("/red/(.*)", "", to("^/red/(.*)", "https://new.test/$1"));
+    let native = native.serve().await;
+    for (target, expected) in [
+        ("/old/x%26admin=1", "200 main: GET /index.php?p=x%26admin=1"),
+        (
+            "/old/a%26b=c%20d%2Be%23f%25g?z=1",
+            "200 main: GET /index.php?p=a%26b=c%20d%2Be%23f%25g&z=1",
+        ),
+        ("/old/a+b", "200 main: GET /index.php?p=a%2Bb"),
+        ("/old/ab%C3%BC", "200 main: GET /index.php?p=ab%C3%BC"),
+        ("/old/%FC", "200 main: GET /index.php?p=%FC"),
+        ("/old/a&b", "200 main: GET /index.php?p=a&b"),
+        ("/red/a%3Fb%26c", "302 https://new.test/a?b%26c page"),
+        ("/red/a%3F?z=1", "302 https://new.test/a??z=1 page"),
+        ("/red/a/b", "302 https://new.test/a/b page"),
+    ] {
+        assert_eq!(told(&native, target).await, expected, "{target}");
+    }
+}
+
+#[tokio::test]
 async fn if_blocks_are_places_of_their_own_and_inherit() {
     let native = Host::of(
         "",
