@@ -82,9 +82,12 @@ fn is_quoted(exchange: &Exchange) -> bool {
 fn address(exchange: &Exchange, target: &Template, groups: &[Option<&[u8]>]) -> Bytes {
     let quoted = is_quoted(exchange);
     let encoded = |group: &Option<&[u8]>| {
-        group.map(|bytes| match quoted {
-            true => percent::encoded(bytes, stays_in_query),
-            false => route::path::encode(bytes).into_owned().into_bytes(),
+        group.map(|bytes| {
+            if quoted {
+                percent::encoded(bytes, stays_in_query)
+            } else {
+                route::path::encode(bytes).into_owned().into_bytes()
+            }
         })
     };
     let groups: Vec<Option<Vec<u8>>> = groups.iter().map(encoded).collect();
