@@ -81,9 +81,6 @@ pub(crate) enum Error {
     /// A location of a snippet names no upstream that is there: ingress-nginx then connects to nobody.
     #[error("$proxy_upstream_name of a snippet's location is {0:?}, which is no upstream")]
     NoUpstreamOfOwn(String),
-    /// Two Authorization fields.
-    #[error("the request has two Authorization fields")]
-    TwoAuthorizations,
     /// Too many passwords are waiting to be verified.
     #[error("too many passwords are waiting to be verified")]
     PasswordsBusy,
@@ -131,7 +128,7 @@ impl Error {
     /// What the client is told.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::BadPath(_) | Self::LeadsOut | Self::TwoAuthorizations => StatusCode::BAD_REQUEST,
+            Self::BadPath(_) | Self::LeadsOut => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Denied(_)
             | Self::NoEndpoints(_)
@@ -182,11 +179,9 @@ impl Error {
                 Blame::Proxy
             }
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
-            Self::BadPath(_)
-            | Self::LeadsOut
-            | Self::BodyTooLarge
-            | Self::RequestBody(_)
-            | Self::TwoAuthorizations => Blame::Client,
+            Self::BadPath(_) | Self::LeadsOut | Self::BodyTooLarge | Self::RequestBody(_) => {
+                Blame::Client
+            }
             Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
             Self::NoEndpoints(_)
             | Self::NoPeerLeft(_)
@@ -205,7 +200,6 @@ impl Error {
             Self::BadPath(_)
                 | Self::BodyTooLarge
                 | Self::TooHard(_)
-                | Self::TwoAuthorizations
                 | Self::RequestBody(_)
                 | Self::Upstream(TryError::RequestBody(_))
         )

@@ -25,6 +25,7 @@ mod message;
 mod names;
 mod nominated;
 mod now;
+mod once;
 mod outbox;
 pub mod owed;
 mod pace;

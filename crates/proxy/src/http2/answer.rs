@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use wire::http1::write::says_no_length;
 use wire::http2::{
     Budget, ClientStream, Held, LIVELY, LONGEST_HEAD, Lead, Piece, poll_send_data, to_map,
 };
@@ -357,7 +358,7 @@ fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body
         || response.status.is_informational()
         || matches!(response.status.as_u16(), 204 | 304);
     let length = match (body.length(), response.announced_length) {
-        (_, Some(length)) if bodyless => Some(length),
+        (_, Some(length)) if bodyless => (!says_no_length(response.status)).then_some(length),
         (Length::Known(length), _) if !bodyless => Some(length),
         _ => None,
     };

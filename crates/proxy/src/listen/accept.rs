@@ -348,14 +348,12 @@ async fn plain(mut io: Io, entry: Entry) -> Option<Open> {
             }
         }),
     );
-    let verdict = verdict.await;
-    // A preface that never came to its end is no request either.
-    if matches!(verdict, Ok(None)) || buffer.is_empty() {
-        return None;
-    }
-    let spoken = match verdict {
-        Ok(Some(true)) if may_be_http2 => Spoken::Http2(Io::Rewound(buffer, Box::new(io))),
-        _ => http1(io, buffer, connection),
+    // A preface that never came to its end is no request either, and has had the time of a head.
+    let Ok(Some(is_http2)) = verdict.await else { return None };
+    let spoken = if is_http2 && may_be_http2 {
+        Spoken::Http2(Io::Rewound(buffer, Box::new(io)))
+    } else {
+        http1(io, buffer, connection)
     };
     Some(Open { spoken, entry })
 }

@@ -17,19 +17,34 @@ use wire::{Field, Length};
 pub(super) fn head(exchange: &Exchange) -> Bytes {
     let mut params = Params::default();
     standard(exchange, &mut params);
+    // A responder takes the last of several: whoever says a field's parameter is the only one who does.
+    let mut said: Vec<&[u8]> = Vec::new();
     for (name, value) in exchange.spot().location.policy.fastcgi.params.iter() {
+        if name.starts_with(OF_FIELDS) {
+            said.push(name.as_bytes());
+            // Such a one without a value only keeps the client's away.
+            if value.parts().is_empty() {
+                continue;
+            }
+        }
         params.push(name.as_bytes(), variables::of_request(value, exchange).as_bytes());
     }
     if let Some(running) = &exchange.snippet {
         for (name, value) in &running.of_request.params {
+            if name.starts_with(OF_FIELDS.as_bytes()) {
+                said.push(name);
+            }
             params.push(name, value);
         }
     }
     if exchange.effects().is_none_or(|effects| effects.passes_headers) {
-        fields(exchange, &mut params);
+        fields(exchange, &mut params, &said);
     }
     params.into_head()
 }
+
+/// What the names of parameters begin with that stand for fields.
+const OF_FIELDS: &str = "HTTP_";
 
 /// `/etc/nginx/fastcgi_params`, in its order.
 fn standard(exchange: &Exchange, params: &mut Params) {
@@ -66,11 +81,16 @@ fn standard(exchange: &Exchange, params: &mut Params) {
 }
 
 /// The header section as `HTTP_*`; several fields of one name are joined (nginx 1.23). What ends with the client's
-/// connection is left out: an authenticator was not asked about it.
-fn fields(exchange: &Exchange, params: &mut Params) {
+/// connection is left out: an authenticator was not asked about it. And those whose parameters were `said` already.
+fn fields(exchange: &Exchange, params: &mut Params, said: &[&[u8]]) {
     let request = &exchange.request;
+    let mut put = |name: &[u8], value: &[u8]| {
+        if !said.iter().any(|said| said.eq_ignore_ascii_case(name)) {
+            params.push(name, value);
+        }
+    };
     if !request.authority.is_empty() {
-        params.push(b"HTTP_HOST", &request.authority);
+        put(b"HTTP_HOST", &request.authority);
     }
     let policy = &exchange.spot().location.policy;
     let names = request_headers::said(policy);
@@ -82,18 +102,18 @@ fn fields(exchange: &Exchange, params: &mut Params) {
         if traced || password || said {
             continue;
         }
-        params.push(&named(field.name), &joined(&field, &values));
+        put(&named(field.name), &joined(&field, &values));
     }
     if let Some(span) = &exchange.span {
-        span.inject(span.attempt, |name, value| params.push(&named(name.as_bytes()), value));
+        span.inject(span.attempt, |name, value| put(&named(name.as_bytes()), value));
     }
     for (name, value) in &exchange.visit.authenticated.headers {
-        params.push(&named(name), value);
+        put(&named(name), value);
     }
     if let Length::Known(length) = request.body.length()
         && length > 0
     {
-        params.push(b"HTTP_CONTENT_LENGTH", length.to_string().as_bytes());
+        put(b"HTTP_CONTENT_LENGTH", length.to_string().as_bytes());
     }
 }
 
@@ -103,7 +123,7 @@ fn named(field: &[u8]) -> Vec<u8> {
         b'-' => b'_',
         other => other.to_ascii_uppercase(),
     });
-    b"HTTP_".iter().copied().chain(upper).collect()
+    OF_FIELDS.bytes().chain(upper).collect()
 }
 
 /// The fields of each name: the first one, and the values of all.

@@ -198,5 +198,5 @@ fn tell(exchange: &Exchange, what: &'static str) {
 }
 
 fn refusal(status: u16) -> Stop {
-    program::page(StatusCode::from_u16(status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)).into()
+    program::refused(status).into()
 }

@@ -263,6 +263,20 @@ fn answer(exchange: &mut Exchange, answer: Reply) -> Stop {
     response.into()
 }
 
+/// What a client gets of a status that a limit says.
+pub(super) fn refused(status: u16) -> Response {
+    let status = match status {
+        408 | 499 => CLOSE,
+        // nginx's own, which it sends as bad requests.
+        494..=497 => 400,
+        status => status,
+    };
+    let mut response =
+        page(StatusCode::from_u16(status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE));
+    response.close = ends_connection(status);
+    response
+}
+
 /// Whether nginx keeps no connection after an error (ngx_http_special_response_handler).
 pub(super) fn ends_connection(status: u16) -> bool {
     matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501)
@@ -339,4 +353,18 @@ fn stub_status(exchange: &Exchange) -> Bytes {
         "Active connections: {active} \nserver accepts handled requests\n {accepted} {accepted} {requests} \n\
          Reading: {reading} Writing: {writing} Waiting: {waiting} \n"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{closes, refused};
+
+    #[test]
+    fn statuses_that_nginx_has_for_itself_are_not_shown_by_limits() {
+        assert!([408, 444, 499].into_iter().all(|status| closes(&refused(status))));
+        for (status, shown, ends) in [(494, 400, true), (497, 400, true), (429, 429, false)] {
+            let answer = refused(status);
+            assert_eq!((answer.status.as_u16(), answer.close), (shown, ends), "{status}");
+        }
+    }
 }

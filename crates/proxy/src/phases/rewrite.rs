@@ -11,7 +11,7 @@ use http::StatusCode;
 use model::snippet::Regex;
 use model::{Part, Template};
 use route::path::BadPath;
-use snippet::run::State;
+use snippet::run::{State, stays_in_query, unescaped_redirect};
 use wire::{Response, percent};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -72,21 +72,34 @@ fn count(exchange: &mut Exchange) {
     KeptHeads::keep(&mut exchange.kept_heads, &exchange.connection, size);
 }
 
+/// Whether groups of the path are escaped where they go into a query or an address: its client wrote escapes, or a `+`,
+/// which means something else there (nginx: quoted_uri, plus_in_uri).
+fn is_quoted(exchange: &Exchange) -> bool {
+    exchange.request.raw_path().iter().any(|byte| matches!(byte, b'%' | b'+'))
+}
+
 /// Where a target that is an address leads. The groups of a path were decoded with it.
 fn address(exchange: &Exchange, target: &Template, groups: &[Option<&[u8]>]) -> Bytes {
-    let encoded =
-        |group: &Option<&[u8]>| group.map(|bytes| route::path::encode(bytes).into_owned());
-    let groups: Vec<Option<String>> = groups.iter().map(encoded).collect();
-    let groups: Vec<Option<&[u8]>> =
-        groups.iter().map(|group| group.as_deref().map(str::as_bytes)).collect();
+    let quoted = is_quoted(exchange);
+    let encoded = |group: &Option<&[u8]>| {
+        group.map(|bytes| {
+            if quoted {
+                percent::encoded(bytes, stays_in_query)
+            } else {
+                route::path::encode(bytes).into_owned().into_bytes()
+            }
+        })
+    };
+    let groups: Vec<Option<Vec<u8>>> = groups.iter().map(encoded).collect();
+    let groups: Vec<Option<&[u8]>> = groups.iter().map(Option::as_deref).collect();
     let text = variables::filled(target, exchange, &groups);
     let has_arguments = target.parts().iter().any(|part| match part {
         Part::Text(literal) => literal.contains('?'),
         Part::Capture(_) | Part::Variable(_) => false,
     });
     let query = exchange.query().filter(|query| !query.is_empty());
-    let mut location =
-        variables::in_header(&route::path::bytes(text.strip_suffix('?').unwrap_or(&text)));
+    let whole = unescaped_redirect(text.strip_suffix('?').unwrap_or(&text));
+    let mut location = variables::in_header(&route::path::bytes(&whole));
     if let Some(query) = query.filter(|_| !text.ends_with('?')) {
         let sign: &[u8] = if has_arguments { b"&" } else { b"?" };
         location = [&location, sign, &on_the_wire(query)].concat().into();
@@ -108,6 +121,7 @@ fn rewritten(
 ) -> Result<Bytes, Error> {
     let too_long = || Error::text_too_long(&exchange.host, &exchange.spot().location);
     let (mut path, mut arguments) = (String::new(), None::<String>);
+    let quoted = is_quoted(exchange);
     for part in target.parts() {
         if let (Part::Text(literal), None) = (part, &arguments)
             && let Some((before, after)) = literal.split_once('?')
@@ -116,12 +130,19 @@ fn rewritten(
             arguments = Some(after.to_owned());
             continue;
         }
+        let is_escaped = arguments.is_some() && quoted;
         let out = arguments.as_mut().unwrap_or(&mut path);
         match part {
             Part::Text(literal) => out.push_str(literal),
             Part::Capture(group) => {
                 let group = groups.get(*group).copied().flatten().unwrap_or_default();
-                out.push_str(&route::path::text(group));
+                if is_escaped {
+                    // What was decoded with the path would end an argument, or begin one of the client's own.
+                    let group = percent::encoded(group, stays_in_query);
+                    out.push_str(&String::from_utf8_lossy(&group));
+                } else {
+                    out.push_str(&route::path::text(group));
+                }
             }
             Part::Variable(variable)
                 if exchange.texts.may_look(looked_through(variable, exchange)) =>
@@ -151,8 +172,8 @@ fn rewritten(
         .map(|own| own.strip_suffix('?').unwrap_or(own))
         .filter(|own| !own.is_empty());
     let query = match (own, query) {
-        (Some(own), Some(query)) => Some([own.as_bytes(), b"&", query].concat()),
-        (Some(own), None) => Some(own.as_bytes().to_vec()),
+        (Some(own), Some(query)) => Some([&*route::path::bytes(own), b"&", query].concat()),
+        (Some(own), None) => Some(route::path::bytes(own).into_owned()),
         (None, query) => query.map(<[u8]>::to_vec),
     };
     Ok(with_query(encoded, query.as_deref()))

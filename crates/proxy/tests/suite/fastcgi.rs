@@ -110,6 +110,26 @@ async fn parameters_of_the_configuration_are_filled_in() {
 }
 
 #[tokio::test]
+async fn a_parameter_of_a_field_that_the_ingress_says_is_said_by_nobody_else() {
+    let (address, mut seen) = upstream(whole(b"\r\nok"), ended).await;
+    let text = |text: &str| Template::parse(text).expect("a template").into();
+    let params = [("HTTP_X_USER", "op"), ("HTTP_PROXY_USER", ""), ("HTTP_HOST", "in.test")];
+    let params = params.into_iter().map(|(name, value)| (name.to_owned(), text(value))).collect();
+    let policy = Policy { fastcgi: FastCgi { params, ..FastCgi::default() }, ..policy() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nx-user: evil\r\nProxy-User: evil\r\n\
+                    X-Other: 1\r\nConnection: close\r\n\r\n";
+    talk(&native, request).await;
+    let seen = seen.recv().await.expect("one request");
+    let text = String::from_utf8_lossy(&seen);
+    assert!(parameter(&seen, "HTTP_X_USER", "op") && parameter(&seen, "HTTP_HOST", "in.test"));
+    assert!(parameter(&seen, "HTTP_X_OTHER", "1"), "{text}");
+    for gone in ["evil", "HTTP_PROXY_USER", "HTTP_HOSTa.test"] {
+        assert!(!text.contains(gone), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn values_of_all_parameters_have_a_bound_and_many_fields_are_read_once() {
     let (address, mut seen) = upstream(whole(b"\r\nok"), ended).await;
     let long = |number: usize| {

@@ -1,6 +1,6 @@
 //! Fields mean the same in whichever version they came.
 
-use crate::bed::{MAIN, answering, configuration, named, put_route, put_upstream, start};
+use crate::bed::{MAIN, answering, configuration, named, put_route, put_upstream, start, talk};
 use crate::http2::{client, in_time, send, status};
 use crate::serve::NOTHING;
 use http::{Method, StatusCode};
@@ -47,4 +47,34 @@ async fn blanks_around_a_value_of_http2_go_no_further() {
     assert_eq!(status(answer).await, StatusCode::OK);
     let head = in_time(seen.recv()).await.expect("a request");
     assert!(head.contains("\r\nx-a: a b\r\n"), "{head:?}");
+}
+
+#[tokio::test]
+async fn a_field_that_may_be_there_once_is_no_request_where_it_is_there_twice() {
+    let (address, _seen) = answering(NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let names = [
+        ("authorization", "Basic YTpi"),
+        ("content-range", "bytes 0-1/2"),
+        ("expect", "100-continue"),
+        ("if-match", "*"),
+        ("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ("if-none-match", "*"),
+        ("if-range", "\"a\""),
+        ("if-unmodified-since", "Thu, 01 Jan 1970 00:00:00 GMT"),
+        ("accept-encoding", "gzip"),
+    ];
+    for (name, value) in names {
+        let (two, wanted) = match name {
+            "accept-encoding" => ("HTTP/1.1 200", StatusCode::OK),
+            _ => ("HTTP/1.1 400", StatusCode::BAD_REQUEST),
+        };
+        let lines = format!("{name}: {value}\r\n").repeat(2);
+        let request = format!("GET / HTTP/1.1\r\nHost: a.test\r\n{lines}Connection: close\r\n\r\n");
+        let answer = talk(&native, request.as_bytes()).await;
+        assert!(answer.starts_with(two), "{name}: {answer}");
+        let mut client = client(&native).await;
+        let (answer, _) = send(&mut client, Method::GET, &[(name, value), (name, value)], true);
+        assert_eq!(status(answer).await, wanted, "{name}");
+    }
 }

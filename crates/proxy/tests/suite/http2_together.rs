@@ -144,6 +144,20 @@ async fn an_answer_without_a_body_announces_none_to_clients_of_http_1() {
 }
 
 #[tokio::test]
+async fn who_sends_a_part_of_the_preface_has_the_time_of_one_head() {
+    let (address, _seen) = answering(NOTHING).await;
+    let mut global = Global::default();
+    global.limits.header_timeout = Duration::from_millis(200);
+    let native = start(&bed::with_global(address, global)).await;
+    for (begun, said) in [(&PREFACE[..1], ""), (&PREFACE[..20], ""), (b"G", "HTTP/1.1 408 ")] {
+        let mut tcp = bed::connect(&native).await;
+        tcp.write_all(begun).await.expect("it is taken");
+        let answer = bed::read_to_end(&mut tcp).await;
+        assert!(answer.starts_with(said) && answer.is_empty() == said.is_empty(), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn who_says_it_speaks_http2_and_then_nothing_ends_under_pressure() {
     let (address, _seen) = answering(NOTHING).await;
     let mut global = Global::default();

@@ -273,6 +273,35 @@ async fn dot_segments_that_a_request_brings_into_a_rewritten_path_lead_nowhere()
 }
 
 #[tokio::test]
+async fn what_a_path_captures_is_one_argument_of_the_query_that_it_goes_into() {
+    let to = |pattern, target| {
+        let pattern = Pattern::new(pattern, true).expect("a pattern");
+        let target = Template::parse(target).expect("a template");
+        Policy { rewrite: Some(Rewrite { pattern, target, prefix: None }), ..Policy::default() }
+    };
+    let native = Host::of_patterns()
+        .path("/old/(.*)", "", to("^/old/(.*)", "/index.php?p=$1"))
+        .path("/red/(.*)", "", to("^/red/(.*)", "https://new.test/$1"));
+    let native = native.serve().await;
+    for (target, expected) in [
+        ("/old/x%26admin=1", "200 main: GET /index.php?p=x%26admin=1"),
+        (
+            "/old/a%26b=c%20d%2Be%23f%25g?z=1",
+            "200 main: GET /index.php?p=a%26b=c%20d%2Be%23f%25g&z=1",
+        ),
+        ("/old/a+b", "200 main: GET /index.php?p=a%2Bb"),
+        ("/old/ab%C3%BC", "200 main: GET /index.php?p=ab%C3%BC"),
+        ("/old/%FC", "200 main: GET /index.php?p=%FC"),
+        ("/old/a&b", "200 main: GET /index.php?p=a&b"),
+        ("/red/a%3Fb%26c", "302 https://new.test/a?b%26c page"),
+        ("/red/a%3F?z=1", "302 https://new.test/a??z=1 page"),
+        ("/red/a/b", "302 https://new.test/a/b page"),
+    ] {
+        assert_eq!(told(&native, target).await, expected, "{target}");
+    }
+}
+
+#[tokio::test]
 async fn if_blocks_are_places_of_their_own_and_inherit() {
     let native = Host::of(
         "",
@@ -371,6 +400,29 @@ async fn error_pages_word_what_was_made_here_and_what_is_intercepted() {
     assert_eq!(told(&native, "/?s=402").await, "418 sorry");
     assert_eq!(answered("/x", "302 X").await, "302 main: GET /x");
     assert_eq!(answered("/plain", "500 X").await, "500 main: GET /plain", "it is not intercepted");
+}
+
+#[tokio::test]
+async fn a_status_that_says_no_length_has_none_whatever_the_answer_was_before() {
+    let own = "location = /304 { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }";
+    let snippet = "error_page 404 =204 /304; error_page 403 =304 /304;
+        if ($http_x_fails = 404) { return 404; } if ($http_x_fails = 403) { return 403; }";
+    let mut configuration = Host::of(own, snippet).configuration(upstream("main").await);
+    let unmodified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n";
+    let (other, _seen) = bed::answering(unmodified).await;
+    put_upstream(&mut configuration, "demo-other-80", vec![other]);
+    let native = start(&configuration).await;
+    for (status, shown, says) in [("404", "204", false), ("403", "304", true)] {
+        let answer = get(&native, "/", &format!("X-Fails: {status}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {shown} ")), "{answer}");
+        assert_eq!(answer.contains("\r\nContent-Length: 77\r\n"), says, "{answer}");
+        let mut client = crate::http2::client(&native).await;
+        let (answer, _) =
+            crate::http2::send(&mut client, http::Method::GET, &[("x-fails", status)], true);
+        let answer = crate::http2::in_time(answer).await.expect("an answer");
+        assert_eq!(answer.status().as_str(), shown);
+        assert_eq!(answer.headers().contains_key("content-length"), says);
+    }
 }
 
 #[tokio::test]

@@ -1,9 +1,13 @@
 //! Escapes as nginx writes them where captures of a path become part of a query or a redirect.
 
-/// Escapes what has a meaning in a query (`NGX_ESCAPE_ARGS`).
+/// Whether a byte has no meaning in a query, and stays as it is in one (`NGX_ESCAPE_ARGS`).
+pub fn stays_in_query(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !b"\"#%&+;<>?\\^`{|}".contains(&byte)
+}
+
+/// Escapes what has a meaning in a query.
 pub(super) fn query(text: &str) -> String {
-    let keeps = |byte: u8| byte.is_ascii_graphic() && !b"\"#%&+;<>?\\^`{|}".contains(&byte);
-    escaped(text, keeps)
+    escaped(text, stays_in_query)
 }
 
 /// Escapes control characters but for tabs: nothing may end a header early.
@@ -28,7 +32,7 @@ fn escaped(text: &str, keeps: impl Fn(u8) -> bool) -> String {
 }
 
 /// Takes escapes back that a redirect does not need, up to its query (`NGX_UNESCAPE_REDIRECT`).
-pub(super) fn redirect(text: &str) -> String {
+pub fn redirect(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

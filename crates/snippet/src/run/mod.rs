@@ -8,6 +8,7 @@ mod state;
 mod tables;
 
 pub use asks::Asks;
+pub use escape::{redirect as unescaped_redirect, stays_in_query};
 pub use machine::Machine;
 pub use referer::is_invalid_referer;
 pub use state::{Exceeded, State, Traced};

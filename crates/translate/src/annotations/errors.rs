@@ -8,6 +8,7 @@ use model::policy::{Errors, Policy};
 use model::{Severity, UpstreamId};
 use objects::ObjectKey;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) const FAMILY: Family = Family {
@@ -18,7 +19,7 @@ pub(super) const FAMILY: Family = Family {
 
 static STATUSES: Key<Statuses> = Key::annotation("custom-http-errors", statuses)
     .says(
-        "statuses from 300 to 599, comma separated",
+        "statuses from 400 to 599, comma separated",
         "ConfigMap custom-http-errors",
         "Answers with these statuses, of the upstream or of the proxy itself, are replaced by those of default-backend, \
          else of the default backend of the process. They replace the ConfigMap's.",
@@ -55,6 +56,10 @@ static NO_INTERCEPTION_OF_ALL: Key<bool> =
         "With custom-http-errors of the ConfigMap: answers of upstreams pass, only those of the proxy itself are replaced.",
     );
 
+/// What the ConfigMap can have replaced, and of these what an annotation can: ingress-nginx takes no redirects there.
+const REPLACED: Range<u16> = 300..600;
+const ERRORS: Range<u16> = 400..600;
+
 /// A list of statuses, with the items that are none.
 #[derive(Default)]
 struct Statuses {
@@ -75,14 +80,14 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         && settings.scope().has_default_backend;
     let errors = match (own, of_all) {
         (Some(Statuses { valid, odd }), _) => {
-            note(settings, &odd);
+            note(settings, &odd, ERRORS.start);
             let intercept = intercepts(settings, intercept_all && has_pages_of_all);
             let backend = policy.default_backend.clone();
             Errors { statuses: valid, intercept, backend, of_all: false }
         }
         (None, Some(Statuses { valid, odd })) => {
             if settings.is_config_map() {
-                note(settings, &odd);
+                note(settings, &odd, REPLACED.start);
             }
             if !settings.scope().has_default_backend {
                 // Nobody would answer in their place.
@@ -129,10 +134,10 @@ fn note_nobody(settings: &mut Settings<'_>) {
     }
 }
 
-fn note(settings: &mut Settings<'_>, odd: &[String]) {
+fn note(settings: &mut Settings<'_>, odd: &[String], least: u16) {
     for item in odd {
         let message = format!(
-            "has {item:?}, which is no status from 300 to 599; it is ignored: write numbers, comma separated, such as \
+            "has {item:?}, which is no status from {least} to 599; it is ignored: write numbers, comma separated, such as \
              404,503"
         );
         settings.note(STATUSES.about.name, Severity::Warning, message);
@@ -148,14 +153,18 @@ fn statuses(text: &str) -> Result<Statuses, String> {
             "is no list of statuses: write numbers, comma separated, such as 404,503".to_owned()
         );
     }
-    any_statuses(&plain)
+    among(&plain, ERRORS)
 }
 
 fn any_statuses(text: &str) -> Result<Statuses, String> {
+    among(text, REPLACED)
+}
+
+fn among(text: &str, range: Range<u16>) -> Result<Statuses, String> {
     let mut statuses = Statuses::default();
     for item in parse::list(text)? {
         match item.parse() {
-            Ok(status) if (300..600).contains(&status) => drop(statuses.valid.insert(status)),
+            Ok(status) if range.contains(&status) => drop(statuses.valid.insert(status)),
             _ => statuses.odd.push(item),
         }
     }
@@ -178,9 +187,10 @@ mod tests {
 
     #[test]
     fn numbers_that_are_no_statuses_of_errors_are_told_apart() {
-        let read = statuses("404, 503,200,404503,,599").expect("digits and commas");
+        let read = statuses("404, 503,200,404503,,302,599").expect("digits and commas");
         assert_eq!(read.valid.into_iter().collect::<Vec<_>>(), [404, 503, 599]);
-        assert_eq!(read.odd, ["200", "404503"]);
+        assert_eq!(read.odd, ["200", "404503", "302"]);
+        assert!(any_statuses("302").expect("a list").valid.contains(&302));
         assert!(statuses("404,abc").is_err() && statuses("4xx").is_err());
         assert_eq!(any_statuses("404,abc").expect("a list").odd, ["abc"]);
     }

@@ -499,6 +499,22 @@ impl Headers {
         self.may_have(names.bits()) && self.iter().any(|field| field.is_one_of(names))
     }
 
+    /// Whether several fields are called the same one of these.
+    #[inline]
+    pub(crate) fn has_twice(&self, names: &NameSet) -> bool {
+        self.may_have(names.bits()) && self.counts_twice(names)
+    }
+
+    #[inline(never)]
+    fn counts_twice(&self, names: &NameSet) -> bool {
+        let mut seen = 0_u64;
+        self.iter().filter_map(|field| names.position(field.name)).any(|position| {
+            let before = seen;
+            seen |= 1 << position;
+            seen == before
+        })
+    }
+
     /// The fields in order.
     #[inline]
     pub fn iter(&self) -> Fields<'_> {

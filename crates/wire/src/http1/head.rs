@@ -2,6 +2,7 @@
 
 use super::framing::{BadRequest, Framing, request_framing};
 use super::lines::{BadLine, Bounds, Names, Usual, fields_before_fault, parse_fields, usual};
+use crate::once;
 use crate::{Body, Headers, NameSet, Request, Version, header_too_large, is_token_byte};
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
@@ -149,6 +150,9 @@ fn finished(
     (framing, host, mut headers): (Framing, Option<Bytes>, Headers),
     known: &[u8],
 ) -> Result<RequestHead, BadRequest> {
+    if once::are_several(&headers) {
+        return Err(BAD);
+    }
     let line = head.slice_ref(line);
     let (target, authority) = split_target(head.slice_ref(target), host, known)?;
     let keep_alive = match version {

@@ -4,6 +4,7 @@ use super::framing::Framing;
 use crate::controls::as_one_line;
 use crate::{Clock, Headers, Interim, Outbox, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
+use http::StatusCode;
 
 /// How an answer is framed and what becomes of the connection.
 pub struct Closing {
@@ -16,7 +17,7 @@ pub struct Closing {
 /// Appends the head of an answer.
 pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing, clock: &Clock) {
     match &response.reason {
-        None if response.status == http::StatusCode::OK => out.put_slice(b"HTTP/1.1 200 OK\r\n"),
+        None if response.status == StatusCode::OK => out.put_slice(b"HTTP/1.1 200 OK\r\n"),
         phrase => {
             out.put_slice(b"HTTP/1.1 ");
             out.put_slice(response.status.as_str().as_bytes());
@@ -31,17 +32,27 @@ pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing,
     }
     fields(out, &response.headers);
     match (closing.framing, response.announced_length) {
-        (Framing::Length(length), _) | (Framing::None, Some(length)) => content_length(out, length),
+        (Framing::Length(length), _) => content_length(out, length),
+        // Whoever changes a status leaves the rest as it came.
+        (Framing::None, Some(length)) if !says_no_length(response.status) => {
+            content_length(out, length);
+        }
         (Framing::Chunked, _) => field(out, b"Transfer-Encoding", b"chunked"),
         (Framing::None | Framing::Close, _) => {}
     }
-    let upgraded = response.status == http::StatusCode::SWITCHING_PROTOCOLS;
+    let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
     // The last line, and the end of the head.
     out.put_slice(match (upgraded, closing.keep_alive) {
         (true, _) => b"Connection: upgrade\r\n\r\n",
         (false, true) => b"Connection: keep-alive\r\n\r\n",
         (false, false) => b"Connection: close\r\n\r\n",
     });
+}
+
+/// Whether an answer of this status may say no length, not even that of another one (RFC 9110 section 8.6): whoever
+/// counts it would take so many bytes from the next answer.
+pub fn says_no_length(status: StatusCode) -> bool {
+    status.is_informational() || status == StatusCode::NO_CONTENT
 }
 
 /// Appends an interim answer.

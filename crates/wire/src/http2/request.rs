@@ -3,6 +3,7 @@
 use super::body::StreamBody;
 use super::fields::from_map_where;
 use super::stream::ClientStream;
+use crate::once;
 use crate::{Body, Headers, Request, Version, tokens};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -78,6 +79,9 @@ fn judged(
         crate::host::parse(&authority).map_err(|_| BAD)?;
     }
     if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
+        return Err(BAD);
+    }
+    if once::are_several(&headers) {
         return Err(BAD);
     }
     let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);

@@ -11,7 +11,7 @@ mod snippet;
 pub(super) use sign_in::{instead_of_401, instead_of_applications};
 
 use super::access::{self, Verdict};
-use super::{Stop, auth_basic, hops, request_headers};
+use super::{Stop, hops, request_headers};
 use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -64,8 +64,6 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     {
         return Ok(verdict);
     }
-    // Of two the authenticator could judge one and the application believe the other.
-    auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
         let authority = variables::text_of(&authenticator.destination.url.authority, exchange);

@@ -3,7 +3,7 @@
 
 use super::super::access::Verdict;
 use super::super::client_fields::{end_to_end, is_alike};
-use super::super::{Stop, auth_basic, hops, read_body, request_headers};
+use super::super::{Stop, hops, read_body, request_headers};
 use super::{drain, ext_authz};
 use crate::authenticator::Guard;
 use crate::error::Error;
@@ -22,8 +22,6 @@ type Field = (Bytes, Bytes);
 
 /// Asks.
 pub(super) async fn check(exchange: &mut Exchange, guard: &Guard) -> Result<Verdict, Stop> {
-    // Of two the authenticator could judge one and the application believe the other.
-    auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
         let whom = &guard.policy.upstream;
         trace.asked.borrow_mut().push(Asked { whom: whom.to_string(), nobody: None });
