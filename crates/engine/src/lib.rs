@@ -20,7 +20,8 @@ pub trait Engine: Send + Sync + 'static {
         false
     }
 
-    /// Whether something was left out of what was applied last for want of time alone: it is to be applied again by and by.
+    /// Whether something was left out of what was applied last for want of time alone: it is to be applied again by and
+    /// by.
     fn is_unfinished(&self) -> bool {
         false
     }

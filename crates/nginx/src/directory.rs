@@ -80,8 +80,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Makes the folder that nginx writes to, without what one before it left there: bodies, and what authenticators said.
-    /// No nginx may run.
+    /// Makes the folder that nginx writes to, without what one before it left there: bodies, and what authenticators
+    /// said. No nginx may run.
     pub(crate) fn clear_temporary(&self) -> Result<(), DirectoryError> {
         let path = self.environment.temporary("");
         match fs::remove_dir_all(&path) {

@@ -1,6 +1,6 @@
-//! Leaving out hosts whose names crowd together in nginx's table of names. nginx multiplies by 31 and adds, so anybody can
-//! write as many names of one hash as he likes, and it takes nothing at all where too many share a bucket; to close paths
-//! would be of no use, since the names stay.
+//! Leaving out hosts whose names crowd together in nginx's table of names. nginx multiplies by 31 and adds, so anybody
+//! can write as many names of one hash as he likes, and it takes nothing at all where too many share a bucket; to close
+//! paths would be of no use, since the names stay.
 
 use super::{Fault, Instead, LeftOut};
 use crate::conf::{self, HOST, Owner};

@@ -1,5 +1,5 @@
-//! A text of the ConfigMap that may guard something: where it is missing, nobody is served, unless it is known that none
-//! was there before.
+//! A text of the ConfigMap that may guard something: where it is missing, nobody is served, unless it is known that
+//! none was there before.
 
 use super::{Instead, KEYS, LeftOut, RULES, text};
 use model::policy::{Policy, guard};

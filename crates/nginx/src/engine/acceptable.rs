@@ -363,8 +363,8 @@ impl Search<'_> {
         vec![speaking, keys, others, settings.into_iter().collect()]
     }
 
-    /// Who may be to blame, the likeliest first: whom there was no time for before, and who is new or another one than in
-    /// what runs, each first in the namespaces of which somebody was found; everybody; the raw configuration of the
+    /// Who may be to blame, the likeliest first: whom there was no time for before, and who is new or another one than
+    /// in what runs, each first in the namespaces of which somebody was found; everybody; the raw configuration of the
     /// ConfigMap; its settings.
     fn classes(&self, undecided: &BTreeSet<Owner>) -> Vec<Vec<Owner>> {
         let found = self.left_out.keys().map(|owner| &*owner.origin.namespace);

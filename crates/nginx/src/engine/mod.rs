@@ -37,8 +37,8 @@ use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// How long new workers may take to start: twice as long as a test, so that what a busy machine takes in a test has them
-/// in time.
+/// How long new workers may take to start: twice as long as a test, so that what a busy machine takes in a test has
+/// them in time.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
