@@ -142,8 +142,7 @@ fn lua(mut rest: &str) -> Option<&str> {
             '[' if rest.starts_with("[=") => return None,
             '"' | '\'' => {
                 let end = 1 + quoted(&rest[1..], next)?;
-                // The Lua module ends a string with its line, behind a backslash, too: what follows would be read as
-                // Lua.
+                // The Lua module ends a string with its line, behind a backslash, too: the rest would be Lua.
                 let is_told_apart = end <= LONGEST && !rest[..end].contains('\n');
                 rest.get(end..).filter(|_| is_told_apart)?
             }

@@ -119,8 +119,7 @@ impl Search<'_> {
         }
     }
 
-    /// Who of those that have an unknown variable is to blame: who is new, and has more of it than a word in a remark
-    /// or a pattern.
+    /// Who of those that have an unknown variable is to blame: who is new, and has more of it than a word in a pattern.
     async fn having(
         &mut self,
         refusal: &Refusal,

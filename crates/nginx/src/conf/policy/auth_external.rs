@@ -177,8 +177,7 @@ fn remember(policy: &AuthExternal, cache: &AuthCache, at: &mut At<'_, '_>, block
     );
     at.scope.declared.insert(format!("what authenticators of {namespace} said"), zone);
     put!(block, "proxy_cache", name);
-    // Who said it of what, in a form that no key can imitate: another authenticator, or that of somebody else, is
-    // asked.
+    // Who said it of what, in a form that no key can imitate: another one, or that of somebody else, is asked.
     let Location { path, kind, policy: all, .. } = at.location;
     let (host, index) = (&at.server.name, at.index);
     let asked = revealed(|| serde_json::to_string(policy)).unwrap_or_default();

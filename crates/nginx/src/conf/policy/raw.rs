@@ -77,11 +77,17 @@ pub(in crate::conf) fn wants_modsecurity(configuration: &Configuration) -> bool 
     // Nor may a text of the ConfigMap depend on an Ingress that asks for it, and may be gone tomorrow.
     let texts = global.into_iter().flat_map(|raw| [&raw.http, &raw.server, &raw.location]);
     everywhere
-        || texts.flatten().any(|text| text.contains("modsecurity"))
+        || texts.flatten().any(|text| says_modsecurity(text))
         || locations.any(|location| {
             let raw = location.policy.raw.as_ref();
             raw.is_some_and(|raw| raw.modsecurity.enabled == Some(true))
         })
+}
+
+/// Whether a text has a directive of that module, and not a remark about it.
+fn says_modsecurity(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.any(|line| line.contains("modsecurity"))
 }
 
 /// What the ConfigMap says for all of `http`.

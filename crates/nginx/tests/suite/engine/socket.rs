@@ -67,3 +67,16 @@ async fn core_rules_for_everybody_do_not_judge_the_controller() {
     assert_eq!(engine.reloads(), 1, "endpoints need no reload");
     engine.drain(PATIENCE).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_for_all_has_the_module_that_it_needs_whichever_ingresses_there_are() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    for (text, is_there) in [("# modsecurity is off", false), ("modsecurity off;", true)] {
+        let next = with(configuration(&[("a.test", one, None)]), of_http(text));
+        assert!(apply(&engine, &next).await.is_empty(), "{text}");
+        let conf = std::fs::read_to_string(engine.environment().conf()).expect("nginx.conf");
+        assert_eq!(conf.contains("ngx_http_modsecurity_module.so"), is_there, "{text}");
+    }
+    engine.drain(PATIENCE).await;
+}
