@@ -1016,6 +1016,8 @@ fn decisions_come_as_json_and_bad_urls_as_one_line() {
     for (url, why) in [
         ("http://a.test/a b", "no client sends one there: write %20"),
         ("http://b\u{fc}cher.test/", "begins with xn--"),
+        ("http://a.test:99999/", "\"99999\" is no port: write a number from 1 to 65535"),
+        ("http://a.test:0/", "\"0\" is no port: write a number"),
     ] {
         let said = text(&fairway(&["explain", url, "--manifests", "."]).stderr);
         assert!(said.contains(why) && said.lines().count() == 1, "{said}");

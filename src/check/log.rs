@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use translate::{Options, Standing as OfIngress};
 use verdict::log::{DEFAULT, Escape, Format, Reading, Record, Seen, is_too_much};
 use verdict::{
@@ -138,8 +138,7 @@ fn meaning(
     snapshot: &Snapshot,
     options: &Options,
 ) -> Result<(Configuration, BTreeMap<String, Finding>)> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let check = translate::check(snapshot, options, now.cast_signed());
+    let check = super::found(snapshot, options);
     // What was told as the objects were read is not told again.
     let is_told = |message: &String| {
         snapshot.malformed.values().any(|it| Printable(&it.message).to_string() == *message)

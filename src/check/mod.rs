@@ -9,10 +9,17 @@ use crate::reading::{self, Objects};
 use crate::say;
 use crate::say::note;
 use anyhow::{Result, ensure};
+use objects::Snapshot;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use translate::{Check, Finding, Other, RefusedBy, Remark, Standing};
+use translate::{Check, Finding, Options, Other, RefusedBy, Remark, Standing};
+
+/// What there is to say of all objects now.
+fn found(snapshot: &Snapshot, options: &Options) -> Check {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    translate::check(snapshot, options, now.cast_signed())
+}
 
 /// Checks, prints, and says by the exit code what was found.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -33,8 +40,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         counted(snapshot.services.len(), "Service", "Services"),
         started.elapsed().as_secs_f64()
     );
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let mut check = translate::check(&snapshot, &options, now.cast_signed());
+    let mut check = found(&snapshot, &options);
     let class = |message| Remark { key: Some("IngressClass".to_owned()), message };
     check.objects.extend(assumed.map(class));
     note!("checked in {:.1} s", started.elapsed().as_secs_f64());

@@ -56,3 +56,18 @@ impl Shares {
         .collect()
     }
 }
+
+/// A text of so many bytes at most, cut between characters.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!((cut("aé", 2), cut("aé", 3), cut("a", 3)), ("a", "aé", "a"));
+    }
+}

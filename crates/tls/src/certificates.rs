@@ -9,6 +9,10 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA2
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// How long the certificate is valid that is made at each start.
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// The certificates of a Configuration, ready for handshakes.
 #[derive(Clone, Debug)]
@@ -239,21 +243,11 @@ fn signed_with(key: &KeyPair) -> Result<CertifiedKey, Box<dyn std::error::Error 
     name.push(DnType::CommonName, "Kubernetes Ingress Controller Fake Certificate");
     let mut params = CertificateParams::new(vec!["ingress.local".to_owned()])?;
     params.distinguished_name = name;
-    let today = wire::since_epoch().as_secs().cast_signed();
-    params.not_before = midnight(today);
-    params.not_after = midnight(today + 365 * 86_400);
+    let now = SystemTime::now();
+    params.not_before = now.into();
+    params.not_after = (now + YEAR).into();
     let certificate = params.self_signed(key)?;
     Ok(load(&[certificate.der().to_vec()], &key.serialize_der())?)
-}
-
-fn midnight(second: i64) -> time::OffsetDateTime {
-    let moment = jiff::Timestamp::from_second(second).unwrap_or_default();
-    let day = jiff::tz::Offset::UTC.to_datetime(moment);
-    rcgen::date_time_ymd(
-        i32::from(day.year()),
-        day.month().unsigned_abs(),
-        day.day().unsigned_abs(),
-    )
 }
 
 #[cfg(test)]

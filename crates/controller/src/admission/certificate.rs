@@ -18,7 +18,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use thiserror::Error;
 use translate::no_pem;
 
@@ -186,8 +186,7 @@ pub(super) fn follow(options: &WebhookOptions) -> Result<Arc<Certificate>, Certi
 }
 
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    i64::try_from(wire::since_epoch().as_secs()).unwrap_or(i64::MAX)
 }
 
 /// The files, unless they are just being replaced.

@@ -2,7 +2,7 @@
 //! makes up: lines and their length have bounds. Whoever asked is told all of it.
 
 use crate::clock::Moment;
-use crate::lines::Shares;
+use crate::lines::{Shares, cut};
 use parking_lot::Mutex;
 
 /// Lines about all namespaces in a span, since each that is made up has its own share.
@@ -56,14 +56,9 @@ impl Told {
     }
 }
 
-/// A text of so many bytes at most.
-fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LINES, Told, cut};
+    use super::{LINES, Told};
     use crate::clock::Moment;
     use crate::lines::{LINES as OF_ONE, SPAN};
 
@@ -76,10 +71,5 @@ mod tests {
         let made_up = (0..1000).filter(|n| told.take(&format!("made-up-{n}"), start).is_some());
         assert_eq!(made_up.count(), LINES - OF_ONE - 1);
         assert_eq!(told.take("one", start + SPAN), Some(1000 - (LINES - OF_ONE - 1)));
-    }
-
-    #[test]
-    fn long_reasons_are_cut_between_characters() {
-        assert_eq!((cut("aé", 2), cut("aé", 3), cut("a", 3)), ("a", "aé", "a"));
     }
 }

@@ -5,6 +5,7 @@ use crate::budget::Budget;
 use crate::call::{Called, ask, remedy};
 use crate::clock::Moment;
 use crate::lease::Leadership;
+use crate::lines::cut;
 use crate::stable;
 use crate::task::Stop;
 use k8s_openapi::api::core::v1 as core;
@@ -207,7 +208,7 @@ impl EventWriter {
             },
             type_: Some(type_of(event.kind).to_owned()),
             reason: text(event.reason),
-            message: Some(shortened(&event.message).to_owned()),
+            message: Some(cut(&event.message, MESSAGE).to_owned()),
             count: Some(1),
             first_timestamp: Some(now.clone()),
             last_timestamp: Some(now),
@@ -251,11 +252,6 @@ fn type_of(kind: Kind) -> &'static str {
     }
 }
 
-/// As much of a message as is taken.
-fn shortened(message: &str) -> &str {
-    &message[..message.floor_char_boundary(MESSAGE)]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,7 +280,7 @@ mod tests {
         let dotted = name(&event(&format!("{}.b", "a".repeat(NAME - 1)), "x"));
         assert!(!dotted.contains(".."), "{dotted}");
         let message = "ä".repeat(MESSAGE);
-        assert_eq!(shortened(&message).len(), MESSAGE);
-        assert_eq!(shortened(&format!("x{message}")).len(), MESSAGE - 1);
+        assert_eq!(cut(&message, MESSAGE).len(), MESSAGE);
+        assert_eq!(cut(&format!("x{message}"), MESSAGE).len(), MESSAGE - 1);
     }
 }

@@ -2,21 +2,22 @@
 
 use super::Error;
 use k8s_openapi::ByteString;
-use k8s_openapi::jiff::{Timestamp, tz};
+use k8s_openapi::jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::X509Certificate;
 
 /// Long, since nothing renews it but an upgrade, and an expired one with failurePolicy Fail stops all Ingresses.
-const DAYS: i64 = 3650;
+const DAYS: u32 = 3650;
 /// One part in so many of its life has to be left.
 const LEFT: i64 = 10;
-const DAY: i64 = 86_400;
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// A certificate with its key, and the authorities to believe: the first of them signed it.
 pub(super) struct Pair {
@@ -77,15 +78,9 @@ fn made(hosts: &[String]) -> Result<Pair, rcgen::Error> {
 fn lasting(names: Vec<String>) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name = rcgen::DistinguishedName::new();
-    let now = Timestamp::now().as_second();
-    let date = |second: i64| {
-        let moment = Timestamp::from_second(second).unwrap_or_default();
-        let day = tz::Offset::UTC.to_datetime(moment);
-        let (month, of_month) = (day.month().unsigned_abs(), day.day().unsigned_abs());
-        rcgen::date_time_ymd(i32::from(day.year()), month, of_month)
-    };
-    params.not_before = date(now - DAY);
-    params.not_after = date(now + DAYS * DAY);
+    let now = SystemTime::now();
+    params.not_before = (now - DAY).into();
+    params.not_after = (now + DAY * DAYS).into();
     Ok(params)
 }
 
@@ -117,6 +112,7 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_openapi::jiff::tz;
 
     fn hosts(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
