@@ -163,8 +163,8 @@ fn uid_for<'a>(meta: &'a ObjectMeta, gateway: &str) -> Option<&'a str> {
     made_for(meta).filter(|owner| owner.name == gateway).map(|owner| owner.uid.as_str())
 }
 
-/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again, and a policy
-/// goes, which says 422 or, where it is a webhook without a code, 400.
+/// What the API server says. What is forbidden may be allowed later: a right comes, a quota has room again, and a
+/// policy goes, which says 422 or, where it is a webhook without a code, 400.
 fn told<T>(answer: Called<T>) -> Result<T, Outcome> {
     match answer {
         Called::Bad { code: code @ Some(400 | 403 | 422), reason } => {
