@@ -76,8 +76,7 @@ impl Gateways {
 }
 
 /// The ports to which the EndpointSlices of Gateways' Services lead, be they served or not: those that Fairway writes,
-/// and of each namespace no more than its Gateways may have. Others may make as many as they like, for a Service of
-/// their own.
+/// and of each namespace no more than its Gateways may have. Who may write slices makes as many as he likes.
 fn led_to(snapshot: &Snapshot, most: u64) -> BTreeSet<u16> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut all: BTreeMap<&Arc<str>, BTreeSet<u16>> = BTreeMap::new();
