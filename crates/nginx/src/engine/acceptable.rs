@@ -233,7 +233,7 @@ impl Search<'_> {
             return Ok(best);
         }
         let until = Instant::now() + self.inner.patience * IN_ALL;
-        while let Some(mut group) = groups.pop_front() {
+        while let Some(group) = groups.pop_front() {
             if group.is_empty() || self.tests == 0 || Instant::now() > until {
                 continue;
             }
