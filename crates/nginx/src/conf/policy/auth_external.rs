@@ -180,6 +180,7 @@ fn remember(policy: &AuthExternal, cache: &AuthCache, at: &mut At<'_, '_>, block
     // Who said it of what, in a form that no key can imitate: another one, or that of somebody else, is asked.
     let Location { path, kind, policy: all, .. } = at.location;
     let (host, index) = (&at.server.name, at.index);
+    #[expect(clippy::disallowed_methods, reason = "a fingerprint is made of it")]
     let asked = revealed(|| serde_json::to_string(policy)).unwrap_or_default();
     let of_all = at.scope.configuration.global.raw.as_ref().and_then(|raw| raw.auth.as_ref());
     let text = all.raw.as_ref().and_then(|raw| raw.auth.as_ref()).or(of_all);

@@ -53,8 +53,9 @@ pub(crate) fn names(configuration: &Configuration) -> [usize; 2] {
         asked.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(0).max(least)
     };
     let most = (2 * number).next_power_of_two().max(1024);
-    // Room for a few that meet.
-    let bucket = at_least(hashes.names_bucket, (4 * longest + 8).next_power_of_two().max(128));
+    // Among many names, room for a few that meet.
+    let few = if number > 512 { 4 } else { 1 };
+    let bucket = at_least(hashes.names_bucket, (few * longest + 8).next_power_of_two().max(64));
     [bucket, at_least(hashes.names.or(Some(1024)), total.next_power_of_two().min(most))]
 }
 
