@@ -23,6 +23,7 @@ mod word;
 
 pub use environment::Environment;
 pub(crate) use fingerprint::fingerprint;
+pub(crate) use policy::limits::taken as taken_by_limits;
 pub use quote::quote;
 pub(crate) use scope::Scope;
 pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE};
