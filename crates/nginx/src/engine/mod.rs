@@ -129,6 +129,7 @@ impl Nginx {
         let directory = Directory::take(&environment)?;
         let fallback = fallback::self_signed()?;
         environment.secret = secret()?;
+        environment.password = secret()?;
         environment.measures = requests.is_some();
         environment.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&environment.lua()).map_err(StartError::Scripts)?;
