@@ -1,5 +1,5 @@
-//! Leaving out whoever asks for more than nginx's memory has for his namespace: before anything is pushed or written, so
-//! that no push is refused for it, and nginx does not grow beyond what the machine has.
+//! Leaving out whoever asks for more than nginx's memory has for his namespace: before anything is pushed or written,
+//! so that no push is refused for it, and nginx does not grow beyond what the machine has.
 
 use super::{Fault, Instead, LeftOut, ingresses};
 use crate::conf::{Owner, taken_by_limits};

@@ -7,8 +7,8 @@ use super::super::{Block, Word, fingerprint};
 use model::policy::{LimitKey, Limits, RequestLimit};
 
 /// The size of a zone of requests, for some 8,000 clients, and of one of connections, for 32,000. Of the 5 MiB that
-/// ingress-nginx gives each, nginx takes twice as much at once. Where requests are counted, whoever was away longest makes
-/// room for somebody new; where connections are, somebody new is refused.
+/// ingress-nginx gives each, nginx takes twice as much at once. Where requests are counted, whoever was away longest
+/// makes room for somebody new; where connections are, somebody new is refused.
 const REQUESTS: &str = ":1m";
 const CONNECTIONS: &str = ":2m";
 /// What nginx takes of each at once, as it does again in each test: it writes down that all pages are free.
