@@ -14,8 +14,8 @@ use tokio::time::timeout;
 /// How long names that are new are waited for, all together, so that an ordinary change has its endpoints at once.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Host and port.
-type Name = (String, u16);
+/// Whose it is, its host, and a port. Namespaces share no name: with one that has thousands each is looked up rarely.
+type Name = (Arc<str>, (String, u16));
 
 /// The endpoints of names; none until a name was looked up for the first time.
 pub(crate) type Known = BTreeMap<Name, Option<Arc<Endpoints>>>;
@@ -60,15 +60,15 @@ impl Names {
         let mut followed = self.followed.lock();
         let mut new = Vec::new();
         for upstream in configuration.upstreams.values() {
-            let Some(name) = &upstream.external else { continue };
-            if followed.contains_key(name) {
+            let Some(name) = name(upstream) else { continue };
+            if followed.contains_key(&name) {
                 continue;
             }
             self.known.send_if_modified(|known| known.insert(name.clone(), None).is_some());
             let note = self.note(name.clone());
-            let following = self.resolver.follow(&upstream.namespace, name.clone(), note);
+            let following = self.resolver.follow(&name.0, name.1.clone(), note);
             followed.insert(name.clone(), following);
-            new.push(name.clone());
+            new.push(name);
         }
         new
     }
@@ -89,7 +89,7 @@ impl Names {
 
     /// Forgets the names that a Configuration does not have.
     pub(crate) fn keep(&self, configuration: &Configuration) {
-        let wanted: BTreeSet<&Name> = names(configuration).collect();
+        let wanted: BTreeSet<Name> = names(configuration).collect();
         let mut followed = self.followed.lock();
         followed.retain(|name, _| wanted.contains(name));
         self.known.send_if_modified(|known| {
@@ -106,8 +106,8 @@ impl Names {
 
     /// The endpoints of an upstream, whether it stands for a name or not.
     pub(crate) fn endpoints(&self, upstream: &Upstream) -> Arc<Endpoints> {
-        match &upstream.external {
-            Some(name) => self.known.borrow().get(name).cloned().flatten().unwrap_or_default(),
+        match name(upstream) {
+            Some(name) => self.known.borrow().get(&name).cloned().flatten().unwrap_or_default(),
             None => upstream.endpoints.clone(),
         }
     }
@@ -118,6 +118,11 @@ impl Names {
     }
 }
 
-fn names(configuration: &Configuration) -> impl Iterator<Item = &Name> {
-    configuration.upstreams.values().filter_map(|upstream| upstream.external.as_ref())
+fn names(configuration: &Configuration) -> impl Iterator<Item = Name> {
+    configuration.upstreams.values().filter_map(|upstream| name(upstream))
+}
+
+/// The name that an upstream stands for.
+fn name(upstream: &Upstream) -> Option<Name> {
+    Some((upstream.namespace.clone(), upstream.external.clone()?))
 }

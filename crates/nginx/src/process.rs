@@ -76,8 +76,13 @@ fn title(pid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
 }
 
+/// Whether a process has ended, if only its parent has not asked yet.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    title(pid).is_none_or(|title| title.is_empty())
+}
+
 /// Waits until the workers of `before` have stopped to take connections and others have taken over. False if that takes
-/// longer than `patience`, or the master ends; an error where `fails` gives one, which is asked all the time.
+/// longer than `patience`; an error where `fails` gives one, which is asked all the time.
 pub(crate) async fn taken_over<E>(
     master: i32,
     before: &[Worker],
@@ -95,8 +100,7 @@ pub(crate) async fn taken_over<E>(
         if let Some(failure) = fails() {
             return Err(failure);
         }
-        let has_ended = title(master).is_none_or(|title| title.is_empty());
-        if has_ended || Instant::now() > deadline {
+        if Instant::now() > deadline {
             return Ok(false);
         }
         if slow.take_if(|slow| Instant::now() > *slow).is_some() {

@@ -37,9 +37,11 @@ pub struct Environment {
     pub verbose: bool,
     /// Whether the host speaks IPv6.
     pub ipv6: bool,
-    /// Part of the names of locations that are not for clients, and what the control socket hears us by; another one in
-    /// each process, which nobody knows.
+    /// Part of the names of locations that are not for clients; another one in each process. No client knows it, but
+    /// whom a location asks may: there its name is what `$uri` says.
     pub secret: String,
+    /// What the control socket hears us by; another one in each process, which nobody knows.
+    pub password: String,
     /// Whether requests are measured (`--enable-metrics`).
     pub measures: bool,
     /// A certificate (PEM) that no other one descends from: for who wants to verify by no authority at all.
@@ -66,6 +68,7 @@ impl Default for Environment {
             verbose: false,
             ipv6: true,
             secret: String::new(),
+            password: String::new(),
             measures: false,
             nobody: String::new(),
         }

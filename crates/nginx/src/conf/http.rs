@@ -108,7 +108,7 @@ fn control(scope: &Scope<'_>) -> Block {
     put!(server, "client_body_buffer_size", "64m");
     put!(server, "client_body_in_single_buffer", true);
     unguarded(scope, &mut server);
-    put!(server, "set", "$fairway_secret", Word::plain(&scope.environment.secret));
+    put!(server, "set", "$fairway_secret", Word::plain(&scope.environment.password));
     server.open("access_by_lua_block", vec![], lua("require(\"fairway.control\").admit()"));
     let mut location = Block::default();
     let serve = lua("require(\"fairway.control\").serve()");

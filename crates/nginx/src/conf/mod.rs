@@ -24,6 +24,7 @@ mod word;
 pub use environment::Environment;
 pub(crate) use fingerprint::fingerprint;
 pub(crate) use policy::global::{entry as entry_of_name, names as table_of_names};
+pub(crate) use policy::limits::taken as taken_by_limits;
 pub use quote::quote;
 pub(crate) use scope::Scope;
 pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST};

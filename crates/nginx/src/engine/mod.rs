@@ -1,6 +1,7 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
 mod acceptable;
+mod again;
 mod judge;
 mod reload;
 mod state;
@@ -27,13 +28,11 @@ use state::State;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use stream::{Places, Resolver};
 use tokio::net::TcpListener;
-use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -46,8 +45,6 @@ const FRONT_SHARE: u64 = 4;
 const CARRIED_SHARE: usize = 4;
 /// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
 const LOOK: Duration = Duration::from_secs(1);
-/// The shortest and the longest pause before nginx is started again.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
 /// Serves HTTP in a supervised nginx.
 #[derive(Debug)]
@@ -88,8 +85,8 @@ struct Inner {
     /// The certificate of hosts without one (DER).
     own_certificate: Vec<u8>,
     generation: AtomicU64,
-    /// The process id of the master while there is one; for those who must not wait for `state`.
-    master: AtomicI32,
+    /// The process id of the master while there is one, else 0; for those who must not wait for `state`.
+    master: watch::Sender<i32>,
     starts: AtomicU64,
     reloads: AtomicU64,
     stopping: AtomicBool,
@@ -136,6 +133,7 @@ impl Nginx {
         let directory = Directory::take(&environment)?;
         let fallback = fallback::self_signed()?;
         environment.secret = secret()?;
+        environment.password = secret()?;
         environment.measures = requests.is_some();
         environment.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&environment.lua()).map_err(StartError::Scripts)?;
@@ -159,7 +157,7 @@ impl Nginx {
             requests,
             own_certificate,
             generation: AtomicU64::new(0),
-            master: AtomicI32::new(0),
+            master: watch::Sender::new(0),
             starts: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -212,7 +210,7 @@ impl Nginx {
 
     /// The process id of the master, and the workers; none while nginx does not run.
     pub fn processes(&self) -> Option<(i32, Vec<Worker>)> {
-        let master = self.inner.master.load(Ordering::Relaxed);
+        let master = *self.inner.master.borrow();
         (master != 0).then(|| (master, process::workers(master)))
     }
 
@@ -229,7 +227,7 @@ impl Nginx {
 
     /// Opens the files of logs again, after somebody moved them away.
     pub async fn reopen_logs(&self) {
-        if let Some(master) = self.inner.state.lock().await.master {
+        if let Some(master) = self.inner.lock().await.master {
             drop(process::signal(master, Signal::USR1));
         }
     }
@@ -239,9 +237,10 @@ impl Engine for Nginx {
     async fn apply(&self, next: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         self.inner.names.follow(next).await;
-        let mut state = self.inner.state.lock().await;
+        let mut state = self.inner.lock().await;
         let before = self.inner.serving.borrow().clone();
-        let applied = self.inner.apply(&mut state, next).await;
+        let had = state.master;
+        let applied = self.inner.unless_ended(had, self.inner.apply(&mut state, next)).await;
         self.inner.names.keep(&state.leaving.and(&state.asked));
         match applied {
             Ok(()) => {
@@ -276,11 +275,11 @@ impl Engine for Nginx {
         inner.ending.notify_one();
         let deadline = inner.pulse.end(deadline);
         let until = Instant::now() + deadline;
-        if inner.master.load(Ordering::SeqCst) == 0 {
+        if *inner.master.borrow() == 0 {
             // Whoever is starting it sees to its end, or it is known by then. Nobody else is waited for.
             drop(timeout_at(until, inner.state.lock()).await);
         }
-        let master = inner.master.load(Ordering::SeqCst);
+        let master = *inner.master.borrow();
         if master == 0 {
             return;
         }
@@ -300,13 +299,16 @@ impl Inner {
         next: &Configuration,
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
+        if state.master.is_none() && state.has_run() {
+            // It comes back with what ran, which takes no tests.
+            return Err(Failure::Ended);
+        }
         let crowded = blame::crowded(next);
         let next = &blame::without(next, &state.running, &crowded);
         let mut no_room = blame::without_room(next);
         let next = &blame::without(next, &state.running, &no_room);
         no_room.extend(crowded);
         let todo = match state.master {
-            // An nginx that has ended comes back with what runs.
             Some(_) => plan(&state.asked, next).max(state.owed),
             None => Plan::Reload,
         };
@@ -392,7 +394,7 @@ impl Inner {
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
         state.leaving = Leaving::default();
-        self.master.store(master, Ordering::SeqCst);
+        self.master.send_replace(master);
         self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
         // Whoever was asked to end it meanwhile may have found none.
@@ -427,63 +429,6 @@ impl Inner {
                 .requests
                 .as_ref()
                 .map(|requests| Metrics { socket: socket(), batch: requests.batch }),
-        }
-    }
-
-    /// Waits for the end of nginx, and starts it again unless it was meant to end.
-    async fn watch(self: Arc<Self>, mut child: Child, master: i32) {
-        let status = child.wait().await;
-        let _ = self.master.compare_exchange(master, 0, Ordering::SeqCst, Ordering::SeqCst);
-        // Workers go with their master.
-        process::end_group(master);
-        process::reap_group(master).await;
-        if self.stopping.load(Ordering::SeqCst) {
-            self.stopped.notify_one();
-            return;
-        }
-        tracing::error!(?status, "nginx has ended by itself");
-        self.start_again().await;
-    }
-
-    /// Starts nginx again, after longer and longer pauses. Boxed: who starts it watches it, and who watches it comes
-    /// here.
-    fn start_again(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(async move {
-            let mut pause = PAUSE.0;
-            loop {
-                #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
-                sleep(pause).await;
-                if self.stopping.load(Ordering::Relaxed) || self.once_more().await {
-                    return;
-                }
-                pause = (pause * 2).min(PAUSE.1);
-            }
-        })
-    }
-
-    /// Whether nginx runs again, or somebody else sees to it.
-    async fn once_more(self: &Arc<Self>) -> bool {
-        let mut state = self.state.lock().await;
-        let (running, written) = (state.running.clone(), state.written.clone());
-        match self.boot(&mut state, &running, &written).await {
-            Ok(()) => {
-                tracing::info!("nginx runs again");
-                true
-            }
-            Err(
-                failure @ (Failure::Unread { .. }
-                | Failure::NoWorkers
-                | Failure::Ended
-                | Failure::Push(_)),
-            ) => {
-                tracing::error!(%failure, "nginx was started again, to no avail");
-                // Who watches the new one comes back here once it has ended.
-                state.master.inspect(|master| process::end_group(*master)).is_some()
-            }
-            Err(failure) => {
-                tracing::error!(%failure, "nginx cannot be started again");
-                false
-            }
         }
     }
 
@@ -524,7 +469,7 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
             Err(_) => false,
         };
         let Some(inner) = engine.upgrade() else { return };
-        let mut state = inner.state.lock().await;
+        let mut state = inner.lock().await;
         // One that does not run is told everything when it starts; one that ends needs nothing more.
         let (Some(master), Ok(())) = (state.master, inner.unless_stopping()) else { continue };
         let left = !state.leaving.is_empty() && state.leaving.forget(&process::workers(master));
@@ -535,7 +480,8 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
         if !left && !renamed {
             continue;
         }
-        let settled = inner.settle(&state, &state.running).await;
+        let telling = async { Ok(inner.settle(&state, &state.running).await?) };
+        let settled = inner.unless_ended(Some(master), telling).await;
         if let Err(error) = settled.map(|told| state.lacks = told.problems) {
             tracing::warn!(%error, "nginx was not told of new addresses");
             names.mark_changed();

@@ -84,9 +84,8 @@ impl Inner {
             Ok(()) => state.reloaded = Some(Instant::now()),
             Err(Failure::Unread { .. }) => {
                 state.leaving.stay(&leaving::staying(workers));
-                // Before the first one there is none.
-                let is_there = !state.written.text.text.is_empty();
-                if let Some(Err(error)) = is_there.then(|| self.directory.install(&state.written)) {
+                let has_run = state.has_run();
+                if let Some(Err(error)) = has_run.then(|| self.directory.install(&state.written)) {
                     tracing::warn!(%error, "nginx.conf is not the one that runs");
                 }
             }
@@ -130,6 +129,7 @@ impl Inner {
         self.reloads.fetch_add(1, Ordering::Relaxed);
         let fails = || match refusals.reason() {
             Some(reason) => Some(Failure::Unread { reason }),
+            None if process::has_ended(master) => Some(Failure::Ended),
             None => self.unless_stopping().err(),
         };
         if process::taken_over(master, &before, PATIENCE, fails).await? {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// What is asked for, and what runs.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The process id of the master, once there is one.
+    /// The process id of the master, if there was one when somebody began to look ([`super::Inner::lock`]).
     pub(super) master: Option<i32>,
     /// What was asked for last.
     pub(super) asked: Configuration,
@@ -37,6 +37,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Whether nginx has run with something that was asked for: before that it only waits for it.
+    pub(super) fn has_run(&self) -> bool {
+        !self.written.text.text.is_empty()
+    }
+
     /// What is known to be wrong with a Configuration.
     pub(super) fn about(&self, next: &Configuration) -> LeftOut {
         let mut known = self.verdicts.about(next);

@@ -30,7 +30,7 @@ pub struct Control {
 impl Control {
     /// Those of an environment.
     pub(crate) fn of(environment: &Environment) -> Self {
-        Self { socket: environment.control(), secret: environment.secret.clone() }
+        Self { socket: environment.control(), secret: environment.password.clone() }
     }
 }
 

@@ -17,6 +17,6 @@ pub(crate) use client::get;
 pub use client::{Control, PushError};
 pub use general::{General, Metrics};
 pub use pusher::{Pusher, Told, Wish};
-pub(crate) use room::ROUTES;
+pub(crate) use room::{Excess, Item, ROUTES, ZONES};
 pub use route::route_key;
 pub use scripts::write_scripts;

@@ -20,6 +20,9 @@ pub(crate) const CERTIFICATES: Share = Share::mebibytes(32, 128);
 /// Hosts with the names of their certificates.
 pub(crate) const HOSTS: Share = Share::mebibytes(16, 32);
 
+/// Zones in which clients are counted, before anybody is: each time that nginx.conf is tested they are there twice.
+pub(crate) const ZONES: Share = Share::mebibytes(64, 128);
+
 /// What nginx keeps beside a key and its value in a dictionary.
 const BESIDE: usize = 72;
 /// Memory comes in powers of two up to half a page, and in whole pages above.

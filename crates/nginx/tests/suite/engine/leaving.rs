@@ -67,7 +67,7 @@ fn finish(mut stream: TcpStream) -> String {
 /// What nginx is asked on its control socket.
 fn control(at: &Environment, target: &str) -> String {
     let mut stream = UnixStream::connect(at.control()).expect("nginx listens");
-    let own = format!("Host: x\r\nConnection: close\r\nX-Fairway-Secret: {}\r\n", at.secret);
+    let own = format!("Host: x\r\nConnection: close\r\nX-Fairway-Secret: {}\r\n", at.password);
     let request = format!("GET {target} HTTP/1.1\r\n{own}\r\n");
     stream.write_all(request.as_bytes()).expect("nginx reads");
     let mut answer = String::new();

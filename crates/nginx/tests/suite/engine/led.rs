@@ -10,8 +10,10 @@ use model::{Configuration, Outside, ServerName, Template, Url};
 use nginx::{Nginx, Options};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 use stream::Resolver;
 
@@ -127,5 +129,55 @@ async fn where_an_operator_allows_it_they_lead_to_this_machine() {
     until("the copy is there", || asked.load(Ordering::SeqCst) == 1).await;
     assert_eq!(send(port, "b.test", "", ""), 200);
     assert_eq!(asked.load(Ordering::SeqCst), 2);
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+/// An authenticator that lets everybody in, and what it is told in `X-Mine`.
+fn told() -> (SocketAddr, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("it is free");
+    let (address, (sender, told)) = (listener.local_addr().expect("bound"), mpsc::channel());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = String::new();
+            let mut buffer = [0; 4096];
+            while !head.contains("\r\n\r\n") {
+                let length = stream.read(&mut buffer).expect("nginx asks");
+                head.push_str(&String::from_utf8_lossy(&buffer[..length]));
+            }
+            let own = head.lines().find_map(|line| line.strip_prefix("X-Mine: "));
+            let _over = sender.send(own.unwrap_or_default().to_owned());
+            let _gone = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_question_is_called_opens_no_socket() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let (asked, told) = told();
+    let allowed = Outside::and(["127.0.0.0/8".parse().expect("a network")]);
+    let engine = start(&folder, port, allowed);
+    let mut policy = question(url(&format!("localhost:{}$is_args", asked.port()), "/check"));
+    let own = Template::parse("$uri").expect("a known variable");
+    let asks = policy.auth_external.as_mut().expect("it asks");
+    Arc::make_mut(asks).request_headers = vec![("X-Mine".to_owned(), own.into())];
+    apply(&engine, &with(one, [("a.test", policy), ("b.test", Policy::default())])).await;
+    assert_eq!(get(port, "a.test"), Some((200, "one".to_owned())));
+    let name = told.recv_timeout(PATIENCE).expect("somebody is asked");
+    let of_locations = &engine.environment().secret;
+    assert_eq!(name, format!("/_fairway-{of_locations}auth-0"));
+    let status = |secret: &str| {
+        let control = engine.environment().control();
+        let mut stream = UnixStream::connect(control).expect("nginx listens");
+        let own = format!("Host: x\r\nConnection: close\r\nX-Fairway-Secret: {secret}\r\n");
+        let request = format!("GET /configuration/backends HTTP/1.1\r\n{own}\r\n");
+        stream.write_all(request.as_bytes()).expect("nginx reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("nginx answers");
+        answer.split(' ').nth(1).map(str::to_owned)
+    };
+    assert_eq!(status(of_locations).as_deref(), Some("403"));
+    assert_eq!(status(&engine.environment().password).as_deref(), Some("200"));
     engine.drain(Duration::from_secs(5)).await;
 }

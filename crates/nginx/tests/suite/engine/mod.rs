@@ -1,5 +1,6 @@
 //! The engine drives a real nginx: what reloads it and what does not, what it does not take, and how it ends.
 
+mod again;
 mod bed;
 mod blamed;
 mod changes;

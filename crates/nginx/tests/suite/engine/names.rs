@@ -110,6 +110,38 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     engine.drain(Duration::from_secs(5)).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_two_namespaces_have_is_looked_up_for_each_of_them() {
+    let name = "a_name_that_two_namespaces_have_is_looked_up_for_each_of_them";
+    if !namespace::run_test(module_path!(), name).expect("a namespace") {
+        return;
+    }
+    let (folder, port, server) = (folder(), free_port(), NameServer::start().await);
+    let one = backend_at("one", SocketAddr::new(ONE, 0));
+    server.says("db.example", Says::Addresses(vec![ONE], 60));
+    let engine = Nginx::start(options_with(environment(&folder, port), &server));
+    let engine = Arc::new(engine.expect("the engine starts"));
+    let mut next = configuration(&[("n.test", one, None)]);
+    let mut add = |namespace: &str, id: &str, name: &str| {
+        let id = UpstreamId::new(id);
+        let external = Some((name.to_owned(), one.port()));
+        let (endpoints, namespace) = (Arc::default(), namespace.into());
+        let upstream = Upstream { id: id.clone(), endpoints, external, namespace };
+        next.upstreams.insert(id, Arc::new(upstream));
+    };
+    // Eight at a time, ten seconds each, of a server each: whoever waits for these waits for minutes.
+    for number in 0..200 {
+        let silent = format!("n.slow{number}.example");
+        server.says(&silent, Says::Nothing);
+        add("a", &format!("a-n{number}-80"), &silent);
+    }
+    add("a", "a-same-80", "db.example");
+    add("demo", "demo-n.test-80", "db.example");
+    apply(&engine, &next).await;
+    until("the name leads somewhere", || get(port, "n.test") == ok("one")).await;
+    engine.drain(Duration::from_secs(5)).await;
+}
+
 /// TLS of a host goes to its upstream as it is.
 fn pass_through(configuration: &mut Configuration, host: &str) {
     let (id, host) = (UpstreamId::new(format!("demo-{host}-80")), ServerName::new(host));

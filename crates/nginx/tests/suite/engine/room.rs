@@ -5,7 +5,7 @@ use crate::engine::bed::{
     Folder, PATIENCE, apply, backend, configuration, folder, free_port, get, start,
 };
 use engine::Engine;
-use model::policy::{Affinity, AffinityMode, Algorithm, Balance, Policy};
+use model::policy::{Affinity, AffinityMode, Algorithm, Balance, Limits, Policy, RequestLimit};
 use model::{
     Alias, Configuration, Kind, Location, Origin, Part, Server, ServerName, Template, Variable,
 };
@@ -169,5 +169,41 @@ async fn names_that_crowd_into_one_bucket_are_left_out_and_others_are_served() {
     assert!(left_out.iter().all(|host| crowd.contains(host)), "{left_out:?}");
     assert_eq!((get(port, "a.test"), get(port, &other)), (ok("one"), ok("one")));
     assert_eq!(get(port, &left_out[0]).map(|(status, _)| status), Some(404));
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+/// The shared memory that nginx's master has touched, in kB.
+fn shared(engine: &Nginx) -> u32 {
+    let (master, _) = engine.processes().expect("nginx runs");
+    let status = std::fs::read_to_string(format!("/proc/{master}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssShmem:")).expect("Linux 4.5");
+    line.trim_end_matches("kB").trim().parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_take_no_more_memory_than_is_counted_for_them() {
+    const INGRESSES: u32 = 200;
+    let (_folder, port, engine) = bed();
+    let one = backend("one");
+    let hosts: Vec<String> = (0..INGRESSES).map(|number| format!("h{number}.test")).collect();
+    let hosts: Vec<_> = hosts.iter().map(|host| (host.as_str(), one, None)).collect();
+    let mut next = configuration(&hosts);
+    apply(&engine, &next).await;
+    let before = shared(&engine);
+    let limit = Some(RequestLimit { rate: 1000, burst: 5000 });
+    let limits =
+        Limits { per_second: limit, per_minute: limit, connections: Some(5), ..Limits::default() };
+    let policy = Arc::new(Policy { limits, ..Policy::default() });
+    for (host, _, _) in &hosts {
+        let server = next.servers.get_mut(&ServerName::new(*host)).expect("a host");
+        let location = Location { policy: policy.clone(), ..Location::clone(&server.locations[0]) };
+        Arc::make_mut(server).locations = vec![Arc::new(location)];
+    }
+    assert!(apply(&engine, &next).await.is_empty());
+    assert_eq!(get(port, "h7.test"), ok("one"));
+    let taken = shared(&engine) - before;
+    // Two times 16 kB for requests and 24 for connections, and what is not theirs.
+    let counted = INGRESSES * 56;
+    assert!((counted / 2..=counted + 1000).contains(&taken), "{taken} kB, {counted} are counted");
     engine.drain(Duration::from_secs(5)).await;
 }
