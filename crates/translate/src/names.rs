@@ -25,8 +25,8 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    /// What the Ingresses of a host ask for: the first one with aliases gives them all, one that is not taken if none that
-    /// is has any, so that a mistake gives no name away.
+    /// What the Ingresses of a host ask for: the first one with aliases gives them all, one that is not taken if none
+    /// that is has any, so that a mistake gives no name away.
     pub(crate) fn of(host: &ServerName, drafts: &Drafts, allowed: CrossNamespace) -> Self {
         let mut aliasing = heard_or_not(host, drafts, allowed, Item::Aliases);
         let first = aliasing.find(|draft| !draft.names.aliases.is_empty());

@@ -195,8 +195,8 @@ impl Host<'_> {
         }
     }
 
-    /// Closes what was left to an older Ingress of another namespace that is left out itself there: nobody serves it, so
-    /// that its guard would count for nothing, as if it were not written.
+    /// Closes what was left to an older Ingress of another namespace that is left out itself there: nobody serves it,
+    /// so that its guard would count for nothing, as if it were not written.
     pub(super) fn of_nobody(&mut self) {
         let waived = std::mem::take(&mut self.waived);
         if waived.is_empty() {
@@ -336,8 +336,8 @@ impl Host<'_> {
             texts.note(start.clone(), own.clone(), None);
             self.locations.push(shut.at(written.to_owned()));
         } else if !is_older(start) && texts.foreign(start, own).is_some() {
-            // Once or more often is the same at the end, and is tried before what is as long as the start. Of what is as
-            // long as this hardly anything comes behind it.
+            // Once or more often is the same at the end, and is tried before what is as long as the start. Of what is
+            // as long as this hardly anything comes behind it.
             let behind = (b' '..b'+').map(|byte| format!("{start}{}", char::from(byte)));
             if !behind.into_iter().any(|text| is_older(&text)) {
                 let first = format!("{start}+");
