@@ -266,6 +266,12 @@ async fn an_ingress_has_of_a_host_what_it_names_and_an_expression_takes_no_path_
         ("other.test", "/", "b"),
         ("alias.test", "/alias", "a"),
         ("only.test", "/any", "b"),
+        // Nor does an Ingress's take one from a route.
+        ("regex.test", "/shop/basket", "b"),
+        ("regex.test", "/shop/x", "a"),
+        ("regex.test", "/x/y", "b"),
+        ("regex.test", "/else", "a"),
+        ("regex.test", "/tea", "a"),
     ] {
         let answer = bed.get(host, path).await;
         assert_eq!((answer.status, answer.pod.as_str()), (200, expected), "{host}{path}");

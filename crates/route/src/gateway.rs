@@ -2,7 +2,7 @@
 
 use crate::path::canonical;
 use crate::routes::Names;
-use model::{Alias, PathKind, RuleMatch, Server, ServerName, fixed_start};
+use model::{Alias, Location, PathKind, RuleMatch, Server, ServerName, fixed_start};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -62,6 +62,16 @@ impl Rank {
             _ => own.host,
         };
         Self { host, ..own }
+    }
+
+    /// That of a location of a server, for a request that asks there for a canonical path. On a host of regular
+    /// expressions an exact path, too, has all that begins with it.
+    pub fn of_location(server: &Server, asked: &str, location: &Location, path: &[u8]) -> Self {
+        let Location { kind, path: written, .. } = location;
+        if !server.regex || *kind == PathKind::Exact && written.as_bytes() == path {
+            return Self::within(server, asked, *kind, written);
+        }
+        Self::within(server, asked, PathKind::Prefix, fixed_start(written))
     }
 
     /// A path is as long as what it means.
@@ -304,5 +314,29 @@ mod tests {
         assert!(of("q.b.test") < Rank::of(&ServerName::new("q.b.test"), Prefix, "/").host);
         let all = Server::new(ServerName::new("_"));
         assert_eq!(Rank::within(&all, "x.test", Prefix, "/").host, (0, 0));
+    }
+
+    #[test]
+    fn an_expression_of_a_host_counts_with_what_it_begins_with() {
+        let mut server = Server::new(ServerName::new("a.test"));
+        let of = |server: &Server, kind, text: &str, asked: &str| {
+            let location = model::Location {
+                path: text.to_owned(),
+                kind,
+                whole: true,
+                backend: model::Backend::NotFound,
+                canary: None,
+                service: None,
+                origin: None,
+                policy: std::sync::Arc::default(),
+            };
+            Rank::of_location(server, "a.test", &location, asked.as_bytes()).path
+        };
+        assert_eq!(of(&server, Exact, "/.*", "/x"), (1, 3), "a host of plain paths");
+        server.regex = true;
+        assert_eq!(of(&server, Exact, "/.*", "/x"), (0, 0));
+        assert_eq!(of(&server, Prefix, "/shop(/|$)(.*)", "/shop/basket"), (0, 5));
+        assert_eq!(of(&server, Exact, "/tea", "/tea"), (1, 4));
+        assert_eq!(of(&server, Exact, "/tea", "/teapot"), (0, 4));
     }
 }

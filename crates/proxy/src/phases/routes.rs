@@ -39,7 +39,7 @@ pub(super) fn choose(
         };
         let claim = *claim.get_or_insert_with(|| {
             let found = found.insert(site.locations.find(canonical, &exchange.steps));
-            Claim::of(exchange, site, *found)
+            Claim::of(exchange, site, *found, &canonical.path)
         });
         !claim.stands_before(|| Rank::of_rule(&host.host.name, &rule.matches))
     };
@@ -126,17 +126,20 @@ enum Claim {
 
 impl Claim {
     /// How specially an Ingress or a snippet has what a path leads to.
-    fn of(exchange: &Exchange, site: &Site, found: Found) -> Self {
+    fn of(exchange: &Exchange, site: &Site, found: Found, path: &[u8]) -> Self {
         let index = match found {
             Found::Location { index } | Found::AddSlash { index } => index,
             Found::TooHard { .. } => return Self::Everything,
             Found::None => return Self::Nothing,
         };
         let location = &site.spots[index].location;
-        let rank = Rank::within(&site.server, &exchange.host, location.kind, &location.path);
         // What snippets have stands behind what Ingresses have; a host as a whole is theirs, too, if they say what it
         // does.
-        let Some(of_host) = site.server.locations.get(index) else { return Self::Host(rank) };
+        let Some(of_host) = site.server.locations.get(index) else {
+            let rank = Rank::within(&site.server, &exchange.host, location.kind, &location.path);
+            return Self::Host(rank);
+        };
+        let rank = Rank::of_location(&site.server, &exchange.host, of_host, path);
         // No Ingress names what is redirected to the name with `www.`, or without, or the `/` that a host has anyway.
         let is_nobodys = of_host.is_of_host() || site.server.redirects(&exchange.host);
         if !is_nobodys {

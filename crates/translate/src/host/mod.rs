@@ -63,6 +63,7 @@ pub(crate) fn server(
         regex: false,
         waived: Vec::new(),
         shut: Vec::new(),
+        bare: Vec::new(),
         problems: Vec::new(),
     };
     let allowed = ground.permissions.cross_namespace;
@@ -76,7 +77,7 @@ pub(crate) fn server(
     host.overlaps();
     let patterns = host.patterns(drafts);
     host.of_nobody();
-    host.close();
+    host.close(drafts);
     host.locations_within(drafts);
     host.of_the_host(drafts);
     let raw = host.server_snippets(drafts);
@@ -86,6 +87,7 @@ pub(crate) fn server(
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = host.client_certificate(drafts);
     host.lost_guards(drafts, client_certificate.as_ref());
+    host.close_bare();
     host.cut();
     host.pages(client_certificate.as_ref());
     let ciphers = host.ciphers(drafts);
@@ -115,6 +117,8 @@ struct Host<'a> {
     waived: Vec<Waived>,
     /// Paths that are not served, and of which nobody else is to have the requests.
     shut: Vec<Shut>,
+    /// What such paths without a final slash are where whoever has it with one is closed.
+    bare: Vec<Arc<Location>>,
     problems: Vec<Problem>,
 }
 

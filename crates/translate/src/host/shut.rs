@@ -2,7 +2,7 @@
 //! lets others in.
 
 use super::Host;
-use crate::ingress::{Drafts, Waits};
+use crate::ingress::{Age, Draft, Drafts, Waits};
 use model::policy::Policy;
 use model::{Backend, Location, Origin, PathKind, Severity, Why, fixed_start};
 use objects::ObjectKey;
@@ -146,17 +146,38 @@ fn guarded(location: &Location) -> Guarded {
     (origin, auth_basic.is_some(), auth_external.is_some())
 }
 
-/// Whose the texts of paths are: of each the first namespace, and whether others have it, too.
-struct Texts(HashMap<String, (Namespace, bool)>);
+/// Since when something is there; none of what no Ingress wrote.
+type Since = Option<Age>;
+
+/// Whose the texts of paths are: of each the namespace that has had it for longest, and of all others the first.
+#[derive(Default)]
+struct Texts(HashMap<String, Vec<(Namespace, Since)>>);
 
 impl Texts {
-    fn note(&mut self, text: String, whose: Namespace) {
-        let (first, others) = self.0.entry(text).or_insert_with(|| (whose.clone(), false));
-        *others |= *first != whose;
+    fn note(&mut self, text: String, whose: Namespace, since: Since) {
+        let first = self.0.entry(text).or_default();
+        first.push((whose, since));
+        first.sort_by(|(_, one), (_, other)| one.cmp(other));
+        // The first one, and the first that is foreign to it.
+        let mut all = std::mem::take(first).into_iter();
+        let oldest = all.next();
+        let second = all.find(|(whose, _)| oldest.as_ref().is_some_and(|(own, _)| own != whose));
+        *first = oldest.into_iter().chain(second).collect();
     }
 
-    fn is_others(&self, text: &str, own: &Namespace) -> bool {
-        self.0.get(text).is_some_and(|(first, others)| *others || first != own)
+    fn has(&self, text: &str) -> bool {
+        self.0.contains_key(text)
+    }
+
+    /// Since when a text is that of another namespace.
+    fn foreign(&self, text: &str, own: &Namespace) -> Option<&Since> {
+        let mut all = self.0.get(text)?.iter();
+        all.find(|(whose, _)| whose != own).map(|(_, since)| since)
+    }
+
+    /// Whether a text is that of another namespace, and was before.
+    fn is_older(&self, text: &str, own: &Namespace, since: &Since) -> bool {
+        self.foreign(text, own).is_some_and(|other| other < since)
     }
 }
 
@@ -239,13 +260,18 @@ impl Host<'_> {
         let start = fixed_start(&location.path);
         let is_pattern = self.regex || regex && start.len() < location.path.len();
         let start = if is_pattern { start.to_ascii_lowercase() } else { location.path.clone() };
+        if is_guarded && !is_pattern && !start.ends_with('/') {
+            let (backend, kind) = (Backend::Denied(reason.clone()), PathKind::Exact);
+            let exact = Location { backend, kind, canary: None, ..Location::clone(location) };
+            self.bare.push(Arc::new(exact));
+        }
         let (location, closes) = (Arc::clone(location), is_guarded && is_pattern);
         self.shut.push(Shut { location, reason, start, closes, kind: None, shield: 0 });
     }
 
     /// Closes what may get requests of guarded paths that are left out. It is their namespace's: what others have is
     /// theirs to guard.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, drafts: &Drafts) {
         let mut all: BTreeMap<Namespace, Vec<Shut>> = BTreeMap::new();
         for shut in std::mem::take(&mut self.shut) {
             all.entry(namespace(&shut.location)).or_default().push(shut);
@@ -253,12 +279,18 @@ impl Host<'_> {
         if all.is_empty() {
             return;
         }
-        let (mut texts, mut of) = (self.texts(), HashMap::new());
+        let ages: HashMap<&Origin, &Arc<Draft>> =
+            drafts.values().map(|draft| (&*draft.origin, draft)).collect();
+        let since = |location: &Location| {
+            location.origin.as_deref().and_then(|origin| ages.get(origin)).map(|draft| draft.age())
+        };
+        let (mut texts, mut of) = (self.texts(since), HashMap::new());
         for (namespace, mut shut) in all {
             shut.sort_by(|one, other| order(&one.location).cmp(&order(&other.location)));
             let too_many = shut.iter().filter(|shut| shut.closes).count() > MOST;
             for shut in shut.iter_mut().filter(|shut| !(too_many && shut.closes)) {
-                shut.shield = self.shield(shut, &namespace, &mut texts);
+                let since = since(&shut.location);
+                shut.shield = self.shield(shut, (&namespace, since), &mut texts);
             }
             shut.retain(|shut| shut.closes);
             of.insert(namespace, OfNamespace::of(shut, too_many));
@@ -272,15 +304,21 @@ impl Host<'_> {
     }
 
     /// Puts a location that answers 503 where a path begins, unless something has that text: of others the same but
-    /// for a final slash is enough, whose requests it would take. Gives back how long the path is that stands there.
-    fn shield(&mut self, shut: &Shut, own: &Namespace, texts: &mut Texts) -> usize {
+    /// for a final slash is enough, whose requests it would take. Whoever came later has none of them. Gives back how
+    /// long the path is that stands there.
+    fn shield(
+        &mut self,
+        shut: &Shut,
+        (own, since): (&Namespace, Since),
+        texts: &mut Texts,
+    ) -> usize {
         let start = &shut.start;
         if !self.regex {
             let text = bare(start);
-            let is_free = !text.is_empty() && !texts.0.contains_key(text);
+            let is_free = !text.is_empty() && !texts.has(text);
             // Nothing on a host of plain paths has all that an expression has, whatever the case of letters.
             if !shut.closes && shut.location.kind == PathKind::Prefix && is_free {
-                texts.note(text.to_owned(), own.clone());
+                texts.note(text.to_owned(), own.clone(), None);
                 self.locations.push(shut.at(format!("{text}/")));
             }
             return 0;
@@ -288,28 +326,65 @@ impl Host<'_> {
         if start.len() < 2 {
             return 0;
         }
-        if let Some(bare) = start.strip_suffix('/').filter(|bare| texts.is_others(bare, own)) {
+        let is_older = |text: &str| texts.is_older(text, own, &since);
+        if let Some(bare) = start.strip_suffix('/').filter(|bare| is_older(bare)) {
             return bare.len();
         }
-        if !texts.0.contains_key(start) {
-            texts.note(start.clone(), own.clone());
-            self.locations.push(shut.at(fixed_start(&shut.location.path).to_owned()));
+        let written = fixed_start(&shut.location.path);
+        if !texts.has(start) {
+            // It does for what others have closed there, too.
+            texts.note(start.clone(), own.clone(), None);
+            self.locations.push(shut.at(written.to_owned()));
+        } else if !is_older(start) && texts.foreign(start, own).is_some() {
+            // Once or more often is the same at the end, and is tried before what is as long as the start. Of what is
+            // as long as this hardly anything comes behind it.
+            let behind = (b' '..b'+').map(|byte| format!("{start}{}", char::from(byte)));
+            if !behind.into_iter().any(|text| is_older(&text)) {
+                let first = format!("{start}+");
+                if !texts.has(&first) {
+                    texts.note(first, own.clone(), None);
+                    self.locations.push(shut.at(format!("{written}+")));
+                }
+            }
         }
         start.len()
     }
 
     /// The paths of the host that one which stands in for another must not have.
-    fn texts(&self) -> Texts {
-        let mut texts = Texts(HashMap::new());
+    fn texts(&self, since: impl Fn(&Location) -> Since) -> Texts {
+        let mut texts = Texts::default();
         for location in &self.locations {
             let text = match self.regex {
                 true => location.path.to_ascii_lowercase(),
                 false if location.kind == PathKind::Exact => continue,
                 false => bare(&location.path).to_owned(),
             };
-            texts.note(text, namespace(location));
+            texts.note(text, namespace(location), since(location));
         }
         texts
+    }
+
+    /// Closes a guarded path without a final slash that is not served, where whoever has it with one answers 503: else
+    /// that redirects to itself.
+    pub(super) fn close_bare(&mut self) {
+        let bare = std::mem::take(&mut self.bare);
+        if self.regex || bare.is_empty() {
+            return;
+        }
+        let mut taken = HashSet::new();
+        for location in &self.locations {
+            let is_closed = matches!(location.backend, Backend::Denied(_));
+            match location.path.strip_suffix('/') {
+                Some(_) if is_closed => {}
+                Some(bare) => drop(taken.insert(bare.to_owned())),
+                None => drop(taken.insert(location.path.clone())),
+            }
+        }
+        for exact in bare {
+            if taken.insert(exact.path.clone()) {
+                self.locations.push(exact);
+            }
+        }
     }
 }
 

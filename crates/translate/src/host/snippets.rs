@@ -6,7 +6,7 @@ use crate::snippets::{self, Renamed};
 use crate::tenancy::Item;
 use model::policy::{Policy, RawServer};
 use model::snippet::{AuthBasic, Inherit, Limits, LocationKind, RealIp, Satisfy, Scope, Settings};
-use model::{Backend, Location, PathKind, Severity, Why};
+use model::{Backend, Location, Origin, PathKind, Severity, Why};
 use objects::ObjectKey;
 use snippet::Needed;
 use std::collections::HashMap;
@@ -210,28 +210,40 @@ impl Host<'_> {
         Arc::new(server)
     }
 
-    /// A location in a `configuration-snippet` stands in each of the Ingress's: where it may not, those are closed.
+    /// A location in a `configuration-snippet` stands in each of the Ingress's: where it may not, those are closed. All
+    /// locations of the host are gone through once, however many Ingresses have such a snippet.
     pub(super) fn locations_within(&mut self, drafts: &Drafts) {
-        for draft in drafts.values().filter(|draft| !draft.snippets.within.is_empty()) {
-            let ingress = &draft.ingress.meta.key;
-            let origin = Some(origin(ingress));
-            let own = self
-                .locations
-                .iter()
-                .filter(|location| location.origin.as_deref() == origin.as_ref());
-            let Some(message) = own.filter_map(|location| self.misplaced(draft, location)).next()
-            else {
-                continue;
-            };
-            self.change(std::iter::once(ingress), |location| {
-                location.backend = Backend::Denied(format!("configuration-snippet: {message}"));
-            });
+        let asks = |draft: &&Arc<Draft>| !draft.snippets.within.is_empty();
+        let asking: HashMap<&Origin, &Draft> =
+            drafts.values().filter(asks).map(|draft| (&*draft.origin, &**draft)).collect();
+        if asking.is_empty() {
+            return;
+        }
+        let mut found: HashMap<&Origin, String> = HashMap::new();
+        for location in &self.locations {
+            let Some(origin) = location.origin.as_deref() else { continue };
+            let Some((origin, draft)) = asking.get_key_value(origin) else { continue };
+            if !found.contains_key(origin)
+                && let Some(message) = self.misplaced(draft, location)
+            {
+                found.insert(origin, message);
+            }
+        }
+        for location in &mut self.locations {
+            let message = location.origin.as_deref().and_then(|origin| found.get(origin));
+            if let Some(message) = message {
+                let denied = format!("configuration-snippet: {message}");
+                Arc::make_mut(location).backend = Backend::Denied(denied);
+            }
+        }
+        for draft in drafts.values() {
+            let Some(message) = found.get(&*draft.origin) else { continue };
             let message =
                 format!("{message}; its paths of host {} answer 503 until it is mended", self.name);
             // Nor does nginx take a configuration with it.
             let (key, message) =
                 (self.full_name("configuration-snippet"), Why::NotTaken.says(message));
-            self.problem(ingress, &key, Severity::Error, message);
+            self.problem(&draft.ingress.meta.key, &key, Severity::Error, message);
         }
     }
 

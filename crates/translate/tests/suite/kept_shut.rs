@@ -425,3 +425,83 @@ fn an_alias_of_an_ingress_that_is_not_taken_is_its_own() {
     let server = &found.configuration.servers[&ServerName::new(HOST)];
     assert_eq!(server.aliases.iter().map(ToString::to_string).collect::<Vec<_>>(), ["third.test"]);
 }
+
+#[test]
+fn a_mistake_gives_no_requests_to_who_came_later() {
+    let own = made("v", "own", "/x", 950, &[REGEX]);
+    let large = r"/api/.x\w{700}\w{700}\w{700}";
+    for text in [r"/api/(?|v1|v2)", large] {
+        let guarded = made("v", "guarded", text, 900, &[REGEX, GUARD]);
+        for at in ["/api", "/api/", "/API/"] {
+            let younger = made("w", "theirs", at, 100, &[]);
+            let longer = made("w", "longer", "/api/zz", 940, &[]);
+            let found = with(&[], &[&own, &guarded, &younger, &longer]);
+            let said = found.problems.to_string();
+            let wanted = ["503", "503", "longer", "own"];
+            let asked = ["/api/v1", "/api/ax", "/api/zz", "/x"];
+            assert_eq!(answers(&found, asked), wanted, "{text} {at}: {said}");
+            // An older one keeps what it has.
+            let older = made("w", "theirs", at, 940, &[]);
+            let found = with(&[], &[&own, &guarded, &older, &longer]);
+            let wanted = ["theirs", "theirs", "longer", "own"];
+            assert_eq!(answers(&found, asked), wanted, "{text} {at}: {}", found.problems);
+        }
+    }
+    // Nor does what is tried first take from an older one that is as long as it, and comes behind it.
+    let guarded = made("v", "guarded", "/api/(?|v1|v2)", 900, &[REGEX, GUARD]);
+    let (younger, older) =
+        (made("w", "theirs", "/api/", 100, &[]), made("x", "x", "/api/$", 940, &[]));
+    let found = with(&[], &[&own, &guarded, &younger, &older]);
+    assert_eq!(answers(&found, ["/api/"]), ["x"], "{}", found.problems);
+}
+
+#[test]
+fn a_guarded_path_is_closed_without_its_slash_too_where_nobody_redirects() {
+    let exactly = |mut one: Ingress| {
+        one.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
+        one
+    };
+    let open = made("v", "open", "/", 900, &[]);
+    let (prefix, bad) =
+        (made("w", "theirs", "/p/", 500, &[]), made("w", "theirs", "/p/", 500, &[BAD]));
+    let guarded = made("v", "guarded", "/p", 100, &[GUARD]);
+    for own in [guarded.clone(), exactly(guarded)] {
+        for theirs in [bad.clone(), exactly(bad.clone())] {
+            let found = with(&[], &[&open, &theirs, &own]);
+            assert_eq!(answers(&found, ["/p", "/p/"]), ["503", "503"], "{}", found.problems);
+        }
+        // Where theirs is served, it redirects, which is theirs.
+        for theirs in [prefix.clone(), exactly(prefix.clone())] {
+            let found = with(&[], &[&open, &theirs, &own]);
+            let [bare, slash] = answers(&found, ["/p", "/p/"]);
+            assert!(bare.starts_with("AddSlash") && slash == "theirs", "{bare} {slash}");
+        }
+    }
+}
+
+/// If each went through all paths of the host, these would be 36,000,000 steps of comparing names.
+#[test]
+fn locations_within_those_of_many_ingresses_cost_little() {
+    const COUNT: usize = 6_000;
+    let within = ("configuration-snippet", "location ~ /q$ { add_header A b; }");
+    let all = (0..COUNT).map(|number| {
+        let mut one = made("v", &format!("i{number}"), &format!("/p{number}"), 10, &[within]);
+        // An expression may not stand within one that is exact.
+        let kind = if number % 2 == 0 { PathType::Exact } else { ANY };
+        one.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = kind);
+        one
+    });
+    let all: Vec<Ingress> = all.collect();
+    let found = with(&[], &all.iter().collect::<Vec<_>>());
+    let server = &found.configuration.servers[&ServerName::new(HOST)];
+    let closed = server.locations.iter().filter(|at| matches!(at.backend, Backend::Denied(_)));
+    let told =
+        found.problems.iter().filter(|it| it.message.to_string().contains("503 until it is"));
+    // And the root, which the first one brings.
+    assert_eq!(
+        (closed.count(), told.count()),
+        (COUNT + 1, COUNT),
+        "{:?}",
+        found.problems.iter().next()
+    );
+}
