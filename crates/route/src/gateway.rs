@@ -320,7 +320,7 @@ mod tests {
     fn an_expression_of_a_host_counts_with_what_it_begins_with() {
         let mut server = Server::new(ServerName::new("a.test"));
         let of = |server: &Server, kind, text: &str, asked: &str| {
-            let location = model::Location {
+            let location = Location {
                 path: text.to_owned(),
                 kind,
                 whole: true,
@@ -328,7 +328,7 @@ mod tests {
                 canary: None,
                 service: None,
                 origin: None,
-                policy: std::sync::Arc::default(),
+                policy: Arc::default(),
             };
             Rank::of_location(server, "a.test", &location, asked.as_bytes()).path
         };

@@ -345,9 +345,10 @@ impl Budgets {
     pub(crate) fn waits(&self, key: &ObjectKey) -> Option<(Problem, bool)> {
         let Waits { lacks, keeps } = *self.namespaces.get(&key.namespace)?.waiting.get(key)?;
         let name = NAMES[lacks];
-        let then = match keeps {
-            true => "until then its paths answer 503",
-            false => "until then its hosts and paths are not kept for it, either",
+        let then = if keeps {
+            "until then its paths answer 503"
+        } else {
+            "until then its hosts and paths are not kept for it, either"
         };
         let message = format!(
             "the Ingress is not served: the older ones of its namespace leave too little of the {name} that it may have; \

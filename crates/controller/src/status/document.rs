@@ -82,8 +82,7 @@ impl Wanted {
             Self::Class(wanted) => {
                 made["conditions"] =
                     conditions(&status["conditions"], &wanted.conditions, wanted.generation, now);
-                let features = wanted.features.iter().map(|name| json!({ "name": name }));
-                made["supportedFeatures"] = features.collect();
+                made["supportedFeatures"] = features(wanted);
             }
             Self::Gateway(wanted, published, is_forbidden) => {
                 let (addresses, unusable) = addresses(wanted, published);
@@ -147,6 +146,10 @@ impl Wanted {
         }
         Some(older)
     }
+}
+
+fn features(class: &ClassStatus) -> Value {
+    class.features.iter().map(|name| json!({ "name": name })).collect()
 }
 
 fn not_programmed(own: &mut [Condition], reason: &'static str, message: &str) {

@@ -46,7 +46,7 @@ impl Draft {
         };
         let guards = guard(ingress).is_some()
             || annotations::asks_for_modsecurity(&settings)
-            || snippets_count && snippets::ANNOTATIONS.iter().any(|name| has_word(name));
+            || snippets_count && snippets::ANNOTATIONS.iter().any(has_word);
         let reader = Reader {
             inspects: context.deep_inspect && inspect::find(ingress).is_some(),
             open: (&[], Arc::clone(&ground.policy)),
