@@ -35,6 +35,12 @@ impl Differs {
         }
     }
 
+    /// Whether it says which steps it is about.
+    #[must_use]
+    pub fn names_steps(&self) -> bool {
+        matches!(self, Self::Steps(_))
+    }
+
     /// What is said about steps that there are none of.
     pub(super) fn strangers(&self, steps: &[Step]) -> impl Iterator<Item = &str> {
         let named = match self {

@@ -98,3 +98,33 @@ fn a_reason_for_one_engine_counts_with_it_and_goes_once_the_step_passes() {
         ]
     );
 }
+
+#[test]
+fn a_decision_about_a_step_goes_once_that_passes() {
+    let name = "a_decision_about_a_step_goes_once_that_passes";
+    if !namespace::run_test(module_path!(), name).expect("a namespace can be made") {
+        return;
+    }
+    let folder = folder("decisions");
+    case(&folder, "f/all", "differs: row 3");
+    case(&folder, "f/random", "differs: {another: sometimes so}");
+    case(&folder, "f/stale", "differs: {another: row 3}");
+    let report = run(&Options::new(&folder, Path::new("/bin/false")));
+    let verdicts: Vec<_> = report
+        .steps
+        .iter()
+        .map(|result| (result.case.as_str(), result.number, &result.verdict))
+        .collect();
+    let (passed, failed) = (&Verdict::Passed, &Verdict::Failed);
+    assert_eq!(
+        verdicts,
+        [
+            ("f/all", 1, &Verdict::OnPurpose("row 3".to_owned())),
+            ("f/all", 2, passed),
+            ("f/random", 1, failed),
+            ("f/random", 2, passed),
+            ("f/stale", 1, failed),
+            ("f/stale", 2, failed),
+        ]
+    );
+}
