@@ -82,12 +82,8 @@ mod tests {
     fn limited(namespace: &str, name: &str, path: &str) -> Arc<Location> {
         let limit = Some(RequestLimit { rate: 1000, burst: 5000 });
         let connections = Some(5);
-        let limits = Limits {
-            per_second: limit.clone(),
-            per_minute: limit,
-            connections,
-            ..Limits::default()
-        };
+        let limits =
+            Limits { per_second: limit, per_minute: limit, connections, ..Limits::default() };
         Arc::new(Location {
             path: path.to_owned(),
             kind: PathKind::Prefix,

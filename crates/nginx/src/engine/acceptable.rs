@@ -100,7 +100,7 @@ impl Search<'_> {
                 Ok(accepted) => return Ok(Some(accepted)),
                 Err(refusal) => refusal,
             };
-            let blamed = self.to_blame(&refusal).await?;
+            let blamed = self.whom_to_blame(&refusal).await?;
             let Refusal { reason, is_path, .. } = refusal;
             tracing::debug!(?blamed, reason, "nginx does not take it");
             let mut is_new = false;

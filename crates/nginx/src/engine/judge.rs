@@ -73,7 +73,10 @@ fn is_text(owner: &Owner) -> bool {
 
 impl Search<'_> {
     /// Whoever is to blame for a refusal; nobody if that is not known.
-    pub(super) async fn to_blame(&mut self, refusal: &Refusal) -> Result<BTreeSet<Owner>, Failure> {
+    pub(super) async fn whom_to_blame(
+        &mut self,
+        refusal: &Refusal,
+    ) -> Result<BTreeSet<Owner>, Failure> {
         let found = match &refusal.place {
             Place::Nowhere | Place::Line { owner: None, .. } => None,
             Place::Values(owners) => return Ok(owners.clone()),

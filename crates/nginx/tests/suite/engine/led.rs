@@ -135,7 +135,7 @@ async fn where_an_operator_allows_it_they_lead_to_this_machine() {
 /// An authenticator that lets everybody in, and what it is told in `X-Mine`.
 fn told() -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("it is free");
-    let (address, (sender, told)) = (listener.local_addr().expect("bound"), mpsc::channel());
+    let (address, (sender, told)) = (listener.local_addr().expect("bound"), mpsc::sync_channel(16));
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut head = String::new();

@@ -51,7 +51,7 @@ fn is_locked(digests: &Digests, namespace: &str, address: IpAddr) -> bool {
 #[test]
 fn the_response_is_that_of_the_recording() {
     let answer = answer("14905bc06b0143f2", "00000001", "/x");
-    assert_eq!(hex::encode(&secret()), "190677b5fa7f7f2f307ed961595b06d8");
+    assert_eq!(hex::encode(secret()), "190677b5fa7f7f2f307ed961595b06d8");
     assert_eq!(answer.response, b"13b07694e9786ebdec25003ac2e14b5f");
 }
 
