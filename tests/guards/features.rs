@@ -16,19 +16,10 @@ pub(crate) struct Guard {
     pub(crate) status: Option<u16>,
     /// What it answers over TLS, if that is something else.
     pub(crate) over_tls: Option<u16>,
-    /// What it answers by another name of the host, if that is something else.
-    pub(crate) by_alias: Option<u16>,
 }
 
-const OPEN: Guard = Guard {
-    name: "open",
-    annotations: &[],
-    headers: &[],
-    free: 0,
-    status: None,
-    over_tls: None,
-    by_alias: None,
-};
+const OPEN: Guard =
+    Guard { name: "open", annotations: &[], headers: &[], free: 0, status: None, over_tls: None };
 
 const PASSWORD: Annotations =
     &[("auth-type", "basic"), ("auth-secret", "basic-auth"), ("auth-realm", "Members")];
@@ -44,8 +35,7 @@ pub(crate) const GUARDS: &[Guard] = &[
     guard("deny", &[("denylist-source-range", "0.0.0.0/0")], 403),
     guard("unreadable-list", &[("allowlist-source-range", "everyone")], 503),
     guard("blank-list", &[("allowlist-source-range", "")], 503),
-    // An Ingress that is refused has no other names.
-    Guard { by_alias: Some(404), ..guard("unreadable-limit", &[("limit-rps", "few")], 503) },
+    guard("unreadable-limit", &[("limit-rps", "few")], 503),
     guard("password", PASSWORD, 401),
     guard("unknown-passwords", &[("auth-type", "basic"), ("auth-secret", "nowhere")], 503),
     guard(

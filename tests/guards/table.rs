@@ -82,8 +82,7 @@ impl Bed {
         for way in WAYS {
             let (answer, reached) = self.ask(guard, feature, way).await;
             let over_tls = guard.over_tls.filter(|_| way.0 == "https");
-            let by_alias = guard.by_alias.filter(|_| feature.alias);
-            let fits = match by_alias.or(over_tls).or(guard.status) {
+            let fits = match over_tls.or(guard.status) {
                 Some(status) => answer.status == Some(status) && reached.is_empty(),
                 None => !reached.is_empty(),
             };

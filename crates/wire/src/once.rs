@@ -2,8 +2,8 @@
 
 use crate::{Headers, NameSet};
 
-/// nginx refuses two of these everywhere (ngx_http_process_unique_header_line), besides those that say whom a request is
-/// for and where it ends.
+/// nginx refuses two of these everywhere (ngx_http_process_unique_header_line), besides those that say whom a request
+/// is for and where it ends.
 static ONCE: NameSet = NameSet::new(&[
     "authorization",
     "content-range",
