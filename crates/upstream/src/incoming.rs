@@ -145,7 +145,7 @@ impl Incoming {
         self.sending = None;
         self.whole = ended.is_ok();
         if self.whole {
-            self.connection.io.is_whole();
+            self.connection.io.handed_over();
         }
         match ended {
             Err(TryError::RequestBody(_)) => Err(BodyError::Aborted),

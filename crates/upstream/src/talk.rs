@@ -80,7 +80,7 @@ impl<A: ReadHead> Talk<A> {
             } else if let Some(sending) = upload {
                 match sending.poll(&mut connection.io, cx) {
                     Poll::Ready(Ok(())) => {
-                        connection.io.is_whole();
+                        connection.io.handed_over();
                         *upload = None;
                     }
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
@@ -285,6 +285,47 @@ mod tests {
         }
     }
 
+    /// An upstream that answers once what came ends like this; all that came, and what became of the question.
+    async fn asked(
+        method: Method,
+        head: (Bytes, Length),
+        mut body: Body,
+        end: &[u8],
+    ) -> (Result<u16, TryError>, Vec<u8>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let upstream = async {
+            let (mut tcp, _) = listener.accept().await.expect("a connection");
+            let mut came = Vec::new();
+            while !came.ends_with(end) {
+                if tcp.read_buf(&mut came).await.is_ok_and(|count| count == 0) {
+                    break;
+                }
+            }
+            let answered = tcp.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+            drop(answered);
+            came
+        };
+        let asking = async {
+            let mut outgoing = Outgoing {
+                method: &method,
+                head: Head::Http1(head.0, head.1),
+                body: &mut body,
+                upgrade: false,
+                interim: &|_| {},
+                policy: &Policy::default(),
+                whose: None,
+                cause: Cause::default(),
+            };
+            let target = Target { address, tls: None };
+            let pool = Rc::new(Pool::new(Arc::new(Room::new(9))));
+            let journal = Rc::new(Try::new(address));
+            let answer = send(&pool, &target, &mut outgoing, &journal).await;
+            answer.map(|answer| answer.status.as_u16()).map_err(|failed| failed.error)
+        };
+        tokio::join!(asking, upstream)
+    }
+
     #[tokio::test]
     async fn a_body_is_sent_that_is_as_long_as_its_head_says_and_no_other() {
         for (pieces, length) in [
@@ -293,40 +334,12 @@ mod tests {
             (&[b"lo, you", b"hel"], Err(3)),
             (&[b"hello, you"], Err(0)),
         ] {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-            let address = listener.local_addr().expect("bound");
-            let upstream = async {
-                let (mut tcp, _) = listener.accept().await.expect("a connection");
-                let mut came = Vec::new();
-                while !came.ends_with(b"\r\n\r\nhello") {
-                    if tcp.read_buf(&mut came).await.is_ok_and(|count| count == 0) {
-                        break;
-                    }
-                }
-                let answered = tcp.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
-                drop(answered);
-                let start = came.windows(4).position(|part| part == b"\r\n\r\n");
-                came.len() - start.map_or(came.len(), |start| start + 4)
-            };
             let head = Bytes::from_static(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n");
-            let asking = async {
-                let mut outgoing = Outgoing {
-                    method: &Method::POST,
-                    head: Head::Http1(head, Length::Known(5)),
-                    body: &mut Body::from_source(Pieces(pieces.to_vec())),
-                    upgrade: false,
-                    interim: &|_| {},
-                    policy: &Policy::default(),
-                    whose: None,
-                    cause: Cause::default(),
-                };
-                let target = Target { address, tls: None };
-                let pool = Rc::new(Pool::new(Arc::new(Room::new(9))));
-                let journal = Rc::new(Try::new(address));
-                let answer = send(&pool, &target, &mut outgoing, &journal).await;
-                answer.map(drop).map_err(|failed| failed.error)
-            };
-            let (answer, came) = tokio::join!(asking, upstream);
+            let body = Body::from_source(Pieces(pieces.to_vec()));
+            let head = (head, Length::Known(5));
+            let (answer, came) = asked(Method::POST, head, body, b"\r\n\r\nhello").await;
+            let start = came.windows(4).position(|part| part == b"\r\n\r\n");
+            let came = came.len() - start.map_or(came.len(), |start| start + 4);
             match length {
                 Ok(length) => assert!(answer.is_ok() && came == length, "{answer:?} {came}"),
                 Err(most) => {
@@ -342,38 +355,8 @@ mod tests {
     async fn a_head_without_a_body_is_sent_whole_however_much_goes_at_once() {
         for padding in [0, 8 << 20] {
             let head = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(padding));
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-            let address = listener.local_addr().expect("bound");
-            let upstream = async {
-                let (mut tcp, _) = listener.accept().await.expect("a connection");
-                let mut came = Vec::new();
-                while !came.ends_with(b"\r\n\r\n") {
-                    if tcp.read_buf(&mut came).await.is_ok_and(|count| count == 0) {
-                        break;
-                    }
-                }
-                let answered = tcp.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
-                drop(answered);
-                came
-            };
-            let asking = async {
-                let mut outgoing = Outgoing {
-                    method: &Method::GET,
-                    head: Head::Http1(Bytes::from(head.clone()), Length::Known(0)),
-                    body: &mut Body::empty(),
-                    upgrade: false,
-                    interim: &|_| {},
-                    policy: &Policy::default(),
-                    whose: None,
-                    cause: Cause::default(),
-                };
-                let target = Target { address, tls: None };
-                let pool = Rc::new(Pool::new(Arc::new(Room::new(9))));
-                let journal = Rc::new(Try::new(address));
-                let answer = send(&pool, &target, &mut outgoing, &journal).await;
-                answer.map(|answer| answer.status.as_u16()).map_err(|failed| failed.error)
-            };
-            let (answer, came) = tokio::join!(asking, upstream);
+            let sent = (Bytes::from(head.clone()), Length::Known(0));
+            let (answer, came) = asked(Method::GET, sent, Body::empty(), b"\r\n\r\n").await;
             assert!(matches!(answer, Ok(204)) && came == head.as_bytes(), "{answer:?}");
         }
     }

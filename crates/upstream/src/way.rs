@@ -37,7 +37,7 @@ impl Way {
     }
 
     /// Whatever began is handed over.
-    pub(super) fn is_whole(&mut self) {
+    pub(super) fn handed_over(&mut self) {
         if self.lies == Lies::Part {
             self.lies = Lies::Whole;
         }
@@ -115,9 +115,9 @@ mod tests {
             |way| way.begins(),
             |way| {
                 way.begins();
-                way.is_whole();
+                way.handed_over();
             },
-            |way| way.is_whole(),
+            |way| way.handed_over(),
         ];
         let (none, soon, at_once) = ((None, 0), (None, 30_000), (Some(Duration::ZERO), 0));
         for (does, wanted) in of_bodies.into_iter().zip([none, at_once, soon, none]) {

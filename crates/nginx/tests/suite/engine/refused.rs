@@ -45,7 +45,7 @@ fn ask(port: u16, host: &str, path: &str, fields: &str) -> String {
 }
 
 /// A backend that answers with this.
-fn answering(text: String) -> SocketAddr {
+pub(crate) fn answering(text: String) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
@@ -310,7 +310,7 @@ fn literal(text: &str) -> Template {
 }
 
 /// Who is asked at this upstream.
-fn authenticator(id: &str) -> AuthExternal {
+pub(crate) fn authenticator(id: &str) -> AuthExternal {
     let authority = literal("auth.test");
     let upstream = Some(UpstreamId::new(id));
     AuthExternal {

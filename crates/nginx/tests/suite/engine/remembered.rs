@@ -3,56 +3,33 @@
 use crate::engine::bed::{
     PATIENCE, apply, backend, configuration, folder, free_port, pid, start, until,
 };
+use crate::engine::refused::{answering, authenticator};
 use engine::Engine;
 use model::policy::{AuthCache, AuthExternal, CacheDuration, Policy};
 use model::{
-    Configuration, Endpoints, Kind, Origin, Part, ServerName, Template, Upstream, UpstreamId, Url,
+    Configuration, Endpoints, Kind, Origin, Part, ServerName, Template, Upstream, UpstreamId,
     Variable,
 };
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// An authenticator that says the same to all.
-fn authenticator(status: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let address = listener.local_addr().expect("bound");
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut buffer = [0; 8192];
-            if matches!(stream.read(&mut buffer), Ok(length) if length > 0) {
-                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-                let _sent = stream.write_all(answer.as_bytes());
-            }
-        }
-    });
-    address
+fn saying(status: &str) -> SocketAddr {
+    answering(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"))
 }
 
 /// One host, whose authenticator is asked once for each `X-Key`.
 fn guarded(namespace: &str, one: SocketAddr, asked: SocketAddr) -> Configuration {
-    let text = |text: &str| Template::from_parts(vec![Part::Text(text.to_owned())]);
     let key = vec![Part::Variable(Variable::RequestHeader("x_key".to_owned()))];
     let id = UpstreamId::new(format!("to-{asked}"));
     let policy = AuthExternal {
-        url: Url {
-            secure: false,
-            authority: text("auth.test").into(),
-            target: text("/ask").into(),
-            upstream: Some(id.clone()),
-        },
-        method: None,
-        sign_in: None,
-        response_headers: Vec::new(),
-        request_headers: Vec::new(),
-        request_redirect: None,
-        always_set_cookie: false,
         cache: Some(AuthCache {
             key: Template::from_parts(key),
             durations: vec![CacheDuration { statuses: vec![200], time: Duration::from_secs(9999) }],
         }),
-        snippet: None,
+        ..authenticator(id.as_str())
     };
     let mut next = configuration(&[("a.test", one, None)]);
     let server = next.servers.get_mut(&ServerName::new("a.test")).expect("a host");
@@ -78,7 +55,7 @@ fn status(port: u16) -> Option<u16> {
 async fn what_an_authenticator_said_counts_neither_for_another_one_nor_for_another_namespace() {
     let (folder, port, one) = (folder(), free_port(), backend("one"));
     let engine = start(&folder, port);
-    let (kind, strict) = (authenticator("200 OK"), authenticator("403 Forbidden"));
+    let (kind, strict) = (saying("200 OK"), saying("403 Forbidden"));
     apply(&engine, &guarded("a", one, kind)).await;
     assert_eq!(status(port), Some(200));
     apply(&engine, &guarded("a", one, strict)).await;
@@ -113,7 +90,7 @@ async fn what_one_nginx_kept_in_files_is_gone_when_the_next_one_starts() {
         }
     };
     leave();
-    apply(&engine, &guarded("a", one, authenticator("200 OK"))).await;
+    apply(&engine, &guarded("a", one, saying("200 OK"))).await;
     assert!(!left("body").exists() && !left("auth").exists());
     assert_eq!(status(port), Some(200), "what is said is remembered in a folder that is there");
     leave();
