@@ -24,6 +24,11 @@ impl Interims {
         self.0.borrow_mut().push(interim);
     }
 
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
     /// Takes all that wait, in their order.
     pub fn take(&self) -> Vec<Interim> {
         self.0.take()

@@ -206,6 +206,9 @@ pub struct Headers {
 }
 
 impl Headers {
+    /// A section with nothing in it.
+    pub const NONE: Self = Self { section: None };
+
     /// The section of which `read` has the lines, none of them yet.
     pub(crate) fn of(read: Bytes) -> Self {
         let mut section: Box<Section> = Box::default();

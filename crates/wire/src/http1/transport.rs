@@ -133,6 +133,8 @@ impl Client {
         let at_most = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
         let sizes = (at_most(sizes.0), at_most(sizes.1));
         let mut started = !self.buffer.borrow().is_empty();
+        // Whether it was told that a head has begun: most are whole as soon as they do.
+        let mut timed = started;
         self.timer.reset(if started { limit } else { idle });
         let (mut turn, mut looked) = (None, false);
         // Not an async function, which would hold its arguments twice, and small numbers: it is what an idle connection
@@ -152,11 +154,7 @@ impl Client {
                 }
                 match read {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
-                    Poll::Ready(Ok(_)) if started => {}
-                    Poll::Ready(Ok(_)) => {
-                        started = true;
-                        self.timer.reset(limit);
-                    }
+                    Poll::Ready(Ok(_)) => started = true,
                     Poll::Pending if !started && self.control.poll_closing(cx) => {
                         if looked || self.poll_cut(cx) {
                             return Poll::Ready(Err(NoHead::Over));
@@ -170,6 +168,9 @@ impl Client {
                         return Poll::Ready(Err(NoHead::Over));
                     }
                     Poll::Pending => {
+                        if std::mem::replace(&mut timed, started) != started {
+                            self.timer.reset(limit);
+                        }
                         ready!(self.timer.poll(cx));
                         self.control.unfinished.set(0);
                         return Poll::Ready(Err(if started { NoHead::Slow } else { NoHead::Idle }));
@@ -307,20 +308,21 @@ impl Client {
 
     /// Sends the interim answers that wait, as far as the client takes them. One that is slow gets no more of them.
     pub fn pass_interims(&self, cx: &mut Context<'_>) {
-        let interims = self.interims.borrow();
-        for interim in interims.iter().flat_map(|interims| interims.take()) {
-            let mut early = self.early.borrow_mut();
-            if early.len() + interim.headers.size() <= EARLY {
-                write::interim(&mut early, &interim);
-            }
-        }
-        if !self.early.borrow().is_empty() {
+        let waits = |interims: &Rc<Interims>| !interims.is_empty();
+        if self.interims.borrow().as_ref().is_some_and(waits) || !self.early.borrow().is_empty() {
             self.push_interims(cx);
         }
     }
 
     /// Whatever goes wrong here shows again with what comes after it.
+    #[cold]
     fn push_interims(&self, cx: &mut Context<'_>) {
+        for interim in self.interims.borrow().iter().flat_map(|interims| interims.take()) {
+            let mut early = self.early.borrow_mut();
+            if early.len() + interim.headers.size() <= EARLY {
+                write::interim(&mut early, &interim);
+            }
+        }
         let mut io = self.io.borrow_mut();
         if let Poll::Ready(Ok(())) = io.poll_write_all(cx, &mut *self.early.borrow_mut()) {
             let _ = io.poll_flush_all(cx);
