@@ -11,6 +11,8 @@ pub(crate) struct Format {
     pub escape: Escape,
     /// Bytes of a usual line.
     pub usual: usize,
+    /// Whether it is the one that is in force where nobody says another.
+    pub is_default: bool,
 }
 
 /// A text, and the value behind it.
@@ -120,7 +122,7 @@ impl Format {
             pieces.push(Piece::new(&text, None));
         }
         let usual = pieces.iter().map(|piece| piece.text.len() + VALUE).sum();
-        Self { pieces, escape, usual }
+        Self { pieces, escape, usual, is_default: *format == LogFormat::default() }
     }
 }
 

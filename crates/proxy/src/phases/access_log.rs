@@ -4,7 +4,7 @@ use crate::brief::brief;
 use crate::exchange::{Exchange, Place};
 use crate::log::{Escape, Format, Piece};
 use crate::told::About;
-use crate::variables::{self, logged};
+use crate::variables::{self, logged, usual_line};
 use model::{Global, Pattern, Variable};
 
 /// Writes the line of a request that is over.
@@ -12,19 +12,31 @@ pub(crate) fn write(exchange: &Exchange) {
     if !is_logged(exchange) {
         return;
     }
-    let Format { pieces, escape, usual } = &exchange.generation.log_format;
+    let format = &exchange.generation.log_format;
     exchange.worker.log.line(|line| {
-        line.reserve(*usual);
-        for Piece { text, value, field } in pieces {
-            text.append(line);
-            let Some(variable) = value else { continue };
-            if *escape != Escape::Usual
-                || !logged::append(variable, field.as_deref(), exchange, line)
-            {
-                at_length(variable, exchange, *escape, line);
-            }
+        line.reserve(format.usual);
+        let start = line.len();
+        if !(format.is_default && usual_line::append(exchange, line)) {
+            piece_by_piece(format, exchange, line);
+        } else if cfg!(debug_assertions) {
+            // All tests look at it.
+            let mut pieces = Vec::new();
+            piece_by_piece(format, exchange, &mut pieces);
+            assert_eq!(line[start..].escape_ascii().to_string(), pieces.escape_ascii().to_string());
         }
     });
+}
+
+fn piece_by_piece(format: &Format, exchange: &Exchange, line: &mut Vec<u8>) {
+    for Piece { text, value, field } in &format.pieces {
+        text.append(line);
+        let Some(variable) = value else { continue };
+        if format.escape != Escape::Usual
+            || !logged::append(variable, field.as_deref(), exchange, line)
+        {
+            at_length(variable, exchange, format.escape, line);
+        }
+    }
 }
 
 /// Appends any variable, by way of its text.

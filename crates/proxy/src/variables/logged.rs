@@ -75,7 +75,11 @@ pub(crate) fn append(
 }
 
 /// One value of a header field, or `-`; several are for the long way.
-fn header<'a>(name: &str, mut fields: impl Iterator<Item = Field<'a>>, line: &mut Vec<u8>) -> bool {
+pub(super) fn header<'a>(
+    name: &str,
+    mut fields: impl Iterator<Item = Field<'a>>,
+    line: &mut Vec<u8>,
+) -> bool {
     let Some(only) = fields.next() else {
         if read_with_the_head(name).is_some() {
             return false;
@@ -93,7 +97,7 @@ fn header<'a>(name: &str, mut fields: impl Iterator<Item = Field<'a>>, line: &mu
 
 /// What [`Headers::spelled`] finds. `usual` is the name as it is mostly spelled, which is compared by words.
 #[inline]
-fn spelled<'a>(
+pub(super) fn spelled<'a>(
     headers: &'a Headers,
     name: &'a str,
     usual: &'a str,
@@ -111,38 +115,62 @@ fn is_said(exchange: &Exchange, name: &str) -> bool {
 }
 
 fn upstream_name(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
-    let is_said = is_said(exchange, "proxy_upstream_name");
-    let Some(place) = exchange.place.as_ref().filter(|_| !is_said) else { return false };
-    let Some(spot) = settled(exchange, place) else { return false };
+    if is_said(exchange, "proxy_upstream_name") {
+        return false;
+    }
+    let Some(name) = upstream(exchange) else { return false };
+    line.extend_from_slice(name.as_bytes());
+    true
+}
+
+/// The name of the upstream of the location, where its requests go there and nowhere else.
+#[inline]
+pub(super) fn upstream(exchange: &Exchange) -> Option<&str> {
+    let spot = settled(exchange, exchange.place.as_ref()?)?;
     let visit = &exchange.visit;
     match &spot.location.backend {
         Backend::Upstream(id) if !(visit.stands_in | visit.paged | spot.extras().renamed) => {
-            line.extend_from_slice(id.as_str().as_bytes());
-            true
+            Some(id.as_str())
         }
-        _ => false,
+        _ => None,
     }
 }
 
 fn attempted(variable: &Variable, attempt: &Try, line: &mut Vec<u8>) {
     match variable {
-        Variable::UpstreamAddr => match attempt.text.get() {
-            Some(text) => text.append(line),
-            None => address(attempt.address, line),
-        },
+        Variable::UpstreamAddr => endpoint(attempt, line),
         Variable::UpstreamResponseLength => number(attempt.received.get(), line),
-        Variable::UpstreamStatus => match attempt.status.get() {
-            Some(status) => number(u64::from(status), line),
-            None => line.push(b'-'),
-        },
-        _ => {
-            let ended = attempt.ended.get();
-            seconds(ended.unwrap_or_else(|| wire::since(attempt.since)), line);
-        }
+        Variable::UpstreamStatus => status(attempt, line),
+        _ => took(attempt, line),
     }
 }
 
-fn number(number: u64, line: &mut Vec<u8>) {
+/// Who was asked.
+#[inline]
+pub(super) fn endpoint(attempt: &Try, line: &mut Vec<u8>) {
+    match attempt.text.get() {
+        Some(text) => text.append(line),
+        None => address(attempt.address, line),
+    }
+}
+
+/// What the answer was.
+#[inline]
+pub(super) fn status(attempt: &Try, line: &mut Vec<u8>) {
+    match attempt.status.get() {
+        Some(status) => number(u64::from(status), line),
+        None => line.push(b'-'),
+    }
+}
+
+/// How long it took.
+#[inline]
+pub(super) fn took(attempt: &Try, line: &mut Vec<u8>) {
+    let ended = attempt.ended.get();
+    seconds(ended.unwrap_or_else(|| wire::since(attempt.since)), line);
+}
+
+pub(super) fn number(number: u64, line: &mut Vec<u8>) {
     let digit = |unit| b'0' + (number / unit % 10) as u8;
     match number {
         0..10 => line.push(digit(1)),
@@ -153,7 +181,7 @@ fn number(number: u64, line: &mut Vec<u8>) {
 }
 
 /// Seconds with milliseconds, as nginx prints times.
-fn seconds(duration: Duration, line: &mut Vec<u8>) {
+pub(super) fn seconds(duration: Duration, line: &mut Vec<u8>) {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
     let digit = |number: u32| b'0' + (number % 10) as u8;
     let [a, b, c] = [digit(millis / 100), digit(millis / 10), digit(millis)];
@@ -186,7 +214,7 @@ fn address(address: SocketAddr, line: &mut Vec<u8>) {
     number(u64::from(address.port()), line);
 }
 
-fn escaped_or_dash(value: &[u8], line: &mut Vec<u8>) {
+pub(super) fn escaped_or_dash(value: &[u8], line: &mut Vec<u8>) {
     if value.is_empty() { line.push(b'-') } else { escaped(value, line) }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod logged;
 mod of_head;
 mod of_snippets;
 mod opentelemetry;
+pub(crate) mod usual_line;
 
 pub(crate) use client_certificate::verified;
 pub(crate) use cost::looked_through;
