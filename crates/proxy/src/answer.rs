@@ -1,5 +1,6 @@
 //! Header sections of the answer, kept where a variable asks for them: `$sent_http_*` and `$upstream_http_*`.
 
+use crate::rarely::Nothing;
 use model::{Part, Template, Variable};
 use wire::{Headers, Length, Response, Version};
 
@@ -33,12 +34,21 @@ impl Watch {
 }
 
 /// The header sections that were asked for; empty otherwise.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Answer {
     /// What the client gets, or will get.
     pub sent: Headers,
     /// What the last upstream sent.
     pub upstream: Headers,
+}
+
+impl Nothing for Answer {
+    const NOTHING: Self = Self { sent: Headers::NONE, upstream: Headers::NONE };
+
+    fn nothing() -> &'static Self {
+        static NOTHING: Answer = Answer::NOTHING;
+        &NOTHING
+    }
 }
 
 /// The header section of an answer with the framing that it will have.

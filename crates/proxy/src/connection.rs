@@ -1,5 +1,6 @@
 //! What is known about a client's connection, whatever it speaks.
 
+use crate::known::Known;
 use bytes::Bytes;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -52,7 +53,7 @@ pub(crate) struct Connection {
     /// The lane of the host that its last request was for.
     pub(crate) lane: Cell<Lane>,
     /// What its last request named.
-    named: RefCell<Option<Named>>,
+    known: RefCell<Option<Rc<Known>>>,
 }
 
 /// What few connections have: room for it would be in all of them.
@@ -61,19 +62,6 @@ struct Rare {
     announced: Option<Announced>,
     door: Option<SocketAddr>,
     guest: Option<Guest>,
-}
-
-/// A host, and the authority that it is of where that is not the same text.
-#[derive(Debug)]
-struct Named {
-    host: Rc<str>,
-    authority: Option<Box<[u8]>>,
-}
-
-impl Named {
-    fn authority(&self) -> &[u8] {
-        self.authority.as_deref().unwrap_or(self.host.as_bytes())
-    }
 }
 
 /// How long a guest has a place that others wait for.
@@ -151,7 +139,7 @@ impl Connection {
             hairpin: own::may_be_one_machine(peer, local).then_some(local.port()),
             hops: OnceCell::new(),
             lane: Cell::default(),
-            named: RefCell::default(),
+            known: RefCell::default(),
         }
     }
 
@@ -231,26 +219,34 @@ impl Connection {
 
     /// What `read` makes of the authority of the last request that named a host; none: empty.
     pub(crate) fn with_known_authority<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
-        let named = self.named.borrow();
-        read(named.as_ref().map_or(b"", Named::authority))
+        let known = self.known.borrow();
+        read(known.as_ref().map_or(b"", |known| known.authority()))
     }
 
-    /// The host of an authority, as servers are named. Most requests of a connection name the same one.
-    pub(crate) fn host_of(&self, authority: &[u8]) -> Rc<str> {
-        let mut named = self.named.borrow_mut();
-        if let Some(named) = &*named
-            && named.authority() == authority
+    /// What is known of an authority by the Configuration of this number.
+    #[inline]
+    pub(crate) fn known(&self, authority: &[u8], generation: u64) -> Rc<Known> {
+        if let Some(known) = &*self.known.borrow()
+            && known.is_of(generation)
+            && known.authority() == authority
         {
-            return named.host.clone();
+            return known.clone();
         }
-        let host = wire::host::parse(authority).map(|host| host.name).unwrap_or_default();
-        let host: Rc<str> = host.into();
-        if !host.is_empty() && authority.len() <= LONGEST_NAME {
-            let is_host = host.as_bytes() == authority;
-            let authority = (!is_host).then(|| authority.into());
-            *named = Some(Named { host: host.clone(), authority });
+        self.learns(authority, generation)
+    }
+
+    #[inline(never)]
+    fn learns(&self, authority: &[u8], generation: u64) -> Rc<Known> {
+        let known = Rc::new(Known::new(authority, host_of(authority).into(), generation));
+        if !known.host.is_empty() && authority.len() <= LONGEST_NAME {
+            *self.known.borrow_mut() = Some(known.clone());
         }
-        host
+        known
+    }
+
+    /// Keeps nothing of its last request: it is idle.
+    pub(crate) fn forget(&self) {
+        self.known.take();
     }
 
     /// Whether it is so young that its first request may still be on its way.
@@ -259,10 +255,16 @@ impl Connection {
     }
 }
 
+/// The host of an authority, as servers are named; empty where it has none.
+pub(crate) fn host_of(authority: &[u8]) -> String {
+    wire::host::parse(authority).map(|host| host.name.into_owned()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::Connection;
     use std::net::{Ipv4Addr, SocketAddr};
+    use std::rc::Rc;
     use std::time::Duration;
 
     fn connection() -> Connection {
@@ -271,20 +273,24 @@ mod tests {
     }
 
     #[test]
-    fn the_last_host_is_known_by_its_authority_as_it_came() {
+    fn the_last_host_is_known_by_its_authority_as_it_came_and_by_the_configuration() {
         let connection = connection();
-        let known = || connection.with_known_authority(|known| known.to_vec());
-        for (authority, host) in [
+        let authority = || connection.with_known_authority(|known| known.to_vec());
+        for (named, host) in [
             ("demo.test", "demo.test"),
             ("Demo.test:80", "demo.test"),
             ("other.test", "other.test"),
         ] {
-            assert_eq!(&*connection.host_of(authority.as_bytes()), host);
-            assert_eq!(known(), authority.as_bytes());
-            assert_eq!(&*connection.host_of(authority.as_bytes()), host);
+            let known = connection.known(named.as_bytes(), 1);
+            assert_eq!(&*known.host, host);
+            assert_eq!(authority(), named.as_bytes());
+            assert!(Rc::ptr_eq(&known, &connection.known(named.as_bytes(), 1)));
+            assert!(!Rc::ptr_eq(&known, &connection.known(named.as_bytes(), 2)));
         }
-        assert_eq!(&*connection.host_of(b""), "", "nobody's");
-        assert_eq!(known(), b"other.test");
+        assert_eq!(&*connection.known(b"", 2).host, "", "nobody's");
+        assert_eq!(authority(), b"other.test");
+        connection.forget();
+        assert_eq!(authority(), b"");
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use crate::answer::Answer;
 use crate::connection::{Connection, Working};
-pub(crate) use crate::forwarded::Forwarded;
 use crate::generation::{Generation, Site, Spot};
+pub(crate) use crate::known::Forwarded;
+use crate::known::Known;
 use crate::limits::Slot;
+use crate::rarely::{Nothing, Rarely};
 use crate::request_id::RequestId;
 use crate::snippet::Running;
 use crate::telemetry::Span;
@@ -40,7 +42,9 @@ pub(crate) struct Exchange {
     /// The client's address, after real-IP replacement.
     pub client: IpAddr,
     /// Host, scheme and port as they are passed on.
-    pub forwarded: Forwarded,
+    pub forwarded: Rc<Forwarded>,
+    /// What requests that name the same authority have in common.
+    pub known: Rc<Known>,
     /// The host asked for: lower case, without port and trailing dot.
     pub host: Rc<str>,
     /// The canonical path.
@@ -50,15 +54,15 @@ pub(crate) struct Exchange {
     /// The server and location that answer.
     pub place: Option<Place>,
     /// What was decided at that location.
-    pub visit: Visit,
+    pub visit: Rarely<Visit>,
     /// The field and its value that tell the client of its session.
     pub told_session: Option<(Bytes, Bytes)>,
     /// `X-Request-ID` as passed on.
     pub request_id: RequestId,
     /// What upstreams that sent the request on left behind.
-    pub onward: Onward,
+    pub onward: Rarely<Onward>,
     /// Header sections of the answer that variables ask for.
-    pub answer: Answer,
+    pub answer: Rarely<Answer>,
     /// The phase it is in, or that ended it.
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
@@ -135,7 +139,7 @@ pub(crate) struct Counted {
 }
 
 /// What is decided at one location, and forgotten as a whole where the request goes on to another one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Visit {
     /// Whether `default-backend` stands in for the location's upstream.
     pub stands_in: bool,
@@ -161,8 +165,37 @@ pub(crate) struct Visit {
     pub authenticated: Authenticated,
 }
 
+impl Nothing for Visit {
+    const NOTHING: Self = Self {
+        stands_in: false,
+        by_default_backend: false,
+        paged: false,
+        rewritten: None,
+        forwarded_prefix: None,
+        allowed_origin: None,
+        mirrored: 0,
+        canary: false,
+        named: None,
+        nobody: None,
+        authenticated: Authenticated {
+            information: None,
+            headers: Vec::new(),
+            removed: Vec::new(),
+            answer: Vec::new(),
+            cookies: Vec::new(),
+            always_set_cookie: false,
+            to_sign_in: false,
+        },
+    };
+
+    fn nothing() -> &'static Self {
+        static NOTHING: Visit = Visit::NOTHING;
+        &NOTHING
+    }
+}
+
 /// What becomes of a request that an upstream sends on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Onward {
     /// For each time, how many tries at upstreams were made before.
     pub tries: Vec<usize>,
@@ -178,6 +211,22 @@ pub(crate) struct Onward {
     pub paged: Option<Box<Paged>>,
 }
 
+impl Nothing for Onward {
+    const NOTHING: Self = Self {
+        tries: Vec::new(),
+        received: None,
+        counted: Counted { requests: CountedFor(Vec::new()), connections: CountedFor(Vec::new()) },
+        asked: None,
+        carried: Headers::NONE,
+        paged: None,
+    };
+
+    fn nothing() -> &'static Self {
+        static NOTHING: Onward = Onward::NOTHING;
+        &NOTHING
+    }
+}
+
 /// An error backend that words the answer.
 #[derive(Debug)]
 pub(crate) struct Paged {
@@ -188,7 +237,7 @@ pub(crate) struct Paged {
 }
 
 /// What the guards leave for what comes after them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Authenticated {
     /// Authentication-Info for the answer (RFC 7616 section 3.5).
     pub information: Option<Bytes>,
@@ -247,20 +296,22 @@ impl Exchange {
         worker: Rc<Worker>,
         generation: Arc<Generation>,
     ) -> Self {
+        // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
+        let known = connection.known(&request.authority, generation.number);
         Self {
             client: connection.counted_as(),
             since: wire::now(),
-            forwarded: Forwarded::default(),
-            // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
-            host: connection.host_of(&request.authority),
+            forwarded: known.forwarded.get().cloned().unwrap_or_default(),
+            host: known.host.clone(),
+            known,
             path: Bytes::new(),
             dotted: false,
             place: None,
-            visit: Visit::default(),
+            visit: Rarely::default(),
             told_session: None,
             request_id: RequestId::default(),
-            onward: Onward::default(),
-            answer: Answer::default(),
+            onward: Rarely::default(),
+            answer: Rarely::default(),
             phase: Phase::default(),
             trace: None,
             span: None,
@@ -299,6 +350,13 @@ impl Exchange {
         exchange
     }
 
+    /// It came over another connection, or named another authority, than it seemed to.
+    pub(crate) fn is_named(&mut self) {
+        self.known = self.connection.known(&self.request.authority, self.generation.number);
+        self.host = self.known.host.clone();
+        self.forwarded = Rc::default();
+    }
+
     /// Notes the phase that begins.
     pub(crate) fn enter(&mut self, phase: Phase) {
         self.phase = phase;
@@ -334,7 +392,7 @@ impl Exchange {
 
     /// Forgets what was decided at a location, since the request goes on to another one.
     pub(crate) fn leave_location(&mut self) {
-        self.visit = Visit::default();
+        self.visit = Rarely::default();
     }
 
     /// The query as it stands: that of the request, until a snippet makes it another.
@@ -365,10 +423,15 @@ impl Exchange {
         self.request.headers.has_token("te", "trailers") || self.place.as_ref().is_some_and(grpc)
     }
 
+    /// Whether headers may say how the client came in.
+    pub(crate) fn hears_forwarded(&self) -> bool {
+        let real = &self.generation.global().real_ip;
+        real.forwarded_headers && real.believes(self.connection.peer.ip())
+    }
+
     /// The value of a forwarded header, if the peer is believed about it.
     pub(crate) fn forwarded_header(&self, name: &str) -> Option<Bytes> {
-        let real = &self.generation.global().real_ip;
-        if !real.forwarded_headers || !real.believes(self.connection.peer.ip()) {
+        if !self.hears_forwarded() {
             return None;
         }
         self.request.headers.joined(name)

@@ -131,6 +131,7 @@ async fn busy(
         drop(generation);
         let idle = patience(connection, worker);
         if connection.requests.get() == 1 || idle <= WARM {
+            connection.forget();
             connection.keep_idle_for(Some(idle));
             return Some(Left::Stays(client));
         }
@@ -148,6 +149,7 @@ async fn busy(
             head
         };
         if matches!(head, Err(NoHead::Idle)) {
+            connection.forget();
             connection.keep_idle_for(Some(idle - WARM));
             return Some(Left::Stays(client));
         }

@@ -7,6 +7,7 @@ use crate::variables::{self, in_header};
 use bytes::Bytes;
 use model::{Global, RealIp, parse_address};
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};
 
@@ -17,8 +18,10 @@ pub(super) fn find(exchange: &mut Exchange) {
     exchange.client =
         address(&global.real_ip, global.proxy_protocol, peer, connection.announced(), headers);
     let global = exchange.generation.global();
-    let (forwarded, id) = (forwarded(exchange, global), request_id(exchange, global));
-    (exchange.forwarded, exchange.request_id) = (forwarded, id);
+    exchange.request_id = request_id(exchange, global);
+    if !exchange.known.came(&exchange.forwarded) {
+        exchange.forwarded = came(exchange);
+    }
     if exchange.generation.tables.request_id().is_some() {
         name_by_table(exchange);
     }
@@ -130,6 +133,19 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
     } else {
         Some(source.to_string().into())
     }
+}
+
+/// How the client came in, which all requests of a connection have in common that name the same host, unless headers
+/// may say otherwise.
+fn came(exchange: &Exchange) -> Rc<Forwarded> {
+    let forwarded = forwarded(exchange, exchange.generation.global());
+    if exchange.hears_forwarded() {
+        return Rc::new(forwarded);
+    }
+    let own = |value: &Bytes| Bytes::copy_from_slice(value);
+    let Forwarded { host, scheme, port } = forwarded;
+    let copy = || Rc::new(Forwarded { host: own(&host), scheme, port });
+    exchange.known.forwarded.get_or_init(copy).clone()
 }
 
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {

@@ -17,22 +17,23 @@ const ASKED_HEADERS: &str = "access-control-request-headers";
 /// Notes whether the origin is allowed, and answers its OPTIONS requests, whatever they ask for; at a route all
 /// preflights and no other OPTIONS requests.
 pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {
-    let Some(policy) = &exchange.spot().location.policy.cors else {
-        exchange.visit.allowed_origin = None;
-        return Ok(());
-    };
+    let policy = exchange.spot().location.policy.cors.as_ref();
     // nginx answers them in the program of the location, and tells origins there.
-    if access::is_excepted(exchange) {
-        exchange.visit.allowed_origin = None;
-        return Ok(());
-    }
-    let ends = if route_filters::is_of_gateway(exchange) {
-        exchange.visit.allowed_origin = allowed_by_route(policy, exchange);
-        is_preflight(exchange)
-    } else {
-        exchange.visit.allowed_origin = allowed(policy, exchange);
-        exchange.visit.allowed_origin.is_some() && exchange.request.method == Method::OPTIONS
+    let policy = policy.filter(|_| !access::is_excepted(exchange));
+    let (allowed, ends) = match policy {
+        None => (None, false),
+        Some(policy) if route_filters::is_of_gateway(exchange) => {
+            (allowed_by_route(policy, exchange), is_preflight(exchange))
+        }
+        Some(policy) => {
+            let allowed = allowed(policy, exchange);
+            let ends = allowed.is_some() && exchange.request.method == Method::OPTIONS;
+            (allowed, ends)
+        }
     };
+    if exchange.visit.allowed_origin != allowed {
+        exchange.visit.allowed_origin = allowed;
+    }
     if ends { Err(Response::empty(StatusCode::NO_CONTENT).into()) } else { Ok(()) }
 }
 

@@ -16,7 +16,7 @@ use wire::lane::{self, Lane, Owner};
 use wire::{Length, Response};
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
-    let generation = exchange.generation.clone();
+    let (generation, known) = (exchange.generation.clone(), exchange.known.site());
     let site = match exchange.connection.door() {
         Some(door) => {
             // Whoever is refused there takes no turn of those who have asked for nothing yet.
@@ -24,6 +24,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
             door.into_iter().for_each(|door| goes_in(exchange, Lane::of(Owner::NOBODY, door)));
             Ok(None)
         }
+        None if let Some(site) = &known => Ok(Some(site)),
         None => site(exchange, &generation),
     };
     if let Ok(Some(site)) = site {
@@ -121,14 +122,21 @@ pub(super) fn says_more(exchange: &Exchange, kind: PathKind, path: &str, asked: 
     }
 }
 
-/// Who answers to the host.
+/// Who answers to the host. That is known from now on, unless it depends on more than the name.
 fn site<'g>(
     exchange: &Exchange,
     generation: &'g Generation,
 ) -> Result<Option<&'g Arc<Site>>, Spent> {
     let main = [exchange.worker.listen.http_port, exchange.worker.listen.https_port];
     let port = exchange.connection.local.port();
-    generation.site(port, main, &exchange.host, &exchange.steps)
+    let site = generation.site(port, main, &exchange.host, &exchange.steps)?;
+    if let Some(site) = site
+        && generation.own_servers.is_none()
+        && !generation.sites.has_patterns()
+    {
+        exchange.known.answers(site);
+    }
+    Ok(site)
 }
 
 /// Looks for the location again, after a program of the one at hand has changed the path.

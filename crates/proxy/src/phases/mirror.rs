@@ -42,7 +42,9 @@ pub(super) fn draw(exchange: &mut Exchange) {
             drawn |= 1 << index;
         }
     }
-    exchange.visit.mirrored = drawn;
+    if exchange.visit.mirrored != drawn {
+        exchange.visit.mirrored = drawn;
+    }
 }
 
 /// Has the copy of what no rule has sent on its way, before the built-in default backend answers: to ingress-nginx that

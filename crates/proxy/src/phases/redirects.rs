@@ -73,13 +73,23 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     if global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix)) {
         return Ok(());
     }
-    let owner = || exchange.place.as_ref().and_then(|place| place.site.server.owner.as_ref());
-    if !always && !exchange.generation.certificates.has(&exchange.host, owner()) {
+    if !always && !is_certified(exchange) {
         return Ok(());
     }
     let port = with_port.then_some(exchange.worker.listen.https_port);
     let location = target(exchange, port, preserve_trailing_slash);
     Err(Response::redirect(proxy_status(exchange), location).into())
+}
+
+/// Whether there is a certificate for the host.
+fn is_certified(exchange: &Exchange) -> bool {
+    let site = exchange.place.as_ref().map(|place| &place.site);
+    let owner = || site.and_then(|site| site.server.owner.as_ref());
+    let has = || exchange.generation.certificates.has(&exchange.host, owner());
+    match site {
+        Some(site) if exchange.known.is_at(site) => *exchange.known.certified.get_or_init(has),
+        Some(_) | None => has(),
+    }
 }
 
 /// `http-redirect-code`.

@@ -4,6 +4,7 @@
 use super::alike::Names;
 use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::exchange::{Authenticated, Exchange, Forwarded};
+use crate::known::Lines;
 use crate::request_id::RequestId;
 use crate::snippet::{Heads, Told};
 use crate::variables;
@@ -411,17 +412,19 @@ fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
     if !is_usual {
         return false;
     }
-    match &exchange.spot().location.policy.upstream_host {
-        None if exchange.told().is_none() => {
-            write::line(out, b"Host: ", &exchange.forwarded.host);
-        }
+    let known = known_lines(exchange);
+    match (&exchange.spot().location.policy.upstream_host, known) {
+        (None, Some(known)) if exchange.told().is_none() => out.put_slice(&known.host),
         _ => write::line(out, b"Host: ", &host(exchange)),
     }
     super::client_certificate::headers(exchange, |name, value| {
         write::field(out, name.as_bytes(), value);
     });
     number(&exchange.request_id, out);
-    lines(exchange, out);
+    match known {
+        Some(known) => out.put_slice(&known.way),
+        None => way(exchange, out),
+    }
     let received = exchange.request.headers.joined(&real.forwarded_for_header);
     let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
     original(exchange, received.as_ref(), put);
@@ -445,21 +448,29 @@ fn number(id: &RequestId, out: &mut BytesMut) {
     }
 }
 
+/// What requests say that came as this one, and of whose client nothing else is known than its connection.
+#[inline]
+fn known_lines(exchange: &Exchange) -> Option<&Lines> {
+    let known = &exchange.known;
+    let is_known =
+        exchange.client == exchange.connection.peer.ip() && known.came(&exchange.forwarded);
+    let write = || {
+        let (mut host, mut lines) = (BytesMut::new(), BytesMut::new());
+        write::line(&mut host, b"Host: ", &exchange.forwarded.host);
+        way(exchange, &mut lines);
+        Lines { host: host[..].into(), way: lines[..].into() }
+    };
+    is_known.then(|| known.lines.get_or_init(write))
+}
+
 /// Appends X-Real-IP to X-Scheme.
-fn lines(exchange: &Exchange, out: &mut BytesMut) {
-    let (serial, client) = (exchange.connection.serial, exchange.client);
-    let kept = &exchange.worker.lines;
-    if let Some(lines) = kept.get(serial, client, &exchange.forwarded) {
-        return out.extend_from_slice(&lines);
-    }
-    let start = out.len();
+fn way(exchange: &Exchange, out: &mut BytesMut) {
     let text = exchange.client_text();
     write::field(out, b"X-Real-IP", &text);
     write::field(out, b"X-Forwarded-For", &text);
     way_in(&exchange.forwarded, |name, value| {
         write::field(out, name.as_bytes(), value);
     });
-    kept.put(serial, client, &exchange.forwarded, &out[start..]);
 }
 
 /// Methods that define a meaning for a body say so when it is empty (RFC 9110 section 8.6).

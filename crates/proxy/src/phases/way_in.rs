@@ -4,6 +4,7 @@
 
 use crate::exchange::Exchange;
 use crate::variables::in_header;
+use std::rc::Rc;
 
 /// What is set anew behind the program of a location.
 const SET_ANEW: [&str; 3] = ["best_http_host", "pass_access_scheme", "pass_port"];
@@ -29,7 +30,7 @@ pub(super) fn hear(exchange: &mut Exchange) {
         if let Some(running) = &mut exchange.snippet {
             running.of_request.came.get_or_insert_with(|| forwarded.clone());
         }
-        forwarded.port = port;
+        Rc::make_mut(forwarded).port = port;
     }
     if let Some(id) = id {
         exchange.request_id = id.into();

@@ -33,8 +33,12 @@ const CARRIED: [&str; 6] = [
 pub(super) fn hear(exchange: &mut Exchange, response: &Response) -> bool {
     let ignored = exchange.effects().is_some_and(|effects| effects.ignores(NAME));
     let counts = response.source == Source::Upstream && !ignored;
-    exchange.onward.asked = counts.then(|| response.headers.bytes(NAME)).flatten();
-    exchange.onward.asked.is_some()
+    let asked = counts.then(|| response.headers.bytes(NAME)).flatten();
+    let goes_on = asked.is_some();
+    if goes_on || exchange.onward.asked.is_some() {
+        exchange.onward.asked = asked;
+    }
+    goes_on
 }
 
 /// Sends the request on if the answer that was heard asks for it, and says where it begins then.
@@ -42,6 +46,9 @@ pub(super) fn follow(
     exchange: &mut Exchange,
     response: &mut Response,
 ) -> Result<Option<Begin>, Stop> {
+    if exchange.onward.asked.is_none() {
+        return Ok(None);
+    }
     let asked = exchange.onward.asked.take();
     let asked = asked.filter(|_| !super::route_filters::is_of_gateway(exchange));
     let Some(address) = asked else { return Ok(None) };

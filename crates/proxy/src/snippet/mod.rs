@@ -53,12 +53,13 @@ pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::{Counted, Exchange, Place};
-use crate::forwarded::Forwarded;
+use crate::known::Forwarded;
 use crate::under_way::Programs;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use wire::{Headers, Length};
 
@@ -104,7 +105,7 @@ pub(crate) struct OfRequest {
     /// What the client said, and to which host, where snippets have changed that since: it says who the client is.
     pub heard: Option<(Headers, Bytes)>,
     /// How its client came in, where snippets have said it otherwise since.
-    pub came: Option<Forwarded>,
+    pub came: Option<Rc<Forwarded>>,
     /// Steps that the expressions of `valid_referers` have taken.
     pub steps_of_referers: Cell<usize>,
 }

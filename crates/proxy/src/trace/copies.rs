@@ -2,7 +2,7 @@
 //! counted by what was decided.
 
 use super::Trace;
-use crate::connection::Connection;
+use crate::connection::{Connection, host_of};
 use crate::dry::Outcome;
 use crate::exchange::Exchange;
 use crate::shadow::{Decided, Said, Shadow};
@@ -26,7 +26,6 @@ pub(crate) fn begin(shadow: &Shadow, exchange: &mut Exchange) {
     let own = own_host(&exchange.request.authority);
     if own.len() < exchange.request.authority.len() && !is_known(exchange) {
         exchange.request.authority = own.into_owned().into();
-        exchange.host = exchange.connection.host_of(&exchange.request.authority);
     }
     let client = forwarded_for(exchange);
     if client.is_none() && exchange.connection.announced().is_none() {
@@ -35,6 +34,7 @@ pub(crate) fn begin(shadow: &Shadow, exchange: &mut Exchange) {
     if let Some(original) = original(exchange, client) {
         exchange.connection = Rc::new(original);
     }
+    exchange.is_named();
 }
 
 /// What was decided about it; whoever copied it is told no more than that.
@@ -73,7 +73,7 @@ fn own_host(authority: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether there is a host of that very name, which then is what was meant.
 fn is_known(exchange: &Exchange) -> bool {
-    let host = exchange.connection.host_of(&exchange.request.authority);
+    let host = host_of(&exchange.request.authority);
     exchange.generation.configuration.servers.contains_key(&ServerName::new(&*host))
 }
 
@@ -101,8 +101,8 @@ fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
     let port = if secure == copy.tls.is_some() { copy.local.port() } else { port };
     let local = SocketAddr::new(copy.local.ip(), port);
     let tls = secure.then(|| {
-        let host = copy.host_of(&exchange.request.authority);
-        let server_name = (!host.is_empty()).then(|| host.to_string());
+        let host = host_of(&exchange.request.authority);
+        let server_name = (!host.is_empty()).then_some(host);
         TlsSession { server_name, ..TlsSession::default() }
     });
     let mut original = Connection::new(copy.serial, peer, local, copy.announced(), tls);

@@ -9,7 +9,6 @@ use crate::connection::{Connection, Guest, Working};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::crowds::{Crowd, Crowds, Threads};
 use crate::endpoints::{Counts, Watched};
-use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
 use crate::listen::{Listening, Openings};
@@ -196,8 +195,6 @@ pub(crate) struct Worker {
     pub mirrors: Rc<Mirrors>,
     /// How often requests may be tried again where routes say so.
     pub(crate) retries: RetryBudgets,
-    /// What requests say that come the same way.
-    pub(crate) lines: Lines,
     /// The time of day.
     pub clock: Clock,
     /// The access log.
@@ -257,7 +254,6 @@ impl Worker {
             pool,
             mirrors: Mirrors::new(crowds.clone()),
             retries: RetryBudgets::new(crowds),
-            lines: Lines::default(),
             clock: Clock::default(),
             log,
             remembered: Remembered::default(),

@@ -24,6 +24,7 @@ mod onward;
 mod opentelemetry;
 mod passthrough;
 mod redirects;
+mod same_connection;
 mod scattered;
 mod serve;
 mod snippet_guards;
