@@ -22,7 +22,7 @@ use wire::http1::{
 };
 use wire::{
     Body, BodyError, Frame, Io, Length, Outbox, Patience, Pipe, Request, Response, Source, Version,
-    Wear, header_too_large,
+    Wear, Written, header_too_large,
 };
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
@@ -105,11 +105,12 @@ async fn busy(
                     Exchange::new(request, connection.clone(), worker.clone(), generation.clone());
                 exchange.interims = has_interims.then(|| client.interims());
                 match answer(&client, &mut exchange).await {
-                    Some(response) => {
+                    Some(mut response) => {
                         let keep = wants_to_stay
                             && may_stay(&client, &response, seat)
                             && (client.body_is_done() || can_discard(&client, &response).await);
-                        deliver(client, &mut exchange, response, keep, generation.global()).await
+                        let (exchange, response) = (&mut exchange, &mut response);
+                        deliver(client, exchange, response, keep, generation.global()).await
                     }
                     None => {
                         // The client went away: nginx logs 499.
@@ -299,31 +300,32 @@ fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
 async fn deliver(
     client: Rc<Client>,
     exchange: &mut Exchange,
-    response: Response,
+    response: &mut Response,
     keep: bool,
     global: &Global,
 ) -> Option<Left> {
-    if program::closes(&response) {
+    if program::closes(response) {
         exchange.log.status = response.status.as_u16();
         phases::finish(exchange, client.body_received());
         return None;
     }
     let version = exchange.request.version;
-    let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
+    let framing = response_framing(response, version, exchange.request.method == Method::HEAD);
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
-    let mut head = client.take_interims();
-    head.reserve(512 + response.headers.added());
-    response_head(&mut head, &response, &closing, &exchange.worker.clock);
+    let interims = client.take_interims();
+    let mut head = Written::with_room(512 + interims.len() + response.headers.added());
+    head.extend_from_slice(&interims);
+    response_head(&mut head, response, &closing, &exchange.worker.clock);
     exchange.log.status = response.status.as_u16();
     let mut writer = Writer::new(&client, global, exchange.wants_trailers());
-    let mut body = response.body;
     let head_size = head.len() as u64;
     if response.status == StatusCode::SWITCHING_PROTOCOLS {
         let written = writer.write(head.freeze()).await;
+        let body = std::mem::replace(&mut response.body, Body::empty());
         Box::pin(upgrade(client, exchange, body, written.is_ok(), head_size)).await;
         return None;
     }
-    let written = writer.message(head, framing, &mut body).await;
+    let written = writer.message(head, framing, &mut response.body).await;
     exchange.log.sent = writer.sent;
     exchange.log.body_sent = writer.body.min(writer.sent.saturating_sub(head_size));
     let whole = written.is_ok();
@@ -410,7 +412,7 @@ async fn refuse(
     response.close = true;
     phases::refused(&mut exchange, &mut response);
     let (version, to_head) = (exchange.request.version, exchange.request.method == Method::HEAD);
-    let mut out = BytesMut::with_capacity(512);
+    let mut out = Written::with_room(512);
     let closing =
         Closing { framing: response_framing(&response, version, to_head), keep_alive: false };
     response_head(&mut out, &response, &closing, &worker.clock);
@@ -454,7 +456,7 @@ impl<'a> Writer<'a> {
     /// Head and body; the head goes out with the first piece of the body if that is there already.
     async fn message(
         &mut self,
-        mut head: BytesMut,
+        mut head: Written,
         framing: Framing,
         body: &mut Body,
     ) -> Result<(), Broken> {
@@ -470,7 +472,7 @@ impl<'a> Writer<'a> {
             return self.flush().await;
         }
         let mut outbox = Outbox::default();
-        outbox.push(head);
+        outbox.push(head.freeze());
         loop {
             if let Some(pipe) = self.pipe(framing, body) {
                 self.write(std::mem::take(&mut outbox)).await?;
@@ -638,7 +640,7 @@ mod tests {
             let global = Global::default();
             let mut writer = Writer::new(&client, &global, false);
             let mut body = Body::from_source(Pieces(pieces.to_vec()));
-            let head = BytesMut::from("head ");
+            let head = Bytes::from("head ").into();
             let written = writer.message(head, Framing::Length(5), &mut body).await;
             assert_eq!(written.is_ok(), whole, "{pieces:?}");
             drop(client);

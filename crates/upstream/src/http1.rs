@@ -76,7 +76,7 @@ pub(super) async fn send(
     }
     let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
-    let (connection, _, rest) = talk.into_parts();
+    let Talk { connection, upload: rest, .. } = talk;
     let incoming = (connection, request.cause.book);
     Ok(answered(pool, incoming, head, rest, timeouts, journal))
 }
@@ -200,7 +200,7 @@ fn answered(
     pool: &Rc<Pool>,
     (mut connection, book): (Box<Connection>, Option<&Rc<Control>>),
     head: ResponseHead,
-    rest: Option<Upload>,
+    rest: Option<Box<Upload>>,
     timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {

@@ -31,7 +31,7 @@ impl Incoming {
     /// What comes after a head; the rest of the request goes on beside it.
     pub(super) fn new(
         mut connection: Box<Connection>,
-        rest: Option<Upload>,
+        rest: Option<Box<Upload>>,
         timeouts: Timeouts,
         journal: Rc<Try>,
         book: Option<&Rc<Control>>,
@@ -203,7 +203,10 @@ mod tests {
         let (pool, book) = (Rc::new(Pool::new(Arc::new(Room::new(9)))), Rc::<Control>::default());
         let mut outgoing = Outgoing {
             method: &Method::GET,
-            head: Head::Http1(Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n"), Length::Known(0)),
+            head: Head::Http1(
+                Bytes::from_static(b"GET / HTTP/1.1\r\n\r\n").into(),
+                Length::Known(0),
+            ),
             body: &mut Body::empty(),
             upgrade: false,
             interim: &|_| {},

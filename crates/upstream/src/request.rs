@@ -4,7 +4,7 @@ use http::Method;
 use model::policy::Policy;
 use std::rc::Rc;
 use std::sync::Arc;
-use wire::{Body, Control, Interim, Length, TrailerRule};
+use wire::{Body, Control, Interim, Length, TrailerRule, Written};
 
 /// One request as it is sent to an upstream.
 pub struct Outgoing<'a> {
@@ -63,7 +63,7 @@ pub struct Cause<'a> {
 #[derive(Clone, Debug)]
 pub enum Head {
     /// All bytes of an HTTP/1 head, and how long it says that the body is: what is known of that later does not count.
-    Http1(bytes::Bytes, Length),
+    Http1(Written, Length),
     /// The parts of an HTTP/2 one, and which trailers follow its body; none where there is no such rule.
     Http2(Box<(::http::Request<()>, Option<TrailerRule>)>),
     /// The records that begin a FastCGI request.
@@ -78,6 +78,6 @@ impl Head {
 
     /// The head, of which nothing stays.
     pub(crate) fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::Http1(bytes::Bytes::new(), Length::Known(0)))
+        std::mem::replace(self, Self::Http1(Written::default(), Length::Known(0)))
     }
 }

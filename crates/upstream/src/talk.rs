@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use wire::http1::write;
-use wire::{Body, BodyError, Frame, Io, Outbox, Timer, lane};
+use wire::{Body, BodyError, Frame, Io, Outbox, Timer, Written, lane};
 
 /// Bytes gathered before they are written.
 const COALESCED: usize = 64 << 10;
@@ -45,16 +45,17 @@ pub(super) struct Talk<A> {
     pub(super) connection: Box<Connection>,
     pub(super) answer: A,
     /// The head of a request without a body until it is sent, mostly at one go.
-    first: Option<Bytes>,
-    upload: Option<Upload>,
+    first: Option<Written>,
+    pub(super) upload: Option<Box<Upload>>,
     timeouts: Timeouts,
 }
 
 impl<A: ReadHead> Talk<A> {
     /// A request with this head. Its body is taken, if there is one to send.
+    #[inline(always)]
     pub(super) fn new(
         mut connection: Box<Connection>,
-        head: Bytes,
+        head: Written,
         body: Option<(&mut Body, Coding)>,
         timeouts: Timeouts,
         answer: A,
@@ -64,7 +65,8 @@ impl<A: ReadHead> Talk<A> {
             Some((body, coding)) => {
                 connection.io.begins();
                 let body = Some((std::mem::replace(body, Body::empty()), coding));
-                (None, Some(Upload { body, ..Upload::of(head, Sent::default()) }))
+                let upload = Upload { body, ..Upload::of(head.freeze(), Sent::default()) };
+                (None, Some(Box::new(upload)))
             }
         };
         Self { connection, answer, first, upload, timeouts }
@@ -76,7 +78,7 @@ impl<A: ReadHead> Talk<A> {
         let mut waiting = false;
         poll_fn(|cx| {
             if let Some(head) = first.take() {
-                *upload = Upload::unless_sent(head, &mut connection.io, cx);
+                *upload = Upload::unless_sent(&head, &mut connection.io, cx);
             } else if let Some(sending) = upload {
                 match sending.poll(&mut connection.io, cx) {
                     Poll::Ready(Ok(())) => {
@@ -109,11 +111,6 @@ impl<A: ReadHead> Talk<A> {
     pub(super) fn is_sent(&self) -> bool {
         self.first.is_none() && self.upload.is_none()
     }
-
-    /// Everything that is left once the head of the answer is there.
-    pub(super) fn into_parts(self) -> (Box<Connection>, A, Option<Upload>) {
-        (self.connection, self.answer, self.upload)
-    }
 }
 
 /// A request, as far as it was not sent yet.
@@ -137,16 +134,16 @@ impl Upload {
     /// Sends a head that no body follows; what is left is sent later, as any other request, and so is what failed: the
     /// upstream may have answered before it stopped reading.
     #[inline]
-    fn unless_sent(mut head: Bytes, io: &mut Io, cx: &mut Context<'_>) -> Option<Self> {
-        let before = head.len();
-        if let Poll::Ready(Ok(())) = io.poll_write_all(cx, &mut head)
+    fn unless_sent(head: &[u8], io: &mut Io, cx: &mut Context<'_>) -> Option<Box<Self>> {
+        let mut left = head;
+        if let Poll::Ready(Ok(())) = io.poll_write_all(cx, &mut left)
             && let Poll::Ready(Ok(())) = io.poll_flush_all(cx)
         {
             return None;
         }
         let mut sent = Sent::default();
-        sent.took(before - head.len());
-        Some(Self::of(head, sent))
+        sent.took(head.len() - left.len());
+        Some(Box::new(Self::of(Bytes::copy_from_slice(left), sent)))
     }
 
     /// Sends what there is; ready when all of it is gone.
@@ -193,7 +190,7 @@ impl Upload {
     }
 
     /// Goes on beside the answer, with another handle on its connection.
-    pub(super) fn go_on(mut self, mut io: Io, limit: Duration) -> Sending {
+    pub(super) fn go_on(mut self: Box<Self>, mut io: Io, limit: Duration) -> Sending {
         Sending(tokio::task::spawn_local(lane::in_turn(async move {
             let timer = Timer::new(limit);
             poll_fn(|cx| match self.poll(&mut io, cx) {
@@ -309,7 +306,7 @@ mod tests {
         let asking = async {
             let mut outgoing = Outgoing {
                 method: &method,
-                head: Head::Http1(head.0, head.1),
+                head: Head::Http1(head.0.into(), head.1),
                 body: &mut body,
                 upgrade: false,
                 interim: &|_| {},

@@ -145,7 +145,7 @@ mod tests {
         policy.timeouts.send = Duration::from_millis(10);
         let mut outgoing = Outgoing {
             method: &Method::POST,
-            head: Head::Http1(Bytes::from(head), Length::Known(SIZE as u64)),
+            head: Head::Http1(Bytes::from(head).into(), Length::Known(SIZE as u64)),
             body: &mut Body::full(Bytes::from(vec![0; SIZE])),
             upgrade: false,
             interim: &|_| {},

@@ -46,6 +46,7 @@ mod turn;
 mod under_tls;
 mod upgraded;
 mod wear;
+mod written;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use address::canonical;
@@ -79,3 +80,4 @@ pub use trailers::TrailerRule;
 pub use under_tls::UnderTls;
 pub use upgraded::Upgraded;
 pub use wear::Wear;
+pub use written::Written;

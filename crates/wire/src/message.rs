@@ -85,7 +85,7 @@ pub struct Response {
     /// The status.
     pub status: StatusCode,
     /// The reason phrase of an HTTP/1 upstream, if it is not the usual one.
-    pub reason: Option<Bytes>,
+    pub reason: Option<Box<[u8]>>,
     /// The header section without framing fields.
     pub headers: Headers,
     /// What follows.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::exchange::{Exchange, Paged, Place};
 use crate::generation::{ErrorPages, Spot};
 use crate::variables;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use http::StatusCode;
 use model::policy::{Policy, Protocol, Timeouts};
 use model::{DEFAULT_BACKEND, UpstreamId, Variable};
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use upstream::{Call, Group, Head, Way, call};
 use wire::http1::write;
-use wire::{Body, Field, Headers, Length, Response, Source, Spool};
+use wire::{Body, Field, Headers, Length, Response, Source, Spool, Written};
 
 /// Fields that tell about an error, in lower case: clients cannot bring them along.
 const ABOUT: [&str; 7] = [
@@ -165,9 +165,9 @@ async fn ask(
 }
 
 /// nginx speaks HTTP/1.0 here, as ingress-nginx sets no other version for error pages.
-fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
+fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Written {
     let request = &exchange.request;
-    let mut out = BytesMut::with_capacity(request.head_size + 512);
+    let mut out = Written::with_room(request.head_size + 512);
     out.put_slice(request.method.as_str().as_bytes());
     out.put_slice(b" /");
     if let Some(query) = request_headers::query(exchange).filter(|query| !query.is_empty()) {
@@ -194,7 +194,7 @@ fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
         }
     }
     out.put_slice(b"\r\n");
-    out.freeze()
+    out
 }
 
 /// Whether a field tells about an error.

@@ -106,11 +106,13 @@ async fn tries(
         };
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
-        let (outcome, may_repeat) = match at {
+        let outcome = match at {
             None => body.attempt(attempt).await,
             // Boxed: its room is not for those that have none.
             Some(at) => Box::pin(body.attempt_until(attempt, at)).await,
         };
+        // What is streamed is there once.
+        let may_repeat = body.is_kept() || outcome.as_ref().is_err_and(|failed| !failed.sent);
         let made = exchange.tries().len() + stale as usize;
         let more = |exchange: &Exchange| may_repeat && has_more(exchange, policy, made, started);
         match outcome {
@@ -314,21 +316,25 @@ impl Bodies {
         }
     }
 
+    /// Whether it can be sent again, whatever came of the last try.
+    fn is_kept(&self) -> bool {
+        matches!(self, Self::Kept(_))
+    }
+
     /// One try that must have its answer by a moment.
     async fn attempt_until(
         &mut self,
         attempt: Attempt<'_>,
         at: Instant,
-    ) -> (Result<Response, Failed>, bool) {
-        let may_repeat = matches!(self, Self::Kept(_));
+    ) -> Result<Response, Failed> {
         timeout_at(at, self.attempt(attempt)).await.unwrap_or_else(|_| {
             let error = TryError::Timeout("waiting for the answer as long as the route allows");
-            (Err(Failed { error, sent: true, refused: false, reused: false }), may_repeat)
+            Err(Failed { error, sent: true, refused: false, reused: false })
         })
     }
 
-    /// One try; whether there could be another one with the same body.
-    async fn attempt(&mut self, attempt: Attempt<'_>) -> (Result<Response, Failed>, bool) {
+    /// One try.
+    async fn attempt(&mut self, attempt: Attempt<'_>) -> Result<Response, Failed> {
         let Attempt { exchange, policy, head, upgrade, target, journal } = attempt;
         let mut kept = match self {
             Self::Kept(spool) => {
@@ -351,9 +357,7 @@ impl Bodies {
             whose: origin.map(|origin| &origin.namespace),
             cause: exchange.connection.cause(),
         };
-        let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;
-        let untouched = outcome.as_ref().is_err_and(|failed| !failed.sent);
-        (outcome, matches!(self, Self::Kept(_)) || untouched)
+        upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await
     }
 }
 

@@ -8,7 +8,7 @@ use crate::generation::{Copies, Generation};
 use crate::overheard::{KEPT, Listener};
 use crate::variables;
 use crate::worker::Worker;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::BufMut;
 use http::Method;
 use model::{Backend, Location};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use upstream::{Call, Cause, Destination, Group, Head, Way, call, host_of};
 use wire::http1::write;
-use wire::{Body, Control, Length, Spool, lane};
+use wire::{Body, Control, Length, Spool, Written, lane};
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -177,11 +177,11 @@ fn send(exchange: &Exchange, head: Head, body: CopiedBody, to: To) {
 }
 
 /// nginx speaks HTTP/1.0 here, and passes on what the client sent and nothing else.
-fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u64>) -> Bytes {
+fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u64>) -> Written {
     let request = &exchange.request;
     let target = variables::text_of(&copies.destination.url.target, exchange);
     let has_variables = copies.destination.url.target.literal().is_none();
-    let mut out = BytesMut::with_capacity(request.head_size + 128);
+    let mut out = Written::with_room(request.head_size + 128);
     out.put_slice(request.method.as_str().as_bytes());
     out.put_u8(b' ');
     out.put_slice(&line_target(&target, has_variables, request));
@@ -205,7 +205,7 @@ fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u6
         }
     }
     out.put_slice(b"\r\n");
-    out.freeze()
+    out
 }
 
 /// The target of the copy's request line: with variables it is what they make of it, without them the request's query

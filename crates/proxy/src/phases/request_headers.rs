@@ -16,7 +16,7 @@ use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
 use wire::http2::append;
-use wire::{Field, Length, NameSet, TrailerRule, is_token_byte, tokens};
+use wire::{Field, Length, NameSet, TrailerRule, Written, is_token_byte, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: NameSet = NameSet::new(&[
@@ -347,7 +347,7 @@ fn http1(exchange: &Exchange, upgrade: Option<Bytes>) -> Head {
     let request = &exchange.request;
     let policy = &exchange.spot().location.policy;
     let old = policy.http_version == HttpVersion::Http10;
-    let mut out = BytesMut::with_capacity(request.head_size + 512);
+    let mut out = Written::with_room(request.head_size + 512);
     if request.method == Method::GET {
         out.put_slice(b"GET ");
     } else {
@@ -395,7 +395,7 @@ fn http1(exchange: &Exchange, upgrade: Option<Bytes>) -> Head {
         write::field(&mut out, name, value);
     }
     out.put_slice(b"\r\n");
-    Head::Http1(out.freeze(), length)
+    Head::Http1(out, length)
 }
 
 /// Appends the fields that Fairway sets, if that is all there is to it: nothing that is configured stands in their

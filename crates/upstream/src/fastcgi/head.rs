@@ -9,13 +9,16 @@ use wire::{Headers, NameSet};
 /// Field lines of an answer.
 const LINES: usize = 256;
 
+/// A reason phrase, if there is one.
+type Reason = Option<Box<[u8]>>;
+
 /// The head of an answer.
 #[derive(Debug)]
 pub struct CgiHead {
     /// The status.
     pub status: StatusCode,
     /// The reason phrase, if there is one.
-    pub reason: Option<Bytes>,
+    pub reason: Reason,
     /// All fields but those of the framing and the status.
     pub headers: Headers,
     /// Content-Length.
@@ -58,8 +61,8 @@ pub fn parse(head: &[u8]) -> Result<CgiHead, BadResponse> {
     let bounds = Bounds { count: LINES, line: usize::MAX };
     let mut headers = parse_fields(&with_crlf(head), bounds, names).map_err(|_| BadResponse)?;
     let length = content_length_of(&headers)?;
-    let (status, reason) = match headers.bytes("status") {
-        Some(line) => status_line(&line)?,
+    let (status, reason) = match headers.get("status") {
+        Some(line) => status_line(line)?,
         None if headers.has("location") => (StatusCode::FOUND, None),
         None => (StatusCode::OK, None),
     };
@@ -69,7 +72,7 @@ pub fn parse(head: &[u8]) -> Result<CgiHead, BadResponse> {
 }
 
 /// `404 Not Found`, or the number alone. An interim status cannot be the answer.
-fn status_line(line: &Bytes) -> Result<(StatusCode, Option<Bytes>), BadResponse> {
+fn status_line(line: &[u8]) -> Result<(StatusCode, Reason), BadResponse> {
     let (digits, rest) = line.split_at_checked(3).ok_or(BadResponse)?;
     let status = StatusCode::from_bytes(digits).map_err(|_| BadResponse)?;
     if status.is_informational() || rest.first().is_some_and(|byte| *byte != b' ') {
@@ -79,7 +82,7 @@ fn status_line(line: &Bytes) -> Result<(StatusCode, Option<Bytes>), BadResponse>
     if reason.iter().any(|byte| byte.is_ascii_control()) {
         return Err(BadResponse);
     }
-    Ok((status, (!reason.is_empty()).then(|| line.slice_ref(reason))))
+    Ok((status, (!reason.is_empty()).then(|| reason.into())))
 }
 
 /// The same lines, each ended with CR LF.

@@ -47,7 +47,7 @@ pub(super) async fn send(
         unfinished: Unfinished::new(pool, request.whom()),
     };
     let body = Some((&mut *request.body, Coding::Stdin));
-    let mut talk = Talk::new(connection, head, body, timeouts, heads);
+    let mut talk = Talk::new(connection, head.into(), body, timeouts, heads);
     let head = talk.head().await.map_err(|error| fail(error, true))?;
     journal.answered(head.0.status.as_u16());
     Ok(answered(talk, head, request.method, timeouts, journal))
@@ -113,7 +113,7 @@ fn answered(
     timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
-    let (connection, Heads { records, unfinished, .. }, rest) = talk.into_parts();
+    let Talk { connection, answer: Heads { records, unfinished, .. }, upload: rest, .. } = talk;
     let bodyless = *method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut response = Response {

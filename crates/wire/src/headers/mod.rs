@@ -4,11 +4,12 @@
 //! stands in one more piece of memory. Fields are looked at, never held one by one.
 
 mod came;
+mod section;
 
-use crate::controls::as_one_line;
 use crate::names::{NameSet, bit, is_same, tokens};
 use bytes::{BufMut, Bytes, BytesMut};
-use smallvec::SmallVec;
+pub(crate) use section::line;
+use section::{Line, Section, place};
 use std::ops::Range;
 use std::{fmt, slice};
 
@@ -88,79 +89,12 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Where a field stands in the bytes of its section.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    /// Where the name begins and ends.
-    start: u32,
-    name_end: u32,
-    /// Where the value begins and ends.
-    value: u32,
-    end: u32,
-    /// In what was added, not in what was read.
-    added: bool,
-    /// Whether it stands there as it is written: `name: value`, and the end of the line.
-    whole: bool,
-}
-
-impl Line {
-    /// The same, where its piece of memory begins `by` bytes further back.
-    fn moved(&self, by: u32) -> Self {
-        let Self { start, name_end, value, end, .. } = *self;
-        let (start, name_end) = (start + by, name_end + by);
-        Self { start, name_end, value: value + by, end: end + by, ..*self }
-    }
-}
-
-/// Lines that need no memory of their own.
-const LINES: usize = 12;
-
-/// What a section that has fields is made of.
-#[derive(Clone, Default)]
-struct Section {
-    /// What was read.
-    read: Bytes,
-    /// What was added, line by line.
-    added: Vec<u8>,
-    lines: SmallVec<[Line; LINES]>,
-    /// The bits of all names that are or were here: most of what is looked for is not there, which one look tells.
-    names: u64,
-}
-
-impl Section {
-    /// Puts a line at the end of what was added. Whoever made the value: it is one line (RFC 9110 section 5.5).
-    fn write(&mut self, name: &[u8], value: &[u8]) -> Line {
-        self.names |= bit(name);
-        let added = &mut self.added;
-        added.reserve(line(name.len(), value.len()));
-        let start = place(added.len());
-        added.extend_from_slice(name);
-        added.extend_from_slice(b": ");
-        let from = added.len();
-        added.extend_from_slice(value);
-        as_one_line(&mut added[from..]);
-        let end = place(added.len());
-        added.extend_from_slice(b"\r\n");
-        let name_end = start + place(name.len());
-        Line { start, name_end, value: name_end + 2, end, added: true, whole: true }
-    }
-}
-
-/// Bytes of a line with a name and a value of so many.
-pub(crate) fn line(name: usize, value: usize) -> usize {
-    name + b": ".len() + value + b"\r\n".len()
-}
-
-fn place(at: usize) -> u32 {
-    u32::try_from(at).expect("sections are bounded far below 4 GiB")
-}
-
 /// The fields of a section that is being read: whose bytes it keeps is said at its end.
 pub(crate) struct Reading(Box<Section>);
 
 impl Reading {
     pub(crate) fn new() -> Self {
-        Self(Box::default())
+        Self(Section::spare())
     }
 
     /// Notes a name by its bit, also that of a field which is not added.
@@ -182,6 +116,7 @@ impl Reading {
     }
 
     /// The section. `read` is what all places were counted in.
+    #[inline]
     pub(crate) fn of(mut self, read: Bytes) -> Headers {
         self.0.read = read;
         Headers { section: Some(self.0) }
@@ -205,13 +140,22 @@ pub struct Headers {
     section: Option<Box<Section>>,
 }
 
+impl Drop for Headers {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(section) = self.section.take() {
+            section.end();
+        }
+    }
+}
+
 impl Headers {
     /// A section with nothing in it.
     pub const NONE: Self = Self { section: None };
 
     /// The section of which `read` has the lines, none of them yet.
     pub(crate) fn of(read: Bytes) -> Self {
-        let mut section: Box<Section> = Box::default();
+        let mut section = Section::spare();
         section.read = read;
         Self { section: Some(section) }
     }
@@ -241,7 +185,7 @@ impl Headers {
     }
 
     fn section(&mut self) -> &mut Section {
-        self.section.get_or_insert_default()
+        self.section.get_or_insert_with(Section::spare)
     }
 
     /// Whether a field may have one of the names that `bits` stand for; mostly there is none.

@@ -153,7 +153,8 @@ fn finished(
     if once::are_several(&headers) {
         return Err(BAD);
     }
-    let line = head.slice_ref(line);
+    // It stands at the beginning.
+    let line = head.slice(..line.len());
     let (target, authority) = split_target(head.slice_ref(target), host, known)?;
     let keep_alive = match version {
         Version::Http10 => headers.has_token("connection", "keep-alive"),

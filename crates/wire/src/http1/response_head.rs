@@ -18,7 +18,7 @@ pub struct ResponseHead {
     /// The status.
     pub status: StatusCode,
     /// The reason phrase, if it is not the usual one.
-    pub reason: Option<Bytes>,
+    pub reason: Option<Box<[u8]>>,
     /// All fields but those of the framing.
     pub headers: Headers,
     /// How the body is delimited.
@@ -55,12 +55,11 @@ pub fn cut_response(
 
 #[inline]
 fn read_usual(head: Bytes, usual: Usual<2>, method: &Method) -> Result<ResponseHead, BadResponse> {
-    let line = &head[..usual.line];
-    let first = status_line(line)?;
+    let first = status_line(&head[..usual.line])?;
     let value = |number| usual.taken(number).map(|place| &head[place]).into_iter();
     let length = one_length(value(0))?;
     let coding = coding(value(1), first.version)?;
-    finished(&head, first, (length, coding), method, usual.fields(head.clone()))
+    finished(first, (length, coding), method, usual.fields(head))
 }
 
 #[inline(never)]
@@ -75,20 +74,17 @@ fn read_any(head: &Bytes, method: &Method) -> Result<ResponseHead, BadResponse> 
     let length = content_length_of(&headers)?;
     let coding = coding(headers.all("transfer-encoding"), first.version)?;
     headers.remove_all(&FRAMING);
-    finished(head, first, (length, coding), method, headers)
+    finished(first, (length, coding), method, headers)
 }
 
 /// What both have in common: whatever is not in the fields of the framing.
 #[inline]
 fn finished(
-    head: &Bytes,
-    StatusLine { version, status, reason }: StatusLine<'_>,
+    StatusLine { version, status, reason }: StatusLine,
     (length, coding): (Option<u64>, Option<Framing>),
     method: &Method,
     headers: Headers,
 ) -> Result<ResponseHead, BadResponse> {
-    let is_odd = !reason.is_empty() && reason != crate::reason(status).as_bytes();
-    let reason = is_odd.then(|| head.slice_ref(reason));
     let bodyless = *method == Method::HEAD
         || status.is_informational()
         || matches!(status.as_u16(), 204 | 304);
@@ -138,14 +134,15 @@ pub fn mended_head(bytes: &[u8]) -> Option<(usize, Bytes)> {
     }
 }
 
-struct StatusLine<'a> {
+struct StatusLine {
     version: Version,
     status: StatusCode,
-    reason: &'a [u8],
+    /// If it is not the usual one.
+    reason: Option<Box<[u8]>>,
 }
 
 /// `HTTP/1.x SP three digits [SP reason]` (RFC 9112 section 4).
-fn status_line(line: &[u8]) -> Result<StatusLine<'_>, BadResponse> {
+fn status_line(line: &[u8]) -> Result<StatusLine, BadResponse> {
     let version = match line.get(..9) {
         Some(b"HTTP/1.1 ") => Version::Http11,
         Some(b"HTTP/1.0 ") => Version::Http10,
@@ -161,7 +158,10 @@ fn status_line(line: &[u8]) -> Result<StatusLine<'_>, BadResponse> {
         return Err(BadResponse);
     }
     let status = StatusCode::from_bytes(status).map_err(|_| BadResponse)?;
-    Ok(StatusLine { version, status, reason })
+    let is_usual = reason.is_empty()
+        || (status == StatusCode::OK && reason == b"OK")
+        || reason == crate::reason(status).as_bytes();
+    Ok(StatusLine { version, status, reason: (!is_usual).then(|| reason.into()) })
 }
 
 /// Folded lines joined by spaces (RFC 9112 section 5.2); nearly every head has none.

@@ -9,13 +9,13 @@ use crate::authenticator::Guard;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::trace::Asked;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use http::{Method, Request, StatusCode, Uri, Version};
 use model::policy::GuardAsked;
 use upstream::{Call, Head, call};
 use wire::http1::write;
 use wire::http2::append;
-use wire::{Headers, Length, Response, Spool};
+use wire::{Headers, Length, Response, Spool, Written};
 
 /// A field as it is sent.
 type Field = (Bytes, Bytes);
@@ -136,8 +136,8 @@ pub(super) fn each(
     }
 }
 
-fn over_http1(method: &Method, target: &[u8], fields: &[Field]) -> Bytes {
-    let mut out = BytesMut::with_capacity(target.len() + 512);
+fn over_http1(method: &Method, target: &[u8], fields: &[Field]) -> Written {
+    let mut out = Written::with_room(target.len() + 512);
     out.put_slice(method.as_str().as_bytes());
     out.put_u8(b' ');
     out.put_slice(target);
@@ -146,7 +146,7 @@ fn over_http1(method: &Method, target: &[u8], fields: &[Field]) -> Bytes {
         write::field(&mut out, name, value);
     }
     out.put_slice(b"\r\n");
-    out.freeze()
+    out
 }
 
 /// The same in HTTP/2: in clear the host travels as a field, as towards backends.

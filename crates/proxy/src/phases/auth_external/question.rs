@@ -6,11 +6,11 @@ use crate::authenticator::Authenticator;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
 use crate::variables;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::BufMut;
 use http::Method;
 use upstream::host_of;
 use wire::http1::write;
-use wire::{NameSet, percent};
+use wire::{NameSet, Written, percent};
 
 /// Fields that the question describes the request with, and one that announces a body's end; the client has no say in
 /// them.
@@ -34,8 +34,8 @@ pub(super) fn head(
     authenticator: &Authenticator,
     told: &Told,
     method: &Method,
-) -> Bytes {
-    let mut out = BytesMut::with_capacity(exchange.request.head_size + 512);
+) -> Written {
+    let mut out = Written::with_room(exchange.request.head_size + 512);
     out.put_slice(method.as_str().as_bytes());
     out.put_u8(b' ');
     out.put_slice(&target(exchange, authenticator));
@@ -87,7 +87,7 @@ pub(super) fn head(
         write::field(&mut out, hops::NAME.as_bytes(), hops);
     }
     out.put_slice(b"\r\n");
-    out.freeze()
+    out
 }
 
 /// What the framing is made of cannot be given.

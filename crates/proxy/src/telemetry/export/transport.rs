@@ -12,7 +12,7 @@ use tls::Profiles;
 use tokio::time::{Instant, timeout};
 use upstream::{Cause, Head, Outgoing, Pool, Target, Try, send};
 use wire::http1::write;
-use wire::{Body, Frame, Headers, Length, Response, Room};
+use wire::{Body, Frame, Headers, Length, Response, Room, Written};
 
 /// How long one request may take (OTLP's default).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ fn grpc_head(destination: &Destination) -> Result<Head, String> {
 }
 
 fn http_head(destination: &Destination, length: usize) -> Head {
-    let mut out = BytesMut::with_capacity(512);
+    let mut out = Written::with_room(512);
     let line = format!("POST {}{PATH} HTTP/1.1\r\n", destination.endpoint.path);
     out.put_slice(line.as_bytes());
     write::field(&mut out, b"Host", destination.authority().as_bytes());
@@ -162,7 +162,7 @@ fn http_head(destination: &Destination, length: usize) -> Head {
         write::field(&mut out, name.as_bytes(), value.as_bytes());
     }
     out.put_slice(b"\r\n");
-    Head::Http1(out.freeze(), Length::Known(length as u64))
+    Head::Http1(out, Length::Known(length as u64))
 }
 
 /// A message with gRPC's prefix: not compressed, and so long.
