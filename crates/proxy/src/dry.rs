@@ -102,7 +102,7 @@ fn location_index(place: &Place) -> usize {
         (&own.path, own.kind, &own.origin) == (&here.path, here.kind, &here.origin)
     };
     let around = || locations.iter().position(is_around);
-    if place.index < locations.len() { place.index } else { around().unwrap_or(place.index) }
+    if place.index() < locations.len() { place.index() } else { around().unwrap_or(place.index()) }
 }
 
 fn unread(status: u16) -> Outcome {

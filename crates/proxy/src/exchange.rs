@@ -92,14 +92,31 @@ pub(crate) struct Exchange {
 pub(crate) struct Place {
     /// The server.
     pub site: Arc<Site>,
-    /// The number of its location.
-    pub index: usize,
+    index: usize,
+    spot: Arc<Spot>,
 }
 
 impl Place {
+    /// The location of this number.
+    pub(crate) fn new(site: Arc<Site>, index: usize) -> Self {
+        let spot = site.spots[index].clone();
+        Self { site, index, spot }
+    }
+
+    /// The number of the location.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// It is another location of the same server now.
+    pub(crate) fn leads_to(&mut self, index: usize) {
+        (self.index, self.spot) = (index, self.site.spots[index].clone());
+    }
+
     /// The location.
+    #[inline]
     pub(crate) fn spot(&self) -> &Spot {
-        &self.site.spots[self.index]
+        &self.spot
     }
 
     /// The namespace that has the location.

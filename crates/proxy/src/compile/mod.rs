@@ -210,7 +210,8 @@ impl Compiler {
         let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
         for location in &host.locations {
             let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
-            spots.push(self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups));
+            let spot = self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups);
+            spots.push(Arc::new(spot));
             locations.push(location);
         }
         let site = Site {
@@ -272,7 +273,7 @@ impl Compiler {
             let effects = around.effects(level.as_ref(), &location.policy, &mut known);
             let expression = variables::expression(server, location, level.as_deref());
             let said = Extras { clients, expression, snippet: level, effects, ..Extras::NOTHING };
-            self.spot(location, said, outgoing.unwrap_or_default(), watch, groups)
+            Arc::new(self.spot(location, said, outgoing.unwrap_or_default(), watch, groups))
         });
         let spots = spots.collect();
         let served = served(server, &locations);

@@ -117,7 +117,7 @@ pub struct Site {
     /// Which location answers a path.
     pub locations: Locations,
     /// The locations, in the order of `server.locations`; behind them what snippets have besides.
-    pub spots: Vec<Spot>,
+    pub spots: Vec<Arc<Spot>>,
     /// The names under which its requests count, where somebody counts.
     pub hosts: Vec<Arc<Name>>,
     /// What snippets say of it; none where none counts for it.

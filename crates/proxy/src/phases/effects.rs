@@ -174,7 +174,7 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
 pub(super) fn to_sign_in(exchange: &mut Exchange, response: &mut Response) {
     let Some(place) = &exchange.place else { return };
     let Some(of_site) = &place.site.snippet else { return };
-    let server = Place { site: place.site.clone(), index: of_site.server };
+    let server = Place::new(place.site.clone(), of_site.server);
     let Some(effects) = server.spot().extras().effects.clone() else { return };
     let now = if effects.answer.tells_time() { since_epoch().as_secs() } else { 0 };
     exchange.log.status = response.status.as_u16();

@@ -144,7 +144,7 @@ pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
         (Some(site), Some(index)) if may => {
             exchange.leave_location();
             client_address::forget(exchange);
-            exchange.place = Some(Place { site, index });
+            exchange.place = Some(Place::new(site, index));
             Ok(())
         }
         _ => Err(Error::LedNowhere(name.to_owned())),

@@ -159,7 +159,7 @@ fn find(exchange: &Exchange, site: &Site) -> Result<Found, Stop> {
 /// Asks what a location asks of who was led there by its name.
 pub(super) fn may_stay(exchange: &Exchange) -> Result<(), Stop> {
     let Some(place) = &exchange.place else { return Ok(()) };
-    client_certificate::of_host(exchange, &place.site, Found::Location { index: place.index })?;
+    client_certificate::of_host(exchange, &place.site, Found::Location { index: place.index() })?;
     client_certificate::of_location(exchange, place.spot())?;
     stays(exchange)
 }
@@ -175,7 +175,7 @@ fn enter(exchange: &mut Exchange, site: &Arc<Site>, found: Found) -> Result<(), 
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
     client_certificate::of_location(exchange, &site.spots[index])?;
-    exchange.place = Some(Place { site: site.clone(), index });
+    exchange.place = Some(Place::new(site.clone(), index));
     if site.spots[index].extras().snippet.is_some() && exchange.snippet.is_none() {
         Running::begin_or_follow(exchange);
     }

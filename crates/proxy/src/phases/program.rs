@@ -36,7 +36,7 @@ pub(super) fn of_server(
     }
     let begins = exchange.snippet.is_none();
     Running::begin_or_follow(exchange);
-    exchange.place = Some(Place { site: site.clone(), index: of_site.server });
+    exchange.place = Some(Place::new(site.clone(), of_site.server));
     // Whoever led the request here has set nothing that the server's program goes by.
     let owner = exchange.place.as_ref().and_then(|place| {
         let has_program = |level: &Arc<Level>| level.program().is_some();
@@ -95,7 +95,7 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
         && let Some(index) =
             place.spot().extras().snippet.as_ref().map(|level| level.branches[branch])
     {
-        place.index = index;
+        place.leads_to(index);
     }
     let stays = match outcome.next {
         Next::Answer(answer) => return Err(self::answer(exchange, answer)),
@@ -144,7 +144,7 @@ fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     if let Some(running) = &mut exchange.snippet
         && level.is_none_or(|level| !level.own)
     {
-        running.ingress = Some(place.index);
+        running.ingress = Some(place.index());
         running.state.meet_controller();
         way_in::forget(exchange);
     }

@@ -54,7 +54,7 @@ pub(super) fn choose(
         return Ok(None);
     }
     let index = share(exchange, &routed.site, &rule.shares);
-    Ok(index.map(|index| Place { site: routed.site.clone(), index }))
+    Ok(index.map(|index| Place::new(routed.site.clone(), index)))
 }
 
 /// The first rule that a request meets, of the most special host that has one, among those that may have it. Where that
@@ -106,7 +106,7 @@ pub(super) fn at_door(
     let hosts = listener.routes.find(&exchange.host);
     let (routed, rule) = first(exchange, hosts, canonical, |_, _| true)?.ok_or_else(nobody)?;
     let index = share(exchange, &routed.site, &rule.shares).ok_or_else(nobody)?;
-    Ok(Place { site: routed.site.clone(), index })
+    Ok(Place::new(routed.site.clone(), index))
 }
 
 /// What an Ingress or a snippet has of a path, which is the same for all rules that may have it.

@@ -109,14 +109,16 @@ fn location(story: &mut Story<'_>) {
     let Some(place) = &exchange.place else {
         return story.say("location", without_place(story, &path));
     };
-    if place.site.snippet.as_ref().is_some_and(|snippet| snippet.server == place.index) {
+    if place.site.snippet.as_ref().is_some_and(|snippet| snippet.server == place.index()) {
         return story.say("location", "none: the host's snippet comes before");
     }
     let location = &place.spot().location;
     let own = place.spot().extras().snippet.as_ref().is_some_and(|level| level.own);
     let expression = || snippets::expression(exchange, &place.site, &location.path).filter(|_| own);
     let kind = match location.kind {
-        _ if near_misses::is_expression(exchange, &place.site, place.index) => "RegularExpression",
+        _ if near_misses::is_expression(exchange, &place.site, place.index()) => {
+            "RegularExpression"
+        }
         PathKind::Exact => expression().unwrap_or("Exact"),
         PathKind::Prefix => "Prefix",
     };
@@ -140,7 +142,7 @@ fn location(story: &mut Story<'_>) {
         return story.say("backend", "what the snippet says there");
     }
     let near = match near_misses::routed(exchange, &place.site) {
-        Some(routed) => near_misses::rules(exchange, Some((routed, place.index))),
+        Some(routed) => near_misses::rules(exchange, Some((routed, place.index()))),
         None => {
             let mut near = near_misses::paths(exchange, &place.site, location);
             near.extend(near_misses::rules(exchange, None));

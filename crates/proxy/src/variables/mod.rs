@@ -30,6 +30,7 @@ use model::{
 use of_head::{content_length, request_header};
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use upstream::Try;
 use wire::percent::{self, is_unreserved};
@@ -399,7 +400,9 @@ fn subdomain<'a>(exchange: &'a Exchange, place: &Place) -> &'a str {
 fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
     let spot = place.spot();
     match (&exchange.snippet, &spot.extras().snippet) {
-        (Some(running), Some(level)) if level.own => place.site.spots.get(running.ingress?),
+        (Some(running), Some(level)) if level.own => {
+            place.site.spots.get(running.ingress?).map(Arc::as_ref)
+        }
         _ => Some(spot),
     }
 }
