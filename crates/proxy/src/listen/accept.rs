@@ -243,7 +243,11 @@ async fn open(
     let entry = worker.enter(&connection);
     let is_http2 = stream.agreed().alpn_protocol() == Some(b"h2");
     let io = Io::Accepted(Box::new(stream));
-    let spoken = if is_http2 { Spoken::Http2(io) } else { http1(io, BytesMut::new(), &connection) };
+    let spoken = if is_http2 {
+        Spoken::Http2(io)
+    } else {
+        Spoken::Http1(http1(io, BytesMut::new(), &connection))
+    };
     Ok(Some(Open { spoken, entry }))
 }
 
@@ -323,7 +327,7 @@ async fn plain(mut io: Io, entry: Entry) -> Option<Open> {
     let Entry { worker, connection } = &entry;
     let limit = worker.generation().global().limits.header_timeout;
     let may_be_http2 = worker.generation().global().http2;
-    let timer = Timer::new(limit);
+    let (timer, mut begun) = (Timer::new(limit), None);
     let verdict = timer.within(
         limit,
         poll_fn(|cx| {
@@ -333,7 +337,7 @@ async fn plain(mut io: Io, entry: Entry) -> Option<Open> {
                 }
                 match io.poll_read_head(cx, &mut buffer) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
-                    Poll::Ready(Ok(_)) => {}
+                    Poll::Ready(Ok(_)) => drop(begun.get_or_insert_with(wire::now)),
                     Poll::Pending => {
                         let control = &connection.control;
                         // What has begun is looked at as any other head.
@@ -353,11 +357,16 @@ async fn plain(mut io: Io, entry: Entry) -> Option<Open> {
     let spoken = if is_http2 && may_be_http2 {
         Spoken::Http2(Io::Rewound(buffer, Box::new(io)))
     } else {
-        http1(io, buffer, connection)
+        let client = http1(io, buffer, connection);
+        // Its first bytes have taken some of the time of the head.
+        begun
+            .into_iter()
+            .for_each(|begun| client.has_left(limit.saturating_sub(wire::since(begun))));
+        Spoken::Http1(client)
     };
     Some(Open { spoken, entry })
 }
 
-fn http1(io: Io, buffer: BytesMut, connection: &Connection) -> Spoken {
-    Spoken::Http1(Rc::new(Client::new(io, buffer, connection.control.clone())))
+fn http1(io: Io, buffer: BytesMut, connection: &Connection) -> Rc<Client> {
+    Rc::new(Client::new(io, buffer, connection.control.clone()))
 }

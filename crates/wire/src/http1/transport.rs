@@ -21,6 +21,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
+const LINE_END: &[u8] = b"\r\n";
 /// Empty lines that may precede a request (RFC 9112 section 2.2).
 const EMPTY_LINES: u8 = 4;
 /// Bytes behind which nothing more is read ahead while a request is still being answered: they count for nobody.
@@ -54,6 +55,8 @@ pub struct Client {
     sent: Cell<usize>,
     /// Requests that nobody had to wait for, up to [`AT_ONCE`].
     at_once: Cell<u8>,
+    /// Whether the timer has the deadline of the head that has begun.
+    is_timed: Cell<bool>,
 }
 
 impl Drop for Client {
@@ -106,7 +109,14 @@ impl Client {
             debt: Debt::default(),
             sent: Cell::default(),
             at_once: Cell::default(),
+            is_timed: Cell::default(),
         }
+    }
+
+    /// The head that has begun has this time yet.
+    pub fn has_left(&self, time: Duration) {
+        self.timer.reset(time);
+        self.is_timed.set(true);
     }
 
     /// A request is answered, and the next may be there already. Who sends many at once has them answered in turns with
@@ -132,10 +142,12 @@ impl Client {
         let (mut scanned, mut empty_lines) = (0, EMPTY_LINES);
         let at_most = |size: usize| u32::try_from(size).unwrap_or(u32::MAX);
         let sizes = (at_most(sizes.0), at_most(sizes.1));
-        let mut started = !self.buffer.borrow().is_empty();
+        let mut started = self.has_begun();
         // Whether it was told that a head has begun: most are whole as soon as they do.
         let mut timed = started;
-        self.timer.reset(if started { limit } else { idle });
+        if !(self.is_timed.take() && started) {
+            self.timer.reset(if started { limit } else { idle });
+        }
         let (mut turn, mut looked) = (None, false);
         // Not an async function, which would hold its arguments twice, and small numbers: it is what an idle connection
         // consists of.
@@ -146,15 +158,16 @@ impl Client {
                     return Poll::Ready(found);
                 }
                 let read = self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut());
-                if read.is_pending()
-                    && let held @ 1.. = self.held()
-                {
-                    self.control.head.set(held);
-                    self.control.unfinished.set(self.control.unfinished.get().max(1));
+                if read.is_pending() {
+                    started = self.has_begun();
+                    if let held @ 1.. = self.held() {
+                        self.control.head.set(held);
+                        self.control.unfinished.set(self.control.unfinished.get().max(1));
+                    }
                 }
                 match read {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
-                    Poll::Ready(Ok(_)) => started = true,
+                    Poll::Ready(Ok(_)) => {}
                     Poll::Pending if !started && self.control.poll_closing(cx) => {
                         if looked || self.poll_cut(cx) {
                             return Poll::Ready(Err(NoHead::Over));
@@ -169,7 +182,7 @@ impl Client {
                     }
                     Poll::Pending => {
                         if std::mem::replace(&mut timed, started) != started {
-                            self.timer.reset(limit);
+                            self.timer.reset(if started { limit } else { idle });
                         }
                         ready!(self.timer.poll(cx));
                         self.control.unfinished.set(0);
@@ -178,6 +191,12 @@ impl Client {
                 }
             }
         })
+    }
+
+    /// Whether something of a head is there. Empty lines are nothing: some clients send one behind a body.
+    fn has_begun(&self) -> bool {
+        let buffer = self.buffer.borrow();
+        !(buffer.is_empty() || LINE_END.starts_with(&buffer[..]))
     }
 
     /// Bytes of a head that is not whole, and of what TLS has of it or of its own.
@@ -198,9 +217,12 @@ impl Client {
             return None;
         }
         if *scanned == 0 {
-            while *empty_lines > 0 && buffer.starts_with(b"\r\n") {
+            while *empty_lines > 0 && buffer.starts_with(LINE_END) {
                 *empty_lines -= 1;
-                buffer.advance(2);
+                buffer.advance(LINE_END.len());
+            }
+            if *empty_lines > 0 && buffer[..] == LINE_END[..1] {
+                return None;
             }
             // In one look, unless it comes in pieces or has something to judge in it.
             if let Some(received) = Received::cut(&mut buffer, total) {
@@ -576,10 +598,13 @@ mod tests {
     use std::io::ErrorKind;
     use std::net::Ipv4Addr;
     use std::os::fd::AsFd;
+    use std::pin::pin;
     use std::rc::Rc;
+    use std::task::Poll;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::Instant;
 
     #[tokio::test]
     async fn who_takes_nothing_holds_much_however_small_the_pieces_are() {
@@ -700,6 +725,47 @@ mod tests {
         };
         let (head, ()) = tokio::join!(head, cuts);
         assert!(matches!(head, Err(NoHead::Over)), "{head:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_sent_no_more_than_empty_lines_is_idle() {
+        let (idle, limit) = (Duration::from_secs(60), Duration::from_secs(3));
+        let left = Duration::from_secs(1);
+        for (sent, seconds, no_head) in [
+            (&b""[..], 60, NoHead::Idle),
+            (b"\r", 60, NoHead::Idle),
+            (b"\r\n", 60, NoHead::Idle),
+            (b"\r\n\r\n\r", 60, NoHead::Idle),
+            (b"\r\nG", 3, NoHead::Slow),
+        ] {
+            for is_there in [false, true] {
+                let (client, mut peer) = connected(if is_there { sent } else { b"" }).await;
+                let begun = Instant::now();
+                peer.write_all(if is_there { b"" } else { sent }).await.expect("sent");
+                let head = client.head(idle, limit, (8 << 10, 32 << 10)).await;
+                assert_eq!(head.err(), Some(no_head), "{}", sent.escape_ascii());
+                assert_eq!(begun.elapsed().as_secs(), seconds, "{}", sent.escape_ascii());
+            }
+        }
+        let (client, mut peer) = connected(b"\r").await;
+        let mut head = pin!(client.head(idle, limit, (8 << 10, 32 << 10)));
+        assert!(poll_fn(|cx| Poll::Ready(head.as_mut().poll(cx).is_pending())).await);
+        peer.write_all(b"\nGET / HTTP/1.1\r\n\r\n").await.expect("sent");
+        assert_eq!(&head.await.expect("a head").bytes[..], b"GET / HTTP/1.1\r\n\r\n");
+        let (client, _peer) = connected(b"G").await;
+        client.has_left(left);
+        let begun = Instant::now();
+        let head = client.head(idle, limit, (8 << 10, 32 << 10)).await;
+        assert!(head.err() == Some(NoHead::Slow) && begun.elapsed() < limit);
+    }
+
+    /// A connection of which this was read already.
+    async fn connected(read: &[u8]) -> (Client, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let peer = TcpStream::connect(address).await.expect("it listens");
+        let (tcp, _) = listener.accept().await.expect("a connection");
+        (Client::new(Io::Plain(tcp), BytesMut::from(read), Rc::<Control>::default()), peer)
     }
 
     #[tokio::test(start_paused = true)]
