@@ -1,5 +1,6 @@
 //! New connections to endpoints, in clear or under TLS.
 
+use super::pool::Waiting;
 use super::unfinished::Unfinished;
 use super::way::Way;
 use super::{AddressText, Pool, TryError, Whom};
@@ -9,6 +10,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::rc::Weak;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -57,6 +59,8 @@ pub struct Connection {
     /// The wake-up of its thread at which its last answer ended with its head, as those to HEAD do, 204 and 304.
     pub(super) bodiless: Option<u64>,
     pub(super) key: Key,
+    /// Where it has waited for its requests.
+    pub(super) home: Weak<Waiting>,
     /// The address as it is written.
     pub(super) text: Option<AddressText>,
     /// That it leads to this machine.
@@ -100,6 +104,7 @@ impl Connection {
             timer,
             bodiless: None,
             key: target.key(),
+            home: Weak::new(),
             text: AddressText::of(target.address),
         }))
     }

@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use model::UpstreamKeepAlive;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ pub struct Pool {
     room: Arc<Room>,
     /// What heads that are not whole may hold, on all threads together.
     heads: Arc<Room>,
-    idle: RefCell<HashMap<Key, VecDeque<Idle>, RandomState>>,
+    idle: RefCell<HashMap<Key, Rc<Waiting>, RandomState>>,
     count: Cell<usize>,
     sessions: RefCell<Sessions>,
     limits: Cell<Option<UpstreamKeepAlive>>,
@@ -32,6 +33,10 @@ type Sessions = HashMap<Key, Vec<Session>, RandomState>;
 
 /// How often the log is told of floods of upstreams.
 const TOLD: Duration = Duration::from_secs(60);
+
+/// Connections that wait and may be exchanged for one another, the one last used at the end.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(RefCell<VecDeque<Idle>>);
 
 #[derive(Debug)]
 struct Idle {
@@ -92,8 +97,8 @@ impl Pool {
         whose: Option<&Arc<str>>,
         once: bool,
     ) -> Option<Box<Connection>> {
-        let mut idle = self.idle.borrow_mut();
-        let waiting = idle.get_mut(&target.key())?;
+        let idle = self.idle.borrow();
+        let mut waiting = idle.get(&target.key())?.0.borrow_mut();
         while let Some(mut entry) = waiting.pop_back() {
             self.count.set(self.count.get() - 1);
             let Connection { io, bodiless, .. } = &mut *entry.connection;
@@ -126,8 +131,13 @@ impl Pool {
             self.drop_oldest(|_| true);
         }
         connection.buffer = bytes::BytesMut::new();
-        let entry = Idle { since: wire::now(), connection };
-        self.idle.borrow_mut().entry(entry.connection.key.clone()).or_default().push_back(entry);
+        // Where it waited before, mostly, without looking for that.
+        let home = connection.home.upgrade().unwrap_or_else(|| {
+            let home = self.idle.borrow_mut().entry(connection.key.clone()).or_default().clone();
+            connection.home = Rc::downgrade(&home);
+            home
+        });
+        home.0.borrow_mut().push_back(Idle { since: wire::now(), connection });
         self.count.set(self.count.get() + 1);
     }
 
@@ -169,6 +179,7 @@ impl Pool {
         let Some(limits) = self.limits.get() else { return };
         let mut idle = self.idle.borrow_mut();
         idle.retain(|(address, _), waiting| {
+            let mut waiting = waiting.0.borrow_mut();
             if !wanted.has(address) {
                 waiting.clear();
             }
@@ -177,7 +188,7 @@ impl Pool {
             });
             !waiting.is_empty()
         });
-        self.count.set(idle.values().map(VecDeque::len).sum());
+        self.count.set(idle.values().map(|waiting| waiting.0.borrow().len()).sum());
         self.sessions.borrow_mut().retain(|(address, _), sessions| {
             let mut spare = 0;
             sessions.retain(|session| {
@@ -215,16 +226,17 @@ impl Pool {
 
     /// Ends the connection that has waited longest, of those in such a place; whether there was one.
     fn drop_oldest(&self, of: impl Fn(&Loan) -> bool) -> bool {
-        let mut idle = self.idle.borrow_mut();
+        let idle = self.idle.borrow();
         let is_one = |entry: &Idle| of(&entry.connection.place);
-        let firsts = idle.values_mut().filter_map(|waiting| {
-            let number = waiting.iter().position(is_one)?;
-            Some((waiting[number].since, waiting, number))
+        let firsts = idle.values().filter_map(|waiting| {
+            let all = waiting.0.borrow();
+            let number = all.iter().position(is_one)?;
+            Some((all[number].since, waiting, number))
         });
         let Some((_, waiting, number)) = firsts.min_by_key(|(since, ..)| *since) else {
             return false;
         };
-        waiting.remove(number);
+        waiting.0.borrow_mut().remove(number);
         self.count.set(self.count.get() - 1);
         true
     }
