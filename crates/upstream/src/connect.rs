@@ -1,8 +1,8 @@
 //! New connections to endpoints, in clear or under TLS.
 
+use super::link::Link;
 use super::pool::Waiting;
 use super::unfinished::Unfinished;
-use super::way::Way;
 use super::{AddressText, Pool, TryError, Whom};
 use bytes::BytesMut;
 use rustix::io::Errno;
@@ -46,8 +46,8 @@ impl Target {
 /// A connection to an endpoint.
 #[derive(Debug)]
 pub struct Connection {
-    /// The bytes' way.
-    pub io: Way,
+    /// What leads its bytes.
+    pub io: Link,
     /// What was read and not used yet.
     pub buffer: BytesMut,
     /// Requests sent over it.
@@ -95,7 +95,7 @@ impl Connection {
             }
         };
         Ok(Box::new(Self {
-            io: Way::new(io),
+            io: Link::new(io),
             own,
             place,
             buffer: BytesMut::new(),

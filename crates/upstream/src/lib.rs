@@ -10,6 +10,7 @@ mod http1;
 mod http2;
 mod incoming;
 mod journal;
+mod link;
 mod names;
 mod pool;
 mod request;
@@ -19,7 +20,6 @@ mod send;
 mod sent;
 mod talk;
 mod unfinished;
-mod way;
 
 pub use addresses::Addresses;
 pub use call::{Call, CallError, Destination, Way, call, host_of};

@@ -24,6 +24,11 @@ impl NameSet {
         Self { names, bits, spans }
     }
 
+    /// Which they are.
+    pub fn names(&self) -> &'static [&'static str] {
+        self.names
+    }
+
     /// Whether `name` is one of them.
     #[inline]
     pub fn has(&self, name: &[u8]) -> bool {

@@ -90,7 +90,7 @@ fn final_page(exchange: &mut Exchange, before: &Response) -> Response {
 
 /// The `error_page` for an answer that is to be replaced; none where it is replaced by its own page.
 fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<ErrorPage>> {
-    let settings = &exchange.snippet.as_ref().and_then(|_| exchange.level())?.settings;
+    let settings = &exchange.level()?.settings;
     let answers = &settings.answers;
     let status = response.status.as_u16();
     let is_own = response.source == Source::Own && !is_default(exchange, response);

@@ -1,4 +1,4 @@
-//! The way of a connection's bytes, and what becomes of those that its endpoint has not taken.
+//! The link to an endpoint, over which bytes go, and what becomes of those that the endpoint has not taken.
 
 use std::ops::{Deref, DerefMut};
 use wire::Io;
@@ -14,10 +14,10 @@ enum Lies {
     Part,
 }
 
-/// The bytes' way to an endpoint. What that does not take goes with its connection, however this ends: the system would
-/// keep it for minutes, while its place is somebody else's.
+/// What leads bytes to an endpoint. What that does not take goes with its connection, however this ends: the system
+/// would keep it for minutes, while its place is somebody else's.
 #[derive(Debug)]
-pub struct Way {
+pub struct Link {
     /// None once it has another owner.
     io: Option<Io>,
     lies: Lies,
@@ -26,7 +26,7 @@ pub struct Way {
 /// Why there is one.
 const OWNED: &str = "whoever took it has all that is left of its connection";
 
-impl Way {
+impl Link {
     pub(super) fn new(io: Io) -> Self {
         Self { io: Some(io), lies: Lies::Little }
     }
@@ -62,7 +62,7 @@ impl Way {
     }
 }
 
-impl Deref for Way {
+impl Deref for Link {
     type Target = Io;
 
     #[inline]
@@ -71,14 +71,14 @@ impl Deref for Way {
     }
 }
 
-impl DerefMut for Way {
+impl DerefMut for Link {
     #[inline]
     fn deref_mut(&mut self) -> &mut Io {
         self.io.as_mut().expect(OWNED)
     }
 }
 
-impl Drop for Way {
+impl Drop for Link {
     fn drop(&mut self) {
         match (&self.io, self.lies) {
             (None, _) | (_, Lies::Little) => {}
@@ -90,7 +90,7 @@ impl Drop for Way {
 
 #[cfg(test)]
 mod tests {
-    use super::Way;
+    use super::Link;
     use crate::{Cause, Head, Outgoing, Pool, Target, Try, TryError, send};
     use bytes::Bytes;
     use http::Method;
@@ -110,24 +110,24 @@ mod tests {
     async fn what_lies_of_requests_goes_at_once_or_soon() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
         let address = listener.local_addr().expect("bound");
-        let of_bodies: [fn(&mut Way); 4] = [
+        let of_bodies: [fn(&mut Link); 4] = [
             |_| {},
-            |way| way.begins(),
-            |way| {
-                way.begins();
-                way.handed_over();
+            |link| link.begins(),
+            |link| {
+                link.begins();
+                link.handed_over();
             },
-            |way| way.handed_over(),
+            |link| link.handed_over(),
         ];
         let (none, soon, at_once) = ((None, 0), (None, 30_000), (Some(Duration::ZERO), 0));
         for (does, wanted) in of_bodies.into_iter().zip([none, at_once, soon, none]) {
             for shared in [false, true] {
                 let tcp = TcpStream::connect(address).await.expect("it listens");
                 let same = tcp.as_fd().try_clone_to_owned().expect("another handle");
-                let mut way = Way::new(Io::Plain(tcp));
-                does(&mut way);
-                let other = shared.then(|| way.share());
-                drop(way);
+                let mut link = Link::new(Io::Plain(tcp));
+                does(&mut link);
+                let other = shared.then(|| link.share());
+                drop(link);
                 let linger = socket_linger(&same).expect("known");
                 assert_eq!((linger, tcp_user_timeout(&same).expect("a number")), wanted);
                 drop(other);
