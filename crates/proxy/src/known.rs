@@ -1,8 +1,8 @@
 //! What was found for the request before on the same connection. Most requests of a connection name the same host,
 //! under the same Configuration: nothing of that has to be looked for again.
 
-use crate::generation::Site;
 use bytes::Bytes;
+use std::any::Any;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -39,8 +39,9 @@ pub(crate) struct Known {
     authority: Option<Box<[u8]>>,
     /// How the client came in, where no header may say so. A copy: nothing of a head stays with it.
     pub forwarded: OnceCell<Rc<Forwarded>>,
-    /// Who answers, where names alone say so. It does not keep it: others may be in force while the connection is idle.
-    site: OnceCell<Weak<Site>>,
+    /// The site that answers, where names alone say so. It does not keep it: others may be in force while the
+    /// connection is idle. Of whatever type: a connection need not know what a Configuration is.
+    site: OnceCell<Weak<dyn Any + Send + Sync>>,
     /// Whether that has a certificate for the host.
     pub certified: OnceCell<bool>,
     /// What upstreams are told of that.
@@ -67,18 +68,19 @@ impl Known {
     }
 
     /// Who answers, if that is known.
-    pub(crate) fn site(&self) -> Option<Arc<Site>> {
-        self.site.get()?.upgrade()
+    pub(crate) fn site<Site: Any + Send + Sync>(&self) -> Option<Arc<Site>> {
+        self.site.get()?.upgrade()?.downcast().ok()
     }
 
     /// This one answers whoever names the authority.
-    pub(crate) fn answers(&self, site: &Arc<Site>) {
+    pub(crate) fn answers<Site: Any + Send + Sync>(&self, site: &Arc<Site>) {
+        let site: &Arc<dyn Any + Send + Sync> = &(site.clone() as _);
         self.site.get_or_init(|| Arc::downgrade(site));
     }
 
     /// Whether this one does.
-    pub(crate) fn is_at(&self, site: &Arc<Site>) -> bool {
-        self.site.get().is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(site)))
+    pub(crate) fn is_at<Site>(&self, site: &Arc<Site>) -> bool {
+        self.site.get().is_some_and(|known| std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(site)))
     }
 
     /// Whether a client came in as is known.

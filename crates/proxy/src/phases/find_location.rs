@@ -16,7 +16,7 @@ use wire::lane::{self, Lane, Owner};
 use wire::{Length, Response};
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
-    let (generation, known) = (exchange.generation.clone(), exchange.known.site());
+    let (generation, known) = (exchange.generation.clone(), exchange.known.site::<Site>());
     let site = match exchange.connection.door() {
         Some(door) => {
             // Whoever is refused there takes no turn of those who have asked for nothing yet.

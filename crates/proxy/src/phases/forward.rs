@@ -83,6 +83,7 @@ async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response
     outcome
 }
 
+/// One try after the other; the time of a route counts from the request's first byte.
 async fn tries(
     exchange: &mut Exchange,
     policy: &Policy,
@@ -90,7 +91,6 @@ async fn tries(
     upgrade: bool,
     body: &mut Bodies,
 ) -> Result<Response, Stop> {
-    // The time of a route counts from the request's first byte.
     let started = if policy.route.is_some() { exchange.since } else { wire::now() };
     let budget = budget(exchange, policy);
     let may_ask = |exchange: &Exchange| {
@@ -111,8 +111,7 @@ async fn tries(
             // Boxed: its room is not for those that have none.
             Some(at) => Box::pin(body.attempt_until(attempt, at)).await,
         };
-        // What is streamed is there once.
-        let may_repeat = body.is_kept() || outcome.as_ref().is_err_and(|failed| !failed.sent);
+        let may_repeat = body.may_repeat(&outcome);
         let made = exchange.tries().len() + stale as usize;
         let more = |exchange: &Exchange| may_repeat && has_more(exchange, policy, made, started);
         match outcome {
@@ -316,9 +315,9 @@ impl Bodies {
         }
     }
 
-    /// Whether it can be sent again, whatever came of the last try.
-    fn is_kept(&self) -> bool {
-        matches!(self, Self::Kept(_))
+    /// Whether it can be sent again: what is streamed is there once.
+    fn may_repeat(&self, outcome: &Result<Response, Failed>) -> bool {
+        matches!(self, Self::Kept(_)) || outcome.as_ref().is_err_and(|failed| !failed.sent)
     }
 
     /// One try that must have its answer by a moment.

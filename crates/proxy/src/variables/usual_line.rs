@@ -5,8 +5,8 @@ use super::logged::{self, escaped, escaped_or_dash, header, number, seconds, spe
 use crate::exchange::Exchange;
 use crate::request_id::RequestId;
 
-/// Appends the line of a request that one upstream has answered. False, and nothing is appended, where a value has to be
-/// made out first: the way by single values does that.
+/// Appends the line of a request that one upstream has answered. False, and nothing is appended, where a value has to
+/// be made out first: the way by single values does that.
 pub(crate) fn append(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
     let Exchange { connection, request, log, .. } = exchange;
     let is_plain = exchange.snippet.is_none()
