@@ -3,6 +3,7 @@
 
 mod backends;
 mod filters;
+mod folders;
 mod gateway;
 mod grpc;
 mod keys;

@@ -1,6 +1,7 @@
 //! Hosts as routes: what each Ingress says of a host is a route of its own, with another one over HTTP where that
 //! differs.
 
+use crate::folders::Folders;
 use crate::gateway::{self, Listeners};
 use crate::keys::{GUARD_REMEDY, NO_ACTION};
 use crate::lost::{Ledger, Weight};
@@ -87,6 +88,7 @@ fn all_said<'s>(
     server: &'s Server,
 ) -> Vec<(ObjectKey, &'s Location, Said)> {
     let mut all = Vec::new();
+    let folders = Folders::of(server);
     for location in &server.locations {
         let Some(origin) = &location.origin else { continue };
         let of = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
@@ -96,7 +98,8 @@ fn all_said<'s>(
             room.ledger.add(Some(&of), "path /", Weight::Note, reason.to_owned(), "leave it out");
             continue;
         }
-        let said = rules::said(room, server, location, &of);
+        let Some(own) = folders.left_to(room.ledger, location, &of) else { continue };
+        let said = rules::said(room, server, &own, &of);
         all.push((of, &**location, said));
     }
     order::keep(room, server, &mut all);
@@ -117,9 +120,13 @@ fn all_said<'s>(
         }
     }
     room.ledger.stand_at(Some((server, "")));
-    let taken = server.locations.iter().map(|location| location.path.as_str()).collect();
-    for (_, location, said) in &mut all {
-        said.slash = rules::to_slash(&taken, location, said);
+    let mut taken = server.locations.iter().map(|location| location.path.as_str()).collect();
+    for kind in [PathKind::Prefix, PathKind::Exact] {
+        for (_, location, said) in all.iter_mut().filter(|(_, location, _)| location.kind == kind) {
+            said.slash = rules::to_slash(&taken, location, said);
+            let given = said.slash.as_ref().and_then(|_| location.path.strip_suffix('/'));
+            taken.extend(given);
+        }
     }
     all
 }

@@ -344,18 +344,27 @@ fn backed(
     Said { is_closed, is_grpc, path: Some(path), rules: rules.collect(), ..Said::default() }
 }
 
-/// The redirect of a folder's name to the folder, unless somebody else has the name: a prefix of a route has both.
+/// The redirect of a folder's name to the folder, unless somebody else has the name: a prefix of a route has both, and
+/// an exact path itself alone. Of a folder that is closed nobody is told; its name goes to no shorter path either.
 pub(crate) fn to_slash(taken: &HashSet<&str>, location: &Location, said: &Said) -> Option<Value> {
-    let Some(Path::Prefix(path)) = &said.path else { return None };
-    let is_open = !said.is_closed && !said.is_grpc && !said.rules.is_empty();
+    let (path, is_exact) = match said.path.as_ref()? {
+        Path::Exact(path) => (path, true),
+        Path::Prefix(path) => (path, false),
+        Path::Regex(_) => return None,
+    };
     let name = path.strip_suffix('/').filter(|name| !name.is_empty())?;
     let is_as_written = *path == location.path && !taken.contains(name);
-    (is_open && is_as_written).then(|| {
-        json!({
-            "matches": [{"path": Path::Exact(name.to_owned()).value()}],
-            "filters": [redirects::to_path(path, 301)],
-        })
-    })
+    if !is_as_written || said.is_grpc || said.rules.is_empty() {
+        return None;
+    }
+    let mut rule = json!({"matches": [{"path": Path::Exact(name.to_owned()).value()}]});
+    if said.is_closed {
+        // What is denied is not passed on, so that nothing is added to its name (nginx's auto_redirect).
+        let is_passed_on = !matches!(location.backend, Backend::Denied(_));
+        return (is_exact && is_passed_on).then_some(rule);
+    }
+    rule["filters"] = json!([redirects::to_path(path, 301)]);
+    Some(rule)
 }
 
 /// How backends are spoken to: whether by gRPC, and whether a route can say it.

@@ -65,6 +65,20 @@ fn open(made: &Converted) -> Vec<String> {
         .collect()
 }
 
+/// The paths that are answered 500, in order.
+fn closed(made: &Converted) -> Vec<String> {
+    let routes = made.objects.iter().map(|object| &object.value["spec"]["rules"]);
+    let rules = routes.filter_map(Value::as_array).flatten();
+    let closed = rules.filter(|rule| rule["backendRefs"].is_null() && rule["filters"].is_null());
+    let path = |rule: &Value| rule["matches"][0]["path"]["value"].as_str().map(str::to_owned);
+    let all: std::collections::BTreeSet<String> = closed.filter_map(path).collect();
+    all.into_iter().collect()
+}
+
+fn texts(all: &[&str]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
 fn has(made: &Converted, key: &str, weight: Weight) -> bool {
     made.losses.iter().any(|loss| loss.key.contains(key) && loss.weight == weight)
 }
@@ -225,6 +239,62 @@ fn the_name_of_a_folder_leads_to_the_folder_unless_somebody_has_it() {
     // Where nothing gets through, nobody is told what there is.
     let guard = [("allowlist-source-range", "10.0.0.0/8")];
     assert!(slashes(&converted(&[ingress("shop", "a.test", &guard, &["/app/"])])).is_empty());
+    // An exact path has such a name, too, which no match of a route has; of two that have the same one is enough.
+    let exact = |keys: &[(&str, &str)], path: &str| {
+        ingress("exact", "a.test", keys, &[path]).replace("ImplementationSpecific", "Exact")
+    };
+    let root = ingress("root", "a.test", &[], &["/"]);
+    let made = converted(&[exact(&[], "/app/"), root.clone()]);
+    assert_eq!(slashes(&made), ["/app /app/"]);
+    assert!(!made.is_lossy(), "{:?}", made.losses);
+    let both = [exact(&[], "/app/"), ingress("shop", "a.test", &[], &["/app/", "/b"])];
+    assert_eq!(slashes(&converted(&both)), ["/app /app/"]);
+    for other in ["/app", "/"] {
+        assert!(slashes(&converted(&[exact(&[], "/app/"), exact(&[], other)])).len() < 2);
+    }
+    let taken = [exact(&[], "/app/"), ingress("shop", "a.test", &[], &["/app"])];
+    assert!(slashes(&converted(&taken)).is_empty());
+    // Of one with a guard nothing is told, and the name goes to no other path.
+    let made = converted(&[exact(&guard, "/app/"), root]);
+    assert!(slashes(&made).is_empty());
+    assert_eq!((open(&made), closed(&made)), (vec!["/".to_owned()], texts(&["/app", "/app/"])));
+}
+
+#[test]
+fn of_two_paths_that_are_one_place_the_first_has_it_as_before() {
+    let guard = [("denylist-source-range", "0.0.0.0/0")];
+    let aged = |text: String, day: usize| {
+        text.replacen(
+            "namespace: demo",
+            &format!("namespace: demo, creationTimestamp: '2024-01-0{day}T00:00:00Z'"),
+            1,
+        )
+    };
+    // Whatever the younger one is called, the guard of the older one is asked, and says no.
+    let older = aged(ingress("older", "a.test", &guard, &["/p"]), 1);
+    let younger = aged(ingress("a-younger", "a.test", &[], &["/p/", "/q"]), 2);
+    let made = converted(&[older, younger]);
+    assert_eq!((open(&made), closed(&made)), (texts(&["/q"]), texts(&["/", "/p"])));
+    assert!(has(&made, "path /p/", Weight::Note), "{:?}", made.losses);
+    // The other way about the younger one has its path itself, and nothing below.
+    let older = aged(ingress("older", "a.test", &guard, &["/p/"]), 1);
+    let younger = aged(ingress("a-younger", "a.test", &[], &["/p"]), 2);
+    let made = converted(&[older, younger]);
+    assert_eq!((open(&made), closed(&made)), (texts(&["/p"]), texts(&["/", "/p/"])));
+    let text: String = made.objects.iter().map(|object| object.value.to_string()).collect();
+    assert!(text.contains(r#"{"type":"Exact","value":"/p"}"#), "{text}");
+    // Unless an exact path has that, too.
+    let older = aged(ingress("older", "a.test", &[], &["/p/"]), 1);
+    let younger = aged(ingress("a-younger", "a.test", &[], &["/p"]), 2);
+    let exact =
+        ingress("exact", "a.test", &guard, &["/p"]).replace("ImplementationSpecific", "Exact");
+    let made = converted(&[older, younger, aged(exact, 3)]);
+    assert_eq!((open(&made), closed(&made)), (texts(&["/p/"]), texts(&["/p"])));
+    // What an exact path has is its own.
+    let older = aged(ingress("older", "a.test", &[], &["/p"]), 1);
+    let exact =
+        ingress("exact", "a.test", &[], &["/p/"]).replace("ImplementationSpecific", "Exact");
+    assert_eq!(open(&converted(&[older, aged(exact, 2)])).len(), 2);
 }
 
 #[test]

@@ -218,6 +218,8 @@ pub struct ServicePort {
     pub protocol: String,
     /// Whether `appProtocol` is `kubernetes.io/h2c`: HTTP/2 in clear, without asking first.
     pub http2: bool,
+    /// Whether `appProtocol` is one that is spoken under TLS: `https`, `kubernetes.io/wss`.
+    pub tls: bool,
 }
 
 /// discovery.k8s.io/v1 EndpointSlice.

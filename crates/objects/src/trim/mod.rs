@@ -173,6 +173,11 @@ pub fn made_for(meta: &ObjectMeta) -> Option<&OwnerReference> {
     owners.into_iter().flatten().find(is_gateway)
 }
 
+/// Whether an `appProtocol` is spoken under TLS: a name of IANA, whose case says nothing, or one of Kubernetes.
+fn is_under_tls(name: &str) -> bool {
+    name.eq_ignore_ascii_case("https") || name == "kubernetes.io/wss"
+}
+
 fn service_port(index: usize, port: core::ServicePort) -> Result<ServicePort, String> {
     let target = match port.target_port {
         // Zero and empty mean "the same as the port", as they do to the API server.
@@ -188,6 +193,7 @@ fn service_port(index: usize, port: core::ServicePort) -> Result<ServicePort, St
         target,
         protocol: port.protocol.unwrap_or_else(tcp),
         http2: port.app_protocol.as_deref() == Some("kubernetes.io/h2c"),
+        tls: port.app_protocol.is_some_and(|name| is_under_tls(&name)),
     })
 }
 

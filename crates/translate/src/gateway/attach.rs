@@ -329,9 +329,10 @@ pub(super) fn hosts(hostnames: &[String], listener: Option<&str>) -> BTreeSet<Se
 }
 
 /// How special the host name is by which a route means a host: an exact one before wildcards, then the longer one.
+/// Names below that host have a place of their own, and count for nothing here.
 pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usize) {
     let own = hostnames.iter().map(|own| own.to_ascii_lowercase());
-    let own = own.filter(|own| covers(own, host.as_str()) || covers(host.as_str(), own));
+    let own = own.filter(|own| covers(own, host.as_str()));
     own.map(|own| rank(&own)).max().unwrap_or_default()
 }
 
@@ -355,6 +356,17 @@ mod tests {
         assert!(of(&["A.b.test"]) > of(&["*.b.test", "c.b.test"]));
         assert!(of(&["*.b.test"]) > of(&["*.test", "*.longer.test"]));
         assert!(of(&["*.test"]) > of(&[]));
+    }
+
+    #[test]
+    fn a_host_name_below_a_wildcard_says_nothing_of_the_wildcard() {
+        let of = |hostnames: &[&str]| {
+            let own: Vec<String> = hostnames.iter().map(ToString::to_string).collect();
+            specialty(&own, &ServerName::new("*.b.test".to_owned()))
+        };
+        assert_eq!(of(&["*.b.test", "a-long-one.b.test"]), of(&["*.b.test"]));
+        assert_eq!(of(&["*.b.test", "*.of.b.test"]), of(&["*.B.test"]));
+        assert_eq!(of(&["*.test", "a.b.test"]), of(&["*.test"]));
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! BackendTLSPolicies: which backends are spoken to under TLS, and whose certificates they must have. A backend whose
-//! policy cannot be kept to is closed, and never spoken to in clear.
+//! policy cannot be kept to, or that wants TLS without one, is closed, and never spoken to in clear.
 
 use super::authorities::{Referring, config_maps};
 use super::authority_files::AuthorityFiles;
-use super::backends::Port;
+use super::backends::{Port, port_of};
 use super::index::{put, take_out};
 use super::status::Condition;
 use super::unlisted;
 use model::Backend;
 use model::policy::{Policy, Protocol, SubjectName, UpstreamTls};
 use objects::gateway::{BackendRef, BackendTlsPolicy, PolicyTarget};
-use objects::{ObjectKey, ServicePort, Snapshot};
+use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -135,62 +135,59 @@ impl Policies {
     }
 
     /// How a port of a Service is reached under TLS, or why it cannot be; none: in clear.
-    pub(super) fn of(
-        &self,
-        service: &ObjectKey,
-        port: Option<&str>,
-    ) -> Option<Result<Arc<UpstreamTls>, String>> {
+    fn of(&self, service: &ObjectKey, port: Option<&str>) -> Option<Result<Arc<UpstreamTls>, Why>> {
         let named = || port.and_then(|port| self.first(service, Some(port)));
         let read = named().or_else(|| self.first(service, None))?;
         let ObjectKey { namespace, name } = &read.policy.meta.key;
-        let closed = |(_, why): &Why| format!("BackendTLSPolicy {namespace}/{name}: {why}");
-        Some(read.asks.clone().map_err(|why| closed(&why)))
+        let closed = |(_, why): Why| format!("BackendTLSPolicy {namespace}/{name}: {why}");
+        Some(read.asks.clone().map_err(|why| ("InvalidBackendTLSPolicy", closed(why))))
     }
 
-    /// How a port of a Service is reached, by its number.
+    /// How a port of a Service is reached, by its number. Whose certificate one must have that wants TLS says a policy
+    /// alone: without one it is not reached.
     pub(super) fn of_port(
         &self,
         (service, port): &Port,
         snapshot: &Snapshot,
-    ) -> Option<Result<Arc<UpstreamTls>, String>> {
+    ) -> Option<Result<Arc<UpstreamTls>, Why>> {
         if self.unlisted {
-            return Some(Err(unlisted::POLICIES.to_owned()));
+            return Some(Err(("Pending", unlisted::POLICIES.to_owned())));
         }
-        if !self.targets(service) {
-            return None;
+        let found = snapshot.services.get(service);
+        let found = found.and_then(|service| port_of(service, *port, "TCP"));
+        if self.targets(service) {
+            let asked = self.of(service, found.and_then(|port| port.name.as_deref()));
+            if asked.is_some() {
+                return asked;
+            }
         }
-        let found = snapshot.services.get(service).map(|service| &service.ports);
-        let is_it = |found: &&ServicePort| found.port == *port && found.protocol == "TCP";
-        let found = found.and_then(|ports| ports.iter().find(is_it));
-        self.of(service, found.and_then(|port| port.name.as_deref()))
+        found.filter(|found| found.tls).map(|_| {
+            let ObjectKey { namespace, name } = service;
+            let message = format!(
+                "appProtocol of port {port} of Service {namespace}/{name} wants TLS, and no BackendTLSPolicy says whose \
+                 certificate it has: write one, or take appProtocol away if it is spoken to in clear"
+            );
+            Err(("UnsupportedProtocol", message))
+        })
     }
 
-    /// A backend of a route in this namespace as its policy wants it: under TLS, or closed.
+    /// A backend of a route in this namespace as its policy wants it: under TLS, or closed, with reason and message.
     pub(super) fn secure(
         &self,
         (backend, named): (Backend, &BackendRef),
         own: &Arc<str>,
         snapshot: &Snapshot,
         policy: &mut Policy,
-    ) -> Backend {
-        let (Backend::Upstream(_), Some(port)) = (&backend, named.port) else { return backend };
-        match self.of_port(&(named.object.key(own), port), snapshot) {
-            None => backend,
-            Some(Err(why)) => Backend::Broken(why),
-            Some(Ok(tls)) => {
-                policy.upstream_tls = UpstreamTls::clone(&tls);
-                policy.protocol = match policy.protocol {
-                    Protocol::Grpc | Protocol::Grpcs => Protocol::Grpcs,
-                    _ => Protocol::Https,
-                };
-                backend
-            }
+    ) -> Result<Backend, Why> {
+        let (Backend::Upstream(_), Some(port)) = (&backend, named.port) else { return Ok(backend) };
+        if let Some(tls) = self.of_port(&(named.object.key(own), port), snapshot) {
+            policy.upstream_tls = UpstreamTls::clone(&*tls?);
+            policy.protocol = match policy.protocol {
+                Protocol::Grpc | Protocol::Grpcs => Protocol::Grpcs,
+                _ => Protocol::Https,
+            };
         }
-    }
-
-    /// The reason of a route whose backend is closed for what these say, or might say.
-    pub(super) fn reason(&self) -> &'static str {
-        if self.unlisted { "Pending" } else { "InvalidBackendTLSPolicy" }
+        Ok(backend)
     }
 
     /// Whether a Service is the target of a policy.

@@ -12,8 +12,6 @@ const ALWAYS: &[&str] = &[
     "GRPCRouteRequestHeaderModifier",
     "Gateway",
     "GatewayBackendClientCertificate",
-    "GatewayHTTPListenerIsolation",
-    "GatewayHTTPSListenerDetectMisdirectedRequests",
     "GatewayRouteHostnameIntersectionPrecedence",
     "HTTPRoute",
     "HTTPRoute303RedirectStatusCode",
@@ -46,10 +44,12 @@ const ALWAYS: &[&str] = &[
     "ReferenceGrant",
 ];
 
-/// Where each Gateway has addresses or ports of its own.
+/// Where each Gateway has addresses or ports of its own: its listeners are kept apart there alone.
 const APART: &[&str] = &[
     "GatewayFrontendClientCertificateValidation",
     "GatewayFrontendClientCertificateValidationInsecureFallback",
+    "GatewayHTTPListenerIsolation",
+    "GatewayHTTPSListenerDetectMisdirectedRequests",
     "GatewayPort8080",
     "TCPRoute",
     "TLSRoute",
@@ -101,7 +101,14 @@ mod tests {
     fn what_hangs_on_an_option_is_told_with_it() {
         let shared = supported(&Options::default());
         assert!(shared.contains(&"HTTPRoute") && shared.contains(&"ReferenceGrant"));
-        for name in ["TCPRoute", "UDPRoute", "GatewayInfrastructure", "GatewayStaticAddresses"] {
+        for name in [
+            "TCPRoute",
+            "UDPRoute",
+            "GatewayHTTPListenerIsolation",
+            "GatewayHTTPSListenerDetectMisdirectedRequests",
+            "GatewayInfrastructure",
+            "GatewayStaticAddresses",
+        ] {
             assert!(!shared.contains(&name), "{name}");
         }
         assert!(supported(&Options { raw: true, ..Options::default() }).is_empty());

@@ -342,15 +342,14 @@ impl Reader<'_> {
         wanted.port(backend, self.snapshot, services, abroad)
     }
 
-    /// A backend as its BackendTLSPolicy wants it; one that this closes is noted.
+    /// A backend as its BackendTLSPolicy wants it; one that is closed for want of it, or for what it says, is noted.
     fn secure(&mut self, backend: Backend, named: &BackendRef, policy: &mut Policy) -> Backend {
-        let is_there = matches!(backend, Backend::Upstream(_));
         let own = &self.route.meta.key.namespace;
         let made = self.tls.secure((backend, named), own, self.snapshot, policy);
-        if let (true, Backend::Broken(why)) = (is_there, &made) {
-            add(&mut self.draft.unresolved, self.tls.reason(), why);
-        }
-        made
+        made.unwrap_or_else(|(reason, why)| {
+            add(&mut self.draft.unresolved, reason, &why);
+            Backend::Broken(why)
+        })
     }
 
     /// Whether its calls are those of gRPC, whose backends speak HTTP/2 whatever their Services say.

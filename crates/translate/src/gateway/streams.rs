@@ -150,7 +150,7 @@ impl Draft {
                 }
             };
             let closed = closed.filter(|_| resolved.holds);
-            let closed = closed.map(|why| Condition::fails("ResolvedRefs", policies.reason(), why));
+            let closed = closed.map(|(reason, why)| Condition::fails("ResolvedRefs", reason, why));
             told.push((parent.clone(), vec![accepted, closed.unwrap_or_else(|| resolved.clone())]));
         }
         draft.status =
@@ -175,13 +175,13 @@ impl Draft {
         unresolved
     }
 
-    /// Wants what comes in at a listener; why a backend is closed there, if a policy closes one.
+    /// Wants what comes in at a listener; why a backend is closed there, if a policy, or the want of one, closes it.
     fn lead(
         &mut self,
         (state, index): (&State, usize),
         policies: &Policies,
         snapshot: &Snapshot,
-    ) -> Option<String> {
+    ) -> Option<Why> {
         let (route, gateway) = (&self.route, &state.gateway.meta.key);
         self.listeners.put((gateway.clone(), index));
         self.ports.extend(state.stream(index));

@@ -90,6 +90,7 @@ pub(crate) fn service(namespace: &str, name: &str, port: u16) -> Service {
             target: Some(PortRef::Number(8000)),
             protocol: "TCP".to_owned(),
             http2: false,
+            tls: false,
         }],
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::builders::*;
 use imbl::OrdMap;
-use objects::{EndpointSlice, Snapshot};
+use objects::{EndpointSlice, ObjectKey, Service, Snapshot};
 use std::sync::Arc;
 use translate::{Options, Translator, translate};
 
@@ -248,7 +248,7 @@ fn following_routes_of_streams_means_the_same_as_translating_anew() {
     let (mut ports, mut hosts, mut crowded) = (0, 0, 0);
     for step in 0..800 {
         for _ in 0..1 + below(2) {
-            match below(32) {
+            match below(33) {
                 0..12 => toggle(&all.stream_routes, &mut now.stream_routes, below(12)),
                 12..15 => toggle(&all.services, &mut now.services, below(3)),
                 15..18 => toggle(&all.backend_tls, &mut now.backend_tls, below(2)),
@@ -262,7 +262,8 @@ fn following_routes_of_streams_means_the_same_as_translating_anew() {
                 22 => toggle(&all.listener_sets, &mut now.listener_sets, 0),
                 23 => toggle(&all.namespaces, &mut now.namespaces, below(2)),
                 24 => toggle(&all.secrets, &mut now.secrets, 0),
-                25..30 => {
+                25 => want_tls(&mut now.services, below(3)),
+                26..31 => {
                     let service = [("shop", "a"), ("shop", "c"), ("news", "b")][below(3)];
                     let addresses = (0..below(4)).map(|at| endpoint(&format!("10.0.0.{at}")));
                     let (namespace, name) = service;
@@ -309,6 +310,14 @@ fn toggle<K: Ord + Clone, V: Clone>(all: &OrdMap<K, V>, now: &mut OrdMap<K, V>, 
     }
 }
 
+/// Has the first port of a Service want TLS, or no longer.
+fn want_tls(services: &mut OrdMap<ObjectKey, Arc<Service>>, number: usize) {
+    let Some((key, service)) = services.iter().nth(number) else { return };
+    let mut service = Service::clone(service);
+    service.ports[0].tls ^= true;
+    services.insert(key.clone(), Arc::new(service));
+}
+
 #[test]
 fn following_routes_grants_and_policies_means_the_same_as_translating_anew() {
     let all = of_gateways(OBJECTS);
@@ -339,7 +348,8 @@ fn following_routes_grants_and_policies_means_the_same_as_translating_anew() {
                     }
                 }
                 16..22 => toggle(&all.backend_tls, backend_tls, below(counts[2])),
-                22..24 => toggle(&all.services, services, below(counts[3])),
+                22 => toggle(&all.services, services, below(counts[3])),
+                23 => want_tls(services, below(counts[3])),
                 _ => toggle(&all.gateways, gateways, below(counts[4])),
             }
         }

@@ -108,6 +108,7 @@ fn a_slice_says_which_port_a_name_means_and_a_number_stands_in_for_it() {
         target: None,
         protocol: "TCP".to_owned(),
         http2: false,
+        tls: false,
     }];
     put_service(&mut snapshot, unnamed);
     put_slice(&mut snapshot, two(&[(None, 8001), (Some("alt"), 8002)]));
