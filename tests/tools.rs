@@ -566,6 +566,24 @@ fn an_authenticator_that_nobody_is_behind_is_told_with_the_answer() {
 }
 
 #[test]
+fn the_upstream_that_a_snippet_names_is_told_with_its_endpoints() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let own = "{name: plain, namespace: demo";
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: all, namespace: web}\n\
+         data: {allow-snippet-annotations: 'true', annotations-risk-level: Critical}\n";
+    for (named, told) in [("demo-auth-80", "10.1.1.3:8080"), ("demo-shop-80", "10.1.1.1:8080")] {
+        let snippet = format!(
+            "annotations: {{nginx.ingress.kubernetes.io/configuration-snippet: 'set $proxy_upstream_name {named};', \
+             nginx.ingress.kubernetes.io/affinity: cookie}}"
+        );
+        let objects = format!("{}\n{map}", shop.replace(own, &format!("{own}, {snippet}")));
+        let story = story_of(&objects, &["http://plain.test/foo", "--configmap", "web/all"]);
+        says(&story, "upstream", &format!("{named}, which a snippet names"));
+        says(&story, "endpoints", &format!("in turn one of {told}"));
+    }
+}
+
+#[test]
 fn guards_of_the_config_map_are_not_laid_to_an_ingress() {
     let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
     let guards = "whitelist-source-range: 10.0.0.0/8, denylist-source-range: 10.9.0.0/16, \

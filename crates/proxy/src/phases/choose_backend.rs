@@ -82,7 +82,7 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
 }
 
 /// Who is behind the side that was chosen, and how one of them is.
-fn chosen<'a>(
+pub(crate) fn chosen<'a>(
     exchange: &'a Exchange,
     spot: &'a Spot,
 ) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {

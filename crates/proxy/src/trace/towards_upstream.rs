@@ -1,8 +1,10 @@
 //! Which upstream and endpoint, how, and what it was sent.
 
 use super::{Phase, Story, canaries, shown};
+use crate::phases::choose_backend;
 use crate::variables;
 use model::policy::Algorithm;
+use std::sync::Arc;
 
 pub(super) fn tell(story: &mut Story<'_>) {
     if !story.reached(Phase::Upstream) {
@@ -46,23 +48,22 @@ fn side(story: &mut Story<'_>) {
 fn endpoints(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let spot = exchange.spot();
-    let group = match spot.extras().canary.as_deref().filter(|_| exchange.visit.canary) {
-        Some(canary) => Some(&canary.group),
-        None if exchange.visit.stands_in => spot.extras().stand_in.as_ref().map(|it| &it.group),
-        None => spot.group.as_ref(),
-    };
-    let Some(group) = group else { return };
+    let (Some(group), rule) = choose_backend::chosen(exchange, spot) else { return };
     if exchange.visit.stands_in && !exchange.visit.canary {
         let outcome = format!("{} stands in: the backend has no endpoints", group.id);
         story.say("default-backend", outcome);
+    }
+    if exchange.visit.named.as_ref().is_some_and(|named| Arc::ptr_eq(named, group)) {
+        story.say("upstream", format!("{}, which a snippet names", group.id));
     }
     let endpoints = group.endpoints();
     let usable = endpoints.usable();
     let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();
     let more =
         if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
-    let policy = &spot.location.policy;
-    let rule = match (&policy.balance.affinity, &policy.balance.algorithm) {
+    let session = rule.and_then(|rule| rule.session.as_ref()).map(|session| &session.affinity);
+    let algorithm = rule.map_or(&Algorithm::RoundRobin, |rule| &rule.algorithm);
+    let rule = match (session, algorithm) {
         (Some(affinity), _) if affinity.of_rule.as_ref().is_some_and(|rule| rule.in_header) => {
             "by the session field"
         }
