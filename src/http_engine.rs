@@ -77,10 +77,10 @@ impl HttpEngine {
 }
 
 impl Engine for HttpEngine {
-    fn is_unfinished(&self) -> bool {
+    async fn due(&self) {
         match self {
-            Self::Native(native) => native.is_unfinished(),
-            Self::Nginx(nginx) => nginx.is_unfinished(),
+            Self::Native(native) => native.due().await,
+            Self::Nginx(nginx) => nginx.due().await,
         }
     }
 

@@ -51,6 +51,8 @@ pub struct Controller<E> {
     options: Arc<Options>,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
+    /// Whether the engine has to be asked again though nothing changed.
+    is_due: bool,
     portions: Portions,
     /// When changes were seen of which some still wait for a later round.
     held_since: Option<Instant>,
@@ -73,6 +75,7 @@ impl<E: Engine> Controller<E> {
             translator: Translator::new(options.clone()),
             options: Arc::new(options),
             left_out: Vec::new(),
+            is_due: false,
             portions: Portions::default(),
             held_since: None,
             fingerprints: Fingerprints::default(),
@@ -124,7 +127,7 @@ impl<E: Engine> Controller<E> {
             closed: translation.closed,
         };
         between_pieces();
-        if !changes.is_empty() || !before.is_serving() || self.engine.is_unfinished() {
+        if !changes.is_empty() || !before.is_serving() || self.is_due {
             self.apply(&mut known, &changes, began).await;
             self.measure(seen.filter(|_| known.refused.is_none()), more);
         } else {
@@ -166,7 +169,7 @@ impl<E: Engine> Controller<E> {
                 self.reporter.report_ending(after, changes);
                 let fingerprint = self.fingerprints.follow(before, after, changes);
                 self.metrics.applied(applied.generation, fingerprint, took);
-                self.left_out = applied.left_out;
+                (self.left_out, self.is_due) = (applied.left_out, false);
                 known.serving = known.configuration.clone();
                 let routes = !changes.servers.is_empty()
                     || !changes.routes.is_empty()
@@ -195,7 +198,8 @@ impl<E: Engine> Controller<E> {
     }
 
     /// Follows every change until the feed ends. What the engine refused is tried again by and by: the reason may be
-    /// one of the system, which has no thread or no memory to give at the moment. So is what it had no time for.
+    /// one of the system, which has no thread or no memory to give at the moment. So is what it had no time for: when
+    /// that is due it says itself, whatever else changes.
     pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
         let mut pause = FIRST_PAUSE;
         let mut daily = tokio::time::interval(DAY);
@@ -204,7 +208,7 @@ impl<E: Engine> Controller<E> {
         daily.tick().await;
         loop {
             let changed = feed.snapshots.changed();
-            let is_again = self.known.borrow().refused.is_some() || self.engine.is_unfinished();
+            let is_again = self.known.borrow().refused.is_some();
             let came = if is_again {
                 timeout(pause, changed).await
             } else {
@@ -214,6 +218,10 @@ impl<E: Engine> Controller<E> {
                     _ = daily.tick() => {
                         self.reporter.report_all_ending(&self.known.borrow().serving);
                         continue;
+                    }
+                    () = self.engine.due() => {
+                        self.is_due = true;
+                        Ok(Ok(()))
                     }
                     came = changed => Ok(came),
                 }
@@ -292,14 +300,19 @@ mod tests {
     /// Takes everything, and has time for it by and by.
     struct Slow(AtomicU64);
 
+    const LATER: Duration = Duration::from_secs(9);
+
     impl Engine for Slow {
         async fn apply(&self, _: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
             let generation = self.0.fetch_add(1, Ordering::Relaxed) + 1;
             Ok(Applied { generation, left_out: Vec::new() })
         }
 
-        fn is_unfinished(&self) -> bool {
-            self.0.load(Ordering::Relaxed) < 3
+        async fn due(&self) {
+            if self.0.load(Ordering::Relaxed) > 2 {
+                std::future::pending::<()>().await;
+            }
+            drop(tokio::time::timeout(LATER, std::future::pending::<()>()).await);
         }
 
         async fn drain(self: Arc<Self>, _: Duration) {}
@@ -313,10 +326,17 @@ mod tests {
             kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects");
         let engine = Arc::new(Slow(AtomicU64::new(0)));
         let mut controller = Controller::new(engine.clone(), Options::default());
-        controller.follow(&mut feed).await;
+        let asked = || engine.0.load(Ordering::Relaxed);
+        for _ in 0..3 {
+            controller.follow(&mut feed).await;
+            assert_eq!(asked(), 1, "what changes nothing is no reason before it is due");
+        }
+        let running = controller.run(&mut feed);
+        assert!(tokio::time::timeout(LATER * 3 / 2, running).await.is_err());
+        assert_eq!(asked(), 2);
         let running = controller.run(&mut feed);
         assert!(tokio::time::timeout(Duration::from_secs(600), running).await.is_err());
-        assert_eq!(engine.0.load(Ordering::Relaxed), 3, "and then no more");
+        assert_eq!(asked(), 3, "and then no more");
     }
 
     /// Takes everything, in portions.

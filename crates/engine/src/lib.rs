@@ -20,10 +20,10 @@ pub trait Engine: Send + Sync + 'static {
         false
     }
 
-    /// Whether something was left out of what was applied last for want of time alone: it is to be applied again by and
-    /// by.
-    fn is_unfinished(&self) -> bool {
-        false
+    /// Returns when what was applied last is to be applied again although nothing changes: something was left out for
+    /// want of time alone, or what was served is no more.
+    fn due(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
     }
 
     /// Stops accepting, lets requests finish for at most `deadline`, returns.

@@ -111,6 +111,16 @@ impl Directory {
         }
     }
 
+    /// Removes what authenticators of namespaces said that none asks any more.
+    pub(crate) fn sweep_remembered(&self, is_kept: impl Fn(&str) -> bool) {
+        let folder = self.environment.temporary("auth");
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if !entry.file_name().to_str().is_some_and(&is_kept) {
+                drop(fs::remove_dir_all(entry.path()));
+            }
+        }
+    }
+
     /// Writes a configuration beside the one that runs, for a test.
     pub(crate) fn try_out(&self, written: &Written) -> Result<PathBuf, DirectoryError> {
         self.add(&written.files)?;

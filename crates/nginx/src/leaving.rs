@@ -17,6 +17,7 @@ struct Older {
     workers: Vec<i32>,
     configuration: Configuration,
     files: BTreeSet<String>,
+    remembered: BTreeSet<String>,
 }
 
 impl Leaving {
@@ -31,7 +32,8 @@ impl Leaving {
         let workers = staying(workers);
         self.stay(&workers);
         let files = written.files.keys().cloned().collect();
-        self.0.push(Older { workers, configuration, files });
+        let remembered = written.remembered.clone();
+        self.0.push(Older { workers, configuration, files, remembered });
     }
 
     /// These workers stay, for now.
@@ -55,6 +57,11 @@ impl Leaving {
     /// Whether one of them may read a file.
     pub(crate) fn reads(&self, file: &str) -> bool {
         self.0.iter().any(|older| older.files.contains(file))
+    }
+
+    /// Whether one of them remembers what authenticators said in a folder.
+    pub(crate) fn remembers(&self, folder: &str) -> bool {
+        self.0.iter().any(|older| older.remembered.contains(folder))
     }
 
     /// A Configuration, and of the older ones whatever Lua is asked for by their workers alone: upstreams and routes.

@@ -28,6 +28,8 @@ pub(crate) struct Pulse {
     began: Instant,
     /// Milliseconds from the beginning to the last answer; 0 before the first one.
     last: AtomicU64,
+    /// Whether it runs with anything that was asked for: one that waits for that answers, and serves nobody.
+    serves: AtomicBool,
     /// It is meant to end: what it answers is of no interest any more.
     over: AtomicBool,
     care: Care,
@@ -36,8 +38,9 @@ pub(crate) struct Pulse {
 impl Pulse {
     /// Asks on a socket of nginx from now on, as long as anybody wants to know.
     pub(crate) fn feel(socket: Control, care: Care) -> Arc<Self> {
-        let (last, over) = (AtomicU64::new(0), AtomicBool::new(false));
-        let pulse = Arc::new(Self { began: Instant::now(), last, over, care });
+        let [serves, over] = [false; 2].map(AtomicBool::new);
+        let (began, last) = (Instant::now(), AtomicU64::new(0));
+        let pulse = Arc::new(Self { began, last, serves, over, care });
         let felt = Arc::downgrade(&pulse);
         tokio::spawn(async move {
             let mut was_silent = false;
@@ -47,7 +50,7 @@ impl Pulse {
                 // One that hangs is asked for longer than that, and answers late if it goes on.
                 let answered = push::get(&socket, PATH).await.is_ok();
                 let Some(pulse) = felt.upgrade().filter(|pulse| !pulse.is_over()) else { return };
-                if answered {
+                if answered && pulse.serves.load(Ordering::Relaxed) {
                     pulse.last.store(pulse.age().max(1), Ordering::Relaxed);
                 }
                 let is_silent = pulse.is_silent();
@@ -57,6 +60,15 @@ impl Pulse {
             }
         });
         pulse
+    }
+
+    /// nginx runs with something that was asked for from now on, or with nothing.
+    pub(crate) fn serves(&self, serves: bool) {
+        self.serves.store(serves, Ordering::Relaxed);
+        if serves {
+            // Its workers have taken over just now.
+            self.last.store(self.age().max(1), Ordering::Relaxed);
+        }
     }
 
     /// Whether nginx has answered once, and nothing any more for too long.
@@ -79,7 +91,7 @@ impl Pulse {
         if is_silent {
             let seconds = self.care.silence.as_secs();
             tracing::error!(
-                "nginx has answered nothing for {seconds} s: the probes fail until it does, so that the Pod starts anew"
+                "nginx has served nobody for {seconds} s: the probes fail until it does, so that the Pod starts anew"
             );
         } else {
             tracing::info!("nginx answers again");

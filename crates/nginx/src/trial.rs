@@ -51,7 +51,8 @@ pub(crate) async fn test(
     Ok(Err(fault(&String::from_utf8_lossy(&output.stderr), conf)))
 }
 
-/// The first error in what nginx printed.
+/// The first error in what nginx printed. What it quotes of a configuration may have line breaks and look like a place:
+/// its own one is the last.
 fn fault(printed: &str, conf: &Path) -> Fault {
     let grave = ["[emerg]", "[alert]", "[crit]", "[error]"];
     let line = printed.lines().find(|line| grave.iter().any(|level| line.contains(level)));
@@ -61,14 +62,14 @@ fn fault(printed: &str, conf: &Path) -> Fault {
     let text = text.split_once(": ").map_or(text, |(number, rest)| {
         if number.chars().all(|c| c.is_ascii_digit() || c == '#') { rest } else { text }
     });
-    let environment = format!(" in {}:", conf.display());
-    match text.split_once(&environment) {
-        Some((message, number)) => {
-            let digits = number.trim_end().parse().ok();
-            Fault { message: message.to_owned(), line: digits }
-        }
-        None => Fault { message: text.to_owned(), line: None },
-    }
+    let end = format!("nginx: configuration file {} test failed", conf.display());
+    let place = format!(" in {}:", conf.display());
+    let said = printed.trim_end().strip_suffix(&end).map(str::trim_end);
+    let number = said.and_then(|said| said.rsplit_once(&place)).map(|(_, number)| number);
+    let line = number.and_then(|number| number.parse().ok());
+    // Where the message is one line, that is the end of it.
+    let place = number.map(|number| format!("{place}{number}")).unwrap_or_default();
+    Fault { message: text.strip_suffix(&place).unwrap_or(text).to_owned(), line }
 }
 
 #[cfg(test)]
@@ -83,6 +84,22 @@ mod tests {
             nginx: configuration file /d/next.conf test failed\n";
         let message = "unknown directive \"x\"".to_owned();
         assert_eq!(fault(printed, Path::new("/d/next.conf")), Fault { message, line: Some(12) });
+    }
+
+    #[test]
+    fn a_place_that_is_in_what_nginx_quotes_is_none() {
+        let conf = Path::new("/d/next.conf");
+        let end = "nginx: configuration file /d/next.conf test failed\n";
+        let quoted = "/x in /d/next.conf:3\nnginx: [emerg] y in /d/next.conf:4";
+        let printed = format!(
+            "nginx: [emerg] pcre2_compile() failed in \"^{quoted}\" in /d/next.conf:12\n{end}"
+        );
+        assert_eq!(fault(&printed, conf).line, Some(12));
+        // Nor is it one where nginx names none.
+        let printed = format!("nginx: [emerg] open() \"{quoted}\" failed (2: No such file)\n{end}");
+        assert_eq!(fault(&printed, conf).line, None);
+        let printed = format!("nginx: [emerg] unknown \"{quoted}\n{end}\" variable\n{end}");
+        assert_eq!(fault(&printed, conf).line, None);
     }
 
     #[test]

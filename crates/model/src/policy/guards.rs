@@ -2,7 +2,7 @@
 
 /// What a text that nobody understands may guard, by the words in it: also who a client is, for lists of addresses, and
 /// what applications are told in headers and believe.
-const GUARDS: [&str; 30] = [
+const GUARDS: [&str; 33] = [
     "deny",
     "satisfy",
     "auth_basic",
@@ -18,6 +18,9 @@ const GUARDS: [&str; 30] = [
     "rewrite_by_lua_block",
     "rewrite_by_lua_file",
     "rewrite_by_lua",
+    "server_rewrite_by_lua_block",
+    "server_rewrite_by_lua_file",
+    "server_rewrite_by_lua",
     "js_access",
     "auth_jwt",
     "auth_digest",
@@ -34,18 +37,43 @@ const GUARDS: [&str; 30] = [
     "proxy_set_header",
     "grpc_set_header",
 ];
-/// The same for what stands in a server or in a location.
+/// The same for what stands in a server or in a location, that of an authenticator among them.
 const ANSWERS: [&str; 2] = ["return", "if"];
 
 /// The word by which a text may guard something; `name` is the key that has it.
 pub fn guard(name: &str, text: &str) -> Option<&'static str> {
     let is_in_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     // An http-snippet may have servers.
-    let mut inner = matches!(name, "server-snippet" | "location-snippet");
+    let mut inner = matches!(
+        name,
+        "server-snippet" | "location-snippet" | "global-auth-snippet" | "auth-snippet"
+    );
     let mut words = text.split(|character| !is_in_word(character));
     words.find_map(|word| {
         inner |= name == "http-snippet" && word == "server";
         let answers = if inner { &ANSWERS[..] } else { &[] };
         GUARDS.iter().chain(answers).find(|guard| **guard == word).copied()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::guard;
+
+    #[test]
+    fn what_answers_guards_wherever_a_text_is_in_a_server_or_a_location() {
+        let text = "if ($http_x_token != \"1\") { return 401; }";
+        for name in ["server-snippet", "location-snippet", "global-auth-snippet", "auth-snippet"] {
+            assert_eq!(guard(name, text), Some("if"), "{name}");
+        }
+        assert_eq!(guard("http-snippet", text), None, "nothing of it is one of http");
+        assert_eq!(guard("http-snippet", &format!("server {{ {text} }}")), Some("if"));
+    }
+
+    #[test]
+    fn a_program_that_runs_for_whole_servers_guards() {
+        for name in ["server_rewrite_by_lua_block", "server_rewrite_by_lua_file"] {
+            assert_eq!(guard("http-snippet", &format!("{name} x;")), Some(name));
+        }
+    }
 }

@@ -15,10 +15,13 @@ pub(crate) use room::without_room;
 pub(crate) use verdicts::Verdicts;
 pub(crate) use without::without;
 
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET};
+use crate::conf::{
+    self, ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Had, Owner, SERVER_SNIPPET,
+};
 use model::policy::{ModSecurity, RawGlobal};
 use model::{Configuration, Kind, Origin, Problem, Secret, Server, Severity};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What is left out, and why.
 pub(crate) type LeftOut = BTreeMap<Owner, Fault>;
@@ -166,9 +169,15 @@ pub(crate) fn leave_out(
 
 /// Whether there was no time for somebody of whose namespace nobody was found to be wrong: he waits for others.
 pub(crate) fn is_unfinished(left_out: &LeftOut) -> bool {
-    let (found, rest): (Vec<_>, Vec<_>) = left_out.iter().partition(|(_, fault)| fault.decided);
-    let found: BTreeSet<_> = found.iter().map(|(owner, _)| &owner.origin.namespace).collect();
-    rest.iter().any(|(owner, _)| !found.contains(&owner.origin.namespace))
+    let found = namespaces_found(left_out);
+    let mut undecided = left_out.iter().filter(|(_, fault)| !fault.decided);
+    undecided.any(|(owner, _)| !found.contains(&owner.origin.namespace))
+}
+
+/// The namespaces of which somebody was found to be wrong.
+fn namespaces_found(left_out: &LeftOut) -> BTreeSet<Arc<str>> {
+    let found = left_out.iter().filter(|(_, fault)| fault.decided);
+    found.map(|(owner, _)| owner.origin.namespace.clone()).collect()
 }
 
 /// The Ingresses whose paths nginx does not take as they are.
@@ -177,8 +186,23 @@ pub(crate) fn covered(left_out: &LeftOut) -> BTreeSet<Origin> {
     covered.map(|(owner, _)| owner.origin.clone()).collect()
 }
 
+/// What the Ingresses are told whose paths a `server-snippet` has.
+pub(crate) fn had_by_texts(configuration: &Configuration) -> Vec<Problem> {
+    let had = conf::had_by_texts(configuration).into_iter();
+    let told = had.map(|(origin, Had { path, host, by, more })| {
+        let more = if more > 0 { format!(", and {more} more of its paths,") } else { String::new() };
+        let message = format!(
+            "path {path:?} of host {host}{more} is a location of the {SERVER_SNIPPET} of {by}, too, which answers; \
+             ask for another path, or have that location removed"
+        );
+        Problem { origin, key: None, severity: Severity::Error, message: message.into() }
+    });
+    told.collect()
+}
+
 /// What the owners of what is left out are told.
 pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
+    let found = namespaces_found(left_out);
     let told = left_out.iter().map(|(Owner { origin, key, host }, fault)| {
         let Fault { reason, instead, decided } = fault;
         let environment = host.as_ref().map(|host| format!(" for host {host}")).unwrap_or_default();
@@ -197,7 +221,11 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
             (Some(_), Instead::Everything) => "it may guard something, so every path answers 503",
             (Some(_), _) => "it is left out",
         };
-        let until = if *decided { "it is changed" } else { "the next change" };
+        let until = match (decided, found.contains(&origin.namespace)) {
+            (true, _) => "it is changed",
+            (false, true) => "the next change",
+            (false, false) => "the next try, within a minute",
+        };
         Problem {
             origin: origin.clone(),
             key: key.filter(|key| *key != HOST).map(str::to_owned),

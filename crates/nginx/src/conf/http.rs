@@ -145,6 +145,10 @@ fn unguarded(scope: &Scope<'_>, server: &mut Block) {
     if text.contains("auth_request") {
         put!(server, "auth_request", false);
     }
+    // Older modules do not have it.
+    if text.contains("server_rewrite_by_lua") {
+        server.open("server_rewrite_by_lua_block", vec![], lua("return"));
+    }
     for hook in ["rewrite_by_lua_block", "header_filter_by_lua_block", "body_filter_by_lua_block"] {
         server.open(hook, vec![], lua("return"));
     }

@@ -1,8 +1,9 @@
 //! What is gathered for the block `http` while servers and locations are written.
 
+use super::location::{self, Name};
 use super::{Block, Environment, Word, fingerprint};
 use model::{Configuration, Origin};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// What is gathered for the block `http` while servers and locations are written.
 #[derive(Debug)]
@@ -11,11 +12,15 @@ pub(crate) struct Scope<'a> {
     pub(crate) configuration: &'a Configuration,
     /// The Ingresses whose paths nginx does not take as they are.
     pub(crate) closed: &'a BTreeSet<Origin>,
+    /// The locations that a text of the ConfigMap has in every server.
+    pub(super) of_all: HashSet<Name>,
     /// Blocks `upstream`, by name: one for each way to speak TLS.
     pub(crate) upstreams: BTreeMap<String, Block>,
     /// Whatever else locations declare once (`geo`, `map`, zones), by what it is about.
     pub(crate) declared: BTreeMap<String, Block>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// Folders of what authenticators said, by their names in the folder for them.
+    pub(crate) remembered: BTreeSet<String>,
     /// Variables of snippets that templates have.
     pub(crate) of_snippets: BTreeSet<String>,
 }
@@ -30,9 +35,11 @@ impl<'a> Scope<'a> {
             environment,
             configuration,
             closed,
+            of_all: location::of_all(configuration),
             upstreams: BTreeMap::new(),
             declared: BTreeMap::new(),
             files: BTreeMap::new(),
+            remembered: BTreeSet::new(),
             of_snippets: BTreeSet::new(),
         }
     }

@@ -1,14 +1,34 @@
 //! Whether raw configuration stays where it is put: what it opens it closes, and it closes nothing else. Otherwise one
 //! Ingress could end the block of another one.
 
-/// The names of the directives of a text that is a sequence of whole ones, without those in its blocks (nginx:
-/// ngx_conf_read_token, and the Lua module's blocks). None if it is not.
-pub(super) fn directives(text: &str) -> Option<Vec<&str>> {
-    let mut reader = Reader { rest: text, depth: 0, first: "", ended: true, names: Vec::new() };
+/// The directives of a text that is a sequence of whole ones, without those in its blocks: their words, as they are
+/// written (nginx: ngx_conf_read_token, and the Lua module's blocks). None if it is not.
+pub(super) fn directives(text: &str) -> Option<Vec<Vec<&str>>> {
+    let mut reader = Reader { rest: text, depth: 0, first: "", ended: true, all: Vec::new() };
     while let Some(next) = reader.rest.chars().next() {
         reader.step(next)?;
     }
-    (reader.depth == 0 && reader.ended).then_some(reader.names)
+    (reader.depth == 0 && reader.ended).then_some(reader.all)
+}
+
+/// A word as nginx takes it.
+pub(super) fn meant(word: &str) -> String {
+    let (mut meant, mut characters) = (String::with_capacity(word.len()), word.chars().peekable());
+    while let Some(character) = characters.next() {
+        let escaped = match (character, characters.peek()) {
+            ('\\', Some(quote @ ('"' | '\'' | '\\'))) => *quote,
+            ('\\', Some('t')) => '\t',
+            ('\\', Some('r')) => '\r',
+            ('\\', Some('n')) => '\n',
+            _ => {
+                meant.push(character);
+                continue;
+            }
+        };
+        characters.next();
+        meant.push(escaped);
+    }
+    meant
 }
 
 struct Reader<'a> {
@@ -18,8 +38,8 @@ struct Reader<'a> {
     first: &'a str,
     /// Whether no directive is being read.
     ended: bool,
-    /// The first words outside of blocks.
-    names: Vec<&'a str>,
+    /// The words outside of blocks.
+    all: Vec<Vec<&'a str>>,
 }
 
 /// What parts words: no other space does, though it may look like one.
@@ -82,12 +102,15 @@ impl<'a> Reader<'a> {
                 (end, &self.rest[..end])
             }
         };
+        if self.ended && self.depth == 0 {
+            self.all.push(Vec::new());
+        }
+        if let Some(words) = self.all.last_mut().filter(|_| self.depth == 0) {
+            words.push(word);
+        }
         if self.ended {
             self.first = word;
             self.ended = false;
-            if self.depth == 0 {
-                self.names.push(word);
-            }
         }
         self.skip(end);
         // Behind a quote nginx wants the parameter to end.
@@ -125,44 +148,57 @@ fn bare(text: &str) -> usize {
     text.len()
 }
 
-/// Bytes of a string of Lua at most: where one does not fit into the rest of nginx's buffer, its quote is a letter.
-const LONGEST: usize = 1000;
+/// From where the Lua module stopped last to the end of the next string or remark, in bytes at most. It reads on where
+/// less than half of its 4,096 bytes are left; what does not end in them is no token to it, and whatever braces and
+/// quotes are in that count.
+const LONGEST: usize = 1500;
 
 /// What follows the brace that ends a block of Lua.
-fn lua(mut rest: &str) -> Option<&str> {
-    let mut depth = 1_usize;
+fn lua(text: &str) -> Option<&str> {
+    let (mut rest, mut depth, mut stopped) = (text, 1_usize, text);
     loop {
         let next = rest.chars().next()?;
-        rest = match next {
+        let (after, is_token) = match next {
             // Long brackets with a level could hide anything: who needs them can do without.
             '-' if rest.starts_with("--[=") => return None,
-            '-' if rest.starts_with("--[[") => rest.split_once("]]")?.1,
-            '-' if rest.starts_with("--") => rest.split_once('\n')?.1,
-            '[' if rest.starts_with("[[") => rest.split_once("]]")?.1,
             '[' if rest.starts_with("[=") => return None,
+            // What is in them nginx looks for itself, and says so where it is too long; they have to be seen.
+            '-' if rest.starts_with("--[[") => {
+                (in_time(stopped, &rest[4..])?.split_once("]]")?.1, true)
+            }
+            '[' if rest.starts_with("[[") => {
+                (in_time(stopped, &rest[2..])?.split_once("]]")?.1, true)
+            }
+            '-' if rest.starts_with("--") => (in_time(stopped, rest.split_once('\n')?.1)?, true),
             '"' | '\'' => {
                 let end = 1 + quoted(&rest[1..], next)?;
                 // The Lua module ends a string with its line, behind a backslash, too: the rest would be Lua.
-                let is_told_apart = end <= LONGEST && !rest[..end].contains('\n');
-                rest.get(end..).filter(|_| is_told_apart)?
-            }
-            '{' => {
-                depth += 1;
-                &rest[1..]
+                let after = rest.get(end..).filter(|_| !rest[..end].contains('\n'))?;
+                (in_time(stopped, after)?, true)
             }
             '}' if depth == 1 => return Some(&rest[1..]),
-            '}' => {
-                depth -= 1;
-                &rest[1..]
+            '{' | '}' => {
+                depth = if next == '{' { depth + 1 } else { depth - 1 };
+                (&rest[1..], true)
             }
-            other => &rest[other.len_utf8()..],
+            other => (&rest[other.len_utf8()..], false),
         };
+        rest = after;
+        if is_token {
+            stopped = rest;
+        }
     }
+}
+
+/// What is left of a block behind a token that the Lua module has as a whole in its buffer; `stopped`: what was left
+/// where it began to look for it.
+fn in_time<'a>(stopped: &str, after: &'a str) -> Option<&'a str> {
+    (stopped.len() - after.len() <= LONGEST).then_some(after)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::directives;
+    use super::{directives, meant};
 
     fn is_whole(text: &str) -> bool {
         directives(text).is_some()
@@ -214,15 +250,34 @@ mod tests {
     }
 
     #[test]
-    fn a_string_of_lua_that_is_longer_than_what_nginx_reads_at_once_is_none() {
-        let block =
-            |length| format!("log_by_lua_block {{ local s = \"}} {}\" }}", "b".repeat(length));
-        assert!(is_whole(&block(900)) && !is_whole(&block(1000)));
+    fn what_does_not_end_in_what_nginx_reads_at_once_is_no_token_of_lua() {
+        let long = |bytes| "b".repeat(bytes);
+        for (is_plain_before, bytes) in [(false, 1400), (true, 1400), (false, 1500), (true, 1500)] {
+            let (before, within) = if is_plain_before { (bytes, 0) } else { (0, bytes) };
+            let plain = long(before);
+            for token in [
+                format!("\"}} {}\"", long(within)),
+                format!("'}} {}'", long(within)),
+                format!("--}} {}\n", long(within)),
+            ] {
+                let text = format!("log_by_lua_block {{{plain}{token}}}");
+                assert_eq!(is_whole(&text), bytes == 1400, "{text}");
+            }
+            // How much is in long brackets nginx knows.
+            for [begin, end] in [["[[", "]]"], ["--[[", "]]"]] {
+                let text = format!("log_by_lua_block {{{plain}{begin}}} {}{end}}}", long(within));
+                assert_eq!(is_whole(&text), !is_plain_before || bytes == 1400, "{text}");
+            }
+        }
+        let often = format!("log_by_lua_block {{{}}}", "--} a remark\n".repeat(1000));
+        assert!(is_whole(&often), "each is short");
     }
 
     #[test]
-    fn the_names_of_directives_are_told_however_they_are_written() {
+    fn the_words_of_directives_are_told_however_they_are_written() {
         let text = "listen 81;\n'listen' 82; if ($x) { listen 83; }\n\"set\" $x { listen; }";
-        assert_eq!(directives(text), Some(vec!["listen", "listen", "if", "set"]));
+        let words = [&["listen", "81"][..], &["listen", "82"], &["if", "($x)"], &["set", "$x"]];
+        assert_eq!(directives(text), Some(words.map(<[_]>::to_vec).to_vec()));
+        assert_eq!(meant("/a\\\"b\\\\c\\nd\\e"), "/a\"b\\c\nd\\e");
     }
 }

@@ -89,7 +89,11 @@ const UNREADABLE: &str = "has a value that nginx cannot read: it is too long, or
 const ASTRAY: &str =
     "reaches beyond its place: a brace, a quote or a semicolon is missing or too many";
 
-const LISTENS: &str = "has a `listen`: its hosts have the ports that all have";
+/// What would reach beyond the hosts of an Ingress, and why it has none.
+const OF_ALL: [(&str, &str); 2] = [
+    ("listen", "has a `listen`: its hosts have the ports that all have"),
+    ("server_name", "has a `server_name`: its hosts have the names that it asks for as an Ingress"),
+];
 
 struct Writer<'a> {
     out: Text,
@@ -144,9 +148,10 @@ impl<'a> Writer<'a> {
         match directives(text).filter(|_| !text.contains('\0')) {
             None => self.refuse(what, ASTRAY),
             // The ConfigMap may.
-            Some(names) if owner.is_some_and(|owner| owner.origin.kind != Kind::ConfigMap) => {
-                if names.contains(&"listen") {
-                    self.refuse(what, LISTENS);
+            Some(all) if owner.is_some_and(|owner| owner.origin.kind != Kind::ConfigMap) => {
+                let has = |name| all.iter().any(|words| words.first() == Some(name));
+                if let Some((_, why)) = OF_ALL.iter().find(|(name, _)| has(name)) {
+                    self.refuse(what, why);
                 }
             }
             Some(_) => {}

@@ -17,6 +17,8 @@ pub struct Written {
     pub text: Text,
     /// Files that it names, by their names in [`Environment::files`]: certificates, keys, passwords.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// Folders of what authenticators said, by their names in the one for them.
+    pub remembered: BTreeSet<String>,
 }
 
 /// nginx.conf for a Configuration.
@@ -37,7 +39,7 @@ pub fn write_closing(
     let http = http::write(&mut scope);
     let mut main = process(configuration, environment);
     main.open("http", Vec::new(), http);
-    Ok(Written { text: Text::of(&main)?, files: scope.files })
+    Ok(Written { text: Text::of(&main)?, files: scope.files, remembered: scope.remembered })
 }
 
 /// nginx.conf before there is any Configuration: nothing but the socket that waits for endpoints.
@@ -47,7 +49,7 @@ pub fn idle(environment: &Environment) -> Result<Written, Unwritable> {
     let http = http::idle(&mut scope);
     let mut main = process(&configuration, environment);
     main.open("http", Vec::new(), http);
-    Ok(Written { text: Text::of(&main)?, files: scope.files })
+    Ok(Written { text: Text::of(&main)?, files: scope.files, remembered: scope.remembered })
 }
 
 fn process(configuration: &Configuration, environment: &Environment) -> Block {

@@ -73,6 +73,24 @@ impl Inner {
     }
 }
 
+/// Who was left out since nginx refused something last that it does not refuse any more.
+#[derive(Default)]
+struct Blamed {
+    refusal: Option<Refusal>,
+    in_vain: BTreeSet<Owner>,
+}
+
+impl Blamed {
+    /// What it refuses now, and who is blamed for it; whoever is out already was found before.
+    fn follow(&mut self, refusal: Refusal, blamed: &BTreeSet<Owner>, left_out: &LeftOut) {
+        if !self.refusal.as_ref().is_some_and(|before| before.is(&refusal)) {
+            self.in_vain.clear();
+        }
+        self.refusal = Some(refusal);
+        self.in_vain.extend(blamed.iter().filter(|owner| !left_out.contains_key(owner)).cloned());
+    }
+}
+
 /// What is known while nginx is asked again and again.
 pub(super) struct Search<'a> {
     inner: &'a Inner,
@@ -94,6 +112,16 @@ pub(super) struct Search<'a> {
 impl Search<'_> {
     /// Leaves out whoever nginx blames, until it takes the rest; nothing if nobody can be found, or not in time.
     async fn one_by_one(&mut self) -> Result<Option<Accepted>, Failure> {
+        let mut blamed = Blamed::default();
+        let found = self.each_alone(&mut blamed).await;
+        if !matches!(found, Ok(Some(_))) {
+            // Nobody knows of those whether it was they.
+            self.left_out.retain(|owner, _| !blamed.in_vain.contains(owner));
+        }
+        found
+    }
+
+    async fn each_alone(&mut self, before: &mut Blamed) -> Result<Option<Accepted>, Failure> {
         let mut found = BTreeSet::new();
         while self.tests > 0 {
             let refusal = match self.try_without(self.left_out.clone()).await? {
@@ -101,8 +129,9 @@ impl Search<'_> {
                 Err(refusal) => refusal,
             };
             let blamed = self.whom_to_blame(&refusal).await?;
-            let Refusal { reason, is_path, .. } = refusal;
+            let (reason, is_path) = (refusal.reason.clone(), refusal.is_path);
             tracing::debug!(?blamed, reason, "nginx does not take it");
+            before.follow(refusal, &blamed, &self.left_out);
             let mut is_new = false;
             for owner in &blamed {
                 is_new |= self.leave_out(owner, &reason, is_path);
@@ -113,6 +142,7 @@ impl Search<'_> {
             // Whoever is blamed and already out is only in the way of who is to blame.
             for innocent in blamed.difference(&found) {
                 self.left_out.remove(innocent);
+                before.in_vain.remove(innocent);
             }
             self.tests = self.tests.saturating_sub(1);
             let Some(culprit) = self.culprit().await? else { return Ok(None) };
@@ -190,7 +220,7 @@ impl Search<'_> {
     }
 
     /// Leaves out whoever may be to blame, class after class, and brings them back as far as nginx takes them: the many
-    /// first that are not wrong. Whoever there is no time for stays out until the next change. `last`: what it said.
+    /// first that are not wrong. Whoever there is no time for stays out until the next search. `last`: what it said.
     async fn together(
         &mut self,
         classes: Vec<Vec<Owner>>,
@@ -259,9 +289,10 @@ impl Search<'_> {
         if self.runs.is_none() {
             return fault;
         }
+        let stays = !self.runs_with_nothing() && blame::keys(self.before).contains(owner);
         let instead = match owner.key {
             None => Instead::Closed,
-            Some(_) if blame::keys(self.before).contains(owner) => Instead::Before,
+            Some(_) if stays => Instead::Before,
             Some(_) => Instead::Nothing,
         };
         Fault { instead, ..fault }
@@ -355,12 +386,18 @@ impl Search<'_> {
         let of_hosts =
             next.servers.values().filter_map(|server| Some(&*server.raw.as_ref()?.origin));
         let speaking: BTreeSet<&Origin> = of_paths.chain(of_hosts).collect();
-        let new = suspects(next).into_iter().filter(|owner| self.is_new(owner));
+        let all = self.runs_with_nothing();
+        let new = suspects(next).into_iter().filter(|owner| all || self.is_new(owner));
         let (speaking, others) = new.partition(|owner| speaking.contains(&owner.origin));
-        let is_other = next.global.raw != before.global.raw;
+        let is_other = all || next.global.raw != before.global.raw;
         let keys = if is_other { blame::keys(next) } else { Vec::new() };
-        let settings = (next.global != before.global).then(|| blame::settings(next));
+        let settings = (all || next.global != before.global).then(|| blame::settings(next));
         vec![speaking, keys, others, settings.into_iter().collect()]
+    }
+
+    /// Whether it has to run, and nothing is known that it does run with.
+    fn runs_with_nothing(&self) -> bool {
+        self.runs.as_ref().is_some_and(|state| !state.has_run())
     }
 
     /// Who may be to blame, the likeliest first: whom there was no time for before, and who is new or another one than

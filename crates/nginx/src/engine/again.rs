@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::MutexGuard;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
@@ -101,6 +101,14 @@ impl Inner {
             }
             // Who ends it may be about to.
             Err(Failure::Stopping) => false,
+            // What ran can be read no more: a file is gone, or a name, or somebody has the port. Who is to blame is
+            // found as at a start, and until then nginx waits for it.
+            Err(failure @ Failure::Unread { .. }) => {
+                tracing::error!(%failure, "nginx does not run any more with what it ran with");
+                state.forget_run();
+                self.again.send_replace(Some(Instant::now()));
+                true
+            }
             Err(failure) => {
                 tracing::error!(%failure, "nginx cannot be started again");
                 // Who watches the new one, if there is one, comes back here once it has ended.

@@ -59,7 +59,7 @@ impl Refusal {
     }
 
     /// Whether it is the same thing at the same place.
-    fn is(&self, other: &Self) -> bool {
+    pub(super) fn is(&self, other: &Self) -> bool {
         let is_same = self.place == other.place;
         let has_variable = |it: &Self| matches!(it.place, Place::Variable(_));
         self.reason == other.reason && (is_same || has_variable(self) && has_variable(other))

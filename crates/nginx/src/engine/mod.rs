@@ -45,6 +45,8 @@ const FRONT_SHARE: u64 = 4;
 const CARRIED_SHARE: usize = 4;
 /// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
 const LOOK: Duration = Duration::from_secs(1);
+/// The shortest and the longest pause before those are tried again for whom there was no time.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Serves HTTP in a supervised nginx.
 #[derive(Debug)]
@@ -90,8 +92,8 @@ struct Inner {
     starts: AtomicU64,
     reloads: AtomicU64,
     stopping: AtomicBool,
-    /// Whether there was no time for somebody who may be innocent.
-    unfinished: AtomicBool,
+    /// When whoever asks for a Configuration is to do so again, though nothing changes.
+    again: watch::Sender<Option<Instant>>,
     /// Wakes who waits for the turn of a reload that will not come any more.
     ending: Notify,
     stopped: Notify,
@@ -161,7 +163,7 @@ impl Nginx {
             starts: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
-            unfinished: AtomicBool::new(false),
+            again: watch::Sender::default(),
             ending: Notify::new(),
             stopped: Notify::new(),
             pulse,
@@ -245,8 +247,6 @@ impl Engine for Nginx {
         match applied {
             Ok(()) => {
                 self.inner.sweep(&state);
-                let is_unfinished = blame::is_unfinished(&state.left_out);
-                self.inner.unfinished.store(is_unfinished, Ordering::Relaxed);
                 self.inner.generation.store(generation, Ordering::Relaxed);
                 Ok(Applied { generation, left_out: state.problems() })
             }
@@ -265,8 +265,18 @@ impl Engine for Nginx {
         }
     }
 
-    fn is_unfinished(&self) -> bool {
-        self.inner.unfinished.load(Ordering::Relaxed)
+    async fn due(&self) {
+        let mut again = self.inner.again.subscribe();
+        loop {
+            let Some(at) = *again.borrow_and_update() else {
+                // It changes as long as the engine lives.
+                drop(again.changed().await);
+                continue;
+            };
+            if timeout_at(at, again.changed()).await.is_err() {
+                return;
+            }
+        }
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {
@@ -312,9 +322,11 @@ impl Inner {
             Some(_) => plan(&state.asked, next).max(state.owed),
             None => Plan::Reload,
         };
-        match (todo, state.master) {
-            (Plan::Nothing, _) if !blame::is_unfinished(&state.left_out) => self.stand_back(next),
-            (Plan::Push, _) => {
+        // Others change all the time: for whom there was no time neither waits for that to end nor is tried with each.
+        let is_due = self.again.borrow().is_some_and(|at| at <= Instant::now());
+        match todo {
+            Plan::Nothing if !is_due => self.stand_back(next),
+            Plan::Push if !is_due => {
                 self.stand_back(next);
                 state.owed = todo;
                 let accepted = blame::without(next, &state.running, &state.left_out);
@@ -322,8 +334,8 @@ impl Inner {
                 state.lacks = self.settle(state, &accepted).await?.problems;
                 state.running = accepted;
             }
-            // Where nothing changed, there is time for whom there was none.
-            (Plan::Reload | Plan::Nothing, _) => {
+            Plan::Reload | Plan::Push | Plan::Nothing => {
+                self.tell_endpoints(state, next).await?;
                 let accepted = self.acceptable(next, state).await?;
                 self.stand_back(next);
                 let accepted = self.put_into_force(state, next, accepted).await?;
@@ -332,6 +344,7 @@ impl Inner {
                 (state.running, state.written) = (configuration, written);
                 state.knows = !blame::is_everything_closed(&left_out);
                 state.left_out = left_out;
+                self.ask_again(state);
             }
         }
         (state.owed, state.no_room) = (Plan::Nothing, no_room);
@@ -340,6 +353,32 @@ impl Inner {
             requests.follow(&state.running);
         }
         Ok(())
+    }
+
+    /// What runs has the endpoints of now, before it is known who is to blame for what nginx does not take: that may take
+    /// minutes, and nobody waits for it who has nothing to do with it.
+    async fn tell_endpoints(&self, state: &mut State, next: &Configuration) -> Result<(), Failure> {
+        let mut running = state.running.clone();
+        for (id, upstream) in &state.running.upstreams {
+            if let Some(now) = next.upstreams.get(id).filter(|now| *now != upstream) {
+                running.upstreams.insert(id.clone(), now.clone());
+            }
+        }
+        let is_running = state.master.is_some() && state.has_run();
+        if is_running && running.upstreams != state.running.upstreams {
+            // Who fails further on has told them nevertheless.
+            state.owed = state.owed.max(Plan::Push);
+            state.lacks = self.settle(state, &running).await?.problems;
+            state.running = running;
+        }
+        Ok(())
+    }
+
+    /// Where there was no time for somebody who may be innocent, he is tried again by and by.
+    fn ask_again(&self, state: &mut State) {
+        let pause = state.pause.map_or(AGAIN.0, |pause| (pause * 2).min(AGAIN.1));
+        state.pause = blame::is_unfinished(&state.left_out).then_some(pause);
+        self.again.send_replace(state.pause.map(|pause| Instant::now() + pause));
     }
 
     /// What stands in front of nginx has to know first who passes it by; but not before nginx takes the rest.
@@ -351,6 +390,8 @@ impl Inner {
     fn sweep(&self, state: &State) {
         let State { written, leaving, .. } = state;
         self.directory.sweep(|file| written.files.contains_key(file) || leaving.reads(file));
+        self.directory
+            .sweep_remembered(|it| written.remembered.contains(it) || leaving.remembers(it));
     }
 
     async fn test(
@@ -390,6 +431,7 @@ impl Inner {
         for socket in [self.environment.control(), self.environment.inner()] {
             drop(std::fs::remove_file(socket));
         }
+        self.pulse.serves(false);
         let child = process::spawn(&self.program, &self.environment).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);

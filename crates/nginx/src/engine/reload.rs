@@ -133,6 +133,7 @@ impl Inner {
             None => self.unless_stopping().err(),
         };
         if process::taken_over(master, &before, PATIENCE, fails).await? {
+            self.pulse.serves(true);
             Ok(())
         } else {
             Err(Failure::NoWorkers)

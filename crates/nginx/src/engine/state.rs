@@ -6,6 +6,7 @@ use crate::leaving::Leaving;
 use crate::plan::Plan;
 use model::{Configuration, Global, Problem};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// What is asked for, and what runs.
@@ -34,12 +35,19 @@ pub(super) struct State {
     pub(super) reloaded: Option<Instant>,
     /// What has to be done in any case, as an attempt at it failed halfway.
     pub(super) owed: Plan,
+    /// The pause before those are tried again for whom there was no time, if there were any last time.
+    pub(super) pause: Option<Duration>,
 }
 
 impl State {
     /// Whether nginx has run with something that was asked for: before that it only waits for it.
     pub(super) fn has_run(&self) -> bool {
         !self.written.text.text.is_empty()
+    }
+
+    /// What ran is no more what there is to start nginx with: it begins as at a start, but for what is known.
+    pub(super) fn forget_run(&mut self) {
+        (self.written, self.owed) = (Written::default(), Plan::Reload);
     }
 
     /// What is known to be wrong with a Configuration.
@@ -65,6 +73,7 @@ impl State {
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut problems = blame::problems(&self.left_out);
         problems.extend(blame::problems(&self.no_room));
+        problems.extend(blame::had_by_texts(&self.running));
         problems.extend(self.lacks.iter().cloned());
         problems
     }

@@ -3,8 +3,12 @@
 mod at;
 mod closed;
 mod names;
+mod texts;
 
 pub(super) use at::{At, Beside};
+pub(super) use names::Name;
+pub(super) use texts::of_all;
+pub(crate) use texts::{Had, had_by_texts};
 
 use super::policy::{self, client_certificate};
 use super::tree::{lua, put, words};
@@ -59,7 +63,8 @@ pub(super) const LEAVE: &str = "require(\"fairway.request\").leave()";
 /// Writes all locations of a server.
 pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
     let mut beside = Beside::default();
-    let mut taken = HashSet::new();
+    let mut taken: HashSet<Name> = texts::of_host(server);
+    taken.extend(scope.of_all.iter().cloned());
     for index in order(scope, server) {
         let location = &server.locations[index];
         let is_closed = closed::is_closed(scope, server, location);
@@ -97,7 +102,7 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
         }
     }
     block.append(beside.block);
-    if server.locations.is_empty() {
+    if server.locations.is_empty() && !taken.contains(&("", "/".to_owned())) {
         // Otherwise nginx would look for files.
         let mut nothing = Block::default();
         put!(nothing, "return", 404_u16);

@@ -4,7 +4,7 @@ use super::super::pattern::{limit_of_paths, pattern_for};
 use model::{Location, PathKind, Server};
 
 /// Modifier and path.
-pub(super) type Name = (&'static str, String);
+pub(in crate::conf) type Name = (&'static str, String);
 
 /// What nginx calls the location (compat/behaviour.md section 5).
 pub(super) fn names(server: &Server, location: &Location) -> Vec<Name> {

@@ -163,6 +163,7 @@ fn remember(policy: &AuthExternal, cache: &AuthCache, at: &mut At<'_, '_>, block
     let namespace = origin.map(|origin| &*origin.namespace).unwrap_or_default();
     let whose = fingerprint(namespace.as_bytes());
     let folder = at.scope.environment.temporary("auth").join(&whose);
+    at.scope.remembered.insert(whose.clone());
     let name = Word::from("fairway_auth_").then(Word::plain(whose));
     let mut zone = Block::default();
     put!(

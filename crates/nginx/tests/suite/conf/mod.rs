@@ -1,5 +1,6 @@
 //! What is written is what nginx reads: a reader of its own, after nginx's rules, gets back exactly what was put in.
 
+mod blocks;
 mod hostile;
 mod reader;
 mod sizes;

@@ -2,7 +2,7 @@
 
 use crate::engine::bed::{
     Folder, PATIENCE, apply, backend, configuration, environment, folder, free_port, get, options,
-    program,
+    program, start, until,
 };
 use crate::engine::ok;
 use engine::Engine;
@@ -10,6 +10,7 @@ use model::{Changes, Configuration};
 use nginx::{Care, Nginx, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -19,11 +20,18 @@ use tokio::time::timeout;
 
 /// An engine whose first nginx does this instead of serving.
 fn dying(folder: &Folder, port: u16, how: &str) -> Arc<Nginx> {
-    let (script, marker) = (folder.path().join("nginx.sh"), folder.path().join("died"));
-    let (marker, program) = (marker.display(), program().display().to_string());
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" != -t ] && mkdir {marker} 2>/dev/null; then {how}\nfi\nexec {program} \"$@\"\n"
-    );
+    let marker = folder.path().join("died").display().to_string();
+    beginning(
+        folder,
+        port,
+        &format!("if [ \"$1\" != -t ] && mkdir {marker} 2>/dev/null; then {how}\nfi"),
+    )
+}
+
+/// An engine whose nginx, and each test, begins with this.
+fn beginning(folder: &Folder, port: u16, how: &str) -> Arc<Nginx> {
+    let script = folder.path().join("nginx.sh");
+    let text = format!("#!/bin/sh\n{how}\nexec {} \"$@\"\n", program().display());
     fs::write(&script, text).expect("a script");
     fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("its mode");
     let options = Options { program: script, ..options(environment(folder, port)) };
@@ -86,5 +94,81 @@ async fn an_nginx_that_dies_is_not_waited_for_by_who_tells_it_of_endpoints() {
     drop(told.expect("endpoints are told"));
     apply_again(&engine, &after).await;
     assert_eq!((get(port, "a.test"), engine.starts()), (ok("two"), 2));
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+/// Ends nginx as the kernel does where memory is short.
+fn kill(engine: &Nginx) {
+    let (master, _) = engine.processes().expect("nginx runs");
+    kill_process(Pid::from_raw(master).expect("a process"), Signal::KILL).expect("it runs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_nginx_that_cannot_be_started_with_what_it_ran_with_leaves_out_who_is_to_blame() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let included = folder.path().join("included");
+    fs::write(&included, "more_set_headers \"X-A: 1\";").expect("a file");
+    let text = format!("include {};", included.display());
+    let next = configuration(&[("a.test", one, None), ("b.test", one, Some(&text))]);
+    assert!(apply(&engine, &next).await.is_empty());
+    fs::remove_file(&included).expect("it is there");
+    kill(&engine);
+    timeout(PATIENCE, engine.due()).await.expect("it says that it wants to be asked again");
+    assert_eq!(apply(&engine, &next).await, ["b.test"]);
+    assert_eq!(get(port, "a.test"), ok("one"));
+    assert_eq!(get(port, "b.test").map(|(status, _)| status), Some(503));
+    assert!(timeout(Duration::from_secs(2), engine.due()).await.is_err(), "that was all");
+    // And it dies once more.
+    kill(&engine);
+    until("nginx runs again", || get(port, "a.test") == ok("one")).await;
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_nginx_that_answers_and_has_nothing_to_serve_ails() {
+    let (folder, port) = (folder(), free_port());
+    let care = Care { every: Duration::from_millis(50), silence: Duration::from_millis(900) };
+    let options = Options { care, ..options(environment(&folder, port)) };
+    let engine = Arc::new(Nginx::start(options).expect("the engine starts"));
+    let next = configuration(&[("a.test", backend("one"), None)]);
+    apply(&engine, &next).await;
+    // Somebody else has the port before nginx has it again.
+    let taken = || async {
+        if engine.processes().is_some() {
+            kill(&engine);
+        }
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()
+    };
+    let held = eventually(PATIENCE, taken).await.expect("in time");
+    timeout(PATIENCE, engine.due()).await.expect("it wants to be asked again");
+    assert!(engine.apply(&next, &Changes::default()).await.is_err(), "the port is not to be had");
+    until("it ails", || engine.ailment().is_some()).await;
+    assert!(engine.connections().await.is_some(), "it answers");
+    drop(held);
+    apply_again(&engine, &next).await;
+    assert_eq!(get(port, "a.test"), ok("one"));
+    until("it is well again", || engine.ailment().is_none()).await;
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_do_not_wait_until_nginx_has_tested_what_else_changes() {
+    let (folder, port, one, two) = (folder(), free_port(), backend("one"), backend("two"));
+    let held = folder.path().join("held");
+    let waits = format!("while [ \"$1\" = -t ] && [ -e {} ]; do sleep 0.02; done", held.display());
+    let engine = beginning(&folder, port, &waits);
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    fs::write(&held, "").expect("a file");
+    let next = configuration(&[("a.test", two, None), ("b.test", one, Some("no_such_word 1;"))]);
+    let applying = {
+        let engine = engine.clone();
+        tokio::spawn(async move { apply(&engine, &next).await })
+    };
+    until("it leads to another endpoint", || get(port, "a.test") == ok("two")).await;
+    assert!(!applying.is_finished() && get(port, "b.test") != ok("one"));
+    fs::remove_file(&held).expect("it is there");
+    assert_eq!(applying.await.expect("no panic"), ["b.test"]);
+    assert_eq!(get(port, "a.test"), ok("two"));
     engine.drain(Duration::from_secs(5)).await;
 }

@@ -147,9 +147,14 @@ pub(crate) async fn apply(engine: &Nginx, next: &Configuration) -> Vec<String> {
 
 /// Status and body for a host; nothing if nobody listens.
 pub(crate) fn get(port: u16, host: &str) -> Option<(u16, String)> {
+    get_path(port, host, "/")
+}
+
+/// The same for a path.
+pub(crate) fn get_path(port: u16, host: &str, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;

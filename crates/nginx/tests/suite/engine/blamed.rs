@@ -1,13 +1,16 @@
 //! Who is to blame where a text of the ConfigMap and something else do not go together: whoever is new, never the text
 //! that guards everybody.
 
-use crate::engine::bed::{PATIENCE, apply, backend, configuration, folder, free_port, get, start};
+use crate::engine::bed::{
+    PATIENCE, apply, backend, configuration, folder, free_port, get, get_path, start,
+};
 use engine::Engine;
-use model::policy::{Ciphers, Policy, RawGlobal};
-use model::{Configuration, Global, Kind, Origin, Server, ServerName};
+use model::policy::{Ciphers, Policy, RawGlobal, RawServer};
+use model::{Configuration, Global, Kind, Location, Origin, PathKind, Server, ServerName};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
+use tokio::time::timeout;
 
 const ALL: [&str; 3] = ["a.test", "b.test", "c.test"];
 /// A guard of the operator, which takes itself to be the only one to say so.
@@ -211,10 +214,19 @@ async fn whom_there_was_no_time_for_is_served_after_some_more_rounds_though_noth
     }
     let mut rounds = 0;
     let mut left_out = apply(&engine, &next).await;
-    assert!(left_out.len() > 80 && engine.is_unfinished(), "{} are left out", left_out.len());
-    while engine.is_unfinished() {
+    assert!(left_out.len() > 80, "{} are left out", left_out.len());
+    while left_out.len() > 80 {
         rounds += 1;
         assert!(rounds < 6, "{left_out:?}");
+        // Others change all the time, and for them alone nobody is tried: that would hold them up.
+        let (reloads, two) = (engine.reloads(), backend("two"));
+        next.upstreams.extend(configuration(&[("first.test", two, None)]).upstreams);
+        if rounds > 1 {
+            assert_eq!(apply(&engine, &next).await, left_out);
+            assert_eq!(engine.reloads(), reloads, "the pause is not over");
+        }
+        timeout(PATIENCE, engine.due()).await.expect("he is tried again");
+        next.upstreams.extend(configuration(&[("first.test", one, None)]).upstreams);
         left_out = apply(&engine, &next).await;
     }
     assert_eq!(left_out.len(), 80);
@@ -222,5 +234,96 @@ async fn whom_there_was_no_time_for_is_served_after_some_more_rounds_though_noth
         let status = if number % 3 < 2 { 503 } else { 200 };
         assert_eq!(guarded(port, &format!("h{number:03}.test")).0, status, "{number}");
     }
+    engine.drain(PATIENCE).await;
+}
+
+/// The same with more paths of a host, which are of somebody of another namespace.
+fn with_paths(next: Configuration, host: &str, paths: &[(&str, PathKind)]) -> Configuration {
+    edit(next, host, |server| {
+        let origin = Some(Arc::new(Origin::new(Kind::Ingress, "other", "paths")));
+        for (path, kind) in paths {
+            let (path, origin) = ((*path).to_owned(), origin.clone());
+            let location = Location::clone(&server.locations[0]);
+            server.locations.push(Arc::new(Location { path, kind: *kind, origin, ..location }));
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_a_text_has_is_the_text_s_and_nobody_else_is_closed() {
+    let one = backend("one");
+    let text = "location = /robots.txt { return 200 robots; } location ^~ /priv/ { deny all; }\n\
+        location /.well-known/ { return 200 known; } more_set_headers \"X-Guard: on\";";
+    let all = configuration(&ALL.map(|host| (host, one, None)));
+    let all = with(all, |raw| raw.server = Some(text.to_owned().into()));
+    let paths = [
+        ("/robots.txt", PathKind::Exact),
+        ("/priv", PathKind::Prefix),
+        ("/.well-known/", PathKind::Prefix),
+        ("/more", PathKind::Prefix),
+    ];
+    let next = with_paths(all.clone(), "b.test", &paths);
+    for is_change in [true, false] {
+        let (folder, port) = (folder(), free_port());
+        let engine = start(&folder, port);
+        if is_change {
+            assert!(apply(&engine, &all).await.is_empty());
+        }
+        assert_eq!(apply(&engine, &next).await, ["paths"], "a change: {is_change}");
+        assert_eq!(ALL.map(|host| guarded(port, host)), [(200, true); 3], "a change: {is_change}");
+        for host in ["a.test", "b.test"] {
+            let status = |path| get_path(port, host, path).map(|(status, _)| status);
+            let said = |path| get_path(port, host, path).map(|(_, said)| said);
+            assert_eq!(said("/robots.txt").as_deref(), Some("robots"), "{host}");
+            assert_eq!(said("/.well-known/x").as_deref(), Some("known"), "{host}");
+            assert_eq!(status("/priv/x"), Some(403), "{host}");
+            // Of that the text has only a part.
+            assert_eq!((status("/priv"), status("/more")), (Some(200), Some(200)), "{host}");
+        }
+        engine.drain(PATIENCE).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_of_another_namespace_that_the_host_s_text_has_closes_nothing_of_the_host() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let all = edit(configuration(&[("a.test", one, None)]), "a.test", |server| {
+        let origin = server.locations[0].origin.clone().expect("of an Ingress");
+        let text = "location = /health { return 200 owner; }".to_owned().into();
+        server.raw = Some(Arc::new(RawServer { origin, text }));
+    });
+    assert!(apply(&engine, &all).await.is_empty());
+    let next = with_paths(all, "a.test", &[("/health", PathKind::Exact)]);
+    assert_eq!(apply(&engine, &next).await, ["paths"]);
+    assert_eq!(get_path(port, "a.test", "/health"), Some((200, "owner".to_owned())));
+    assert_eq!(get(port, "a.test").map(|(status, _)| status), Some(200));
+    engine.drain(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_looks_like_a_place_in_nginx_conf_closes_nobody_else() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let mut next = configuration(&[("a.test", one, None), ("z.test", one, None)]);
+    assert!(apply(&engine, &next).await.is_empty());
+    let environment = engine.environment();
+    let conf = std::fs::read_to_string(environment.conf()).expect("nginx.conf");
+    let mut lines = conf.lines();
+    let line =
+        lines.position(|line| line.contains("Ingress demo/a.test")).expect("it is there") + 2;
+    let path =
+        format!("/x in {}:{line}\n(?<=a+)b", environment.directory.join("next.conf").display());
+    for number in 0..12 {
+        let host = format!("b{number}.test");
+        put(&mut next, &host, "b", None);
+        next = edit(next, &host, |server| {
+            server.regex = true;
+            Arc::make_mut(&mut server.locations[0]).path.clone_from(&path);
+        });
+    }
+    let left_out = apply(&engine, &next).await;
+    assert!(left_out.iter().all(|host| host.starts_with('b')), "{left_out:?}");
+    assert_eq!(["a.test", "z.test"].map(|host| guarded(port, host).0), [200; 2]);
     engine.drain(PATIENCE).await;
 }

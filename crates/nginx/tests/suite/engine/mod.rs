@@ -1,7 +1,7 @@
 //! The engine drives a real nginx: what reloads it and what does not, what it does not take, and how it ends.
 
 mod again;
-mod bed;
+pub(crate) mod bed;
 mod blamed;
 mod changes;
 mod halfway;

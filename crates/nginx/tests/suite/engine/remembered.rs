@@ -100,3 +100,28 @@ async fn what_one_nginx_kept_in_files_is_gone_when_the_next_one_starts() {
     assert!(!left("body").exists() && !left("auth").exists());
     engine.drain(PATIENCE).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_authenticators_of_a_namespace_said_goes_with_its_last_path_that_asks_one() {
+    let (folder, port, one) = (folder(), free_port(), backend("one"));
+    let engine = start(&folder, port);
+    let kept = || {
+        let folders = std::fs::read_dir(engine.environment().temporary("auth")).expect("a folder");
+        folders.flatten().map(|folder| folder.file_name()).collect::<Vec<_>>()
+    };
+    let asked = saying("200 OK");
+    apply(&engine, &guarded("a", one, asked)).await;
+    assert_eq!(status(port), Some(200));
+    let of_a = kept();
+    assert_eq!(of_a.len(), 1);
+    // The same stays for as long as it is asked for.
+    apply(&engine, &guarded("a", backend("two"), asked)).await;
+    assert_eq!(kept(), of_a);
+    apply(&engine, &guarded("b", one, asked)).await;
+    assert_eq!(status(port), Some(200));
+    until("the workers that know it have left", || !kept().contains(&of_a[0])).await;
+    assert_eq!((kept().len(), status(port)), (1, Some(200)));
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    until("nobody asks any more", || kept().is_empty()).await;
+    engine.drain(PATIENCE).await;
+}

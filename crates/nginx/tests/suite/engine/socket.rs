@@ -31,6 +31,7 @@ async fn what_guards_all_of_http_lets_the_controller_in() {
          limit_req_zone $once zone=o:1m rate=1r/m; limit_req zone=o;",
         "limit_conn_zone $remote_addr zone=c:1m; limit_conn c 9;",
         "rewrite_by_lua_block { if ngx.var.remote_addr == \"unix:\" then ngx.exit(403) end }",
+        "server_rewrite_by_lua_block { if ngx.var.remote_addr == \"unix:\" then ngx.exit(403) end }",
         "header_filter_by_lua_block { ngx.header[\"X-Generation\"] = nil }",
         "auth_request /nowhere;",
     ] {

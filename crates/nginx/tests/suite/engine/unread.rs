@@ -1,8 +1,9 @@
 //! What nginx takes in a test and does not run with: whoever is new goes without it, and everybody else is served.
 
 use crate::engine::bed::{apply, backend, configuration, folder, free_port, get, start, until};
+use crate::engine::refused::authenticator;
 use engine::Engine;
-use model::policy::{RawGlobal, RawServer};
+use model::policy::{Policy, RawGlobal, RawServer};
 use model::{Changes, Configuration, Endpoints, Global, Kind, Origin, ServerName, Upstream};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -63,17 +64,32 @@ async fn a_zone_that_gets_another_key_keeps_the_one_that_it_has_and_others_go_on
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ingress_has_no_ports_of_its_own() {
+    closes_its_host(["listen 127.0.0.1:1;", "set $x 1; \"listen\" 127.0.0.1:1;"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ingress_has_no_names_of_its_own_but_those_of_its_hosts() {
+    let stolen = "return 200 stolen;";
+    closes_its_host([
+        &format!("server_name b.test; {stolen}"),
+        &format!("set $x 1;\n'server_name' c.test b.test; {stolen}"),
+    ])
+    .await;
+}
+
+/// Nobody else notices a host with one of these texts. It stands before the other one, whose name it could take.
+async fn closes_its_host(texts: [&str; 2]) {
     let (folder, port, one) = (folder(), free_port(), backend("one"));
     let engine = start(&folder, port);
     let mut next = configuration(&[("a.test", one, None), ("b.test", one, None)]);
-    for text in ["listen 127.0.0.1:1;", "set $x 1; \"listen\" 127.0.0.1:1;"] {
-        let server = next.servers.get_mut(&ServerName::new("b.test")).expect("it was put there");
+    for text in texts {
+        let server = next.servers.get_mut(&ServerName::new("a.test")).expect("it was put there");
         let origin = server.locations[0].origin.clone().expect("of an Ingress");
         let raw = RawServer { origin, text: text.to_owned().into() };
         Arc::make_mut(server).raw = Some(Arc::new(raw));
-        assert_eq!(apply(&engine, &next).await, ["b.test"], "{text}");
-        let status = |host| get(port, host).map(|(status, _)| status);
-        assert_eq!((status("a.test"), status("b.test")), (Some(200), Some(503)), "{text}");
+        assert_eq!(apply(&engine, &next).await, ["a.test"], "{text}");
+        assert_eq!(get(port, "a.test").map(|(status, _)| status), Some(503), "{text}");
+        assert_eq!(get(port, "b.test"), ok("one"), "{text}");
     }
     engine.drain(Duration::from_secs(5)).await;
 }
@@ -104,7 +120,11 @@ async fn a_text_for_all_that_may_guard_and_was_never_known_closes_everything_unt
     let next =
         |text| with_http(configuration(&[("a.test", one, None), ("b.test", one, None)]), text);
     let served = || ["a.test", "b.test"].map(|host| get(port, host).map(|(status, _)| status));
-    for text in ["deny 10.0.0.1; no_such_word 1;", "server { no_such_word 2; return 403; }"] {
+    for text in [
+        "deny 10.0.0.1; no_such_word 1;",
+        "server_rewrite_by_lua_block { } no_such_word 7;",
+        "server { no_such_word 2; return 403; }",
+    ] {
         assert_eq!(apply(&engine, &next(text)).await, ["settings"], "{text}");
         assert_eq!(served(), [Some(503); 2], "{text}");
     }
@@ -123,6 +143,17 @@ async fn a_text_for_all_that_may_guard_and_was_never_known_closes_everything_unt
     raw.server = Some("return 200;".to_owned().into());
     assert_eq!(apply(&engine, &with_server).await, ["settings"]);
     assert_eq!(served(), [Some(503); 2], "a text for all servers");
+    // Nor is there anybody whom an authenticator should have been asked about with a text that is missing.
+    let mut with_auth = next("");
+    let raw = Arc::make_mut(&mut with_auth.global).raw.as_mut().expect("it has a text");
+    raw.http = None;
+    raw.auth = Some("if ($http_x_token != 1) { return 401; } no_such_word 8;".to_owned().into());
+    let server = with_auth.servers.get_mut(&ServerName::new("a.test")).expect("a host");
+    let location = Arc::make_mut(&mut Arc::make_mut(server).locations[0]);
+    let asked = Some(authenticator("demo-a.test-80").into());
+    location.policy = Arc::new(Policy { auth_external: asked, ..Policy::default() });
+    assert_eq!(apply(&engine, &with_auth).await, ["settings"]);
+    assert_eq!(served(), [Some(503); 2], "a text for authenticators");
     // What guards nothing keeps nobody out.
     assert_eq!(apply(&engine, &next("no_such_word 3;")).await, ["settings"]);
     assert_eq!(served(), [Some(200); 2]);
