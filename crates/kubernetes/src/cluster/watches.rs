@@ -4,7 +4,9 @@ use super::ClusterOptions;
 use super::gateway_kinds::Kinds;
 use crate::Error;
 use crate::client::reason;
-use crate::watch::{Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff};
+use crate::watch::{
+    Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff, told_of_short_ones,
+};
 use imbl::OrdSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -158,8 +160,9 @@ impl Start<'_> {
         if self.streaming && !self.options.once { config.streaming_lists() } else { config }
     }
 
+    /// A client for one watch.
     fn client(&self) -> Client {
-        self.options.client.clone()
+        told_of_short_ones(&self.options.client)
     }
 
     /// A watch that is ready to run.
@@ -200,7 +203,7 @@ impl Start<'_> {
 
     /// The kinds of the Gateway API, which need not be there; the labels of Namespaces matter only to them.
     fn gateways(&mut self, here: Option<&str>) {
-        let mut kinds = Kinds::new(self.client(), self.sender.clone());
+        let mut kinds = Kinds::new(self.options.client.clone(), self.sender.clone());
         let config = self.config();
         let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
         let present = kinds.add(Kind::GatewayClass, None, watch.id);
