@@ -4,9 +4,7 @@ use super::ClusterOptions;
 use super::gateway_kinds::Kinds;
 use crate::Error;
 use crate::client::reason;
-use crate::watch::{
-    Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff, told_of_short_ones,
-};
+use crate::watch::{Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff, watching};
 use imbl::OrdSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -30,6 +28,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The first version with discovery.k8s.io/v1, as which EndpointSlices are read.
 const OLDEST: (u32, u32) = (1, 21);
+
+/// How much later than a watch lasts the next one is asked for, where nothing is wrong.
+const SLACK: Duration = Duration::from_secs(10);
 
 /// Every message from the watches on its way; more than fits makes the watches wait, never grow.
 const QUEUE: usize = 1024;
@@ -162,7 +163,8 @@ impl Start<'_> {
 
     /// A client for one watch.
     fn client(&self) -> Client {
-        told_of_short_ones(&self.options.client)
+        // As long as a connection that is dead without a word goes unnoticed.
+        watching(&self.options.client, self.options.watch + SLACK)
     }
 
     /// A watch that is ready to run.

@@ -1,7 +1,7 @@
 //! One kind of object, listed and then watched for ever: trimmed at once, complete lists only, and nothing ends it. Now
 //! and then it is listed anew, should the watch have left something out.
 
-mod short;
+mod resumed;
 mod trouble;
 
 use crate::client::reason;
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-pub(crate) use short::told_of_short_ones;
+pub(crate) use resumed::watching;
 pub(crate) use trouble::Right;
 use trouble::{Expired, Expiry};
 

@@ -331,6 +331,9 @@ async fn a_right_that_was_taken_away_comes_back_to_all_kinds_at_once() {
     }
 }
 
+/// How long a watch may have begun before the next one, in these tests.
+const AWAY: Duration = Duration::from_secs(50);
+
 /// How often each of these was asked for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
@@ -338,21 +341,23 @@ struct Asked {
     watches: usize,
 }
 
-/// An API server that has one Service and answers watches so. It answers nobody who asks 1,000 times.
-fn server(code: u16, watched: &str) -> (kube::Client, Arc<Mutex<Asked>>) {
+/// An API server that has one Service and answers each watch so. It answers nobody who asks 1,000 times.
+fn server(
+    watched: impl Fn(usize) -> (u16, String) + Send + 'static,
+) -> (kube::Client, Arc<Mutex<Asked>>) {
     let asked = Arc::new(Mutex::new(Asked::default()));
     let counted = Arc::clone(&asked);
-    let watched = watched.to_owned();
     let answer = move |request: http::Request<kube::client::Body>| {
         let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
         let mut asked = counted.lock();
         let count = if is_watch { &mut asked.watches } else { &mut asked.lists };
         *count += 1;
         let is_asked_too_often = *count > 1000;
+        let number = *count;
         let list = format!(
             r#"{{"kind":"ServiceList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{GOOD}]}}"#
         );
-        let (code, text) = if is_watch { (code, watched.clone()) } else { (200, list) };
+        let (code, text) = if is_watch { watched(number) } else { (200, list) };
         async move {
             if is_asked_too_often {
                 std::future::pending::<()>().await;
@@ -368,7 +373,7 @@ fn server(code: u16, watched: &str) -> (kube::Client, Arc<Mutex<Asked>>) {
 async fn asked_of((client, asked): (kube::Client, Arc<Mutex<Asked>>)) -> (Asked, String) {
     let (lines, _guard) = log();
     let (mut watch, news) = watch();
-    watch.api = Api::all(told_of_short_ones(&client));
+    watch.api = Api::all(watching(&client, AWAY));
     watch.config = Config::default();
     watch.relist = Duration::from_secs(3600);
     let read = tokio::spawn(words(news));
@@ -380,7 +385,7 @@ async fn asked_of((client, asked): (kube::Client, Arc<Mutex<Asked>>)) -> (Asked,
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_ended_at_once_is_asked_for_seldom_and_told_once() {
-    let (asked, text) = asked_of(server(200, "")).await;
+    let (asked, text) = asked_of(server(|_| (200, String::new()))).await;
     assert!((100..500).contains(&asked.watches) && asked.lists == 1, "{asked:?}");
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.contains("watches end at once, and nothing is told in them"), "{text}");
@@ -391,10 +396,28 @@ async fn where_each_watch_is_too_old_less_and_less_is_listed_and_that_is_told_on
     let status = json!({"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410});
     let event = json!({"type": "ERROR", "object": status});
     for (code, watched) in [(410, status.to_string()), (200, event.to_string())] {
-        let (asked, text) = asked_of(server(code, &watched)).await;
+        let (asked, text) = asked_of(server(move |_| (code, watched.clone()))).await;
         assert!((20..60).contains(&asked.lists), "{asked:?}");
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("each watch is too old to be resumed, however new"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_long_outage_all_is_listed_anew_and_after_a_short_one_it_is_not() {
+    let bookmark = json!({"type": "BOOKMARK", "object": {
+        "kind": "Service", "apiVersion": "v1", "metadata": {"resourceVersion": "10"},
+    }});
+    for (seconds, lists) in [(20, 1), (70, 2)] {
+        let (bookmark, began) = (bookmark.to_string(), Instant::now());
+        let (asked, text) = asked_of(server(move |number| match number {
+            1 => (200, bookmark.clone()),
+            _ if began.elapsed() < Duration::from_secs(seconds) => (503, String::new()),
+            // Then each says something, as the last one that is answered does.
+            _ => (200, bookmark.clone()),
+        }))
+        .await;
+        assert_eq!(asked.lists, lists, "{text}");
     }
 }
 
