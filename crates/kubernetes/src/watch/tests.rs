@@ -339,6 +339,8 @@ const AWAY: Duration = Duration::from_secs(50);
 struct Asked {
     lists: usize,
     watches: usize,
+    /// Lists of one, to see whether there is an answer.
+    tries: usize,
 }
 
 /// An API server that has one Service and answers each watch so. It answers nobody who asks 1,000 times.
@@ -348,9 +350,18 @@ fn server(
     let asked = Arc::new(Mutex::new(Asked::default()));
     let counted = Arc::clone(&asked);
     let answer = move |request: http::Request<kube::client::Body>| {
-        let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        let query = request.uri().query().unwrap_or_default();
+        let is_watch = query.contains("watch=true");
+        let is_try = query.split('&').any(|pair| pair == "limit=1");
         let mut asked = counted.lock();
-        let count = if is_watch { &mut asked.watches } else { &mut asked.lists };
+        let Asked { lists, watches, tries } = &mut *asked;
+        let count = if is_watch {
+            watches
+        } else if is_try {
+            tries
+        } else {
+            lists
+        };
         *count += 1;
         let is_asked_too_often = *count > 1000;
         let number = *count;
