@@ -192,8 +192,8 @@ fn is_forbidden<T>(answer: &Called<T>) -> bool {
     matches!(answer, Called::Bad { code: Some(403), .. })
 }
 
-/// Whether a policy says no: a ValidatingAdmissionPolicy by 422, a webhook without a code by 400. It may go, or be about
-/// this one.
+/// Whether a policy says no: a ValidatingAdmissionPolicy by 422, a webhook without a code by 400. It may go, or be
+/// about this one.
 fn is_denied(reason: &str) -> bool {
     reason.contains(" denied request") || reason.contains(" denied the request")
 }

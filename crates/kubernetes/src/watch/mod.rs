@@ -378,8 +378,8 @@ impl<K: Watchable> Watch<K> {
 
     /// A watch is too old to be resumed, so that all is listed anew.
     async fn expired(&mut self, at_start: bool, reason: String, progress: &mut Progress) -> Next {
-        // An API server that was put back to a backup gives out versions a second time: what is listed is told, whatever
-        // was known in the same version.
+        // An API server that was put back to a backup gives out versions a second time: what is listed is told,
+        // whatever was known in the same version.
         progress.known.values_mut().for_each(|version| *version = None);
         let (expiry, pause) = progress.expiry.next();
         match expiry {

@@ -60,8 +60,8 @@ impl Watched {
 }
 
 /// A client for the watch of one kind. The crate asks for the next watch as soon as one is over, whatever the last one
-/// was good for: after one that was ended at once, the next one is an error instead, on which a pause follows. And after
-/// one that began longer ago than this it is one that leads to a list.
+/// was good for: after one that was ended at once, the next one is an error instead, on which a pause follows. And
+/// after one that began longer ago than this it is one that leads to a list.
 pub(crate) fn watching(client: &Client, longest: Duration) -> Client {
     let inner = client.clone();
     let watched = Arc::new(Mutex::new(Watched::default()));

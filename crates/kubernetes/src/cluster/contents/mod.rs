@@ -141,8 +141,8 @@ impl Contents {
         }
     }
 
-    /// Takes a Secret that was asked for when this version of it was known. False if it is not taken: its watch has told
-    /// of a later one since.
+    /// Takes a Secret that was asked for when this version of it was known. False if it is not taken: its watch has
+    /// told of a later one since.
     pub(super) fn fetched(&mut self, object: Object, asked: Option<u64>) -> bool {
         let Object::Secret(new) = &object else { return true };
         let key = new.meta.key.clone();
