@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testkit::ports;
 
-/// Answers what is asked over a connection: there is nothing in the cluster, kinds of the Gateway API may not be listed,
-/// and a Pod, of which it is said here that it is asked for, is not told of.
+/// Answers what is asked over a connection: there is nothing in the cluster, and kinds of the Gateway API may not be
+/// listed. A Pod, of which it is said here that it is asked for, is not told of.
 fn answer(stream: TcpStream, pods: &Sender<()>) {
     let mut answers = stream.try_clone().expect("the same connection");
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
