@@ -163,7 +163,6 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (http, https) = engine.ports();
     let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
     tokio::spawn(until_serving(controller.known(), ready, blocked, announce));
-    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
@@ -359,7 +358,7 @@ fn first_configuration(following: Following) -> impl Fn() -> String + Send + Syn
     }
 }
 
-/// Waits for the end, and carries it out.
+/// Waits for the end, and carries it out. Endpoints change while the last requests run, too: changes are followed to it.
 async fn end(
     engine: &Arc<HttpEngine>,
     streams: &Streams,

@@ -150,6 +150,18 @@ impl Progress {
         }
     }
 
+    /// Whether something is known in a later version than the API server's latest one. A watch that is resumed there
+    /// leaves out, without a word, all that happens until that version comes.
+    fn is_ahead_of(&self, version: u64) -> bool {
+        self.known.values().flatten().any(|known| *known > version)
+    }
+
+    /// An API server that was put back to a backup gives out versions a second time: what is listed is told, whatever
+    /// was known in the same version.
+    fn distrust(&mut self) {
+        self.known.values_mut().for_each(|version| *version = None);
+    }
+
     fn in_trouble(&self) -> bool {
         !self.told.is_empty()
     }
@@ -214,8 +226,16 @@ impl<K: Watchable> Watch<K> {
                 // Only between two events: none is lost half-way.
                 Some(until) => tokio::select! {
                     next = stream.next() => next,
-                    () = self.confirmed(), if progress.in_trouble() => {
+                    version = self.confirmed(), if progress.in_trouble() => {
                         self.succeed(progress);
+                        if version.is_some_and(|version| progress.is_ahead_of(version)) {
+                            tracing::info!(
+                                kind = %K::KIND,
+                                "the API server was put back to an older version; listing again"
+                            );
+                            progress.distrust();
+                            return;
+                        }
                         if !self.tell(News::Followed).await {
                             return;
                         }
@@ -317,16 +337,16 @@ impl<K: Watchable> Watch<K> {
     }
 
     /// Returns once the API server lets us list again. A watch that was resumed is silent until something changes, and
-    /// that may be long; one that was refused would have said so by then.
-    async fn confirmed(&self) {
+    /// that may be long; one that was refused would have said so by then. Which version is the latest one.
+    async fn confirmed(&self) -> Option<u64> {
         let Config { label_selector, field_selector, .. } = self.config.clone();
         let one =
             ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
         loop {
             #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
             sleep(jittered(SETTLED)).await;
-            if matches!(timeout(QUESTION, self.api.list(&one)).await, Ok(Ok(_))) {
-                return;
+            if let Ok(Ok(list)) = timeout(QUESTION, self.api.list(&one)).await {
+                return list.metadata.resource_version?.parse().ok();
             }
         }
     }
@@ -378,9 +398,7 @@ impl<K: Watchable> Watch<K> {
 
     /// A watch is too old to be resumed, so that all is listed anew.
     async fn expired(&mut self, at_start: bool, reason: String, progress: &mut Progress) -> Next {
-        // An API server that was put back to a backup gives out versions a second time: what is listed is told,
-        // whatever was known in the same version.
-        progress.known.values_mut().for_each(|version| *version = None);
+        progress.distrust();
         let (expiry, pause) = progress.expiry.next();
         match expiry {
             Expired::Once => {

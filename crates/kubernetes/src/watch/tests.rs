@@ -363,14 +363,13 @@ fn server(
             lists
         };
         *count += 1;
-        let is_asked_too_often = *count > 1000;
-        let number = *count;
+        let (is_asked_too_often, number) = (*count > 1000, *count);
         let list = format!(
             r#"{{"kind":"ServiceList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{GOOD}]}}"#
         );
         let (code, text) = if is_watch { watched(number) } else { (200, list) };
         async move {
-            if is_asked_too_often {
+            if is_asked_too_often || code == 0 {
                 std::future::pending::<()>().await;
             }
             let body = kube::client::Body::from(text.into_bytes());
@@ -429,6 +428,22 @@ async fn after_a_long_outage_all_is_listed_anew_and_after_a_short_one_it_is_not(
         }))
         .await;
         assert_eq!(asked.lists, lists, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_resumed_at_a_version_that_is_still_to_come_is_given_up_for_a_list() {
+    for (version, lists) in [("9", 1), ("10", 2)] {
+        let object = GOOD.replace("\"a\"", "\"b\"").replace("\"7\"", &format!("\"{version}\""));
+        let event = format!(r#"{{"type":"ADDED","object":{object}}}"#);
+        // The second one is refused, and all later ones say nothing for ever.
+        let (client, asked) = server(move |number| match number {
+            1 => (200, event.clone()),
+            2 => (503, String::new()),
+            _ => (0, String::new()),
+        });
+        let (asked, text) = asked_of((client, asked)).await;
+        assert_eq!(asked.lists, lists, "{version}: {text}");
     }
 }
 
