@@ -142,30 +142,39 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let options = Options { reserved_ports: reserved, process_ports, sockets, ..of_source };
     let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
-    let mut feed = tokio::select! {
-        feed = feed(source, &options, published, following, false) => feed?,
-        () = shutdown.first() => return Ok(()),
-    };
+    let feed = feed(source, &options, published, following, false);
+    let Some(mut feed) = before(shutdown.first(), feed).await.transpose()? else { return Ok(()) };
     let seen = feed.snapshots.borrow().clone();
     tell_config_map(&options, &seen);
-    let replica = Replica::find((cluster, admin.port()), &status, &options, &seen).await?;
+    let found = Replica::find((cluster, admin.port()), &status, &options, &seen);
+    let Some(replica) = before(shutdown.first(), found).await.transpose()? else { return Ok(()) };
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), &listeners, room, engine.resolver());
     overload.press(&streams);
     tell_console(&console, &options, &streams);
     show(&controller, &streams, &console, &metrics);
-    serve_first(&mut controller, &mut feed, &engine).await;
+    let served = serve_first(&mut controller, &mut feed, &engine);
+    let Some(()) = before(shutdown.second(), served).await else { return Ok(()) };
     let election = replica.as_ref().map(|_| status.election_id.clone());
-    let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
+    let writes = ClusterWrites::start(replica, status, &options, &controller);
+    let writes = before(shutdown.first(), writes).await.transpose()?.unwrap_or_default();
     tell_leader(&writes, election, &console, &metrics);
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics)?;
     let (http, https) = engine.ports();
     let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
     tokio::spawn(until_serving(controller.known(), ready, blocked, announce));
-    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
+    }
+}
+
+/// What comes of a part of the start; none, where the end comes before: an API server may keep it waiting for minutes.
+/// Once something is served, it ends as ever.
+async fn before<T>(end: impl Future<Output = ()>, part: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = part => Some(done),
+        () = end => None,
     }
 }
 
@@ -349,7 +358,7 @@ fn first_configuration(following: Following) -> impl Fn() -> String + Send + Syn
     }
 }
 
-/// Waits for the end, and carries it out.
+/// Waits for the end, and carries it out. Endpoints change while the last requests run, too: changes are followed to it.
 async fn end(
     engine: &Arc<HttpEngine>,
     streams: &Streams,

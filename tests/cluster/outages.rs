@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use kubernetes::{ClientOptions, ClusterOptions, Following};
 use objects::Snapshot;
 use std::sync::Arc;
-use testkit::cluster::{self, Cluster, eventually};
+use testkit::cluster::{self, Cluster, Connection, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{ingress, one_host, pod, pod_behind_service, slice};
@@ -122,6 +124,56 @@ fn history_is_forgotten_while_fairway_cannot_look() {
         cluster.wire().up();
         unseen.shows(&fairway).await?;
         traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+/// Waits until exactly one of these passwords is let in at `guarded.test`.
+async fn lets_in(fairway: &Fairway, wanted: &str) -> Result<()> {
+    eventually(format!("only the password {wanted} to be let in"), PATIENCE, async || {
+        for password in ["before", "between", "after"] {
+            let credentials = STANDARD.encode(format!("me:{password}"));
+            let header = format!("Authorization: Basic {credentials}");
+            let mut connection = Connection::open(fairway.http()).await?;
+            let answer = connection.get_with("guarded.test", "/", &[&header]).await?;
+            let expected = if password == wanted { 200 } else { 401 };
+            ensure!(answer.status == expected, "{password}: {}", answer.status);
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn what_etcd_says_counts_after_a_backup_was_restored_though_it_is_older() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        let guarded = ingress("guarded", "guarded.test", "/", "a").replace(
+            "namespace: demo}",
+            "namespace: demo, annotations: {nginx.ingress.kubernetes.io/auth-type: basic, \
+             nginx.ingress.kubernetes.io/auth-secret: auth}}",
+        );
+        let secret = |password: &str| {
+            format!(
+                "{{apiVersion: v1, kind: Secret, metadata: {{name: auth, namespace: demo}}, \
+                 stringData: {{auth: 'me:{{PLAIN}}{password}'}}}}"
+            )
+        };
+        cluster.apply(&secret("before")).await?;
+        cluster.apply(&guarded).await?;
+        let fairway = Fairway::start(cluster).await?;
+        lets_in(&fairway, "before").await?;
+        cluster.back_up_etcd()?;
+        // So that what is written after the restore has a lower version than what it replaces.
+        for number in 0..30 {
+            cluster.apply(&ingress("busy", &format!("busy-{number}.test"), "/", "a")).await?;
+        }
+        cluster.apply(&secret("between")).await?;
+        lets_in(&fairway, "between").await?;
+        cluster.restore_etcd().await?;
+        lets_in(&fairway, "before").await.context("of the backup")?;
+        cluster.apply(&secret("after")).await?;
+        lets_in(&fairway, "after").await.context("written after the restore")?;
         fairway.stop().await
     });
 }

@@ -3,6 +3,7 @@
 mod commit;
 mod crowd;
 mod guards;
+mod kept_waiting;
 mod priority;
 mod refused;
 

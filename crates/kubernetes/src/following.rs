@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Knows how the watches of a cluster are. Copies share it.
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub struct Following {
     all: Arc<Mutex<All>>,
     /// Something that was lost is followed again.
-    again: Arc<Notify>,
+    again: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -116,7 +116,7 @@ impl Report {
     /// The list is complete.
     pub(crate) fn listed(&self) {
         self.change(|one| (one.listed, one.lost, one.forbidden) = (true, None, false));
-        self.following.again.notify_waiters();
+        self.following.again.send_replace(());
     }
 
     /// The API server does not have the kind.
@@ -127,12 +127,17 @@ impl Report {
     /// What was listed before is followed again.
     pub(crate) fn followed(&self) {
         self.change(|one| (one.lost, one.forbidden) = (None, false));
-        self.following.again.notify_waiters();
+        self.following.again.send_replace(());
     }
 
-    /// Returns once any of them is followed again: the API server is back, and nobody has to wait any longer.
-    pub(crate) async fn others_follow(&self) {
-        self.following.again.notified().await;
+    /// Hears when any of them is followed again: the API server is back, and nobody has to wait any longer.
+    pub(crate) fn others(&self) -> watch::Receiver<()> {
+        self.following.again.subscribe()
+    }
+
+    /// Whether it was listed once.
+    pub(crate) fn was_listed(&self) -> bool {
+        self.following.all.lock().watches[self.number].listed
     }
 
     /// It is not followed, for this reason.

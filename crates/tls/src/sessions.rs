@@ -81,8 +81,6 @@ struct Kept {
     bytes: usize,
 }
 
-impl Cache {}
-
 impl Kept {
     fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
         self.bytes += weight(&value);

@@ -3,69 +3,158 @@
 
 use crate::clock::Moment;
 use objects::ObjectKey;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many different objects in a row are forbidden where a right is missing: a policy may be about one.
+/// So many different objects of a namespace in a row, or so many namespaces, are forbidden where a right is missing: a
+/// policy may be about one. And so many that are tried are written, one after the other, once it is there.
 const ROW: usize = 20;
 /// How long the others wait then for one that is tried.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// What was forbidden since something was written last. Namespaces of which nothing was are not held: a policy about
-/// one namespace is nothing to others.
+/// What was forbidden, of each namespace since something of it was written last. Namespaces of which nothing was are
+/// not here: a policy about one namespace is nothing to others, and what is written elsewhere says nothing of it.
 #[derive(Debug, Default)]
 pub(super) struct Denial {
-    row: BTreeSet<ObjectKey>,
-    namespaces: BTreeSet<Arc<str>>,
-    /// Until when nothing of these is tried, once the row is long enough.
+    suspects: BTreeMap<Arc<str>, Suspect>,
+    /// Until when nothing is tried of the namespaces whose objects wait; none where there are none.
     until: Option<Moment>,
+    /// Whose turn to be tried was the last one.
+    last: Arc<str>,
+    /// How many were written in a row of those that had to wait.
+    good: usize,
+}
+
+/// A namespace of which something was forbidden.
+#[derive(Debug, Default)]
+struct Suspect {
+    /// What was forbidden in a row.
+    row: BTreeSet<ObjectKey>,
+    /// Its objects wait.
+    waits: bool,
+    /// Those that wait and were not forbidden before, which come first.
+    fresh: BTreeSet<ObjectKey>,
     held: BTreeSet<ObjectKey>,
+    /// Which of `held` was tried last: each of them gets its turn.
+    last: Option<ObjectKey>,
+}
+
+impl Suspect {
+    fn has_some(&self) -> bool {
+        !(self.fresh.is_empty() && self.held.is_empty())
+    }
+
+    /// The next one to be tried.
+    fn take(&mut self) -> Option<ObjectKey> {
+        if let Some(key) = self.fresh.pop_first() {
+            return Some(key);
+        }
+        let after = self.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut following = self.held.range((after, Bound::Unbounded));
+        let key = following.next().or_else(|| self.held.first())?.clone();
+        self.held.remove(&key);
+        self.last = Some(key.clone());
+        Some(key)
+    }
 }
 
 impl Denial {
-    /// An object was forbidden; whether those like it wait from now on.
+    /// An object was forbidden; whether objects wait from now on, and none did before.
     pub(super) fn forbidden(&mut self, key: &ObjectKey, now: Moment) -> bool {
-        self.namespaces.insert(Arc::clone(&key.namespace));
-        if self.row.len() < ROW {
-            self.row.insert(key.clone());
+        let are_many = self.suspects.len() >= ROW;
+        let suspect = self.suspects.entry(Arc::clone(&key.namespace)).or_default();
+        if suspect.row.len() < ROW {
+            suspect.row.insert(key.clone());
         }
-        self.row.len() >= ROW && self.until.replace(now + PAUSE).is_none()
-    }
-
-    /// One was written, so that nothing is held; what was.
-    pub(super) fn end(&mut self) -> BTreeSet<ObjectKey> {
-        std::mem::take(self).held
-    }
-
-    /// What was held, once the pause is over.
-    pub(super) fn release(&mut self, now: Moment) -> BTreeSet<ObjectKey> {
-        let is_over = self.until.is_some_and(|until| until <= now);
-        if is_over { std::mem::take(&mut self.held) } else { BTreeSet::new() }
-    }
-
-    /// Whether an object waits: it is held then.
-    pub(super) fn holds(&mut self, key: &ObjectKey, now: Moment) -> bool {
-        let is_early = self.until.is_some_and(|until| now < until);
-        let holds = is_early && self.namespaces.contains(&key.namespace);
-        if holds {
-            self.held.insert(key.clone());
+        suspect.waits |= are_many || suspect.row.len() >= ROW;
+        if !suspect.waits {
+            return false;
         }
-        holds
+        self.good = 0;
+        self.until.replace(now + PAUSE).is_none()
     }
 
-    /// An object is tried: where the pause was over, others like it wait for what becomes of it.
+    /// One was written. Where others like it wait, the next one is tried at once; after a row of them all are free,
+    /// which are returned.
+    pub(super) fn written(&mut self, key: &ObjectKey, now: Moment) -> BTreeSet<ObjectKey> {
+        let Some(suspect) = self.suspects.get(&key.namespace) else { return BTreeSet::new() };
+        if !suspect.waits {
+            self.suspects.remove(&key.namespace);
+            return BTreeSet::new();
+        }
+        self.good += 1;
+        if self.good < ROW {
+            self.until = Some(now);
+            return BTreeSet::new();
+        }
+        let suspects = std::mem::take(self).suspects.into_values();
+        suspects.flat_map(|suspect| suspect.fresh.into_iter().chain(suspect.held)).collect()
+    }
+
+    /// One that was tried says nothing of the others: it has changed, or is gone. The next one is tried at once.
+    pub(super) fn nothing_learnt(&mut self, key: &ObjectKey, now: Moment) {
+        if self.waits(key) {
+            self.until = Some(now);
+        }
+    }
+
+    /// Whether an object waits: it is held then. One that was never forbidden is tried before those that were.
+    pub(super) fn holds(&mut self, key: &ObjectKey, is_fresh: bool) -> bool {
+        let suspect = self.suspects.get_mut(&key.namespace).filter(|suspect| suspect.waits);
+        let Some(suspect) = suspect else { return false };
+        let (to, from) = if is_fresh {
+            (&mut suspect.fresh, &mut suspect.held)
+        } else {
+            (&mut suspect.held, &mut suspect.fresh)
+        };
+        from.remove(key);
+        to.insert(key.clone());
+        true
+    }
+
+    /// The one to try, once the pause is over: of the namespace that follows the last one, as others' objects keep
+    /// nobody waiting.
+    pub(super) fn release(&mut self, now: Moment) -> Option<ObjectKey> {
+        self.until.filter(|until| *until <= now)?;
+        let after = (Bound::Excluded(Arc::clone(&self.last)), Bound::Unbounded);
+        let with_some = |(_, suspect): &(&Arc<str>, &Suspect)| suspect.has_some();
+        let following = self.suspects.range::<Arc<str>, _>(after).find(with_some);
+        let (namespace, _) = following.or_else(|| self.suspects.iter().find(with_some))?;
+        self.last = Arc::clone(namespace);
+        self.suspects.get_mut(&self.last)?.take()
+    }
+
+    /// An object is tried: others that wait go on waiting for what becomes of it.
     pub(super) fn tries(&mut self, key: &ObjectKey, now: Moment) {
-        if let Some(until) = self.until.as_mut().filter(|until| **until <= now)
-            && self.namespaces.contains(&key.namespace)
-        {
-            *until = now + PAUSE;
+        if self.waits(key) {
+            self.until = Some(now + PAUSE);
+        }
+    }
+
+    /// An object is there no more.
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
+        let Some(suspect) = self.suspects.get_mut(&key.namespace) else { return };
+        for set in [&mut suspect.row, &mut suspect.fresh, &mut suspect.held] {
+            set.remove(key);
+        }
+        if suspect.row.is_empty() && !suspect.has_some() {
+            self.suspects.remove(&key.namespace);
+            if !self.suspects.values().any(|suspect| suspect.waits) {
+                self.until = None;
+            }
         }
     }
 
     /// How long until something that is held may be tried.
     pub(super) fn wait(&self, now: Moment) -> Option<Duration> {
-        self.until.filter(|_| !self.held.is_empty()).map(|until| now.until(until))
+        let is_some_held = || self.suspects.values().any(Suspect::has_some);
+        self.until.filter(|_| is_some_held()).map(|until| now.until(until))
+    }
+
+    fn waits(&self, key: &ObjectKey) -> bool {
+        self.suspects.get(&key.namespace).is_some_and(|suspect| suspect.waits)
     }
 }
 
@@ -74,7 +163,17 @@ mod tests {
     use super::*;
 
     fn key(namespace: &str, number: usize) -> ObjectKey {
-        ObjectKey::new(namespace, format!("i{number}"))
+        ObjectKey::new(namespace, format!("i{number:04}"))
+    }
+
+    /// One where so many of namespace `a` were forbidden and wait.
+    fn waiting(number: usize, now: Moment) -> Denial {
+        let mut denial = Denial::default();
+        let news = (0..number).filter(|one| denial.forbidden(&key("a", *one), now)).count();
+        assert_eq!(news, 1, "it is told once");
+        assert_eq!(denial.wait(now), None, "nothing waits yet");
+        assert!((0..number).all(|one| denial.holds(&key("a", one), false)));
+        denial
     }
 
     #[test]
@@ -83,37 +182,85 @@ mod tests {
         for _ in 0..2 * ROW {
             assert!(!denial.forbidden(&key("a", 1), now));
         }
-        assert!(!denial.holds(&key("a", 1), now));
+        assert!(!denial.holds(&key("a", 1), false));
         // Nor do some, where others are written in between.
         for number in 0..2 * ROW {
             assert!(!denial.forbidden(&key("a", number % (ROW - 1)), now));
         }
-        assert!(denial.end().is_empty());
+        assert!(denial.written(&key("a", ROW), now).is_empty());
         assert!(!denial.forbidden(&key("a", ROW), now));
     }
 
     #[test]
-    fn one_is_tried_after_each_pause_and_what_is_written_ends_it() {
+    fn each_one_has_its_turn_after_a_pause_and_those_that_were_never_forbidden_have_it_first() {
+        let now = Moment::now();
+        let mut denial = waiting(ROW, now);
+        assert!(!denial.holds(&key("b", 1), true), "nothing was forbidden there");
+        assert!(denial.holds(&key("a", 9999), true));
+        assert_eq!((denial.release(now), denial.wait(now)), (None, Some(PAUSE)));
+        let mut later = now;
+        for expected in [9999].into_iter().chain(0..ROW).chain([9999, 0]) {
+            later = later + denial.wait(later).expect("they wait");
+            let next = denial.release(later).expect("its turn");
+            assert_eq!(next, key("a", expected));
+            denial.tries(&next, later);
+            assert_eq!(denial.release(later), None, "until it is known what became of it");
+            assert!(!denial.forbidden(&next, later) && denial.holds(&next, false));
+        }
+        assert_eq!(now.until(later), PAUSE * 23);
+    }
+
+    #[test]
+    fn the_next_one_is_tried_as_soon_as_one_is_written_and_after_a_row_of_them_all_are_free() {
+        let now = Moment::now();
+        let mut denial = waiting(ROW * 3, now);
+        let later = now + PAUSE;
+        for number in 0..ROW {
+            assert_eq!(denial.release(later), Some(key("a", number)));
+            denial.tries(&key("a", number), later);
+            // That nobody else had to wait says nothing of these.
+            assert!(denial.written(&key("z", number), later).is_empty());
+            assert_eq!(denial.release(later), None);
+            let free = denial.written(&key("a", number), later);
+            let rest = if number + 1 == ROW { ROW..ROW * 3 } else { 0..0 };
+            assert_eq!(free, rest.map(|one| key("a", one)).collect());
+        }
+        assert!(!denial.holds(&key("a", 0), false) && denial.wait(later).is_none());
+    }
+
+    #[test]
+    fn many_namespaces_with_few_objects_wait_as_well_and_have_their_turns() {
         let (mut denial, now) = (Denial::default(), Moment::now());
-        let news = (0..2 * ROW).filter(|number| denial.forbidden(&key("a", *number), now)).count();
-        assert_eq!(news, 1, "it is told once");
-        assert_eq!(denial.wait(now), None, "nothing waits yet");
-        let all: BTreeSet<_> = (0..100).map(|number| key("a", number)).collect();
-        assert!(all.iter().all(|key| denial.holds(key, now)));
-        assert!(!denial.holds(&key("b", 1), now), "nothing was forbidden there");
-        denial.tries(&key("b", 1), now);
-        assert!(denial.release(now).is_empty());
-        let later = now + denial.wait(now).expect("they wait");
-        assert_eq!((later, denial.release(later)), (now + PAUSE, all.clone()));
-        assert!(!denial.holds(&key("a", 0), later));
-        denial.tries(&key("a", 0), later);
-        assert!(
-            all.iter().all(|key| denial.holds(key, later)),
-            "until it is known what became of it"
-        );
-        assert!(!denial.forbidden(&key("a", 0), later));
-        assert_eq!(denial.wait(later), Some(PAUSE));
-        assert_eq!(denial.end(), all);
-        assert!(!denial.holds(&key("a", 0), later));
+        let namespaces = (0..ROW + 2).map(|one| format!("n{one:04}")).collect::<Vec<_>>();
+        let held = |denial: &mut Denial| {
+            let keys = namespaces.iter().flat_map(|name| [key(name, 1), key(name, 2)]);
+            keys.filter(|key| denial.holds(key, false)).count()
+        };
+        for one in namespaces.iter().take(ROW) {
+            assert!(!denial.forbidden(&key(one, 1), now));
+        }
+        assert_eq!(held(&mut denial), 0);
+        for one in &namespaces {
+            denial.forbidden(&key(one, 2), now);
+        }
+        assert_eq!(held(&mut denial), 2 * namespaces.len());
+        let mut later = now;
+        for one in &namespaces {
+            later = later + PAUSE;
+            let next = denial.release(later).expect("its turn");
+            assert_eq!(&*next.namespace, one);
+            denial.tries(&next, later);
+            denial.nothing_learnt(&next, later);
+            assert_eq!(denial.wait(later), Some(Duration::ZERO), "it had changed");
+            denial.tries(&next, later);
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_is_gone() {
+        let now = Moment::now();
+        let mut denial = waiting(ROW * 2, now);
+        (0..ROW * 2).for_each(|one| denial.forget(&key("a", one)));
+        assert!(denial.suspects.is_empty() && denial.until.is_none());
     }
 }

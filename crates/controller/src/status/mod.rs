@@ -118,6 +118,8 @@ impl StatusWriter {
             silence: Silence::default(),
             refused: None,
             naming: Naming::default(),
+            naming_refused: Naming::default(),
+            naming_forbidden: Naming::default(),
             count: 0,
             unknown: None,
             patience: Patience::default(),
@@ -153,6 +155,9 @@ struct Keeper {
     /// What the API server has said about addresses that it does not take, told once.
     refused: Option<String>,
     naming: Naming,
+    /// When what is refused may be told again, and what waits since it is forbidden.
+    naming_refused: Naming,
+    naming_forbidden: Naming,
     /// Written since it was told last.
     count: usize,
     /// Why the addresses are not known, which was told.
@@ -327,7 +332,9 @@ impl Keeper {
                 self.count += 1;
                 self.refused = None;
             }
-            Outcome::Refused(reason) if self.refused.is_none() => {
+            Outcome::Refused(reason)
+                if self.refused.is_none() && self.naming_refused.is_due(Moment::now()) =>
+            {
                 let (namespace, name) = (&key.namespace, &key.name);
                 tracing::error!(
                     %namespace, %name, reason,
@@ -358,7 +365,8 @@ impl Keeper {
         if !matches!(outcome, Outcome::Silent(_) | Outcome::NotLeader) {
             self.silence.end();
         }
-        if self.plan.done(key, outcome, Moment::now()) {
+        let now = Moment::now();
+        if self.plan.done(key, outcome, now) && self.naming_forbidden.is_due(now) {
             tracing::warn!(
                 "the status of many Ingresses in a row is forbidden: those of their namespaces wait, and one is tried each 30 s"
             );

@@ -90,21 +90,27 @@ pub(super) struct Plan {
 impl Plan {
     /// Takes what is served now; costs time by what differs.
     pub(super) fn follow(&mut self, known: Arc<Known>) {
-        for item in self.known.snapshot.ingresses.diff(&known.snapshot.ingresses) {
+        let before = std::mem::replace(&mut self.known, known);
+        let known = Arc::clone(&self.known);
+        for item in before.snapshot.ingresses.diff(&known.snapshot.ingresses) {
             match item {
                 DiffItem::Add(key, _) | DiffItem::Update { new: (key, _), .. } => {
                     self.pending.insert(key.clone());
                 }
-                DiffItem::Remove(key, _) => drop(self.tracks.remove(key)),
+                DiffItem::Remove(key, _) => self.forget(key),
             }
         }
-        for item in self.known.served.diff(&known.served) {
+        for item in before.served.diff(&known.served) {
             match item {
                 ordset::DiffItem::Add(key) => drop(self.pending.insert(key.clone())),
-                ordset::DiffItem::Remove(key) => drop(self.tracks.remove(key)),
+                ordset::DiffItem::Remove(key) => self.forget(key),
             }
         }
-        self.known = known;
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        self.tracks.remove(key);
+        self.denial.forget(key);
     }
 
     /// Takes the addresses to write.
@@ -152,17 +158,18 @@ impl Plan {
         while let Some(key) = self.later.take(now) {
             self.pending.insert(key);
         }
-        self.pending.append(&mut self.denial.release(now));
-        while let Some(key) = self.take_turn() {
+        loop {
+            let (key, waited) = match self.take_turn() {
+                Some(key) => (key, false),
+                None => (self.denial.release(now)?, true),
+            };
             let Some(ingress) = self.served(&key) else {
-                self.tracks.remove(&key);
+                self.forget(&key);
                 continue;
             };
             let theirs = sorted(ingress.addresses.clone());
             let stands = *theirs == *wanted;
-            if stands
-                || self.denial.holds(&key, now)
-                || !self.is_due(&ingress, theirs, &wanted, now)
+            if stands || !waited && self.holds(&key) || !self.is_due(&ingress, theirs, &wanted, now)
             {
                 continue;
             }
@@ -181,7 +188,12 @@ impl Plan {
             track.state = State::Sent;
             return Some(Write { key, version, addresses: wanted });
         }
-        None
+    }
+
+    /// Whether others like it were forbidden, so that it waits with them.
+    fn holds(&mut self, key: &ObjectKey) -> bool {
+        let failures = self.tracks.get(key).map_or(0, |track| track.failures);
+        self.denial.holds(key, failures == 0)
     }
 
     /// Something to look at, of the namespace that follows the last one: who always has something keeps nobody else
@@ -211,7 +223,11 @@ impl Plan {
         let is_news = match outcome {
             Outcome::Forbidden(_) => self.denial.forbidden(&key, now),
             Outcome::Written => {
-                self.pending.append(&mut self.denial.end());
+                self.pending.append(&mut self.denial.written(&key, now));
+                false
+            }
+            Outcome::Conflict | Outcome::Gone => {
+                self.denial.nothing_learnt(&key, now);
                 false
             }
             _ => false,
@@ -505,6 +521,69 @@ mod tests {
         plan.follow(several(1, &[("a", 1000), ("b", 1)]));
         let write = plan.next(now).expect("nothing was forbidden there");
         assert_eq!(&*write.key.namespace, "b");
+    }
+
+    /// What is written of these within a time where those are forbidden, how many are tried, and how often it was told
+    /// that they wait.
+    fn run(
+        plan: &mut Plan,
+        (start, time): (Moment, Duration),
+        is_forbidden: impl Fn(&ObjectKey) -> bool,
+    ) -> (BTreeSet<ObjectKey>, usize, usize) {
+        let (mut written, mut tried, mut told, mut now) = (BTreeSet::new(), 0, 0, start);
+        while start.until(now) < time {
+            while let Some(write) = plan.next(now) {
+                tried += 1;
+                assert!(tried < 100_000, "it turns in circles");
+                let outcome = if is_forbidden(&write.key) {
+                    Outcome::Forbidden("403".to_owned())
+                } else {
+                    written.insert(write.key.clone());
+                    Outcome::Written
+                };
+                told += usize::from(plan.done(write.key, &outcome, now));
+            }
+            assert!(plan.is_idle(now), "it does not turn in circles");
+            let Some(wait) = plan.wait(now) else { break };
+            now = now + wait.max(Duration::from_millis(1));
+        }
+        (written, tried, told)
+    }
+
+    #[test]
+    fn who_may_be_written_behind_many_of_his_namespace_who_may_not_has_his_turn() {
+        let (mut plan, start) = (Plan::default(), Moment::now());
+        plan.want(address("192.0.2.1"));
+        plan.follow(several(1, &[("a", 27)]));
+        let allowed = [25, 26].map(|one| ObjectKey::new("a", format!("i{one:04}")));
+        let time = Duration::from_secs(26 * 30);
+        let (written, tried, _) = run(&mut plan, (start, time), |key| !allowed.contains(key));
+        assert_eq!(written, BTreeSet::from(allowed));
+        assert!(tried < 60, "{tried}");
+    }
+
+    #[test]
+    fn what_is_written_elsewhere_ends_no_pause_and_all_are_written_soon_once_the_right_is_there() {
+        let (mut plan, start) = (Plan::default(), Moment::now());
+        plan.want(address("192.0.2.1"));
+        let small = (0..30).map(|one| format!("n{one}")).collect::<Vec<_>>();
+        let mut all = vec![("a", 400), ("b", 200)];
+        all.extend(small.iter().map(|name| (name.as_str(), 3)));
+        plan.follow(several(1, &all));
+        let (mut tried, mut told, mut now) = (0, 0, start);
+        for writes in 1..100 {
+            // One more in a namespace that has the right.
+            all.retain(|(name, _)| *name != "free");
+            all.push(("free", writes));
+            plan.follow(several(1, &all));
+            let second = (now, Duration::from_secs(1));
+            let (_, one, news) = run(&mut plan, second, |key| &*key.namespace != "free");
+            (tried, told, now) = (tried + one, told + news, now + Duration::from_secs(1));
+        }
+        assert!(tried < 400, "{tried}");
+        assert_eq!(told, 1);
+        let (written, ..) = run(&mut plan, (now, Duration::from_secs(31)), |_| false);
+        assert_eq!(written.len(), 400 + 200 + 30 * 3);
     }
 
     #[test]

@@ -451,8 +451,16 @@ impl Scribe {
         let found = told(ask(left(&self.leadership)?, slices.get_opt(name)).await)?;
         let labels = found.as_ref().and_then(|found| found.metadata.labels.as_ref());
         let by = labels.and_then(|labels| labels.get(SLICE_MANAGED_BY));
-        let is_ours = by.is_some_and(|by| by == MANAGER);
         let says = found.as_ref().and_then(|found| found.metadata.annotations.as_ref());
+        // Whoever labels all that there is takes none of ours away.
+        let owner = wanted.as_ref().map(|wanted| &wanted["metadata"]["ownerReferences"][0]["uid"]);
+        let owners = found.as_ref().and_then(|found| found.metadata.owner_references.as_ref());
+        let is_owned =
+            owners.into_iter().flatten().any(|one| owner.is_some_and(|it| *it == one.uid));
+        let is_signed = says
+            .and_then(|says| says.get(CONTROLLER))
+            .is_some_and(|says| **says == *self.controller);
+        let is_ours = by.is_some_and(|by| by == MANAGER) || is_owned && is_signed;
         let is_theirs = says
             .and_then(|says| says.get(CONTROLLER))
             .is_some_and(|says| **says != *self.controller);
@@ -658,6 +666,35 @@ mod tests {
         let meta = &written[0]["metadata"];
         assert_eq!(meta["ownerReferences"][0]["uid"], "s");
         assert_eq!(meta["labels"]["gateway.networking.k8s.io/gateway-name"], "web");
+    }
+
+    #[tokio::test]
+    async fn endpoints_that_somebody_else_labels_are_still_ours_and_those_of_others_are_not() {
+        for (controller, owner, is_ours) in
+            [(OURS, "s", true), (OURS, "t", false), ("x/y", "s", false)]
+        {
+            let client = api_server(move |method, _, body| {
+                let owner = json!({"apiVersion": "v1", "kind": "Service", "name": "gateway-web", "uid": owner});
+                let meta = json!({
+                    "name": "gateway-web-v4", "labels": {SLICE_MANAGED_BY: "foo"},
+                    "annotations": {CONTROLLER: controller}, "ownerReferences": [owner],
+                });
+                let found = json!({"metadata": meta, "addressType": "IPv4", "endpoints": []});
+                let body = serde_json::from_str(body).unwrap_or_default();
+                (200, if method == Method::GET { found } else { body })
+            })
+            .await;
+            let leadership = Leadership::always();
+            let scribe = Scribe { client, leadership, replicas: None, controller: OURS.into() };
+            let wanted = json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": [],
+                "metadata": {"name": "gateway-web-v4", "resourceVersion": "2", "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Service", "name": "gateway-web", "uid": "s"},
+                ]},
+            });
+            let put = scribe.put_slice("shop", "gateway-web-v4", Some(wanted)).await;
+            assert_eq!(put.is_ok(), is_ours, "{put:?}");
+        }
     }
 
     #[test]

@@ -86,6 +86,9 @@ impl Writer {
         }
         match with_remedy(answer) {
             Called::Bad { code: Some(403), reason } => Outcome::Forbidden(reason),
+            Called::Bad { code: Some(400 | 422), reason } if is_denied(&reason) => {
+                Outcome::Forbidden(reason)
+            }
             answer => outcome(answer).map_or_else(|bad| bad, |()| Outcome::Written),
         }
     }
@@ -189,6 +192,12 @@ fn is_forbidden<T>(answer: &Called<T>) -> bool {
     matches!(answer, Called::Bad { code: Some(403), .. })
 }
 
+/// Whether a policy says no: a ValidatingAdmissionPolicy by 422, a webhook without a code by 400. It may go, or be
+/// about this one.
+fn is_denied(reason: &str) -> bool {
+    reason.contains(" denied request") || reason.contains(" denied the request")
+}
+
 /// Either verb would do, and the API server names the one that was tried first.
 fn with_remedy(answer: Called<()>) -> Called<()> {
     match answer {
@@ -261,6 +270,24 @@ mod tests {
             assert_eq!(outcome == Outcome::Written, is_written, "{methods:?}: {outcome:?}");
             let is_forbidden = matches!(outcome, Outcome::Forbidden(_));
             assert_eq!(is_forbidden, methods.is_empty(), "{methods:?}: {outcome:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_policy_denies_is_forbidden_whatever_its_code_and_bad_addresses_are_not() {
+        let policy = "ingresses.networking.k8s.io \"web\" is forbidden: ValidatingAdmissionPolicy 'frozen' with \
+                      binding 'frozen' denied request: no";
+        let webhook = "admission webhook \"frozen.test\" denied the request: no";
+        let invalid = "Ingress.networking.k8s.io \"web\" is invalid: status.loadBalancer.ingress[0].ip: Invalid value";
+        for (code, message, is_forbidden) in
+            [(422, policy, true), (400, webhook, true), (403, webhook, true), (422, invalid, false)]
+        {
+            let client = api_server(move |_, _, _| refusal(code, message)).await;
+            let key = ObjectKey::new("shop", "web");
+            let write = Write { key, version: "1".into(), addresses: Arc::default() };
+            let outcome = Writer::new(client, Leadership::always()).write(&write).await;
+            assert_eq!(matches!(outcome, Outcome::Forbidden(_)), is_forbidden, "{outcome:?}");
+            assert_eq!(matches!(outcome, Outcome::Refused(_)), !is_forbidden, "{outcome:?}");
         }
     }
 

@@ -13,7 +13,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::{Kind, Object, ObjectKey, Snapshot, interleaved};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -61,7 +62,8 @@ pub(super) struct Follower {
     news: mpsc::Receiver<(WatchId, News)>,
     /// Data of Secrets that are being asked for.
     fetches: JoinSet<(ObjectKey, Option<Object>)>,
-    fetching: HashSet<ObjectKey>,
+    /// In which versions these were known when they were asked for.
+    fetching: HashMap<ObjectKey, Option<u64>>,
     /// Until when the Snapshot is held back for them.
     hold: Option<Instant>,
     outage: Outage,
@@ -105,7 +107,7 @@ impl Follower {
             watched,
             news,
             fetches: JoinSet::new(),
-            fetching: HashSet::new(),
+            fetching: HashMap::new(),
             hold: None,
             turning: None,
             leaving: BTreeMap::new(),
@@ -344,6 +346,9 @@ impl Follower {
                 if kind == Kind::IngressClass {
                     self.contents.set_classes_known(true);
                 }
+                if kind == Kind::Secret {
+                    self.contents.secrets_are_listed();
+                }
                 for change in interleaved(changes) {
                     self.apply(change);
                 }
@@ -420,7 +425,8 @@ impl Follower {
     }
 
     fn fetch(&mut self, key: ObjectKey) {
-        if self.fetching.insert(key.clone()) {
+        if let Entry::Vacant(vacant) = self.fetching.entry(key.clone()) {
+            vacant.insert(self.contents.version_of(&key));
             self.hold.get_or_insert_with(|| Instant::now() + HOLD);
             self.fetches.spawn(fetch(self.client.clone(), key));
         }
@@ -429,13 +435,10 @@ impl Follower {
     fn fetched(&mut self, fetched: Result<(ObjectKey, Option<Object>), tokio::task::JoinError>) {
         let (key, object) =
             fetched.expect("asking for a Secret neither panics nor is it cancelled");
-        self.fetching.remove(&key);
-        if let Some(object) = object {
-            self.contents.apply(Change::Put(object));
-            if self.contents.lacks_data(&key) {
-                // The watch told of a later version in the meantime.
-                self.fetch(key);
-            }
+        let asked = self.fetching.remove(&key).flatten();
+        let is_late = object.is_some_and(|object| !self.contents.fetched(object, asked));
+        if is_late && self.contents.lacks_data(&key) {
+            self.fetch(key);
         }
     }
 }
@@ -510,7 +513,7 @@ mod tests {
             states: kinds.iter().map(|_| State::Waiting { trouble: None }).collect(),
             news,
             fetches: JoinSet::new(),
-            fetching: HashSet::new(),
+            fetching: HashMap::new(),
             hold: None,
             outage: Outage::new(kinds.len()),
             turning: None,

@@ -4,7 +4,7 @@ use super::ClusterOptions;
 use super::gateway_kinds::Kinds;
 use crate::Error;
 use crate::client::reason;
-use crate::watch::{Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff};
+use crate::watch::{Guarded, News, Once, Right, Watch, WatchId, Watchable, backoff, watching};
 use imbl::OrdSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -28,6 +28,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The first version with discovery.k8s.io/v1, as which EndpointSlices are read.
 const OLDEST: (u32, u32) = (1, 21);
+
+/// How much later than a watch lasts the next one is asked for, where nothing is wrong.
+const SLACK: Duration = Duration::from_secs(10);
 
 /// Every message from the watches on its way; more than fits makes the watches wait, never grow.
 const QUEUE: usize = 1024;
@@ -158,8 +161,10 @@ impl Start<'_> {
         if self.streaming && !self.options.once { config.streaming_lists() } else { config }
     }
 
+    /// A client for one watch.
     fn client(&self) -> Client {
-        self.options.client.clone()
+        // As long as a connection that is dead without a word goes unnoticed.
+        watching(&self.options.client, self.options.watch + SLACK)
     }
 
     /// A watch that is ready to run.
@@ -200,7 +205,7 @@ impl Start<'_> {
 
     /// The kinds of the Gateway API, which need not be there; the labels of Namespaces matter only to them.
     fn gateways(&mut self, here: Option<&str>) {
-        let mut kinds = Kinds::new(self.client(), self.sender.clone());
+        let mut kinds = Kinds::new(self.options.client.clone(), self.sender.clone());
         let config = self.config();
         let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
         let present = kinds.add(Kind::GatewayClass, None, watch.id);

@@ -1,6 +1,7 @@
 //! One kind of object, listed and then watched for ever: trimmed at once, complete lists only, and nothing ends it. Now
 //! and then it is listed anew, should the watch have left something out.
 
+mod resumed;
 mod trouble;
 
 use crate::client::reason;
@@ -22,7 +23,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+pub(crate) use resumed::watching;
 pub(crate) use trouble::Right;
+use trouble::{Expired, Expiry};
 
 /// What happened to one object.
 #[derive(Debug)]
@@ -120,6 +123,10 @@ struct Progress {
     backoff: ExponentialBackoff,
     /// The same for what is forbidden.
     forbidden: ExponentialBackoff,
+    /// The same for watches that are too old to be resumed.
+    expiry: Expiry,
+    /// Hears of other kinds that are followed again.
+    others: watch::Receiver<()>,
     /// The statuses (none: no answer) that came since it was followed last, each of them once, and whether the log
     /// was told of one.
     told: Vec<Option<u16>>,
@@ -127,7 +134,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn new() -> Self {
+    fn new(report: &Report) -> Self {
         Self {
             known: HashMap::new(),
             fresh: HashMap::new(),
@@ -136,9 +143,23 @@ impl Progress {
             until: None,
             backoff: backoff(),
             forbidden: forbidden(),
+            expiry: Expiry::new(),
+            others: report.others(),
             told: Vec::new(),
             is_logged: false,
         }
+    }
+
+    /// Whether something is known in a later version than the API server's latest one. A watch that is resumed there
+    /// leaves out, without a word, all that happens until that version comes.
+    fn is_ahead_of(&self, version: u64) -> bool {
+        self.known.values().flatten().any(|known| *known > version)
+    }
+
+    /// An API server that was put back to a backup gives out versions a second time: what is listed is told, whatever
+    /// was known in the same version.
+    fn distrust(&mut self) {
+        self.known.values_mut().for_each(|version| *version = None);
     }
 
     fn in_trouble(&self) -> bool {
@@ -157,7 +178,8 @@ enum Next {
 impl<K: Watchable> Watch<K> {
     /// Tells everything for ever; ends when nobody listens any more.
     pub(crate) async fn run(mut self) {
-        self.follow_all(&mut Progress::new()).await;
+        let mut progress = Progress::new(&self.report);
+        self.follow_all(&mut progress).await;
     }
 
     /// Tells everything as long as the API server has the kind: one that it does not have has no objects, which is no
@@ -167,7 +189,7 @@ impl<K: Watchable> Watch<K> {
             let Ok(is_there) = present.wait_for(Option::is_some).await.map(|known| *known) else {
                 return;
             };
-            let mut progress = Progress::new();
+            let mut progress = Progress::new(&self.report);
             if is_there == Some(true) {
                 tokio::select! {
                     () = self.follow_all(&mut progress) => return,
@@ -204,8 +226,16 @@ impl<K: Watchable> Watch<K> {
                 // Only between two events: none is lost half-way.
                 Some(until) => tokio::select! {
                     next = stream.next() => next,
-                    () = self.confirmed(), if progress.in_trouble() => {
+                    version = self.confirmed(), if progress.in_trouble() => {
                         self.succeed(progress);
+                        if version.is_some_and(|version| progress.is_ahead_of(version)) {
+                            tracing::info!(
+                                kind = %K::KIND,
+                                "the API server was put back to an older version; listing again"
+                            );
+                            progress.distrust();
+                            return;
+                        }
                         if !self.tell(News::Followed).await {
                             return;
                         }
@@ -275,6 +305,7 @@ impl<K: Watchable> Watch<K> {
                 progress.until = Some(Instant::now() + jittered(self.relist));
                 self.succeed(progress);
                 self.report.listed();
+                progress.others.mark_unchanged();
                 tracing::debug!(kind = %K::KIND, changes = progress.changes.len(), "listed");
                 self.tell(News::Listed(std::mem::take(&mut progress.changes))).await
             }
@@ -297,6 +328,7 @@ impl<K: Watchable> Watch<K> {
         if progress.in_trouble() {
             progress.told.clear();
             self.report.followed();
+            progress.others.mark_unchanged();
             if std::mem::take(&mut progress.is_logged) {
                 tracing::info!(kind = %K::KIND, "the API server is followed again");
             }
@@ -305,16 +337,16 @@ impl<K: Watchable> Watch<K> {
     }
 
     /// Returns once the API server lets us list again. A watch that was resumed is silent until something changes, and
-    /// that may be long; one that was refused would have said so by then.
-    async fn confirmed(&self) {
+    /// that may be long; one that was refused would have said so by then. Which version is the latest one.
+    async fn confirmed(&self) -> Option<u64> {
         let Config { label_selector, field_selector, .. } = self.config.clone();
         let one =
             ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
         loop {
             #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
             sleep(jittered(SETTLED)).await;
-            if matches!(timeout(QUESTION, self.api.list(&one)).await, Ok(Ok(_))) {
-                return;
+            if let Ok(Ok(list)) = timeout(QUESTION, self.api.list(&one)).await {
+                return list.metadata.resource_version?.parse().ok();
             }
         }
     }
@@ -337,31 +369,58 @@ impl<K: Watchable> Watch<K> {
             return Next::StartOver;
         }
         if code == Some(410) {
-            // The server is there and says what to do; the long pauses were for one that is not.
-            progress.backoff = backoff();
-            tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
-        } else {
-            self.report.lost(code, &reason);
-            if !progress.told.contains(&code) {
-                progress.told.push(code);
-                if K::KIND.is_of_gateways() && trouble::is_of_definition(code, &reason) {
-                    tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
-                } else {
-                    progress.is_logged = true;
-                    trouble::tell(K::KIND, code, &reason, &self.right, self.once);
-                }
+            return self.expired(at_start, reason, progress).await;
+        }
+        self.report.lost(code, &reason);
+        if !progress.told.contains(&code) {
+            progress.told.push(code);
+            if K::KIND.is_of_gateways() && trouble::is_of_definition(code, &reason) {
+                tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
+            } else {
+                progress.is_logged = true;
+                trouble::tell(K::KIND, code, &reason, &self.right, self.once);
             }
         }
         self.tell(News::Trouble { code, reason }).await;
         let forbidden = code == Some(403);
         let pauses = if forbidden { &mut progress.forbidden } else { &mut progress.backoff };
         let pause = pauses.next();
+        // What was never listed is forbidden for good, as far as anybody knows. What was may be given back with the
+        // right to the others, and these would be shown without it.
+        let wakes = !forbidden || self.report.was_listed();
         tokio::select! {
             () = self.pause(pause) => {}
-            () = self.report.others_follow(), if !forbidden => {}
+            Ok(()) = progress.others.changed(), if wakes => {}
         }
+        progress.others.mark_unchanged();
+        Next::Resume
+    }
+
+    /// A watch is too old to be resumed, so that all is listed anew.
+    async fn expired(&mut self, at_start: bool, reason: String, progress: &mut Progress) -> Next {
+        progress.distrust();
+        let (expiry, pause) = progress.expiry.next();
+        match expiry {
+            Expired::Once => {
+                // The long pauses were for a server that is not there.
+                progress.backoff = backoff();
+                tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
+            }
+            Expired::Again { is_news } => {
+                self.report.lost(Some(410), &reason);
+                if is_news {
+                    tracing::warn!(
+                        kind = %K::KIND, reason,
+                        "each watch is too old to be resumed, however new the list is; listing again, less and less often"
+                    );
+                }
+            }
+        }
+        self.tell(News::Trouble { code: Some(410), reason }).await;
+        self.pause(pause).await;
+        progress.expiry.goes_on();
         // The stream goes back to a list by itself when a running watch is too old, but not when it is to be resumed.
-        if at_start && code == Some(410) { Next::StartOver } else { Next::Resume }
+        if at_start { Next::StartOver } else { Next::Resume }
     }
 
     /// Waits, unless nobody listens any more.

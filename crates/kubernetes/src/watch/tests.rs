@@ -86,7 +86,7 @@ fn watch() -> (Watch<Service>, mpsc::Receiver<(WatchId, News)>) {
 /// Runs a watch over these events, and says what it told and how it is configured afterwards.
 async fn told(events: Events) -> (Vec<String>, InitialListStrategy) {
     let (mut watch, news) = watch();
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&watch.report);
     watch.follow(&mut futures_util::stream::iter(events), &mut progress).await;
     let strategy = watch.config.initial_list_strategy.clone();
     drop(watch);
@@ -163,7 +163,8 @@ async fn who_looks_once_lists_and_watches_nothing() {
     let events = [Ok(Event::Init), Ok(Event::InitApply(service("a"))), Ok(Event::InitDone)];
     let refused = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(403)));
     let mut events = futures_util::stream::iter(events.into_iter().chain([Err(refused)]));
-    watch.follow(&mut events, &mut Progress::new()).await;
+    let mut progress = Progress::new(&watch.report);
+    watch.follow(&mut events, &mut progress).await;
     assert!(events.next().await.is_some(), "it went on to watch");
     drop(watch);
     assert_eq!(words(news).await, ["listed +a"]);
@@ -176,7 +177,7 @@ async fn half_a_list_is_never_told() {
     let mut events = futures_util::stream::iter(
         begun("a").into_iter().chain(begun("b")).chain([Ok(Event::InitDone)]).chain(begun("c")),
     );
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&watch.report);
     watch.follow(&mut events, &mut progress).await;
     assert_eq!(watch.config.initial_list_strategy, InitialListStrategy::ListWatch, "by pages then");
     drop(events);
@@ -224,7 +225,7 @@ fn list(objects: &[(&str, &str)]) -> Events {
 #[tokio::test(start_paused = true)]
 async fn what_a_watch_left_out_is_found_by_the_next_list_and_what_is_known_is_not_told_again() {
     let (mut watch, news) = watch();
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&watch.report);
     for events in
         [list(&[("a", "1"), ("b", "2"), ("c", "3")]), list(&[("a", "1"), ("b", "4"), ("d", "5")])]
     {
@@ -246,7 +247,8 @@ async fn a_list_takes_as_long_as_it_takes() {
         sleep(RELIST * 3).await;
         event
     });
-    watch.follow(&mut pin!(slow), &mut Progress::new()).await;
+    let mut progress = Progress::new(&watch.report);
+    watch.follow(&mut pin!(slow), &mut progress).await;
     drop(watch);
     assert_eq!(words(news).await, ["listed +a"]);
 }
@@ -291,12 +293,180 @@ async fn what_is_forbidden_for_a_moment_is_asked_for_again_soon_and_what_stays_s
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_right_that_was_taken_away_comes_back_to_all_kinds_at_once() {
+    for was_listed in [true, false] {
+        let (mut watch, _news) = watch();
+        let following = Following::default();
+        watch.report = following.add(Kind::Service, false);
+        let other = following.add(Kind::Ingress, false);
+        let mut progress = Progress::new(&watch.report);
+        if was_listed {
+            watch.event(Event::Init, &mut progress).await;
+            watch.event(Event::InitDone, &mut progress).await;
+        }
+        let refused = || watcher::Error::WatchStartFailed(kube::Error::Api(refusal(403)));
+        for _ in 0..10 {
+            watch.trouble(&refused(), &mut progress).await;
+        }
+        let began = Instant::now();
+        let later = async {
+            #[expect(clippy::disallowed_methods, reason = "the clock of this test is paused")]
+            sleep(SETTLED).await;
+            other.followed();
+        };
+        let error = refused();
+        tokio::join!(watch.trouble(&error, &mut progress), later);
+        assert_eq!(began.elapsed() == SETTLED, was_listed, "{:?}", began.elapsed());
+        // The right to another kind has come after this one was asked for, and before the answer.
+        other.followed();
+        let began = Instant::now();
+        watch.trouble(&refused(), &mut progress).await;
+        assert_eq!(began.elapsed().is_zero(), was_listed, "{:?}", began.elapsed());
+        // What it is told itself is no reason to hurry.
+        watch.report.followed();
+        progress.others.mark_unchanged();
+        let began = Instant::now();
+        watch.trouble(&refused(), &mut progress).await;
+        assert!(began.elapsed() > Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+}
+
+/// How long a watch may have begun before the next one, in these tests.
+const AWAY: Duration = Duration::from_secs(50);
+
+/// How often each of these was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    lists: usize,
+    watches: usize,
+    /// Lists of one, to see whether there is an answer.
+    tries: usize,
+}
+
+/// An API server that has one Service and answers each watch so. It answers nobody who asks 1,000 times.
+fn server(
+    watched: impl Fn(usize) -> (u16, String) + Send + 'static,
+) -> (kube::Client, Arc<Mutex<Asked>>) {
+    let asked = Arc::new(Mutex::new(Asked::default()));
+    let counted = Arc::clone(&asked);
+    let answer = move |request: http::Request<kube::client::Body>| {
+        let query = request.uri().query().unwrap_or_default();
+        let is_watch = query.contains("watch=true");
+        let is_try = query.split('&').any(|pair| pair == "limit=1");
+        let mut asked = counted.lock();
+        let Asked { lists, watches, tries } = &mut *asked;
+        let count = if is_watch {
+            watches
+        } else if is_try {
+            tries
+        } else {
+            lists
+        };
+        *count += 1;
+        let (is_asked_too_often, number) = (*count > 1000, *count);
+        let list = format!(
+            r#"{{"kind":"ServiceList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":[{GOOD}]}}"#
+        );
+        let (code, text) = if is_watch { watched(number) } else { (200, list) };
+        async move {
+            if is_asked_too_often || code == 0 {
+                std::future::pending::<()>().await;
+            }
+            let body = kube::client::Body::from(text.into_bytes());
+            http::Response::builder().status(code).body(body)
+        }
+    };
+    (kube::Client::new(tower::service_fn(answer), "default"), asked)
+}
+
+/// What was asked for within ten minutes, and the lines of the log.
+async fn asked_of((client, asked): (kube::Client, Arc<Mutex<Asked>>)) -> (Asked, String) {
+    let (lines, _guard) = log();
+    let (mut watch, news) = watch();
+    watch.api = Api::all(watching(&client, AWAY));
+    watch.config = Config::default();
+    watch.relist = Duration::from_secs(3600);
+    let read = tokio::spawn(words(news));
+    drop(timeout(Duration::from_secs(600), watch.run()).await);
+    drop(read.await);
+    let text = String::from_utf8(lines.lock().clone()).expect("text");
+    (*asked.lock(), text)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_ended_at_once_is_asked_for_seldom_and_told_once() {
+    let (asked, text) = asked_of(server(|_| (200, String::new()))).await;
+    assert!((100..500).contains(&asked.watches) && asked.lists == 1, "{asked:?}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.contains("watches end at once, and nothing is told in them"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_each_watch_is_too_old_less_and_less_is_listed_and_that_is_told_once() {
+    let status = json!({"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410});
+    let event = json!({"type": "ERROR", "object": status});
+    for (code, watched) in [(410, status.to_string()), (200, event.to_string())] {
+        let (asked, text) = asked_of(server(move |_| (code, watched.clone()))).await;
+        assert!((20..60).contains(&asked.lists), "{asked:?}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("each watch is too old to be resumed, however new"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_long_outage_all_is_listed_anew_and_after_a_short_one_it_is_not() {
+    let bookmark = json!({"type": "BOOKMARK", "object": {
+        "kind": "Service", "apiVersion": "v1", "metadata": {"resourceVersion": "10"},
+    }});
+    for (seconds, lists) in [(20, 1), (70, 2)] {
+        let (bookmark, began) = (bookmark.to_string(), Instant::now());
+        let (asked, text) = asked_of(server(move |number| match number {
+            1 => (200, bookmark.clone()),
+            _ if began.elapsed() < Duration::from_secs(seconds) => (503, String::new()),
+            // Then each says something, as the last one that is answered does.
+            _ => (200, bookmark.clone()),
+        }))
+        .await;
+        assert_eq!(asked.lists, lists, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_resumed_at_a_version_that_is_still_to_come_is_given_up_for_a_list() {
+    for (version, lists) in [("9", 1), ("10", 2)] {
+        let object = GOOD.replace("\"a\"", "\"b\"").replace("\"7\"", &format!("\"{version}\""));
+        let event = format!(r#"{{"type":"ADDED","object":{object}}}"#);
+        // The second one is refused, and all later ones say nothing for ever.
+        let (client, asked) = server(move |number| match number {
+            1 => (200, event.clone()),
+            2 => (503, String::new()),
+            _ => (0, String::new()),
+        });
+        let (asked, text) = asked_of((client, asked)).await;
+        assert_eq!(asked.lists, lists, "{version}: {text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_known_before_a_watch_was_too_old_is_told_again() {
+    let (mut watch, news) = watch();
+    let mut progress = Progress::new(&watch.report);
+    let gone = || Err(watcher::Error::WatchError(refusal(410)));
+    let events = list(&[("a", "1"), ("b", "2")]).into_iter().chain([gone()]);
+    let events = events.chain(list(&[("a", "1")]));
+    watch.follow(&mut futures_util::stream::iter(events), &mut progress).await;
+    drop(watch);
+    let told = words(news).await;
+    assert_eq!(told, ["listed +a +b", "trouble Some(410)", "listed +a -b"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_reason_is_told_once_and_what_waits_for_it_knows() {
     let (lines, _guard) = log();
     let (mut watch, _news) = watch();
     let following = Following::default();
     watch.report = following.add(Kind::Service, false);
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&watch.report);
     let refused = |code| watcher::Error::WatchStartFailed(kube::Error::Api(refusal(code)));
     for code in [500, 403, 403, 500, 403] {
         watch.trouble(&refused(code), &mut progress).await;
@@ -330,7 +500,7 @@ async fn a_definition_that_is_not_ready_is_no_line_of_the_log_and_is_known_to_be
         report: following.add(Kind::HttpRoute, false),
         right,
     };
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&watch.report);
     let text = || String::from_utf8(lines.lock().clone()).expect("text");
     let storage =
         json!({"code": 429, "message": "storage is (re)initializing", "reason": "TooManyRequests"});

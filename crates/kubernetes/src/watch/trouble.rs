@@ -1,7 +1,13 @@
 //! What the log says of a kind that cannot be followed: what is missing, and where it is mended.
 
-use super::Once;
+use super::{Once, forbidden};
+use backon::ExponentialBackoff;
 use objects::{Kind, ObjectKey};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// After that long a watch that is too old is no more of the same trouble.
+const HELD: Duration = Duration::from_secs(30);
 
 /// Which right a watch takes.
 #[derive(Clone, Debug)]
@@ -56,6 +62,47 @@ pub(super) fn tell(kind: Kind, code: Option<u16>, reason: &str, right: &Right, o
         (None, _) => {
             tracing::warn!(%kind, reason, "cannot follow the API server; trying again");
         }
+    }
+}
+
+/// Watches that are too old to be resumed. After one all is listed at once, since the server is there and says what to
+/// do; where that does not help, a list is what it can do without.
+#[derive(Debug)]
+pub(super) struct Expiry {
+    /// When it was gone on with, after the last one.
+    since: Option<Instant>,
+    pauses: ExponentialBackoff,
+    is_told: bool,
+}
+
+/// What one more of them is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expired {
+    /// The only one for a while.
+    Once,
+    /// Listing anew was of no use; whether that was not told yet.
+    Again { is_news: bool },
+}
+
+impl Expiry {
+    pub(super) fn new() -> Self {
+        Self { since: None, pauses: forbidden(), is_told: false }
+    }
+
+    /// One more, and how long to wait.
+    pub(super) fn next(&mut self) -> (Expired, Option<Duration>) {
+        let again = self.since.is_some_and(|since| since.elapsed() < HELD);
+        if !again {
+            *self = Self::new();
+        }
+        let pause = self.pauses.next();
+        let is_news = again && !std::mem::replace(&mut self.is_told, again);
+        (if again { Expired::Again { is_news } } else { Expired::Once }, pause)
+    }
+
+    /// The pause is over.
+    pub(super) fn goes_on(&mut self) {
+        self.since = Some(Instant::now());
     }
 }
 

@@ -181,6 +181,17 @@ impl Cluster {
         self.plane.restart_apiserver(Plane::compact).await
     }
 
+    /// Keeps a copy of all that etcd holds at this moment.
+    pub fn back_up_etcd(&self) -> Result<()> {
+        self.plane.back_up()
+    }
+
+    /// Ends etcd and the API server, and starts them with what [`Cluster::back_up_etcd`] kept: versions of objects that
+    /// were written since are given out a second time.
+    pub async fn restore_etcd(&mut self) -> Result<()> {
+        self.plane.restore().await
+    }
+
     /// Lets the API server stand still, or go on: connections stay, and nobody answers.
     pub fn freeze_apiserver(&self, still: bool) -> Result<()> {
         self.plane.apiserver().stand_still(still)

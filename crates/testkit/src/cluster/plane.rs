@@ -19,6 +19,9 @@ use crate::kubelet::GATEWAY;
 /// From a start to `/readyz`, on a machine that is busy with other things.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Where a copy of etcd's files is kept.
+const BACKUP: &str = "etcd-backup";
+
 /// What an API server says of its kinds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Publishes {
@@ -35,6 +38,7 @@ pub(super) struct Plane {
     folder: PathBuf,
     credentials: Credentials,
     etcd_port: u16,
+    peer_port: u16,
     port: u16,
     etcd: Process,
     apiserver: Process,
@@ -82,6 +86,7 @@ impl Plane {
             folder: folder.to_path_buf(),
             credentials,
             etcd_port,
+            peer_port,
             port,
             etcd,
             apiserver,
@@ -112,9 +117,37 @@ impl Plane {
         &mut self,
         meanwhile: impl AsyncFnOnce(&Self) -> Result<()>,
     ) -> Result<()> {
-        // It would wait a minute for open watches; a real one is killed then, too.
-        self.apiserver.stop(Duration::from_secs(2)).await?;
+        self.stop_apiserver().await?;
         meanwhile(self).await?;
+        self.start_apiserver_again().await
+    }
+
+    /// Keeps a copy of all that etcd holds, for [`Plane::restore`].
+    pub(super) fn back_up(&self) -> Result<()> {
+        // What is copied is what a machine that fails would leave behind, from which etcd starts.
+        self.etcd.pause()?;
+        let copied = seed::copy(&self.folder.join("etcd"), &self.folder.join(BACKUP));
+        self.etcd.resume()?;
+        copied
+    }
+
+    /// Puts etcd and the API server back to what [`Plane::back_up`] kept, on the same ports.
+    pub(super) async fn restore(&mut self) -> Result<()> {
+        self.stop_apiserver().await?;
+        self.etcd.kill().await?;
+        let data = self.folder.join("etcd");
+        std::fs::remove_dir_all(&data).context("remove etcd's files")?;
+        std::fs::rename(self.folder.join(BACKUP), &data).context("put etcd's files back")?;
+        self.etcd = start_etcd(&self.program, &self.folder, self.etcd_port, self.peer_port)?;
+        self.start_apiserver_again().await
+    }
+
+    async fn stop_apiserver(&mut self) -> Result<()> {
+        // It would wait a minute for open watches; a real one is killed then, too.
+        self.apiserver.stop(Duration::from_secs(2)).await.map(drop)
+    }
+
+    async fn start_apiserver_again(&mut self) -> Result<()> {
         self.apiserver = start_apiserver(
             &self.program,
             self.publishes,

@@ -57,7 +57,7 @@ fn path(programs: &Programs, seed: Seed) -> PathBuf {
 }
 
 /// Copies a folder. etcd reserves 64 MB for its log, of which nearly all is holes.
-fn copy(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let mut copied = Command::new("cp");
     copied.args(["--recursive", "--preserve=mode", "--sparse=always", "--no-target-directory"]);
     let status = copied.arg(from).arg(to).status().context("start `cp`")?;

@@ -8,7 +8,7 @@ use objects::{
     Kind, Malformed, Meta, Object, ObjectKey, Reference, ReverseIndex, Secret, Snapshot, Store,
     Unread,
 };
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -31,6 +31,8 @@ pub(super) struct Contents {
     wanted: watch::Sender<Option<OrdSet<ObjectKey>>>,
     /// Secrets about whose data something may have to be done.
     unsettled: BTreeSet<ObjectKey>,
+    /// Secrets that were asked for and are ahead of their watch, in these versions.
+    ahead: HashMap<ObjectKey, u64>,
 }
 
 impl Contents {
@@ -51,6 +53,7 @@ impl Contents {
             by_set: ReverseIndex::default(),
             wanted,
             unsettled: BTreeSet::new(),
+            ahead: HashMap::new(),
         };
         contents.shown.set_classes_known(true);
         contents
@@ -108,20 +111,19 @@ impl Contents {
         }
     }
 
-    /// Takes a change.
+    /// Takes a change of which a watch tells. What it tells is how things are, even if it is of an older version than
+    /// what was there: an API server may have been put back to a backup.
     pub(super) fn apply(&mut self, change: Change) {
         match change {
             Change::Put(object) => {
-                if self.is_outdated(&object) {
-                    return;
+                if !self.is_overtaken(&object) {
+                    self.put(object);
                 }
-                self.shown.withdraw(&object.kind().label(object.key()));
-                if let Some(all) = &mut self.all {
-                    all.put(object.clone());
-                }
-                self.place(object);
             }
             Change::Removed(kind, key) => {
+                if kind == Kind::Secret {
+                    self.ahead.remove(&key);
+                }
                 self.shown.withdraw(&kind.label(&key));
                 if let Some(all) = &mut self.all {
                     all.remove(kind, &key);
@@ -137,6 +139,44 @@ impl Contents {
                 );
             }
         }
+    }
+
+    /// Takes a Secret that was asked for when this version of it was known. False if it is not taken: its watch has
+    /// told of a later one since.
+    pub(super) fn fetched(&mut self, object: Object, asked: Option<u64>) -> bool {
+        let Object::Secret(new) = &object else { return true };
+        let key = new.meta.key.clone();
+        // Its watch has told that it is gone.
+        let Some(known) = self.secret(&key) else { return true };
+        let (known_version, version) = (version(known), version(new));
+        // Whoever asked after he heard of a version is told of that one or of a later one, unless there is none: the
+        // API server was put back to a backup.
+        if known_version != asked && known_version > version {
+            return false;
+        }
+        if let Some(version) = version.filter(|version| Some(*version) > known_version) {
+            self.ahead.insert(key, version);
+        }
+        self.put(object);
+        true
+    }
+
+    /// A list of Secrets is here: nothing is ahead of it.
+    pub(super) fn secrets_are_listed(&mut self) {
+        self.ahead.clear();
+    }
+
+    /// In which version a Secret is known.
+    pub(super) fn version_of(&self, key: &ObjectKey) -> Option<u64> {
+        self.secret(key).and_then(|secret| version(secret))
+    }
+
+    fn put(&mut self, object: Object) {
+        self.shown.withdraw(&object.kind().label(object.key()));
+        if let Some(all) = &mut self.all {
+            all.put(object.clone());
+        }
+        self.place(object);
     }
 
     /// Shows an object, or hides it, as its namespace says.
@@ -298,21 +338,28 @@ impl Contents {
         store.snapshot().secrets.get(key)
     }
 
-    /// Whether a later version is here already: data that were asked for may overtake the watch, and the other way
-    /// round.
-    fn is_outdated(&self, object: &Object) -> bool {
+    /// Whether a Secret of which its watch tells was asked for, and came in this version or a later one, of which the
+    /// watch is about to tell.
+    fn is_overtaken(&mut self, object: &Object) -> bool {
         let Object::Secret(new) = object else { return false };
-        let Some(known) = self.secret(&new.meta.key) else { return false };
-        let version = |secret: &Secret| secret.meta.resource_version.parse::<u64>().ok();
-        let same = known.meta.uid == new.meta.uid;
-        match (version(known), version(new)) {
-            (Some(known_version), Some(version)) if same => {
-                known_version > version
-                    || (known_version == version && known.data.is_some() && new.data.is_none())
-            }
-            _ => false,
+        let key = &new.meta.key;
+        let known = self.secret(key).filter(|known| known.meta.uid == new.meta.uid);
+        let is_lacking = |known: &Arc<Secret>| {
+            known.data.is_some() && new.data.is_none() && version(known) == version(new)
+        };
+        let lacks_data = known.is_some_and(is_lacking);
+        let ahead = known.and_then(|_| self.ahead.get(key)).zip(version(new));
+        if ahead.is_some_and(|(ahead, version)| version < *ahead) {
+            return true;
         }
+        self.ahead.remove(key);
+        lacks_data
     }
+}
+
+/// The version, which is a number wherever it can be compared.
+fn version(secret: &Secret) -> Option<u64> {
+    secret.meta.resource_version.parse().ok()
 }
 
 #[cfg(test)]

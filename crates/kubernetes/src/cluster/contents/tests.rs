@@ -95,21 +95,64 @@ fn what_is_wanted_at_start_is_known_before_any_secret_comes() {
 }
 
 #[test]
-fn a_rotation_arrives_and_an_older_version_does_not_undo_it() {
+fn what_a_watch_tells_counts_though_it_is_older_than_what_was_there() {
     let mut contents = contents(&[], false);
     contents.apply(ingress("shop", &["tls"]));
     contents.know_wanted();
-    contents.apply(put(secret("shop", 9, true)));
-    contents.apply(put(secret("shop", 10, true)));
-    contents.apply(put(secret("shop", 9, true)));
-    contents.apply(put(secret("shop", 10, false)));
-    assert_eq!(version(&contents).as_deref(), Some("10"));
+    for told in [9, 10, 9] {
+        contents.apply(put(secret("shop", told, true)));
+        assert_eq!(version(&contents), Some(told.to_string()), "etcd was put back to a backup");
+    }
+    // Told again without its data, which were not wanted yet when it was read.
+    contents.apply(put(secret("shop", 9, false)));
+    assert_eq!(version(&contents).as_deref(), Some("9"));
     contents.apply(put(secret("shop", 11, false)));
     assert!(contents.lacks_data(&tls()));
     assert_eq!(contents.settle(), [tls()]);
     contents.apply(Change::Removed(Kind::Secret, tls()));
     assert!(contents.shown.snapshot().secrets.is_empty());
     assert!(!contents.lacks_data(&tls()));
+}
+
+/// One whose Secret is wanted, and known in version 9 without its data.
+fn lacking() -> Contents {
+    let mut contents = contents(&[], false);
+    contents.know_wanted();
+    contents.apply(put(secret("shop", 9, false)));
+    contents.apply(ingress("shop", &["tls"]));
+    assert_eq!((contents.settle(), contents.version_of(&tls())), (vec![tls()], Some(9)));
+    contents
+}
+
+#[test]
+fn a_secret_that_was_asked_for_stays_until_its_watch_has_come_as_far() {
+    let mut contents = lacking();
+    assert!(contents.fetched(secret("shop", 12, true), Some(9)));
+    for (told, data) in [(10, true), (11, false), (12, false)] {
+        contents.apply(put(secret("shop", told, data)));
+        assert_eq!(version(&contents).as_deref(), Some("12"));
+    }
+    contents.apply(put(secret("shop", 11, true)));
+    assert_eq!(version(&contents).as_deref(), Some("11"), "the watch has come as far");
+    let mut contents = lacking();
+    assert!(contents.fetched(secret("shop", 12, true), Some(9)));
+    contents.secrets_are_listed();
+    contents.apply(put(secret("shop", 8, true)));
+    assert_eq!(version(&contents).as_deref(), Some("8"), "a list says how things are");
+}
+
+#[test]
+fn what_was_asked_for_before_the_watch_told_of_something_later_is_not_taken() {
+    let mut contents = lacking();
+    contents.apply(put(secret("shop", 11, false)));
+    assert!(!contents.fetched(secret("shop", 10, true), Some(9)));
+    assert!(contents.lacks_data(&tls()), "it is asked for once more");
+    assert!(contents.fetched(secret("shop", 10, true), Some(11)));
+    assert_eq!(version(&contents).as_deref(), Some("10"), "etcd was put back to a backup");
+    let mut contents = lacking();
+    contents.apply(Change::Removed(Kind::Secret, tls()));
+    contents.fetched(secret("shop", 9, true), Some(9));
+    assert!(contents.shown.snapshot().secrets.is_empty(), "it is gone");
 }
 
 #[test]
