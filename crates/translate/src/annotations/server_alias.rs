@@ -65,7 +65,12 @@ pub(crate) struct Names {
 }
 
 pub(super) fn read(settings: &mut Settings<'_>) -> WrittenNames {
-    let mut texts: Vec<String> = settings.get(&ALIASES).unwrap_or_default().into_iter().collect();
+    let read = settings.get(&ALIASES);
+    // Of an Ingress that is not taken for it: its names are nobody else's.
+    let is_refused = read.is_none() && !settings.verdict.rejections.is_empty();
+    let written = settings.raw(ALIASES.about.name).filter(|_| is_refused);
+    let read = read.or_else(|| Some(those_that_are_names(&written?)));
+    let mut texts: Vec<String> = read.unwrap_or_default().into_iter().collect();
     texts.retain(|text| match Alias::check(text) {
         Ok(()) => true,
         Err(wrong) => {
@@ -118,8 +123,28 @@ pub(crate) fn refuse_wildcard(settings: &mut Settings<'_>, names: &WrittenNames,
     }
 }
 
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// The names in a list with mistakes, the first of them as far as a list may be long.
+fn those_that_are_names(text: &str) -> BTreeSet<String> {
+    let (mut bytes, mut patterns) = (0, 0);
+    let names = items(text).filter(|item| upstream_vhost::is_server_name(item));
+    let names = names.take_while(|item| {
+        bytes += item.len() + 1;
+        bytes <= BYTES
+    });
+    let names = names.filter(|item| {
+        let is_pattern = item.starts_with('~');
+        patterns += usize::from(is_pattern);
+        !is_pattern || patterns <= PATTERNS
+    });
+    names.take(NAMES).map(str::to_owned).collect()
+}
+
 fn names(text: &str) -> Result<BTreeSet<String>, String> {
-    let items = || text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = || items(text);
     let patterns = items().filter(|item| item.starts_with('~')).count();
     if text.len() > BYTES || patterns > PATTERNS || items().count() > NAMES {
         return Err(format!(
