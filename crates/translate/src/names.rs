@@ -21,6 +21,8 @@ pub(crate) struct Wishes {
     aliases: Box<[Asked]>,
     /// The name that is to be redirected to it, with the oldest Ingress that asks.
     www: Option<Box<(Asker, ServerName)>>,
+    /// Whether it is: nobody who asks may be taken, so that the name is no more than kept.
+    redirects: bool,
     /// The namespace that owns the host.
     owner: Option<Arc<str>>,
 }
@@ -38,10 +40,13 @@ impl Wishes {
         let oldest = aliasing().min_by(by_age).filter(|oldest| !is_taken(oldest));
         let askers = oldest.into_iter().chain(aliasing().find(is_taken));
         let aliases = askers.map(|draft| Asked::of(draft)).collect();
-        let asking = heard_or_not(host, drafts, allowed, Item::Www);
-        let asks = asking.filter(|draft| draft.names.www).min_by(by_age);
+        let asking = || {
+            let all = heard_or_not(host, drafts, allowed, Item::Www);
+            all.filter(|draft| draft.names.www)
+        };
+        let (asks, redirects) = (asking().min_by(by_age), asking().any(|draft| is_taken(&draft)));
         let www = asks.and_then(|draft| Some(Box::new((Asker::of(draft), counterpart(host)?))));
-        Self { aliases, www, owner: owner(host, drafts).cloned() }
+        Self { aliases, www, redirects, owner: owner(host, drafts).cloned() }
     }
 }
 
@@ -239,7 +244,7 @@ impl Registry {
         if let Some((ingress, name)) = wishes.www.as_deref() {
             match self.holder(name.as_str(), allowed) {
                 Some(Holder::Redirect(host)) if host == server.name => {
-                    server.www = Some(name.clone());
+                    server.www = wishes.redirects.then(|| name.clone());
                 }
                 _ => {
                     let message =

@@ -127,26 +127,22 @@ fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// The names in a list with mistakes, the first of them as far as a list may be long.
+/// The names in a list with mistakes; none where it is too long to be gone through.
 fn those_that_are_names(text: &str) -> BTreeSet<String> {
-    let (mut bytes, mut patterns) = (0, 0);
+    if is_too_long(text) {
+        return BTreeSet::new();
+    }
     let names = items(text).filter(|item| upstream_vhost::is_server_name(item));
-    let names = names.take_while(|item| {
-        bytes += item.len() + 1;
-        bytes <= BYTES
-    });
-    let names = names.filter(|item| {
-        let is_pattern = item.starts_with('~');
-        patterns += usize::from(is_pattern);
-        !is_pattern || patterns <= PATTERNS
-    });
-    names.take(NAMES).map(str::to_owned).collect()
+    names.map(str::to_owned).collect()
+}
+
+fn is_too_long(text: &str) -> bool {
+    let patterns = items(text).filter(|item| item.starts_with('~')).count();
+    text.len() > BYTES || patterns > PATTERNS || items(text).count() > NAMES
 }
 
 fn names(text: &str) -> Result<BTreeSet<String>, String> {
-    let items = || items(text);
-    let patterns = items().filter(|item| item.starts_with('~')).count();
-    if text.len() > BYTES || patterns > PATTERNS || items().count() > NAMES {
+    if is_too_long(text) {
         return Err(format!(
             "has more than {NAMES} names, {PATTERNS} patterns or {} KiB; divide it among several Ingresses",
             BYTES >> 10
@@ -161,5 +157,5 @@ fn names(text: &str) -> Result<BTreeSet<String>, String> {
             ))
         }
     };
-    items().map(item).collect()
+    items(text).map(item).collect()
 }

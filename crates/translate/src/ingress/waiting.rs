@@ -53,12 +53,16 @@ impl Draft {
             || snippets_count && snippets::ANNOTATIONS.iter().any(has_word);
         let is_exempt = annotations::exempt_from_global_auth(&settings);
         let passthrough = annotations::is_passed_through(&mut settings);
-        let policy = match own {
-            true => of_unknown_guards(&ground.policy),
-            false if is_exempt => Arc::new(Policy::clone(&ground.policy).unauthenticated()),
-            false => Arc::clone(&ground.policy),
+        let asked = if is_exempt { Ok(None) } else { annotations::global_auth(&mut settings) };
+        let closed = ground.denied.is_some() || asked.is_err();
+        let policy = match asked {
+            _ if own => of_unknown_guards(&ground.policy),
+            Ok(Some(asked)) => {
+                let auth_external = Some(Arc::new(asked));
+                Arc::new(Policy { auth_external, ..Policy::clone(&ground.policy) })
+            }
+            Ok(None) | Err(_) => Arc::clone(&ground.policy),
         };
-        let closed = ground.denied.is_some() || ground.auth_denied.is_some() && !is_exempt;
         let guards = own || closed || policy.is_guarded();
         let reader = Reader {
             inspects: context.deep_inspect && inspect::find(ingress).is_some(),

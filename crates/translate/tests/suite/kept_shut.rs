@@ -177,17 +177,17 @@ fn what_an_ingress_that_is_not_taken_guards_its_host_by_closes_the_host() {
             assert!(said.contains(&message), "{said}");
         }
     }
-    // What is no guard, does not count, or is another's to say closes nothing.
+    // What is no guard, or does not count, closes nothing; what is another's to say nothing but what is his.
     let off = ("auth-tls-verify-client", "off");
-    for (namespace, age, word, data) in [
-        ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..]),
-        ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")]),
-        ("v", 900, &[asks, off, BAD], &[]),
-        ("w", 60, &[denies, asks, BAD], &[]),
+    for (namespace, age, word, data, w) in [
+        ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..], "theirs"),
+        ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")], "theirs"),
+        ("v", 900, &[asks, off, BAD], &[], "theirs"),
+        ("w", 60, &[denies, asks, BAD], &[], "503"),
     ] {
         let word = made(namespace, "word", "/app", age, word);
         let found = with(data, &[&word, &beside, &theirs]);
-        let wanted = ["503", "beside", "theirs"];
+        let wanted = ["503", "beside", w];
         let said = found.problems.to_string();
         assert_eq!(answers(&found, ["/app", "/admin", "/w"]), wanted, "{word:?} {said}");
     }

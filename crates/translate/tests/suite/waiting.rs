@@ -91,7 +91,7 @@ fn a_default_backend_of_who_waits_for_room_is_no_younger_one_s() {
     let mut guarded = of("v", "guarded", &["/a2", "/a3"], 500, &[GUARD]);
     let mut young = made("v", "young", "/y", 100, &[]);
     (guarded.default_backend, young.default_backend) = (to(), to());
-    for (paths, wanted) in [(1, ["guarded!", "young"]), (2, ["503", "young"])] {
+    for (paths, wanted) in [(1, ["guarded!", "young"]), (3, ["503", "young"])] {
         let found = with(&[("namespace-budget", "paths=4")], &[&fill(paths), &guarded, &young]);
         assert_eq!(answers(&found, ["/other", "/y"]), wanted, "{}", found.problems);
     }
@@ -127,8 +127,7 @@ fn aliases_of_who_is_not_served_are_kept_beside_those_of_who_is() {
     let bad = of("v", "g", &["/", "/1"], 500, &[alias, GUARD, BAD]);
     assert_eq!(kept(&[], &bad), "a.test b.test");
     // Nor are they anybody's where the mistake is among them.
-    let long = format!("a.test, {}", "x.test,".repeat(1_100));
-    for list in ["a.test,bad name", "bad name, a.test", &long] {
+    for list in ["a.test,bad name", "bad name, a.test"] {
         let bad = of("v", "g", &["/", "/1"], 500, &[("server-alias", list), GUARD]);
         assert!(kept(&[], &bad).starts_with("a.test"), "{list}");
     }
@@ -139,14 +138,17 @@ fn a_name_that_is_redirected_is_kept_by_who_is_not_served() {
     let www = ("from-to-www-redirect", "true");
     let alias = ("server-alias", "www.shop.test");
     let evil = elsewhere(made("x", "evil", "/", 10, &[alias]), "evil.test");
-    for (data, more) in
-        [(&[("namespace-budget", "paths=3")][..], &[www][..]), (&[], &[www, BAD]), (&[], &[www])]
-    {
+    let name = Some("www.shop.test");
+    for (data, more, wanted) in [
+        (&[("namespace-budget", "paths=3")][..], &[www][..], None),
+        (&[], &[www, BAD], None),
+        (&[], &[www], name),
+    ] {
         let own = of("v", "own", &["/", "/1"], 500, more);
         let found = with(data, &[&fill(2), &own, &evil]);
         assert_eq!(names(&found, "evil.test"), "", "{}", found.problems);
         let www = server(&found, HOST).www.as_ref().map(ToString::to_string);
-        assert_eq!(www.as_deref(), Some("www.shop.test"), "{more:?} {}", found.problems);
+        assert_eq!(www.as_deref(), wanted, "{more:?} {}", found.problems);
     }
 }
 
@@ -242,8 +244,12 @@ fn pod() -> impl FnMut(&Snapshot) -> [String; 2] {
         while found.more {
             found = translator.update(snapshot);
         }
-        answers(&found, ["/admin", "/w"])
+        served(&found)
     }
+}
+
+fn served(found: &Translation) -> [String; 2] {
+    answers(found, ["/admin", "/w"]).map(|found| found.replace('!', ""))
 }
 
 #[test]
@@ -285,15 +291,15 @@ fn a_pod_that_runs_knows_the_last_valid_version_after_its_class_was_gone() {
         let mut update = |snapshot: &Snapshot| {
             let found = translator.update(snapshot);
             let is_there = found.configuration.servers.contains_key(&ServerName::new(HOST));
-            is_there.then(|| answers(&found, ["/admin", "/w"]))
+            is_there.then(|| served(&found))
         };
-        let served = Some(["g", "part"].map(str::to_owned));
-        assert_eq!(update(&guarded(&good, 1)), served);
-        assert_eq!(update(&guarded(gone, 1)), served);
+        let both = Some(["g", "part"].map(str::to_owned));
+        assert_eq!(update(&guarded(&good, 1)), both);
+        assert_eq!(update(&guarded(gone, 1)), both);
         let mut without = guarded(gone, 1);
         without.classes = Some(Default::default());
         assert_eq!(update(&without), None);
-        assert_eq!(update(&guarded(&bad, 1)), served);
+        assert_eq!(update(&guarded(&bad, 1)), both);
         // Of an object that was gone itself nothing is known.
         let mut without = guarded(gone, 1);
         without.ingresses.remove(&key("v", "g"));
