@@ -135,8 +135,9 @@ impl Host<'_> {
         self.problems.push(Problem { origin: origin(ingress), key, severity, message });
     }
 
-    /// Who has which path, in the order of age: of the Ingresses of its owner the first that is taken, or waits for room
-    /// and has it closed. `/` of the catch-all server belongs to the first of them that is nothing but a default backend.
+    /// Who has which path, in the order of age: of the Ingresses of its owner the first that is taken, or waits for
+    /// room and has it closed. `/` of the catch-all server belongs to the first of them that is nothing but a default
+    /// backend.
     fn won<'a>(&mut self, owners: &Owners<'_>, drafts: &'a Drafts) -> Vec<Won<'a>> {
         let is_catch_all = *self.name == ServerName::catch_all();
         let all = |passed_over| {

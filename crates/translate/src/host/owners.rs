@@ -61,8 +61,8 @@ pub(crate) fn heard_or_not<'a>(
     })
 }
 
-/// Those who would ask for something of a host that is another namespace's if every Ingress were taken, by namespace and
-/// the older first.
+/// Those who would ask for something of a host that is another namespace's if every Ingress were taken, by namespace
+/// and the older first.
 pub(super) fn unheard_or_not<'a>(
     name: &ServerName,
     drafts: &'a Drafts,

@@ -38,8 +38,8 @@ impl Drafts {
     }
 }
 
-/// Order in which Ingresses are heard: those with a mistake last, then the older first. Who waits for room has its turn,
-/// so that nothing of it is a younger one's.
+/// Order in which Ingresses are heard: those with a mistake last, then the older first. Who waits for room has its
+/// turn, so that nothing of it is a younger one's.
 fn order(one: &Draft, other: &Draft) -> Ordering {
     one.is_passed_over().cmp(&other.is_passed_over()).then_with(|| one.age().cmp(&other.age()))
 }
