@@ -164,7 +164,8 @@ fn listed(names: &[String]) -> String {
 
 impl Host<'_> {
     /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11). One that waits for
-    /// room in its turn, and one with a mistake where nobody else does: others on the host are not served in clear for it.
+    /// room does in its turn, and one with a mistake where nobody else does: others on the host are not served in
+    /// clear for it.
     pub(super) fn certificate(
         &mut self,
         drafts: &Drafts,
