@@ -260,6 +260,17 @@ struct Waits {
     lacks: usize,
     /// Whether its hosts and paths stay its own, closed.
     keeps: bool,
+    /// Whether its hosts keep their certificates.
+    certificates: bool,
+}
+
+/// What is left to an Ingress that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Its hosts and paths are closed, and whether its hosts keep their certificates.
+    Closed { certificates: bool },
+    /// Nothing of it is kept.
+    Nothing,
 }
 
 /// What every namespace takes: costs time by what changes, unless a namespace has too much.
@@ -341,9 +352,10 @@ impl Budgets {
         !self.unfinished.is_empty()
     }
 
-    /// Why an Ingress waits, and whether its hosts and paths are closed meanwhile.
-    pub(crate) fn waits(&self, key: &ObjectKey) -> Option<(Problem, bool)> {
-        let Waits { lacks, keeps } = *self.namespaces.get(&key.namespace)?.waiting.get(key)?;
+    /// Why an Ingress waits, and what of it is left meanwhile.
+    pub(crate) fn waits(&self, key: &ObjectKey) -> Option<(Problem, Left)> {
+        let waits = self.namespaces.get(&key.namespace)?.waiting.get(key)?;
+        let Waits { lacks, keeps, certificates } = *waits;
         let name = NAMES[lacks];
         let then = if keeps {
             "until then its paths answer 503"
@@ -355,7 +367,14 @@ impl Budgets {
              remove some, or raise {name} in {KEY} of the ConfigMap; {then}"
         );
         let (origin, severity) = (crate::ingress::origin(key), Severity::Error);
-        Some((Problem { origin, key: None, severity, message: message.into() }, keeps))
+        let left = if keeps { Left::Closed { certificates } } else { Left::Nothing };
+        Some((Problem { origin, key: None, severity, message: message.into() }, left))
+    }
+
+    /// Whether an Ingress waits.
+    pub(crate) fn is_waiting(&self, key: &ObjectKey) -> bool {
+        let namespace = self.namespaces.get(&key.namespace);
+        namespace.is_some_and(|namespace| namespace.waiting.contains_key(key))
     }
 }
 
@@ -408,7 +427,8 @@ impl Namespace {
     }
 
     /// Of those who wait, the oldest keep their hosts and paths, closed, as far as these would fit a budget of the same
-    /// size once more: what an Ingress guards is open to nobody because an older one has grown.
+    /// size once more: what an Ingress guards is open to nobody because an older one has grown. So do of these the
+    /// oldest keep their certificates.
     fn closed(
         &self,
         waiting: BTreeMap<ObjectKey, usize>,
@@ -418,6 +438,7 @@ impl Namespace {
         let mut order: Vec<_> = waiting.into_iter().filter_map(with_weight).collect();
         order.sort_by_cached_key(|(weight, key, _)| Age::new(key, weight.created));
         let mut kept = Amounts::default();
+        let mut secrets = BTreeSet::new();
         let each = order.into_iter().map(|(weight, key, lacks)| {
             let mut then = kept;
             for (kind, own) in &weight.amounts {
@@ -429,9 +450,22 @@ impl Namespace {
             if keeps {
                 kept = then;
             }
-            (key, Waits { lacks, keeps })
+            let bytes = self.bytes_besides(weight, &secrets);
+            then[CERTIFICATE_BYTES] = then[CERTIFICATE_BYTES].saturating_add(bytes);
+            let certificates = keeps && budget.exceeded(&then).is_none();
+            if certificates {
+                kept = then;
+                secrets.extend(&weight.secrets);
+            }
+            (key, Waits { lacks, keeps, certificates })
         });
         each.collect()
+    }
+
+    /// Bytes of the Secrets of an Ingress that are not among others.
+    fn bytes_besides(&self, weight: &Weight, others: &BTreeSet<&ObjectKey>) -> u64 {
+        let new = weight.secrets.iter().filter(|secret| !others.contains(secret));
+        new.filter_map(|secret| self.secrets.get(secret)).map(|(_, bytes)| *bytes).sum()
     }
 
     /// Those for whom the older ones leave too little.
@@ -446,9 +480,7 @@ impl Namespace {
             for (kind, own) in &weight.amounts {
                 then[*kind] = then[*kind].saturating_add(*own);
             }
-            let new = weight.secrets.iter().filter(|secret| !secrets.contains(*secret));
-            let bytes: u64 =
-                new.filter_map(|secret| self.secrets.get(secret)).map(|(_, bytes)| *bytes).sum();
+            let bytes = self.bytes_besides(weight, &secrets);
             then[CERTIFICATE_BYTES] = then[CERTIFICATE_BYTES].saturating_add(bytes);
             match budget.exceeded(&then) {
                 Some(kind) => drop(waiting.insert(key.clone(), kind)),

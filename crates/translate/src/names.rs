@@ -16,24 +16,37 @@ use std::sync::Arc;
 /// The names that a host wants: most want none, and all are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
-    /// Its aliases, with the Ingress that asks for them: shared by all hosts of that.
-    aliases: Option<Box<Asked>>,
-    /// The name that is to be redirected to it, with the Ingress that asks first.
+    /// Its aliases, with the Ingress that asks for them: shared by all hosts of that. Two where an older one than that
+    /// is not taken.
+    aliases: Box<[Asked]>,
+    /// The name that is to be redirected to it, with the oldest Ingress that asks.
     www: Option<Box<(Asker, ServerName)>>,
+    /// Whether it is: nobody who asks may be taken, so that the name is no more than kept.
+    redirects: bool,
     /// The namespace that owns the host.
     owner: Option<Arc<str>>,
 }
 
 impl Wishes {
-    /// What the Ingresses of a host ask for: the first one with aliases gives them all, one that is not taken if none
-    /// that is has any, so that a mistake gives no name away.
+    /// What the Ingresses of a host ask for: the first one with aliases gives them all. So does the first of those that
+    /// are not taken, if it is older, so that neither a mistake nor want of room gives a name away.
     pub(crate) fn of(host: &ServerName, drafts: &Drafts, allowed: CrossNamespace) -> Self {
-        let mut aliasing = heard_or_not(host, drafts, allowed, Item::Aliases);
-        let first = aliasing.find(|draft| !draft.names.aliases.is_empty());
-        let aliases = first.map(|draft| Box::new(Asked::of(draft)));
-        let asks = heard(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);
+        let by_age = |one: &&Arc<Draft>, other: &&Arc<Draft>| one.age().cmp(&other.age());
+        let is_taken = |draft: &&Arc<Draft>| draft.standing == Standing::Taken;
+        let aliasing = || {
+            let all = heard_or_not(host, drafts, allowed, Item::Aliases);
+            all.filter(|draft| !draft.names.aliases.is_empty())
+        };
+        let oldest = aliasing().min_by(by_age).filter(|oldest| !is_taken(oldest));
+        let askers = oldest.into_iter().chain(aliasing().find(is_taken));
+        let aliases = askers.map(|draft| Asked::of(draft)).collect();
+        let asking = || {
+            let all = heard_or_not(host, drafts, allowed, Item::Www);
+            all.filter(|draft| draft.names.www)
+        };
+        let (asks, redirects) = (asking().min_by(by_age), asking().any(|draft| is_taken(&draft)));
         let www = asks.and_then(|draft| Some(Box::new((Asker::of(draft), counterpart(host)?))));
-        Self { aliases, www, owner: owner(host, drafts).cloned() }
+        Self { aliases, www, redirects, owner: owner(host, drafts).cloned() }
     }
 }
 
@@ -217,18 +230,21 @@ impl Registry {
         server.app_root = app_root(server, drafts, allowed);
         let Some(wishes) = self.wishes.get(&server.name) else { return Vec::new() };
         let mut problems = unheard_wishes(server, drafts, allowed);
-        if let Some(asked) = wishes.aliases.as_deref() {
+        for asked in &wishes.aliases {
             let seen = self.askers.seen(&asked.asker.ingress);
             // The other hosts of an Ingress never have what the first one may not, and it is said once.
             if let Some(seen) = seen.filter(|seen| seen.first == server.name) {
                 self.give(server, &seen, allowed, &mut problems);
             }
-            problems.extend(self.ignored(&server.name, drafts, allowed, &asked.asker));
+        }
+        // Those of who is taken, if anybody is.
+        if let Some(first) = wishes.aliases.last() {
+            problems.extend(self.ignored(&server.name, drafts, allowed, &first.asker));
         }
         if let Some((ingress, name)) = wishes.www.as_deref() {
             match self.holder(name.as_str(), allowed) {
                 Some(Holder::Redirect(host)) if host == server.name => {
-                    server.www = Some(name.clone());
+                    server.www = wishes.redirects.then(|| name.clone());
                 }
                 _ => {
                     let message =
@@ -302,7 +318,7 @@ impl Registry {
             Holder::Host => "a host itself, which has it".into(),
             Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)").into(),
             Holder::Alias(host) => {
-                let other = self.wishes.get(&host).and_then(|wishes| wishes.aliases.as_deref());
+                let other = self.wishes.get(&host).and_then(|wishes| wishes.aliases.first());
                 match other.map(|asked| &asked.asker) {
                     Some(other) if other.ingress.namespace != asker.ingress.namespace => {
                         foreign(format!(

@@ -65,7 +65,12 @@ pub(crate) struct Names {
 }
 
 pub(super) fn read(settings: &mut Settings<'_>) -> WrittenNames {
-    let mut texts: Vec<String> = settings.get(&ALIASES).unwrap_or_default().into_iter().collect();
+    let read = settings.get(&ALIASES);
+    // Of an Ingress that is not taken for it: its names are nobody else's.
+    let is_refused = read.is_none() && !settings.verdict.rejections.is_empty();
+    let written = settings.raw(ALIASES.about.name).filter(|_| is_refused);
+    let read = read.or_else(|| Some(those_that_are_names(&written?)));
+    let mut texts: Vec<String> = read.unwrap_or_default().into_iter().collect();
     texts.retain(|text| match Alias::check(text) {
         Ok(()) => true,
         Err(wrong) => {
@@ -118,10 +123,26 @@ pub(crate) fn refuse_wildcard(settings: &mut Settings<'_>, names: &WrittenNames,
     }
 }
 
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// The names in a list with mistakes; none where it is too long to be gone through.
+fn those_that_are_names(text: &str) -> BTreeSet<String> {
+    if is_too_long(text) {
+        return BTreeSet::new();
+    }
+    let names = items(text).filter(|item| upstream_vhost::is_server_name(item));
+    names.map(str::to_owned).collect()
+}
+
+fn is_too_long(text: &str) -> bool {
+    let patterns = items(text).filter(|item| item.starts_with('~')).count();
+    text.len() > BYTES || patterns > PATTERNS || items(text).count() > NAMES
+}
+
 fn names(text: &str) -> Result<BTreeSet<String>, String> {
-    let items = || text.split(',').map(str::trim).filter(|item| !item.is_empty());
-    let patterns = items().filter(|item| item.starts_with('~')).count();
-    if text.len() > BYTES || patterns > PATTERNS || items().count() > NAMES {
+    if is_too_long(text) {
         return Err(format!(
             "has more than {NAMES} names, {PATTERNS} patterns or {} KiB; divide it among several Ingresses",
             BYTES >> 10
@@ -136,5 +157,5 @@ fn names(text: &str) -> Result<BTreeSet<String>, String> {
             ))
         }
     };
-    items().map(item).collect()
+    items(text).map(item).collect()
 }

@@ -135,17 +135,23 @@ impl Host<'_> {
         self.problems.push(Problem { origin: origin(ingress), key, severity, message });
     }
 
-    /// Who has which path, in the order of age: of the Ingresses of its owner the first that is taken. `/` of the
-    /// catch-all server belongs to the first of them that is nothing but a default backend.
+    /// Who has which path, in the order of age: of the Ingresses of its owner the first that is taken, or waits for
+    /// room and has it closed. `/` of the catch-all server belongs to the first of them that is nothing but a default
+    /// backend.
     fn won<'a>(&mut self, owners: &Owners<'_>, drafts: &'a Drafts) -> Vec<Won<'a>> {
         let is_catch_all = *self.name == ServerName::catch_all();
-        let all = |standing| {
-            let drafts =
-                drafts.values().filter(move |draft| is_catch_all && draft.standing == standing);
+        let all = |passed_over| {
+            let creates = |draft: &&Arc<Draft>| {
+                matches!(draft.standing, Standing::Taken | Standing::Rejected)
+            };
+            let drafts = drafts
+                .values()
+                .filter(creates)
+                .filter(move |draft| is_catch_all && draft.is_passed_over() == passed_over);
             drafts.filter_map(|draft| Some((&**draft, draft.catch_all.as_ref()?)))
         };
         let mut won: Vec<Won<'a>> = Vec::new();
-        for (draft, route) in all(Standing::Taken) {
+        for (draft, route) in all(false) {
             self.claim(owners, draft, route, true, &mut won);
         }
         for draft in drafts.values() {
@@ -153,13 +159,13 @@ impl Host<'_> {
                 self.claim(owners, draft, route, false, &mut won);
             }
         }
-        for (draft, route) in all(Standing::Rejected) {
+        for (draft, route) in all(true) {
             self.claim(owners, draft, route, true, &mut won);
         }
         // The root that its owner did not write matches by regular expressions even if somebody else wrote one.
         let root = self.claims.get(&(PathKind::Prefix, "/".to_owned()));
         if root.is_none_or(|root| Some(&root.namespace) != self.owner.as_ref()) {
-            self.regex |= self.creator(drafts).is_some_and(|creator| creator.root.1);
+            self.regex |= self.before(drafts).is_some_and(|creator| creator.root.1);
         }
         won
     }
@@ -222,9 +228,13 @@ impl Host<'_> {
 
     /// The Ingress whose policy the implicit `/` has.
     fn creator<'a>(&self, drafts: &'a Drafts) -> Option<&'a Arc<Draft>> {
+        self.before(drafts).filter(|draft| draft.standing == Standing::Taken)
+    }
+
+    /// The Ingress whose policy the implicit `/` has where that does not wait for room.
+    fn before<'a>(&self, drafts: &'a Drafts) -> Option<&'a Arc<Draft>> {
         let is_catch_all = *self.name == ServerName::catch_all();
-        let first = self.first(drafts).filter(|_| !is_catch_all);
-        first.filter(|draft| draft.standing == Standing::Taken)
+        self.first(drafts).filter(|draft| !is_catch_all && !draft.is_passed_over())
     }
 
     /// Whether an Ingress has a word in something that concerns the whole host.
@@ -274,7 +284,7 @@ impl Host<'_> {
             let open = Policy::clone(&policy);
             policy = Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..open });
         }
-        self.regex |= creator.is_some_and(|draft| draft.root.1);
+        self.regex |= self.before(drafts).is_some_and(|draft| draft.root.1);
         self.locations.push(Arc::new(Location {
             path: "/".to_owned(),
             kind: PathKind::Prefix,

@@ -6,7 +6,7 @@ use super::{Host, Won};
 use crate::ingress::{Draft, Drafts, Standing};
 use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::{Message, PathKind, ServerName, Severity, Why, start_with_dots};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A path as its owner has it.
@@ -59,6 +59,29 @@ pub(crate) fn heard_or_not<'a>(
             && draft.hosts.contains_key(&name)
             && owner.as_ref().is_none_or(|owner| owner == namespace(draft))
     })
+}
+
+/// Those who would ask for something of a host that is another namespace's if every Ingress were taken, by namespace
+/// and the older first.
+pub(super) fn unheard_or_not<'a>(
+    name: &ServerName,
+    drafts: &'a Drafts,
+    allowed: CrossNamespace,
+    item: Item,
+) -> BTreeMap<&'a Arc<str>, Vec<&'a Arc<Draft>>> {
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let owner = owner(name, drafts).filter(|_| !allowed.allows(item));
+    let has_rule = |draft: &&Arc<Draft>| {
+        matches!(draft.standing, Standing::Taken | Standing::Rejected)
+            && draft.hosts.contains_key(name)
+    };
+    for draft in drafts.values().filter(has_rule) {
+        if owner.is_some_and(|owner| owner != namespace(draft)) {
+            all.entry(namespace(draft)).or_default().push(draft);
+        }
+    }
+    all.values_mut().for_each(|drafts| drafts.sort_by_cached_key(|draft| draft.age()));
+    all
 }
 
 /// The Ingresses that are taken and have a rule for a host.

@@ -15,6 +15,43 @@ impl Host<'_> {
     /// it. A host whose connections are not looked into has no paths of others: older ones of another namespace
     /// forbid it, younger ones are left out, which is why this is asked before the host gets its implicit `/`.
     pub(super) fn passed_through(&mut self, drafts: &Drafts) -> Option<PathKind> {
+        let kind = self.passed_through_by_who_is_taken(drafts);
+        if kind.is_none() {
+            self.keep_passed_through(drafts);
+        }
+        kind
+    }
+
+    /// A host whose connections ended at its Service is nobody else's while the Ingress that asks for it waits for room
+    /// or is not taken: what only that Service saw would be seen here, and by strangers. It is closed.
+    fn keep_passed_through(&mut self, drafts: &Drafts) {
+        let anybody = self.ground.permissions.cross_namespace.allows(Item::Passthrough);
+        let name = self.name.as_str();
+        if anybody || !self.ground.passthrough || name == "_" || name.starts_with('*') {
+            return;
+        }
+        let kinds = [PathKind::Prefix, PathKind::Exact].into_iter();
+        let roots: Vec<_> = kinds.filter_map(|kind| self.path_root(kind)?.origin.clone()).collect();
+        let asks = |draft: &&Arc<Draft>| {
+            draft.passthrough
+                && draft.standing == Standing::Rejected
+                && roots.contains(&draft.origin)
+                && !self.has_older_strangers(draft, drafts)
+        };
+        if let Some(asker) = drafts.values().find(asks) {
+            self.leave_out_strangers(asker, drafts);
+        }
+    }
+
+    /// Whether an older Ingress of another namespace names the host.
+    fn has_older_strangers(&self, asker: &Draft, drafts: &Drafts) -> bool {
+        let is_older = |draft: &Arc<Draft>| {
+            draft.claims(self.name) && is_foreign(draft, asker) && draft.age() < asker.age()
+        };
+        drafts.values().any(is_older)
+    }
+
+    fn passed_through_by_who_is_taken(&mut self, drafts: &Drafts) -> Option<PathKind> {
         let asks = |draft: &&Arc<Draft>| draft.passthrough && draft.standing == Standing::Taken;
         let anybody = self.ground.permissions.cross_namespace.allows(Item::Passthrough);
         let kinds = [PathKind::Prefix, PathKind::Exact].into_iter();
@@ -32,10 +69,7 @@ impl Host<'_> {
         };
         let asker = asking.find(owns);
         let name = self.name.as_str();
-        let older = |draft: &&Arc<Draft>| {
-            let asker = asker.unwrap_or(first);
-            draft.claims(self.name) && is_foreign(draft, asker) && draft.age() < asker.age()
-        };
+        let has_older = || self.has_older_strangers(asker.unwrap_or(first), drafts);
         let remedy = remedy(Item::Passthrough);
         let foreign = |why: String| Why::OtherNamespace.says(why);
         let why: Option<Message> = match &root {
@@ -49,7 +83,7 @@ impl Host<'_> {
             Some(_) if asker.is_none() => Some(foreign(format!(
                 "another Ingress has its path /: ask for it there, or {remedy}"
             ))),
-            Some(_) if !anybody && drafts.values().any(|draft| older(&draft)) => {
+            Some(_) if !anybody && has_older() => {
                 Some(foreign(format!("another namespace has a part in the host; {remedy}")))
             }
             Some(_) => None,

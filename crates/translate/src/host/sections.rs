@@ -2,7 +2,7 @@
 //! they are read once for all of its hosts. The certificates in them may have millions of names: these are gone
 //! through, for all hosts at once, where looking for one host after the other would take longer.
 
-use super::{Host, Surroundings, heard, not_heard, unheard};
+use super::{Host, Surroundings, heard_or_not, not_heard, unheard};
 use crate::certificate::Judged;
 use crate::ingress::{Draft, Drafts};
 use crate::problems::LONGEST;
@@ -163,7 +163,9 @@ fn listed(names: &[String]) -> String {
 }
 
 impl Host<'_> {
-    /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11).
+    /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11). One that waits for
+    /// room does in its turn, and one with a mistake where nobody else does: others on the host are not served in
+    /// clear for it.
     pub(super) fn certificate(
         &mut self,
         drafts: &Drafts,
@@ -174,7 +176,7 @@ impl Host<'_> {
         }
         let allowed = self.ground.permissions.cross_namespace;
         let has_tls = |draft: &&Arc<Draft>| !draft.ingress.tls.is_empty();
-        let ours = heard(self.name, drafts, allowed, Item::Certificate).find(has_tls);
+        let ours = heard_or_not(self.name, drafts, allowed, Item::Certificate).find(has_tls);
         if ours.is_none() {
             for draft in unheard(self.name, drafts, allowed, Item::Certificate).filter(has_tls) {
                 let message = not_heard(self.name, Item::Certificate);
@@ -182,6 +184,9 @@ impl Host<'_> {
             }
         }
         let draft = &**ours?;
+        if draft.waits.is_some_and(|waits| !waits.certificates) {
+            return Some(CertificateId::of_default());
+        }
         let key = &draft.ingress.meta.key;
         let known = surroundings.take_sections(key);
         let mut sections = known.unwrap_or_else(|| Sections::of(&draft.ingress));

@@ -237,7 +237,7 @@ impl Host<'_> {
             let origin = location.origin.as_deref();
             let waits = origin.and_then(|origin| waiting.get(origin));
             let is_pattern = || fixed_start(&location.path) != location.path;
-            let Some(Waits { guards }) = waits.filter(|_| is_pattern()) else {
+            let Some(Waits { guards, .. }) = waits.filter(|_| is_pattern()) else {
                 self.locations.push(location);
                 continue;
             };

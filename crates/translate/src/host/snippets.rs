@@ -22,6 +22,7 @@ impl Host<'_> {
         };
         let unheard = unheard(self.name, drafts, allowed, Item::ServerSnippet).filter(asks);
         let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
+        let closing = self.unheard_snippets(drafts);
         self.change(unheard.iter().copied(), |location| {
             let mut policy = Policy::clone(&location.policy);
             if let Some(raw) = &mut policy.raw {
@@ -30,7 +31,14 @@ impl Host<'_> {
             location.policy = Arc::new(policy);
         });
         for ingress in unheard {
-            self.annotation(ingress, "server-snippet", not_heard(self.name, Item::ServerSnippet));
+            let message = not_heard(self.name, Item::ServerSnippet);
+            if closing.contains(ingress) {
+                let then = "it may guard paths; until then those of its namespace there answer 503";
+                let message = message.within(format!("{message}; {then}"));
+                self.problem(ingress, "server-snippet", Severity::Error, message);
+            } else {
+                self.annotation(ingress, "server-snippet", message);
+            }
         }
         let mut heard = heard(self.name, drafts, allowed, Item::ServerSnippet);
         heard.find_map(|draft| {

@@ -14,6 +14,8 @@ const SECRET: &str = "auth-tls-secret";
 impl Host<'_> {
     /// The strictest demand of the host's owner, the oldest among equals. A path whose Ingress asks for another one
     /// keeps it besides; where the host asks for none, the paths of another namespace's Ingress that does are closed.
+    /// What stands beside such a path in its namespace would have its demand, were the host its own, and is closed,
+    /// too.
     pub(super) fn client_certificate(&mut self, drafts: &Drafts) -> Option<ClientCertificate> {
         let allowed = self.ground.permissions.cross_namespace;
         let counts = self.strictest(drafts);
@@ -37,6 +39,7 @@ impl Host<'_> {
             }
             self.annotation(key, SECRET, message);
         }
+        self.unheard_certificates(drafts, counts.as_ref());
         counts
     }
 

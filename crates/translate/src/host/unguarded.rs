@@ -1,13 +1,15 @@
 //! Hosts of which nobody knows whom they keep out: what their owner may guard all of them by is not understood, or its
-//! Ingress is not taken.
+//! Ingress is not taken. And what a namespace guards of its own on the host of another one by a word about all of it,
+//! which is not heard: else whoever has an older Ingress would open that by adding a path to the host.
 
-use super::{Host, heard, heard_or_not};
+use super::owners::unheard_or_not;
+use super::{Host, heard, heard_or_not, tls::strictness};
 use crate::ingress::{Draft, Drafts, Standing, origin};
-use crate::tenancy::Item;
+use crate::tenancy::{Item, remedy};
 use model::policy::ClientCertificate;
-use model::{Backend, Message, Severity};
+use model::{Backend, Location, Message, Severity, Why};
 use objects::ObjectKey;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The annotations.
@@ -40,10 +42,6 @@ impl Host<'_> {
     /// The Ingress whose `server-snippet` would count if all were taken, where it is not and has a guard.
     fn lost_snippet<'d>(&self, drafts: &'d Drafts) -> Option<&'d Arc<Draft>> {
         let allowed = self.ground.permissions.cross_namespace;
-        let has_word = |draft: &&Arc<Draft>| {
-            let raw = draft.root.0.raw.as_ref().is_some_and(|raw| raw.server.is_some());
-            draft.snippets.has_server || raw || draft.host_guards.snippet
-        };
         let all = heard_or_not(self.name, drafts, allowed, Item::ServerSnippet).filter(has_word);
         let first = all.min_by(|one, other| one.age().cmp(&other.age()))?;
         let is_lost = first.standing == Standing::Rejected && first.host_guards.snippet;
@@ -57,24 +55,77 @@ impl Host<'_> {
         drafts: &'d Drafts,
         counts: Option<&ClientCertificate>,
     ) -> Option<&'d Arc<Draft>> {
-        if let Some(ClientCertificate::Closed(_)) = counts {
-            return None;
-        }
         let allowed = self.ground.permissions.cross_namespace;
         let item = Item::ClientCertificate;
-        let asked = |draft: &Draft| draft.root.0.client_certificate.clone();
         let mut taken = heard(self.name, drafts, allowed, item);
-        let says = taken.find(|draft| counts.is_some() && asked(draft).as_ref() == counts);
-        let mut lost = heard_or_not(self.name, drafts, allowed, item)
-            .filter(|draft| draft.standing == Standing::Rejected && draft.host_guards.certificate);
-        lost.find(|draft| {
-            let Some(says) = says else { return true };
+        let says = taken.find(|draft| counts.is_some() && asked(draft) == counts);
+        self.lost_beside(says, heard_or_not(self.name, drafts, allowed, item))
+    }
+
+    /// Of Ingresses one that is not taken and would say how clients are asked for certificates, were it taken. `says`
+    /// is the one that does.
+    fn lost_beside<'d>(
+        &self,
+        says: Option<&Arc<Draft>>,
+        mut all: impl Iterator<Item = &'d Arc<Draft>>,
+    ) -> Option<&'d Arc<Draft>> {
+        let counts = says.and_then(|says| Some((says, asked(says)?)));
+        if let Some((_, ClientCertificate::Closed(_))) = counts {
+            return None;
+        }
+        all.find(|draft| {
+            if draft.standing != Standing::Rejected || !draft.host_guards.certificate {
+                return false;
+            }
+            let Some((says, counts)) = counts else { return true };
             // What cannot be read, or is not yet, may be what another one asks for as well.
             let Some(own) = asked(draft) else { return !self.ask_alike(draft, says) };
-            let Some(counts) = counts.filter(|counts| **counts != own) else { return false };
-            let (own, counts) = (super::tls::strictness(&own), super::tls::strictness(counts));
-            own > counts || own == counts && draft.age() < says.age()
+            let (mine, theirs) = (strictness(own), strictness(counts));
+            own != counts && (mine > theirs || mine == theirs && draft.age() < says.age())
         })
+    }
+
+    /// Closes what namespaces that are not heard may guard of their own on the host by a `server-snippet`. Which one
+    /// that is, is nginx's choice among those of a namespace: the first that is taken, and what a mistake hides before
+    /// it. Returns the Ingresses that have them.
+    pub(super) fn unheard_snippets(&mut self, drafts: &Drafts) -> BTreeSet<ObjectKey> {
+        let allowed = self.ground.permissions.cross_namespace;
+        let mut closing = BTreeMap::new();
+        for (namespace, of) in unheard_or_not(self.name, drafts, allowed, Item::ServerSnippet) {
+            let mut words = of.into_iter().filter(has_word);
+            let mut firsts = words.clone().next().into_iter().chain(words.find(is_taken));
+            if let Some(draft) = firsts.find(|draft| draft.host_guards.snippet) {
+                closing.insert(namespace, draft);
+            }
+        }
+        for (namespace, draft) in &closing {
+            self.close_own(namespace, draft, (SNIPPET, Item::ServerSnippet), |_| true);
+        }
+        closing.into_values().map(|draft| draft.ingress.meta.key.clone()).collect()
+    }
+
+    /// Closes what namespaces that are not heard guard of their own on the host by asking for certificates: what the
+    /// strictest demand of each does not reach.
+    pub(super) fn unheard_certificates(
+        &mut self,
+        drafts: &Drafts,
+        counts: Option<&ClientCertificate>,
+    ) {
+        let allowed = self.ground.permissions.cross_namespace;
+        let item = Item::ClientCertificate;
+        for (namespace, of) in unheard_or_not(self.name, drafts, allowed, item) {
+            let taken = of.iter().filter(|draft| is_taken(draft) && asked(draft).is_some());
+            // Of those as strict the oldest.
+            let says = taken.rev().max_by_key(|draft| asked(draft).map(strictness)).copied();
+            if let Some(lost) = self.lost_beside(says, of.iter().copied()) {
+                self.close_own(namespace, lost, (SECRET, item), |_| true);
+            }
+            let demand = says.and_then(|says| asked(says)).filter(|demand| counts != Some(*demand));
+            if let Some((says, demand)) = says.zip(demand) {
+                let lacks = |at: &Location| at.policy.client_certificate.as_ref() != Some(demand);
+                self.close_own(namespace, says, (SECRET, item), lacks);
+            }
+        }
     }
 
     /// Whether two Ingresses ask for certificates by the same texts.
@@ -112,4 +163,58 @@ impl Host<'_> {
             self.problem(&whose, &key, Severity::Error, reason.within(message));
         }
     }
+    /// Closes locations of a namespace on the host of another one, which an Ingress of it may guard by an annotation
+    /// that is not heard, and tells those that have them.
+    fn close_own(
+        &mut self,
+        namespace: &Arc<str>,
+        draft: &Draft,
+        (annotation, item): (&str, Item),
+        is_concerned: impl Fn(&Location) -> bool,
+    ) {
+        let whose = origin(&draft.ingress.meta.key);
+        let denied = format!(
+            "{annotation} of {whose} may guard what its namespace has of host {}, and is not heard there",
+            self.name
+        );
+        let mut others = BTreeSet::new();
+        for location in &mut self.locations {
+            let Some(own) = location.origin.as_deref() else { continue };
+            if own.namespace != *namespace || !is_concerned(location) {
+                continue;
+            }
+            if *own != whose {
+                others.insert(own.clone());
+            }
+            if !matches!(location.backend, Backend::Denied(_)) {
+                let location = Arc::make_mut(location);
+                (location.backend, location.canary) = (Backend::Denied(denied.clone()), None);
+            }
+        }
+        for other in others {
+            let message = format!(
+                "{denied}, since another namespace owns the host: the paths of this Ingress there answer 503; write the \
+                 guard into annotations of each of them that are heard, or {}",
+                remedy(item)
+            );
+            let key = ObjectKey { namespace: other.namespace, name: other.name };
+            let message = Why::OtherNamespace.says(message);
+            self.problem(&key, annotation, Severity::Error, message);
+        }
+    }
+}
+
+/// Whether an Ingress has a `server-snippet`, as far as anybody knows.
+fn has_word(draft: &&Arc<Draft>) -> bool {
+    let raw = draft.root.0.raw.as_ref().is_some_and(|raw| raw.server.is_some());
+    draft.snippets.has_server || raw || draft.host_guards.snippet
+}
+
+fn is_taken(draft: &&Arc<Draft>) -> bool {
+    draft.standing == Standing::Taken
+}
+
+/// What an Ingress asks clients for.
+fn asked(draft: &Draft) -> Option<&ClientCertificate> {
+    draft.root.0.client_certificate.as_ref()
 }

@@ -1,6 +1,6 @@
 //! Who has a word in a host, in the order in which they are heard.
 
-use super::{Draft, Standing};
+use super::Draft;
 use std::cmp::Ordering;
 use std::slice::Iter;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl Drafts {
     }
 }
 
-/// Order in which Ingresses are heard: those that are not taken last, then the older first.
+/// Order in which Ingresses are heard: those with a mistake last, then the older first. Who waits for room has its
+/// turn, so that nothing of it is a younger one's.
 fn order(one: &Draft, other: &Draft) -> Ordering {
-    let is_rejected = |draft: &Draft| draft.standing == Standing::Rejected;
-    is_rejected(one).cmp(&is_rejected(other)).then_with(|| one.age().cmp(&other.age()))
+    one.is_passed_over().cmp(&other.is_passed_over()).then_with(|| one.age().cmp(&other.age()))
 }

@@ -1,5 +1,5 @@
-//! What an Ingress may guard all of its hosts by, judged by its texts alone: while it is not taken, nobody else says
-//! it.
+//! What an Ingress may guard all of its hosts by, judged by its texts alone: while it is not taken, or not heard since
+//! a host is another namespace's, nobody else says it.
 
 use model::policy::guard;
 use std::borrow::Cow;

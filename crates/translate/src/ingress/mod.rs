@@ -120,7 +120,7 @@ pub(crate) struct Draft {
     pub(crate) app_root: Option<Template>,
     /// What its snippets mean for its hosts.
     pub(crate) snippets: OfIngress,
-    /// What it may guard its hosts by, where it is not taken.
+    /// What it may guard its hosts by.
     pub(crate) host_guards: HostGuards,
     /// Other names of its hosts.
     pub(crate) names: Names,
@@ -178,10 +178,9 @@ impl Draft {
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
         let snippets_count = context.ground.permissions.limits.snippets;
-        let guards = || HostGuards::of(|name| settings.raw(name), snippets_count);
+        let host_guards = HostGuards::of(|name| settings.raw(name), snippets_count);
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
         let refused = suspicion.is_some() || !verdict.rejections.is_empty();
-        let host_guards = refused.then(guards).unwrap_or_default();
         let (mut problems, extra, _) = settings.finish();
         let ground = context.ground;
         let by_config_map =
@@ -232,6 +231,11 @@ impl Draft {
     /// Its age among all of a host, taken or not.
     pub(crate) fn age(&self) -> Age {
         Age::of(&self.ingress)
+    }
+
+    /// Whether a mistake keeps it from being served, which makes room for the next one of its namespace.
+    pub(crate) fn is_passed_over(&self) -> bool {
+        self.standing == Standing::Rejected && self.waits.is_none()
     }
 
     /// Whether it names a host as its own, be it taken or not.

@@ -1,7 +1,7 @@
 //! Making again what was touched: drafts of Ingresses, then upstreams, servers, certificates, lists of faults.
 
 use super::{Cluster, Finder, Translator, Work};
-use crate::budget::{Budget, Versions};
+use crate::budget::{Budget, Left, Versions};
 use crate::endpoint_budget::too_many;
 use crate::host;
 use crate::ingress::{
@@ -44,7 +44,7 @@ impl Translator {
         let mut namespaces = self.budgets.take_unfinished();
         while !work.weighed.is_empty() || !namespaces.is_empty() {
             for key in interleaved(std::mem::take(&mut work.weighed)) {
-                self.weigh(&key);
+                self.weigh(&key, work.refused.contains(&key));
                 namespaces.insert(key.namespace);
             }
             for namespace in std::mem::take(&mut namespaces) {
@@ -56,12 +56,17 @@ impl Translator {
         }
     }
 
-    fn weigh(&mut self, key: &ObjectKey) {
+    /// `is_refused`: whether the current version is known not to be taken.
+    fn weigh(&mut self, key: &ObjectKey, is_refused: bool) {
         let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
         let current = self.snapshot.ingresses.get(key).filter(ours);
         let last = self.last_valid(key).cloned();
+        let waits = self.budgets.is_waiting(key);
         let is_other = |last: &&Ingress, current: &Ingress| {
-            last.meta.uid == current.meta.uid && !last.asks_the_same_as(current)
+            last.meta.uid == current.meta.uid
+                && !last.asks_the_same_as(current)
+                // It must not weigh on one that may fit, unless that is not taken.
+                && (!waits || is_refused)
         };
         let versions = current.map(|current| Versions {
             current,
@@ -76,14 +81,23 @@ impl Translator {
             let waits = self.budgets.waits(&key);
             let before = self.last_valid(&key).cloned();
             let (draft, aside) = match &waits {
-                // Nothing of it is served: an earlier version must not weigh on the one that may fit.
-                Some((problem, true)) => (self.waiting(&key, ground, problem), None),
-                Some((_, false)) => (None, None),
+                Some((problem, left)) => (
+                    self.waiting(&key, ground, problem, *left),
+                    self.put_aside(&key, before.as_ref()),
+                ),
                 None => self.draft(&key, ground, before.as_ref()),
             };
             let draft = draft.map(Arc::new);
             let taken = draft.as_ref().filter(|draft| is_taken(draft)).map(|draft| &draft.ingress);
-            if before.is_some() && taken.or(aside.as_ref()) != before.as_ref() {
+            let last = taken.or(aside.as_ref());
+            if waits.is_none() && last.is_some_and(|last| self.is_earlier(&key, last)) {
+                // Of who has waited it has not weighed.
+                if work.refused.insert(key.clone()) {
+                    work.weighed.insert(key.clone());
+                }
+            } else if before.is_some()
+                && (last != before.as_ref() || waits.is_some() && !work.refused.contains(&key))
+            {
                 work.weighed.insert(key.clone());
             }
             match aside {
@@ -112,6 +126,19 @@ impl Translator {
         }
     }
 
+    /// The last version of an Ingress that was taken, where nothing of it is served for now: it waits for room, or its
+    /// class is gone.
+    fn put_aside(&self, key: &ObjectKey, last: Option<&Arc<Ingress>>) -> Option<Arc<Ingress>> {
+        let current = self.snapshot.ingresses.get(key)?;
+        last.filter(|last| last.meta.uid == current.meta.uid).cloned()
+    }
+
+    /// Whether a version of an Ingress is none that is there.
+    fn is_earlier(&self, key: &ObjectKey, version: &Arc<Ingress>) -> bool {
+        let current = self.snapshot.ingresses.get(key);
+        current.is_some_and(|current| !Arc::ptr_eq(current, version))
+    }
+
     /// The last version of an Ingress that was taken.
     fn last_valid(&self, key: &ObjectKey) -> Option<&Arc<Ingress>> {
         let served = self.drafts.get(key).filter(|draft| is_taken(draft));
@@ -128,7 +155,7 @@ impl Translator {
     ) -> (Option<Draft>, Option<Arc<Ingress>>) {
         let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
         let Some(current) = self.snapshot.ingresses.get(key).filter(ours) else {
-            return (None, None);
+            return (None, self.put_aside(key, last_valid));
         };
         let context = self.context(ground);
         let draft = Draft::read(current, context);
@@ -163,10 +190,17 @@ impl Translator {
     }
 
     /// What an Ingress that waits for room closes.
-    fn waiting(&self, key: &ObjectKey, ground: &Ground, problem: &Problem) -> Option<Draft> {
+    fn waiting(
+        &self,
+        key: &ObjectKey,
+        ground: &Ground,
+        problem: &Problem,
+        left: Left,
+    ) -> Option<Draft> {
+        let Left::Closed { certificates } = left else { return None };
         let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
         let current = self.snapshot.ingresses.get(key).filter(ours)?;
-        Draft::waiting(current, self.context(ground), problem.clone())
+        Draft::waiting(current, self.context(ground), problem.clone(), certificates)
     }
 
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {

@@ -78,7 +78,8 @@ pub struct Translator {
     served: OrdSet<ObjectKey>,
     /// Those that are served in an earlier version.
     kept: OrdMap<ObjectKey, Arc<Ingress>>,
-    /// Last versions that were taken and for now are not, while later ones are not, either.
+    /// Last versions that were taken and for now are not: while later ones are not, either, or wait for room, or have
+    /// no class.
     aside: BTreeMap<ObjectKey, Arc<Ingress>>,
     hosts: BTreeMap<ServerName, Drafts>,
     /// Which host has which other names.
@@ -132,6 +133,8 @@ struct Work {
     ingresses: BTreeSet<ObjectKey>,
     /// Ingresses of which it is to be decided again whether they wait.
     weighed: BTreeSet<ObjectKey>,
+    /// Those of them whose current version was found not to be taken, so that an earlier one counts.
+    refused: BTreeSet<ObjectKey>,
     targets: BTreeSet<Target>,
     hosts: BTreeSet<ServerName>,
     certificates: BTreeSet<ObjectKey>,

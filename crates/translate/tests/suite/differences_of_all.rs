@@ -47,6 +47,31 @@ fn what_hangs_on_databases_differs_unless_they_are_there() {
     assert_eq!(standings(&found), [Standing::Identical; 2], "{found:?}");
 }
 
+/// nginx knows no such variable then, and takes no configuration with it.
+#[test]
+fn what_hangs_on_databases_that_are_not_switched_on_differs() {
+    const WORDS: &str = "knows no such variable";
+    let server = GUARD.replace("configuration-snippet", "server-snippet");
+    let ingresses = [
+        ingress("guarded", GUARD, "a.test", "/"),
+        ingress("server", &server, "c.test", "/"),
+        ingress("plain", "", "b.test", "/"),
+    ];
+    for options in [Options::default(), Options { has_databases: true, ..Options::default() }] {
+        let found = checked_by(&options, &[&ingresses[..], &[config_map(ALLOWED)]].concat());
+        let standings = ["guarded", "server", "plain"].map(|name| of(&found, name).standing);
+        let wanted = [Standing::Differs, Standing::Differs, Standing::Identical];
+        assert_eq!(standings, wanted, "{found:?}");
+        let key = "nginx.ingress.kubernetes.io/configuration-snippet";
+        assert_eq!(reasons(&found, "guarded", WORDS), [key]);
+    }
+    let log = format!("{ALLOWED}, log-format-upstream: $geoip2_city_country_code");
+    assert_eq!(of(&checked_with(&log, &ingresses), "plain").standing, Standing::Identical);
+    let map = format!("{ALLOWED}, http-snippet: 'map $geoip2_country_code $x {{ default 0; }}'");
+    let found = checked_with(&map, &ingresses);
+    assert_eq!(reasons(&found, "plain", WORDS), [format!("{MAP} http-snippet")]);
+}
+
 #[test]
 fn keys_that_ingress_nginx_hears_otherwise_differ_for_all() {
     for (data, key, words) in [

@@ -5,15 +5,21 @@ use model::{Backend, ServerName};
 use objects::{Ingress, PathType, PortRef};
 use translate::{Options, Translation, translate};
 
-const HOST: &str = "shop.test";
-const ANY: PathType = PathType::ImplementationSpecific;
-const BAD: (&str, &str) = ("client-body-buffer-size", "much");
-const GUARD: (&str, &str) = ("whitelist-source-range", "10.0.0.0/8");
-const REGEX: (&str, &str) = ("use-regex", "true");
+pub(crate) const HOST: &str = "shop.test";
+pub(crate) const ANY: PathType = PathType::ImplementationSpecific;
+pub(crate) const BAD: (&str, &str) = ("client-body-buffer-size", "much");
+pub(crate) const GUARD: (&str, &str) = ("whitelist-source-range", "10.0.0.0/8");
+pub(crate) const REGEX: (&str, &str) = ("use-regex", "true");
 const REWRITE: (&str, &str) = ("rewrite-target", "/$2");
 
 /// An Ingress with one path, so many seconds old.
-fn made(namespace: &str, name: &str, at: &str, age: i64, annotations: &[(&str, &str)]) -> Ingress {
+pub(crate) fn made(
+    namespace: &str,
+    name: &str,
+    at: &str,
+    age: i64,
+    annotations: &[(&str, &str)],
+) -> Ingress {
     let mut made = ingress(namespace, name);
     let to = backend("s", Some(PortRef::Number(80)));
     made.rules = vec![rule(Some(HOST), Some(vec![path(at, ANY, to)]))];
@@ -22,7 +28,7 @@ fn made(namespace: &str, name: &str, at: &str, age: i64, annotations: &[(&str, &
     made
 }
 
-fn with(data: &[(&str, &str)], ingresses: &[&Ingress]) -> Translation {
+pub(crate) fn with(data: &[(&str, &str)], ingresses: &[&Ingress]) -> Translation {
     let mut snapshot = cluster();
     let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
     put_config_map(&mut snapshot, config_map("system", "settings", &[&allowed, data].concat()));
@@ -37,7 +43,7 @@ fn with(data: &[(&str, &str)], ingresses: &[&Ingress]) -> Translation {
 }
 
 /// What answers requests to the host: 503, or the Ingress of a location, with an exclamation mark where it is guarded.
-fn answers<const N: usize>(found: &Translation, paths: [&str; N]) -> [String; N] {
+pub(crate) fn answers<const N: usize>(found: &Translation, paths: [&str; N]) -> [String; N] {
     let server = &found.configuration.servers[&ServerName::new(HOST)];
     let locations = route::Locations::compile(server);
     paths.map(|path| {
@@ -171,17 +177,17 @@ fn what_an_ingress_that_is_not_taken_guards_its_host_by_closes_the_host() {
             assert!(said.contains(&message), "{said}");
         }
     }
-    // What is no guard, does not count, or is another's to say closes nothing.
+    // What is no guard, or does not count, closes nothing; what is another's to say nothing but what is his.
     let off = ("auth-tls-verify-client", "off");
-    for (namespace, age, word, data) in [
-        ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..]),
-        ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")]),
-        ("v", 900, &[asks, off, BAD], &[]),
-        ("w", 60, &[denies, asks, BAD], &[]),
+    for (namespace, age, word, data, w) in [
+        ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..], "theirs"),
+        ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")], "theirs"),
+        ("v", 900, &[asks, off, BAD], &[], "theirs"),
+        ("w", 60, &[denies, asks, BAD], &[], "503"),
     ] {
         let word = made(namespace, "word", "/app", age, word);
         let found = with(data, &[&word, &beside, &theirs]);
-        let wanted = ["503", "beside", "theirs"];
+        let wanted = ["503", "beside", w];
         let said = found.problems.to_string();
         assert_eq!(answers(&found, ["/app", "/admin", "/w"]), wanted, "{word:?} {said}");
     }
@@ -419,11 +425,12 @@ fn an_alias_of_an_ingress_that_is_not_taken_is_its_own() {
     };
     assert_eq!((names(HOST).len(), names("w.test").len()), (1, 0), "{}", found.problems);
     assert_eq!(answers(&found, ["/"]), ["503"]);
-    // One that is taken goes before it.
+    // One that is taken has its own besides.
     let good = made("v", "good", "/x", 100, &[("server-alias", "third.test")]);
     let found = with(&[], &[&bad, &good]);
     let server = &found.configuration.servers[&ServerName::new(HOST)];
-    assert_eq!(server.aliases.iter().map(ToString::to_string).collect::<Vec<_>>(), ["third.test"]);
+    let names: Vec<_> = server.aliases.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["other.test", "third.test"]);
 }
 
 #[test]

@@ -40,6 +40,8 @@ mod shut;
 mod snippet_guards;
 mod streams;
 mod tenants;
+mod unheard;
 mod unlisted;
 mod upstreams;
+mod waiting;
 mod words;
