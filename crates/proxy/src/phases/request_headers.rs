@@ -16,7 +16,7 @@ use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
 use wire::http2::append;
-use wire::{Field, Length, NameSet, TrailerRule, is_token_byte, tokens};
+use wire::{Field, Length, NameSet, TrailerRule, is_token_byte, percent, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: NameSet = NameSet::new(&[
@@ -483,10 +483,11 @@ const USUAL: usize = 12;
 /// Bytes of their values, mostly.
 const VALUES: usize = 256;
 
-/// The `:path`. What is no text is replaced by marks for that.
+/// The `:path`. What may not stand there is percent-encoded, which means the same.
 fn path(target: &Bytes) -> Option<PathAndQuery> {
-    let lossy = |_| PathAndQuery::try_from(String::from_utf8_lossy(target).into_owned());
-    PathAndQuery::from_maybe_shared(target.clone()).or_else(lossy).ok()
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>`".contains(&byte);
+    let encoded = |_| PathAndQuery::try_from(percent::encoded(target, is_plain));
+    PathAndQuery::from_maybe_shared(target.clone()).or_else(encoded).ok()
 }
 
 /// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be
