@@ -11,6 +11,7 @@ use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
+use model::Variable;
 use model::policy::{ConnectionHeader, GuardAsked, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
 use upstream::Head;
@@ -173,6 +174,12 @@ fn is_by_itself(exchange: &Exchange) -> bool {
 
 /// The host that an upstream is told where nobody says one: nginx's `$proxy_host`.
 fn proxy_host(exchange: &Exchange) -> Bytes {
+    if exchange.snippet.as_ref().is_some_and(|running| running.ingress.is_some()) {
+        // A location of the controller's has set it.
+        let mut name = String::new();
+        variables::push(&Variable::ProxyHost, exchange, &mut name);
+        return variables::in_header(name.as_bytes());
+    }
     let pass = exchange.level().and_then(|level| level.settings.pass.as_ref());
     match pass.map(|pass| (&pass.target, if pass.tls { 443 } else { 80 })) {
         Some((PassTarget::Service { namespace, name, port }, usual)) => {
