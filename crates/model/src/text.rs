@@ -1,4 +1,4 @@
-//! Texts that are too long to be shown.
+//! Texts that are too long to be shown, and bytes that are no text.
 
 use std::borrow::Cow;
 
@@ -8,6 +8,15 @@ pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
     }
+}
+
+/// Characters from here to U+10FFFF, a private area, stand for the single bytes 0x80 to 0xFF in texts of paths.
+pub const SINGLE_BYTES: u32 = 0x0010_FF80;
+
+/// The byte that a character stands for; none where it is itself.
+pub fn single_byte(character: char) -> Option<u8> {
+    let offset = u32::from(character).checked_sub(SINGLE_BYTES)?;
+    u8::try_from(offset + 0x80).ok()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The one meaning of a path: decoded once, slashes merged, dot segments resolved; and its way back onto the wire.
 
+use model::{SINGLE_BYTES, single_byte};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -30,9 +31,6 @@ pub enum BadPath {
     #[error("the path leads above the root")]
     AboveRoot,
 }
-
-/// Characters from here to U+10FFFF, a private area, stand for the single bytes 0x80 to 0xFF in [`text`].
-const BYTES: u32 = 0x0010_FF80;
 
 /// Finds the meaning of `raw_path`, which ends before `?`. A `#` has no meaning of its own here: refuse it before.
 ///
@@ -108,7 +106,7 @@ pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     }
     let mut bytes = Vec::with_capacity(text.len());
     for character in text.chars() {
-        match byte_of(character) {
+        match single_byte(character) {
             Some(byte) => bytes.push(byte),
             None => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
@@ -235,19 +233,15 @@ impl Resolver {
     }
 }
 
-fn byte_of(character: char) -> Option<u8> {
-    let offset = u32::from(character).checked_sub(BYTES)?;
-    u8::try_from(offset + 0x80).ok()
-}
-
 fn stands_for_byte(character: char) -> bool {
-    u32::from(character) >= BYTES
+    u32::from(character) >= SINGLE_BYTES
 }
 
 fn text_of(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len() + 16);
-    let stand_in =
-        |byte: &u8| char::from_u32(BYTES + u32::from(*byte) - 0x80).expect("within plane 16");
+    let stand_in = |byte: &u8| {
+        char::from_u32(SINGLE_BYTES + u32::from(*byte) - 0x80).expect("within plane 16")
+    };
     for chunk in path.utf8_chunks() {
         for character in chunk.valid().chars() {
             if stands_for_byte(character) {

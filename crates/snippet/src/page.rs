@@ -81,6 +81,10 @@ has a note of that and says \"served identically\".
   Ingresses of a host the oldest of the host's owner that has a `server-snippet` counts ([tenancy.md](tenancy.md)).
 - So a condition in `location-snippet` does not see what `configuration-snippet` sets, as it does in nginx: let it ask for variables of
   `http-snippet`. Where both have a `limit_except`, which nginx refuses, each must let a request in.
+- `more_set_headers`, `more_clear_headers` and those for input of `location-snippet` count behind those of `configuration-snippet`, as in nginx: of a
+  field that both name the operator has the last word, unless an `if` or a `location` of `configuration-snippet` says it, which is further in.
+- Answers get their fields in nginx's order: `more_set_headers` of the location, `custom-headers`, `more_set_headers` of the `if` that holds, CORS,
+  then `expires`, cookies of an authenticator and `add_header`. Where an `if` of a snippet holds, nothing is told of CORS.
 - Beside a `limit_except` of `configuration-snippet` all counts that `location-snippet` says for all methods: its rules, its `auth_basic`, and its
   `if`, `return` and `rewrite`; in nginx they do not. Within one text they do not here either. Where both texts say `satisfy` or
   `auth_basic`, which nginx refuses, what closes more counts. But `satisfy any` of an Ingress, as a line or an annotation, has its password make up

@@ -30,6 +30,12 @@ const CHANGEABLE: &[&str] = &[
     "auth_cookie",
     "loggable",
     "balancer_ewma_score",
+    "cors",
+    "force_ssl_redirect",
+    "ssl_redirect",
+    "force_no_ssl_redirect",
+    "preserve_trailing_slash",
+    "use_port_in_redirects",
     "proxy_port",
     "invalid_referer",
     "full_x_forwarded_for",
@@ -50,6 +56,11 @@ pub(crate) const SET_BY_LOCATIONS: &[&str] = &[
     "pass_server_port",
     "best_http_host",
     "pass_port",
+    "force_ssl_redirect",
+    "ssl_redirect",
+    "force_no_ssl_redirect",
+    "preserve_trailing_slash",
+    "use_port_in_redirects",
 ];
 
 /// Beginnings of names that every snippet may set: nginx looks such a variable up only where nobody declared it.
@@ -65,6 +76,7 @@ const CHANGEABLE_PREFIXES: &[&str] = &[
     "geoip2_",
     "ssl_",
     "proxy_protocol_tlv_",
+    "authheader",
 ];
 
 /// What a name stands for, where no snippet sets it.

@@ -485,7 +485,10 @@ impl<'g> Around<'g> {
         known: &mut Known,
     ) -> Option<Arc<Effects>> {
         let level = level?;
-        let new = || Effects::new(&level.settings, policy, self.global, &self.zones).map(Arc::from);
+        let new = || {
+            let Level { settings, within, .. } = &**level;
+            Effects::new(settings, *within, policy, self.global, &self.zones).map(Arc::from)
+        };
         let rewrites = &policy.answer_rewrites;
         let none = *rewrites == AnswerRewrites::default();
         let key = (Arc::as_ptr(&level.settings), policy.protocol, none);

@@ -6,7 +6,9 @@ use super::failed::answer_error;
 use super::{Stop, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::snippet::{AllPlain, Effects, InputField, Size, Told, is_authority, on_machine, room};
+use crate::snippet::{
+    AllPlain, AnswerHeaders, Effects, Fill, InputField, Size, Told, is_authority, on_machine, room,
+};
 use crate::variables::fastcgi;
 use bytes::Bytes;
 use http::Method;
@@ -143,46 +145,96 @@ fn method(exchange: &mut Exchange, effects: &Effects) -> Result<Option<Method>, 
     Ok(method.filter(|method| *method != Method::CONNECT))
 }
 
-/// `more_set_headers`, `expires`, `add_header`: answers of every origin. One that exceeds the bounds fails.
-pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
-    let Some(headers) = exchange.effects().map(|effects| &effects.answer) else { return };
-    if headers.is_empty() {
-        return;
-    }
-    let before = headers.locates().then(|| response.headers.bytes("location"));
-    let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
-    let done = if headers.is_plain() {
-        headers
-            .apply(response, now, &mut AllPlain)
-            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.to_string()))
-    } else {
-        exchange.log.status = response.status.as_u16();
-        let Some(place) = exchange.place_with_effects() else { return };
-        let headers = &of(&place).answer;
-        on_machine(exchange, |machine| headers.apply(response, now, machine)).map(|_| ())
-    };
-    if let Err(error) = done {
-        *response = answer_error(exchange, &error);
-    }
+/// What of the header section of an answer is to be said; all of it together is [`answer`].
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    /// `more_set_headers` of the location.
+    Set,
+    /// `more_set_headers` of the `if` block or the location within.
+    Within,
+    /// `expires`, and what is added.
+    Added,
+}
+
+/// `more_set_headers`, `expires`, `add_header`: answers of every origin. `custom` is what the controller writes into
+/// the location behind its snippets, `controller` what it has in an `if` block of its own there, or adds.
+pub(super) fn answer(
+    exchange: &mut Exchange,
+    response: &mut Response,
+    custom: impl FnOnce(&Exchange, &mut Response),
+    controller: impl FnOnce(&mut Exchange, &mut Response),
+) -> Result<(), Error> {
+    let headers = exchange.effects().map(|effects| &effects.answer);
+    let locates = headers.is_some_and(AnswerHeaders::locates);
+    let before = locates.then(|| response.headers.bytes("location"));
+    say(exchange, response, Said::Set)?;
+    custom(exchange, response);
+    say(exchange, response, Said::Within)?;
+    controller(exchange, response);
+    say(exchange, response, Said::Added)?;
     if let Some(before) = before {
         make_absolute(exchange, response, before.as_deref());
     }
+    Ok(())
+}
+
+fn say(exchange: &mut Exchange, response: &mut Response, what: Said) -> Result<(), Error> {
+    let Some(headers) = exchange.effects().map(|effects| &effects.answer) else { return Ok(()) };
+    if headers.is_empty() {
+        return Ok(());
+    }
+    let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
+    if headers.is_plain() {
+        return said(headers, what, response, now, &mut AllPlain)
+            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.to_string()));
+    }
+    exchange.log.status = response.status.as_u16();
+    let Some(place) = exchange.place_with_effects() else { return Ok(()) };
+    let headers = &of(&place).answer;
+    on_machine(exchange, |machine| said(headers, what, response, now, machine)).map(|_| ())
+}
+
+fn said(
+    headers: &AnswerHeaders,
+    what: Said,
+    response: &mut Response,
+    now: u64,
+    fill: &mut impl Fill,
+) -> Result<(), Exceeded> {
+    match what {
+        Said::Set => headers.set(response, fill),
+        Said::Within => headers.set_within(response, fill),
+        Said::Added => headers.add(response, now, fill),
+    }
+}
+
+/// Whether an `add_header` where the request is hides what the controller adds to answers of the location around.
+pub(super) fn hides_added(exchange: &Exchange) -> bool {
+    exchange.effects().is_some_and(|effects| effects.answer.hides_added())
 }
 
 /// The redirect to a sign-in page. nginx has a location of its own for it, with an `add_header` for cookies: what
 /// snippets say at the location that sent the client there does not count, what they say of the server does.
-pub(super) fn to_sign_in(exchange: &mut Exchange, response: &mut Response) {
-    let Some(place) = &exchange.place else { return };
-    let Some(of_site) = &place.site.snippet else { return };
-    let server = Place::new(place.site.clone(), of_site.server);
-    let Some(effects) = server.spot().extras().effects.clone() else { return };
-    let now = if effects.answer.tells_time() { since_epoch().as_secs() } else { 0 };
+/// `controller` is what the controller has there.
+pub(super) fn to_sign_in(
+    exchange: &mut Exchange,
+    response: &mut Response,
+    controller: impl FnOnce(&mut Exchange, &mut Response),
+) -> Result<(), Error> {
+    let server = exchange.place.as_ref().and_then(|place| {
+        let index = place.site.snippet.as_ref()?.server;
+        Some(Place::new(place.site.clone(), index))
+    });
+    let effects = server.and_then(|server| server.spot().extras().effects.clone());
+    let Some(headers) = effects.as_ref().map(|effects| &effects.answer) else {
+        controller(exchange, response);
+        return Ok(());
+    };
+    let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
     exchange.log.status = response.status.as_u16();
-    let done =
-        on_machine(exchange, |machine| effects.answer.apply_inherited(response, now, machine));
-    if let Err(error) = done {
-        *response = answer_error(exchange, &error);
-    }
+    on_machine(exchange, |machine| headers.set(response, machine))?;
+    controller(exchange, response);
+    on_machine(exchange, |machine| headers.expire(response, now, machine)).map(|_| ())
 }
 
 /// A `Location` that `more_set_headers` says is one of nginx's own: its path becomes a URL.

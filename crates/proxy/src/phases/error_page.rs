@@ -78,7 +78,7 @@ fn final_page(exchange: &mut Exchange, before: &Response) -> Response {
     };
     let mut response = program::page(status);
     response.close = before.close;
-    for challenge in before.headers.all("www-authenticate") {
+    for challenge in errors::challenges(before) {
         response.headers.add("WWW-Authenticate", challenge);
     }
     exchange.log.status = status.as_u16();
@@ -199,7 +199,7 @@ fn away(location: String, shown: Option<u16>) -> Response {
 
 /// What stays of the answer that is replaced.
 pub(super) fn keep(before: &Response, response: &mut Response) {
-    for challenge in before.headers.all("www-authenticate") {
+    for challenge in errors::challenges(before) {
         if !response.headers.has("www-authenticate") {
             response.headers.add("WWW-Authenticate", challenge);
         }

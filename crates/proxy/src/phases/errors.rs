@@ -58,8 +58,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     // Its upstream is let go of before another one is asked, and its head, of which a challenge stays that the client
     // cannot answer without (ngx_http_upstream_intercept_errors).
     response.body = Body::empty();
-    let challenges = response.headers.all("www-authenticate").map(Bytes::copy_from_slice);
-    let challenges: Vec<Bytes> = challenges.collect();
+    let challenges: Vec<Bytes> = challenges(response).map(Bytes::copy_from_slice).collect();
     response.headers = Headers::default();
     let (status, close) = (response.status, response.close);
     // In the log it is the answer to a request that nginx leads on, not another try.
@@ -77,6 +76,12 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     }
     page.close |= close;
     *response = page;
+}
+
+/// What a client has to answer, of an answer that is replaced.
+pub(super) fn challenges(response: &Response) -> impl Iterator<Item = &[u8]> {
+    let is_asked = response.status == StatusCode::UNAUTHORIZED;
+    response.headers.all("www-authenticate").filter(move |_| is_asked)
 }
 
 /// The error pages for an answer, if it is to be replaced.

@@ -72,12 +72,17 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
     }
-    if let Some(of_site) = &site.snippet
-        && program::of_server(exchange, site, of_site)?
-    {
-        found = find(exchange, site)?;
+    if let Some(of_site) = &site.snippet {
+        let program::OfServer { moved, ended } = program::of_server(exchange, site, of_site)?;
+        if moved {
+            found = find(exchange, site)?;
+        }
+        if !ended {
+            redirects::app_root(exchange, site)?;
+        }
+    } else {
+        redirects::app_root(exchange, site)?;
     }
-    redirects::app_root(exchange, site)?;
     enter(exchange, site, found)
 }
 

@@ -3,6 +3,7 @@
 
 use super::route_filters;
 use crate::answer::{self, Watch};
+use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::Effects;
 use crate::variables;
@@ -69,7 +70,7 @@ pub(super) fn filter(
     let generation = &exchange.generation;
     let global = generation.global();
     super::x_accel::carry(exchange, response);
-    authenticated(exchange, response);
+    tell_of_guards(exchange, response);
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", "fairway");
     }
@@ -82,20 +83,41 @@ pub(super) fn filter(
     {
         response.headers.set("Strict-Transport-Security", policy);
     }
-    if watch.sent {
-        exchange.answer.sent = answer::section(response, exchange.request.version);
+    // The balancer says it, before any filter.
+    if exchange.told_session.is_some() && !route_filters::is_of_gateway(exchange) {
+        super::sessions::tell(exchange, response);
     }
-    set_by_configuration(exchange, response);
-    super::cors::tell(exchange, response);
-    if exchange.effects().is_some() {
-        keep(exchange, response, watch);
-        if exchange.visit.authenticated.to_sign_in {
-            super::effects::to_sign_in(exchange, response);
-        } else {
-            super::effects::answer(exchange, response);
-        }
+    keep(exchange, response, watch);
+    let of_all = &exchange.generation.answer_headers;
+    of_all.apply(variables::filler(exchange), &mut response.headers);
+    if exchange.effects().is_none() {
+        set_by_location(exchange, response);
+        super::cors::tell(exchange, response);
+        add_cookies(exchange, response);
+    } else if let Err(error) = with_snippets(exchange, response, watch) {
+        *response = super::failed::answer_error(exchange, &error);
     }
     rate
+}
+
+/// What the location sets and adds, in the order of nginx.tmpl and of the filters that say it: headers-more goes before
+/// what adds, the location before the last of its `if` blocks that holds.
+fn with_snippets(
+    exchange: &mut Exchange,
+    response: &mut Response,
+    watch: Watch,
+) -> Result<(), Error> {
+    let controller = |exchange: &mut Exchange, response: &mut Response| {
+        super::cors::tell(exchange, response);
+        // What is added sees what has been set.
+        keep(exchange, response, watch);
+        add_cookies(exchange, response);
+    };
+    if exchange.visit.authenticated.to_sign_in {
+        super::effects::to_sign_in(exchange, response, controller)
+    } else {
+        super::effects::answer(exchange, response, set_by_location, controller)
+    }
 }
 
 /// Keeps what the upstream says, for variables.
@@ -105,16 +127,13 @@ pub(super) fn keep_upstreams(exchange: &mut Exchange, response: &Response) {
     }
 }
 
-/// `add-headers`, then `custom-headers`. Those of a location are not for what an error backend answers.
-fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
-    let generation = &exchange.generation;
-    let fill = variables::filler(exchange);
-    generation.answer_headers.apply(&fill, &mut response.headers);
+/// `custom-headers`, which are not for what an error backend answers.
+fn set_by_location(exchange: &Exchange, response: &mut Response) {
     let is_of_location = !exchange.visit.paged && !exchange.visit.authenticated.to_sign_in;
     if let Some(place) = exchange.place.as_ref().filter(|_| is_of_location)
         && let Some(own) = &place.spot().extras().custom_headers
     {
-        own.apply(&fill, &mut response.headers);
+        own.apply(variables::filler(exchange), &mut response.headers);
     }
 }
 
@@ -155,9 +174,8 @@ pub(super) fn watch(exchange: &Exchange) -> Watch {
     exchange.generation.watch.or(here)
 }
 
-/// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses, and is
-/// not for what an error backend answers.
-fn authenticated(exchange: &Exchange, response: &mut Response) {
+/// What the guards tell the client, but for cookies.
+fn tell_of_guards(exchange: &Exchange, response: &mut Response) {
     let notes = &exchange.visit.authenticated;
     if let Some(information) = &notes.information {
         response.headers.set("Authentication-Info", information);
@@ -165,7 +183,16 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
     for (name, value) in &notes.answer {
         response.headers.push(name, value);
     }
+}
+
+/// The authenticator's cookies: nginx's add_header for them names these statuses, is not for what an error backend
+/// answers, and does not count within where there is another one.
+fn add_cookies(exchange: &Exchange, response: &mut Response) {
+    let notes = &exchange.visit.authenticated;
     if notes.cookies.is_empty() || exchange.visit.paged {
+        return;
+    }
+    if super::effects::hides_added(exchange) && !notes.to_sign_in {
         return;
     }
     let usual = matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);

@@ -92,7 +92,9 @@ fn filter(exchange: &mut Exchange, response: &mut Response) {
         *response = failed::answer_error(exchange, &error);
     }
     route_filters::answer(exchange, response);
-    sessions::tell(exchange, response);
+    if exchange.told_session.is_some() && route_filters::is_of_gateway(exchange) {
+        sessions::tell(exchange, response);
+    }
     effects::body(exchange, response);
     effects::keep_connection(exchange, response);
     compression::filter(exchange, response);

@@ -23,16 +23,24 @@ pub(crate) fn closes(response: &Response) -> bool {
     response.source == Source::Own && response.status.as_u16() == CLOSE
 }
 
-/// The server's program: the request is at the server itself, until a location is found. Whether its path is another
-/// afterwards. Where the server says nothing, a request that no snippet has led here stays without any state of them.
+/// What a server's program did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OfServer {
+    /// Whether the path is another.
+    pub moved: bool,
+    /// Whether what the controller has behind it in the server is not reached.
+    pub ended: bool,
+}
+
+/// The server's program: the request is at the server itself, until a location is found. Where the server says nothing, a request that no snippet has led here stays without any state of them.
 pub(super) fn of_server(
     exchange: &mut Exchange,
     site: &Arc<Site>,
     of_site: &OfSite,
-) -> Result<bool, Stop> {
+) -> Result<OfServer, Stop> {
     let is_silent = site.spots[of_site.server].extras().snippet.is_none();
     if is_silent && exchange.snippet.is_none() {
-        return Ok(false);
+        return Ok(OfServer::default());
     }
     let begins = exchange.snippet.is_none();
     Running::begin_or_follow(exchange);
@@ -55,12 +63,14 @@ pub(super) fn of_server(
     if begins && !of_site.names.is_empty() {
         match_name(exchange, of_site)?;
     }
-    if let Some(outcome) = run_here(exchange, Owner::Server)?
-        && let Next::Answer(answer) = outcome.next
-    {
+    let outcome = run_here(exchange, Owner::Server)?;
+    // The operator's text stands behind all that the controller says of the server (nginx.tmpl).
+    let is_tenants = exchange.snippet.as_ref().is_some_and(|it| it.state.owner.is_some());
+    let ended = is_tenants && outcome.as_ref().is_some_and(|outcome| outcome.ended);
+    if let Some(Outcome { next: Next::Answer(answer), .. }) = outcome {
         return Err(self::answer(exchange, answer));
     }
-    adopt_path(exchange, true)
+    Ok(OfServer { moved: adopt_path(exchange, true)?, ended })
 }
 
 /// The location's program, and behind it the controller's own redirect and rewrite, if no `break` ends all of it

@@ -4,6 +4,7 @@
 use super::Stop;
 use crate::exchange::Exchange;
 use crate::generation::Site;
+use crate::snippet::Running;
 use crate::trace::Phase;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
@@ -64,13 +65,17 @@ pub(super) fn configured(exchange: &mut Exchange) -> Result<(), Stop> {
 /// `ssl-redirect` and `force-ssl-redirect`.
 pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     let location = &exchange.spot().location;
-    let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } =
-        location.policy.tls_redirect;
+    let mut said = location.policy.tls_redirect;
+    let running = exchange.snippet.as_deref();
+    let never = running.and_then(|running| said_by_snippets(exchange, running, &mut said));
+    let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } = said;
     if exchange.forwarded.scheme.as_ref() != b"http" || !(with_certificate || always) {
         return Ok(());
     }
     let global = exchange.generation.global();
-    if global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix)) {
+    let is_listed =
+        || global.no_tls_redirect.iter().any(|prefix| location.path.starts_with(prefix));
+    if never.unwrap_or_else(is_listed) {
         return Ok(());
     }
     if !always && !is_certified(exchange) {
@@ -79,6 +84,26 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     let port = with_port.then_some(exchange.worker.listen.https_port);
     let location = target(exchange, port, preserve_trailing_slash);
     Err(Response::redirect(proxy_status(exchange), location).into())
+}
+
+/// What `set` says in place of what the location does (lua_ingress.lua); whether nobody is redirected, if that is said.
+/// In a location of a snippet nobody redirects.
+fn said_by_snippets(
+    exchange: &Exchange,
+    running: &Running,
+    redirect: &mut TlsRedirect,
+) -> Option<bool> {
+    if exchange.level().is_some_and(|level| level.own) {
+        return None;
+    }
+    let own = |name: &str| running.state.own(name);
+    let is = |name: &str| own(name).map(|value| value == "true");
+    redirect.always = is("force_ssl_redirect").unwrap_or(redirect.always);
+    redirect.with_certificate = is("ssl_redirect").unwrap_or(redirect.with_certificate);
+    redirect.with_port = is("use_port_in_redirects").unwrap_or(redirect.with_port);
+    let keeps = own("preserve_trailing_slash").map(|value| value != "false");
+    redirect.preserve_trailing_slash = keeps.unwrap_or(redirect.preserve_trailing_slash);
+    is("force_no_ssl_redirect")
 }
 
 /// Whether there is a certificate for the host.

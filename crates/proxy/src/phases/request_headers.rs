@@ -11,12 +11,13 @@ use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
+use model::Variable;
 use model::policy::{ConnectionHeader, GuardAsked, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
 use wire::http2::append;
-use wire::{Field, Length, NameSet, TrailerRule, Written, is_token_byte, tokens};
+use wire::{Field, Length, NameSet, TrailerRule, Written, is_token_byte, percent, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: NameSet = NameSet::new(&[
@@ -173,6 +174,12 @@ fn is_by_itself(exchange: &Exchange) -> bool {
 
 /// The host that an upstream is told where nobody says one: nginx's `$proxy_host`.
 fn proxy_host(exchange: &Exchange) -> Bytes {
+    if exchange.snippet.as_ref().is_some_and(|running| running.ingress.is_some()) {
+        // A location of the controller's has set it.
+        let mut name = String::new();
+        variables::push(&Variable::ProxyHost, exchange, &mut name);
+        return variables::in_header(name.as_bytes());
+    }
     let pass = exchange.level().and_then(|level| level.settings.pass.as_ref());
     match pass.map(|pass| (&pass.target, if pass.tls { 443 } else { 80 })) {
         Some((PassTarget::Service { namespace, name, port }, usual)) => {
@@ -483,10 +490,11 @@ const USUAL: usize = 12;
 /// Bytes of their values, mostly.
 const VALUES: usize = 256;
 
-/// The `:path`. What is no text is replaced by marks for that.
+/// The `:path`. What may not stand there is percent-encoded, which means the same.
 fn path(target: &Bytes) -> Option<PathAndQuery> {
-    let lossy = |_| PathAndQuery::try_from(String::from_utf8_lossy(target).into_owned());
-    PathAndQuery::from_maybe_shared(target.clone()).or_else(lossy).ok()
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>`".contains(&byte);
+    let encoded = |_| PathAndQuery::try_from(percent::encoded(target, is_plain));
+    PathAndQuery::from_maybe_shared(target.clone()).or_else(encoded).ok()
 }
 
 /// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be

@@ -3,10 +3,11 @@
 
 use super::charset::Charset;
 use super::expires;
+use super::level::Within;
 use super::text::{Fill, Text};
 use bytes::Bytes;
 use model::is_of_connection;
-use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
+use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction, MoreHeader};
 use snippet::run::Exceeded;
 use std::sync::Arc;
 use wire::{Body, Followed, Response};
@@ -17,6 +18,10 @@ pub(crate) struct AnswerHeaders {
     /// What `more` begins with, as far as it is the same for all answers: set at once.
     first: wire::Headers,
     more: Vec<More>,
+    /// What an `if` block, or a location within that of an Ingress, says of it besides.
+    within: Vec<More>,
+    /// Whether that hides what the controller adds to answers of the location.
+    hides_added: bool,
     expires: Option<Expires>,
     add: Vec<Add>,
     trailers: Vec<Add>,
@@ -63,23 +68,10 @@ fn bytes(name: &str) -> Bytes {
 
 impl AnswerHeaders {
     /// Compiles what one level says.
-    pub(crate) fn new(headers: &Headers, charset: Option<Charset>) -> Self {
-        let more = headers.more.0.iter().filter_map(|more| {
-            let action = match &more.action {
-                MoreAction::Set(name, _) | MoreAction::Append(name, _) if frames(name) => {
-                    return None;
-                }
-                MoreAction::Set(name, value) => Action::Set(bytes(name), Text::new(value)),
-                MoreAction::Append(name, value) => Action::Append(bytes(name), Text::new(value)),
-                MoreAction::Clear(pattern) => Action::Clear(pattern.clone()),
-            };
-            Some(More {
-                action,
-                statuses: Arc::clone(&more.statuses),
-                types: Arc::clone(&more.types),
-            })
-        });
-        let mut more: Vec<More> = more.collect();
+    pub(crate) fn new(headers: &Headers, within: Within, charset: Option<Charset>) -> Self {
+        let all = &headers.more.0;
+        let (outer, inner) = all.split_at(all.len().saturating_sub(within.more));
+        let mut more: Vec<More> = outer.iter().filter_map(More::new).collect();
         let first = first_of(&mut more);
         let trailers = headers.add_trailer.iter().filter(|add| may_follow(&add.name)).map(Add::new);
         let add = headers.add.iter().filter(|add| !frames(&add.name)).map(Add::new);
@@ -87,12 +79,14 @@ impl AnswerHeaders {
         let mut compiled = Self {
             first,
             more,
+            within: inner.iter().filter_map(More::new).collect(),
+            hides_added: within.adds,
             expires,
             add: add.collect(),
             trailers: trailers.collect(),
             charset,
             plain: false,
-            locates: headers.more.0.iter().any(|more| match &more.action {
+            locates: all.iter().any(|more| match &more.action {
                 MoreAction::Set(name, _) | MoreAction::Append(name, _) => {
                     name.eq_ignore_ascii_case("location")
                 }
@@ -107,6 +101,7 @@ impl AnswerHeaders {
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_empty()
             && self.more.is_empty()
+            && self.within.is_empty()
             && self.expires.is_none()
             && self.add.is_empty()
             && self.trailers.is_empty()
@@ -116,6 +111,12 @@ impl AnswerHeaders {
     /// Whether it is the same for every request.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
+    }
+
+    /// Whether it hides what the controller adds to answers of the location around (nginx: an `add_header` of an inner
+    /// level).
+    pub(crate) fn hides_added(&self) -> bool {
+        self.hides_added
     }
 
     /// Whether `more_set_headers` says a `Location`.
@@ -131,7 +132,8 @@ impl AnswerHeaders {
             Action::Append(..) => false,
             Action::Clear(pattern) => pattern.matches(name),
         };
-        self.first.iter().any(|field| is_it(field.name)) || self.more.iter().any(more)
+        self.first.iter().any(|field| is_it(field.name))
+            || self.more.iter().chain(&self.within).any(more)
     }
 
     /// Whether it depends on the time.
@@ -140,7 +142,7 @@ impl AnswerHeaders {
     }
 
     fn all_plain(&self) -> bool {
-        let more = self.more.iter().all(|more| match &more.action {
+        let more = self.more.iter().chain(&self.within).all(|more| match &more.action {
             Action::Set(_, value) | Action::Append(_, value) => value.is_plain(),
             Action::Clear(_) => true,
         });
@@ -151,55 +153,48 @@ impl AnswerHeaders {
             && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
     }
 
-    /// Does what a location inherits that has an `add_header` of its own; `now` is the second since 1970.
-    pub(crate) fn apply_inherited(
+    /// `more_set_headers` and `more_clear_headers` of the location, and of what is around it.
+    pub(crate) fn set(
         &self,
         response: &mut Response,
-        now: u64,
         fill: &mut impl Fill,
     ) -> Result<(), Exceeded> {
         if !self.first.is_empty() {
             response.headers.put_all(&self.first);
         }
-        // A directive is judged as a whole, by the answer that it finds (ngx_http_headers_more_exec_cmd).
-        let mut judged: Option<(&More, bool)> = None;
-        for more in &self.more {
-            let suits = match judged {
-                Some((before, suits)) if before.stands_beside(more) => suits,
-                Some(_) | None => more.suits(response),
-            };
-            judged = Some((more, suits));
-            if !suits {
-                continue;
-            }
-            let headers = &mut response.headers;
-            match &more.action {
-                Action::Set(name, value) => headers.put(name, &value.value(fill)?),
-                Action::Append(name, value) => {
-                    let value = value.value(fill)?;
-                    if !value.is_empty() {
-                        headers.push(name, value);
-                    }
-                }
-                Action::Clear(pattern) => headers.retain(|field| {
-                    !std::str::from_utf8(field.name).is_ok_and(|name| pattern.matches(name))
-                }),
-            }
-        }
+        run(&self.more, response, fill)
+    }
+
+    /// Those of the `if` block, or the location, that is within it.
+    pub(crate) fn set_within(
+        &self,
+        response: &mut Response,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
+        run(&self.within, response, fill)
+    }
+
+    /// `expires`; `now` is the second since 1970.
+    pub(crate) fn expire(
+        &self,
+        response: &mut Response,
+        now: u64,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
         match self.expires.as_ref().filter(|_| is_usual(response)) {
             Some(expires) => expires::apply(expires, now, &mut response.headers, fill),
             None => Ok(()),
         }
     }
 
-    /// Does it to an answer; `now` is the second since 1970.
-    pub(crate) fn apply(
+    /// `expires`, `add_header`, `charset` and `add_trailer`; `now` is the second since 1970.
+    pub(crate) fn add(
         &self,
         response: &mut Response,
         now: u64,
         fill: &mut impl Fill,
     ) -> Result<(), Exceeded> {
-        self.apply_inherited(response, now, fill)?;
+        self.expire(response, now, fill)?;
         let usual = is_usual(response);
         for add in self.add.iter().filter(|add| usual || add.always) {
             let value = add.value.value(fill)?;
@@ -226,6 +221,42 @@ impl AnswerHeaders {
         }
         Ok(())
     }
+}
+
+/// Does what entries of headers-more say. A directive is judged as a whole, by the answer that it finds
+/// (ngx_http_headers_more_exec_cmd).
+fn run(all: &[More], response: &mut Response, fill: &mut impl Fill) -> Result<(), Exceeded> {
+    let mut judged: Option<(&More, bool)> = None;
+    for more in all {
+        let suits = match judged {
+            Some((before, suits)) if before.stands_beside(more) => suits,
+            Some(_) | None => more.suits(response),
+        };
+        judged = Some((more, suits));
+        if !suits {
+            continue;
+        }
+        let headers = &mut response.headers;
+        match &more.action {
+            Action::Set(name, value) => headers.put(name, &value.value(fill)?),
+            Action::Append(name, value) => {
+                let value = value.value(fill)?;
+                if !value.is_empty() {
+                    headers.push(name, value);
+                }
+            }
+            Action::Clear(pattern) => headers.retain(|field| {
+                let name = std::str::from_utf8(field.name);
+                !name.is_ok_and(|name| is_cleared(pattern, name))
+            }),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a field is taken away. A `*` looks through the fields that nginx lists, and Content-Type is none of them.
+fn is_cleared(pattern: &HeaderPattern, name: &str) -> bool {
+    pattern.matches(name) && !(pattern.wildcard && name.eq_ignore_ascii_case("content-type"))
 }
 
 /// Whether an answer is of those that nginx's `expires` and `add_header` are for.
@@ -269,6 +300,18 @@ fn may_follow(name: &str) -> bool {
 }
 
 impl More {
+    /// One entry; none if a snippet may not say it.
+    fn new(said: &MoreHeader) -> Option<Self> {
+        let action = match &said.action {
+            MoreAction::Set(name, _) | MoreAction::Append(name, _) if frames(name) => return None,
+            MoreAction::Set(name, value) => Action::Set(bytes(name), Text::new(value)),
+            MoreAction::Append(name, value) => Action::Append(bytes(name), Text::new(value)),
+            MoreAction::Clear(pattern) => Action::Clear(pattern.clone()),
+        };
+        let (statuses, types) = (Arc::clone(&said.statuses), Arc::clone(&said.types));
+        Some(Self { action, statuses, types })
+    }
+
     /// Whether both are of one directive: its headers share what it asks for.
     fn stands_beside(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.statuses, &other.statuses) && Arc::ptr_eq(&self.types, &other.types)
@@ -290,11 +333,24 @@ pub(super) fn is_of(types: &[String], content_type: Option<&[u8]>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::AnswerHeaders;
+    use super::{AnswerHeaders, Within};
     use crate::snippet::fixture::{Fixed, location, with_machine};
-    use crate::snippet::text::AllPlain;
+    use crate::snippet::text::{AllPlain, Fill};
     use http::StatusCode;
+    use snippet::run::Exceeded;
     use wire::Response;
+
+    /// All of it, one after the other.
+    fn apply(
+        headers: &AnswerHeaders,
+        response: &mut Response,
+        now: u64,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
+        headers.set(response, fill)?;
+        headers.set_within(response, fill)?;
+        headers.add(response, now, fill)
+    }
 
     fn answer(status: u16, fields: &[(&'static str, &'static str)]) -> Response {
         let mut response = Response::empty(StatusCode::from_u16(status).expect("a status"));
@@ -304,9 +360,10 @@ mod tests {
 
     /// What becomes of an answer, as lines.
     fn said(snippet: &str, request: &Fixed, mut response: Response) -> Vec<String> {
-        let headers = AnswerHeaders::new(&location(snippet).settings.headers, None);
+        let headers =
+            AnswerHeaders::new(&location(snippet).settings.headers, Within::default(), None);
         let done =
-            with_machine(request, |machine| headers.apply(&mut response, 784_111_777, machine));
+            with_machine(request, |machine| apply(&headers, &mut response, 784_111_777, machine));
         done.expect("within bounds");
         let line = |field: wire::Field<'_>| {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -354,6 +411,16 @@ mod tests {
         let got = said(text, &request, answer(200, &given));
         let kept = [first, "X-Hidden-One: 1", "Set-Cookie: a=1", "ETag: x"];
         assert_eq!(got, [&kept, &of_404[1..]].concat());
+    }
+
+    #[test]
+    fn a_star_takes_no_content_type_away_and_its_name_does() {
+        let given = [("Content-Type", "text/html"), ("Content-Language", "de")];
+        let request = Fixed::default();
+        let left = said("more_clear_headers 'Content-Ty*' '*';", &request, answer(200, &given));
+        assert_eq!(left, ["Content-Type: text/html"]);
+        let left = said("more_clear_headers Content-type;", &request, answer(200, &given));
+        assert_eq!(left, ["Content-Language: de"]);
     }
 
     #[test]
@@ -406,12 +473,12 @@ mod tests {
             charset utf-8;";
         let scope = location(text);
         let charset = super::Charset::new(&scope.settings.answers);
-        let headers = AnswerHeaders::new(&scope.settings.headers, charset);
+        let headers = AnswerHeaders::new(&scope.settings.headers, Within::default(), charset);
         let request = Fixed { query: "b=7".to_owned(), ..Fixed::default() };
         for (status, expected) in [(200, &["X-T", "X-Always"][..]), (404, &["X-Always"])] {
             let mut response = answer(status, &[("Content-Type", "text/plain")]);
             response.body = Body::full("ab".into());
-            with_machine(&request, |machine| headers.apply(&mut response, 0, machine))
+            with_machine(&request, |machine| apply(&headers, &mut response, 0, machine))
                 .expect("within bounds");
             assert_eq!(response.headers.text("content-type"), Some("text/plain; charset=utf-8"));
             assert_eq!(response.body.length(), Length::Unknown);
@@ -429,7 +496,7 @@ mod tests {
             [("text/html; charset=x", "text/html; charset=x"), ("image/png", "image/png")]
         {
             let mut response = answer(204, &[("Content-Type", given)]);
-            with_machine(&request, |machine| headers.apply(&mut response, 0, machine))
+            with_machine(&request, |machine| apply(&headers, &mut response, 0, machine))
                 .expect("within bounds");
             assert_eq!(response.headers.text("content-type"), Some(kept));
             assert!(response.body.is_empty(), "nothing follows where no body is");
@@ -439,11 +506,12 @@ mod tests {
     #[test]
     fn plain_values_need_no_machine() {
         let plain = "more_set_headers 'X-A: 1' 'X-B: 2'; add_header X-C 3; expires 1h;";
-        let compiled = |text| AnswerHeaders::new(&location(text).settings.headers, None);
+        let compiled =
+            |text| AnswerHeaders::new(&location(text).settings.headers, Within::default(), None);
         let headers = compiled(plain);
         assert!(headers.is_plain() && !headers.is_empty());
         let mut response = answer(200, &[]);
-        headers.apply(&mut response, 0, &mut AllPlain).expect("nothing is filled in");
+        apply(&headers, &mut response, 0, &mut AllPlain).expect("nothing is filled in");
         assert_eq!(response.headers.len(), 5);
         assert!(!compiled("add_header X-A $host;").is_plain() && compiled("").is_empty());
         assert!(compiled("expires off;").is_empty());
@@ -453,10 +521,10 @@ mod tests {
     fn a_value_beyond_the_bounds_fails_the_answer() {
         let text = "more_set_headers 'X-A: $http_long$http_long';";
         let long = "x".repeat(40_000);
-        let headers = AnswerHeaders::new(&location(text).settings.headers, None);
+        let headers = AnswerHeaders::new(&location(text).settings.headers, Within::default(), None);
         let mut response = answer(200, &[]);
         let request = Fixed::of(&[("http_long", &long)]);
-        let done = with_machine(&request, |machine| headers.apply(&mut response, 0, machine));
+        let done = with_machine(&request, |machine| apply(&headers, &mut response, 0, machine));
         assert!(done.is_err());
     }
 
@@ -467,9 +535,10 @@ mod tests {
         for (fields, fits) in [(4, true), (5, false)] {
             let text: String =
                 (0..fields).map(|n| format!("add_header X-{n} $http_long;")).collect();
-            let headers = AnswerHeaders::new(&location(&text).settings.headers, None);
+            let headers =
+                AnswerHeaders::new(&location(&text).settings.headers, Within::default(), None);
             let mut response = answer(200, &[]);
-            let done = with_machine(&request, |machine| headers.apply(&mut response, 0, machine));
+            let done = with_machine(&request, |machine| apply(&headers, &mut response, 0, machine));
             assert_eq!(done.is_ok(), fits, "{fields}");
         }
     }

@@ -4,6 +4,7 @@ use super::addresses::RealIp;
 use super::answer_headers::AnswerHeaders;
 use super::charset::Charset;
 use super::input_headers::{self, InputField};
+use super::level::Within;
 use super::limits::Limits;
 use super::rewrites::Rewrites;
 use super::sub_filter::Filter;
@@ -82,6 +83,7 @@ impl Effects {
     /// Compiles settings; none if they say nothing.
     pub(crate) fn new(
         settings: &Settings,
+        within: Within,
         policy: &Policy,
         global: &Global,
         zones: &DeclaredZones,
@@ -100,7 +102,7 @@ impl Effects {
         let params =
             params.map(|param| (param.name.clone(), param.value.clone(), !param.if_not_empty));
         Some(Box::new(Self {
-            answer: AnswerHeaders::new(headers, Charset::new(answers)),
+            answer: AnswerHeaders::new(headers, within, Charset::new(answers)),
             rewrites: Rewrites::new(answers, &policy.answer_rewrites),
             hidden: transfer.hide_headers.clone(),
             shown: transfer.pass_headers.clone(),
@@ -227,13 +229,15 @@ mod tests {
     use super::{Compressing, Effects, Size};
     use crate::limits::DeclaredZones;
     use crate::snippet::fixture::location;
+    use crate::snippet::level::Within;
     use model::policy::{Policy, Protocol};
     use model::{Compression, Global, Steps};
 
     fn effects(text: &str, protocol: Protocol) -> Option<Box<Effects>> {
         let policy = Policy { protocol, ..Policy::default() };
         let global = Global::default();
-        Effects::new(&location(text).settings, &policy, &global, &DeclaredZones::default())
+        let zones = DeclaredZones::default();
+        Effects::new(&location(text).settings, Within::default(), &policy, &global, &zones)
     }
 
     fn compressing(text: &str, global: &Compression) -> Option<Compressing> {

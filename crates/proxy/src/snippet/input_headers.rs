@@ -1,7 +1,6 @@
 //! `more_set_input_headers` and `more_clear_input_headers`: the header section of the request, before anything but
 //! programs has looked at it (ngx_http_headers_more_filter_module).
 
-use super::answer_headers::is_of;
 use super::text::{Fill, Text};
 use bytes::Bytes;
 use model::is_of_connection;
@@ -70,9 +69,12 @@ impl InputField {
         Arc::ptr_eq(&self.types, &other.types)
     }
 
-    /// Whether a request is of the types that the directive names.
+    /// Whether a request is of the types that the directive names. Of requests headers-more compares the whole value
+    /// as it is, parameters and letters.
     pub(crate) fn suits(&self, headers: &Headers) -> bool {
-        is_of(&self.types, headers.get("content-type"))
+        let said = headers.get("content-type");
+        let is_it = |known: &String| Some(known.as_bytes()) == said;
+        self.types.is_empty() || self.types.iter().any(is_it)
     }
 
     /// Sets it, or takes it away.
@@ -131,7 +133,12 @@ mod tests {
     #[test]
     fn types_of_content_choose_requests() {
         let text = "more_set_input_headers -t 'text/plain application/json' 'X-T: 1';";
-        assert_eq!(made(text, &[("Content-Type", "application/json; a=b")]).len(), 2);
+        assert_eq!(made(text, &[("Content-Type", "application/json")]).len(), 2);
+        for other in ["application/json; a=b", "text/plain;x", "TEXT/PLAIN"] {
+            assert_eq!(made(text, &[("Content-Type", other)]).len(), 1, "{other}");
+        }
+        let text = "more_set_input_headers -t 'TEXT/PLAIN' 'X-T: 1';";
+        assert_eq!(made(text, &[("Content-Type", "TEXT/PLAIN")]).len(), 2);
         assert_eq!(made(text, &[("Content-Type", "text/html")]).len(), 1);
         assert!(made(text, &[]).is_empty());
     }

@@ -1,7 +1,7 @@
 //! What snippets say at one place, with everything that it inherits.
 
 use crate::answer::Watch;
-use model::snippet::{LimitExcept, Program, Regex, Scope, Settings, VirtualName};
+use model::snippet::{Headers, LimitExcept, Program, Regex, Scope, Settings, VirtualName};
 use snippet::run::Asks;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +28,25 @@ pub struct Level {
     pub own: bool,
     /// The namespace whose location it is; none: nobody's, or the operator's.
     pub owner: Option<Arc<str>>,
+    /// What of its settings is not the location's of an Ingress that it is within.
+    pub within: Within,
+}
+
+/// What an `if` block, or a location within one of an Ingress, says besides of the header section of answers: what the
+/// controller writes into the location comes before that, or is hidden by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    /// How many of the last entries of `more_set_headers` and `more_clear_headers` are its own.
+    pub more: usize,
+    /// Whether it has an `add_header`, which hides all those around.
+    pub adds: bool,
+}
+
+impl Within {
+    /// The same one level further in.
+    pub(super) fn and(self, headers: &Headers) -> Self {
+        Self { more: self.more + headers.more.0.len(), adds: self.adds || !headers.add.is_empty() }
+    }
 }
 
 impl Level {

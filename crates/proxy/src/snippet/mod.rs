@@ -38,6 +38,7 @@ mod towards;
 mod upstream_tls;
 
 pub(crate) use addresses::lets_in;
+pub(crate) use answer_headers::AnswerHeaders;
 pub(crate) use effects::{Compressing, Effects, Size};
 pub(crate) use expires::second_of;
 pub(crate) use heads::{Heads, Said as HeadsSaid, judge as judge_head};
@@ -48,7 +49,7 @@ pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;
 pub(crate) use plan::Plan;
 pub(crate) use servers::{OwnServers, expressions};
-pub(crate) use text::AllPlain;
+pub(crate) use text::{AllPlain, Fill};
 pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;

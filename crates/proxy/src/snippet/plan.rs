@@ -1,5 +1,6 @@
 //! From a server with snippets to its spots: its locations, itself, the locations that snippets have, and `if` blocks.
 
+use super::level::Within;
 use super::lower::{Said, at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
 use model::policy::{Access, Limits, Policy, TlsRedirect};
@@ -188,6 +189,8 @@ impl<'t> Planner<'t> {
         let location = with_limits(with_rules(location, &own.scope.settings), &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
         self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
+        let outer = within.map_or(Within::default(), |around| self.levels[around].within);
+        self.levels[index].within = outer.and(&own.scope.settings.headers);
         let owner = own.owner.clone().or_else(|| namespace(&location));
         let inherited = self.inherited(&own.scope, around);
         let around = self.named.clone();
@@ -261,11 +264,15 @@ impl<'t> Planner<'t> {
         let Inherited { scope, settings, asks, branches: said, within: outer, .. } = inherited;
         let own = of_snippet.is_some();
         let owner = of_snippet.unwrap_or_else(|| namespace(base));
+        let around = self.levels[index].within;
+        // The controller's own `if` for CORS is not the last one that holds where one of these does.
+        let beside = without_cors(base);
         let mut branches = Vec::with_capacity(said.len());
         for (branch, (inner, asks)) in scope.branches.iter().zip(said) {
-            let location = lowered(&with_pages(base, branch), &inner);
+            let location = lowered(&with_pages(&beside, branch), &inner);
             let owner = owner.clone();
-            let level = Level { settings: inner, asks, own, owner, ..Level::default() };
+            let within = around.and(&branch.headers);
+            let level = Level { settings: inner, asks, own, owner, within, ..Level::default() };
             branches.push(self.push(location, level));
         }
         self.locations[index] = Arc::new(lowered(base, &settings));
@@ -276,8 +283,19 @@ impl<'t> Planner<'t> {
         for inner in &scope.locations {
             self.own(inner, Some(index), &within, &outer);
         }
-        let level = Level { settings, branches, asks, internal, own, owner, ..Level::default() };
-        self.levels[index] = Level { scope: Some(scope), ..level };
+        let scope = Some(scope);
+        let within = around;
+        self.levels[index] = Level {
+            scope,
+            settings,
+            branches,
+            asks,
+            internal,
+            own,
+            owner,
+            within,
+            ..Level::default()
+        };
     }
 }
 
@@ -288,6 +306,15 @@ fn namespace(location: &Location) -> Option<Arc<str>> {
 
 fn has_pages(settings: &Settings) -> bool {
     !settings.answers.error_pages.is_empty()
+}
+
+/// The same without what the controller tells other origins.
+fn without_cors(location: &Location) -> Location {
+    let mut location = location.clone();
+    if location.policy.cors.is_some() {
+        Arc::make_mut(&mut location.policy).cors = None;
+    }
+    location
 }
 
 /// The same without the controller's error pages, where a level within has some: they replace all of them.

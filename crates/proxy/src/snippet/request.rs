@@ -1,10 +1,14 @@
 //! A request as programs of snippets see it.
 
 use super::Running;
+use crate::connection::host_of;
 use crate::exchange::Exchange;
+use crate::generation::Spot;
 use crate::phases::{access_log, request_headers};
 use crate::variables;
 use crate::variables::fastcgi;
+use http::Method;
+use model::policy::{Cors, Origins, TlsRedirect};
 use model::snippet::{Other, Piece};
 use model::{Alias, Server, Steps, Variable};
 use request_metrics::Connections;
@@ -20,6 +24,9 @@ impl Request for Exchange {
         // No snippet is asked once a request is complete.
         if *variable == Variable::RequestCompletion {
             return Cow::Borrowed("");
+        }
+        if let Some(value) = said_otherwise(variable, self) {
+            return value;
         }
         let mut value = String::new();
         variables::push(variable, self, &mut value);
@@ -91,7 +98,7 @@ fn other(variable: &Other, exchange: &Exchange, out: &mut String) {
 type Give = fn(&Exchange, &str, &mut String);
 
 /// All that have one.
-const GIVEN: [(&str, Give); 22] = [
+const GIVEN: [(&str, Give); 30] = [
     ("binary_remote_addr", |exchange, _, out| out.push_str(&exchange.client.to_string())),
     ("limit_rate", |exchange, _, out| {
         let place = exchange.place.as_ref();
@@ -148,8 +155,83 @@ const GIVEN: [(&str, Give); 22] = [
         out.push(if access_log::is_loggable(exchange) { '1' } else { '0' });
     }),
     ("balancer_ewma_score", |_, _, out| out.push_str("-1")),
+    ("literal_dollar", |_, _, out| out.push('$')),
+    ("cors", |exchange, _, out| {
+        if cors(exchange).is_some() {
+            let allows = exchange.visit.allowed_origin.is_some();
+            out.push_str(if allows { "true" } else { "" });
+            out.push_str(if exchange.request.method == Method::OPTIONS { "options" } else { "" });
+        }
+    }),
+    ("authheader", auth_header),
+    ("force_ssl_redirect", |exchange, _, out| switch(exchange, out, |tls| tls.always)),
+    ("ssl_redirect", |exchange, _, out| switch(exchange, out, |tls| tls.with_certificate)),
+    ("force_no_ssl_redirect", |exchange, _, out| {
+        let path = settled(exchange).map(|spot| spot.location.path.as_str());
+        let all = &exchange.generation.global().no_tls_redirect;
+        let is_listed = |path: &str| all.iter().any(|prefix| path.starts_with(prefix));
+        out.push_str(path.map_or("", |path| said(is_listed(path))));
+    }),
+    ("preserve_trailing_slash", |exchange, _, out| {
+        switch(exchange, out, |tls| tls.preserve_trailing_slash);
+    }),
+    ("use_port_in_redirects", |exchange, _, out| switch(exchange, out, |tls| tls.with_port)),
     ("upstream_cookie_", upstream_cookie),
 ];
+
+/// What the controller, or a snippet, has made of a variable of the request.
+fn said_otherwise<'v>(variable: &Variable, exchange: &Exchange) -> Option<Cow<'v, str>> {
+    match variable {
+        // nginx.tmpl sets it where any origin is allowed.
+        Variable::RequestHeader(name) if name == "origin" => {
+            let allows_any = |cors: &Cors| matches!(cors.origins, Origins::Any);
+            cors(exchange).is_some_and(allows_any).then_some(Cow::Borrowed("*"))
+        }
+        // headers-more makes the Host that it sets the name of the server, too.
+        Variable::Host => {
+            let running = exchange.snippet.as_deref()?;
+            let (_, heard) = running.of_request.heard.as_ref()?;
+            let now = &exchange.request.authority;
+            (now != heard).then(|| Cow::Owned(host_of(now)))
+        }
+        _ => None,
+    }
+}
+
+/// The location whose settings the controller makes: the one where the request is, else the one that it met last.
+fn settled(exchange: &Exchange) -> Option<&Spot> {
+    exchange.place.as_ref().and_then(|place| variables::settled(exchange, place))
+}
+
+/// What such a location has for other origins. Its `if` blocks have nothing of their own.
+fn cors<'e>(exchange: &'e Exchange) -> Option<&'e Cors> {
+    let place = exchange.place.as_ref()?;
+    let met = || place.site.spots.get(exchange.snippet.as_ref()?.ingress?);
+    let of = |spot: &'e Spot| spot.location.policy.cors.as_deref();
+    of(place.spot()).or_else(|| of(met()?))
+}
+
+/// What a location says of redirects to HTTPS.
+fn switch(exchange: &Exchange, out: &mut String, which: impl Fn(&TlsRedirect) -> bool) {
+    let spot = settled(exchange);
+    out.push_str(spot.map_or("", |spot| said(which(&spot.location.policy.tls_redirect))));
+}
+
+fn said(is: bool) -> &'static str {
+    if is { "true" } else { "false" }
+}
+
+/// `$authHeader0`: what the authenticator says in the first of the fields that are passed on.
+fn auth_header(exchange: &Exchange, number: &str, out: &mut String) {
+    let asks = settled(exchange).and_then(|spot| spot.location.policy.auth_external.as_deref());
+    let name = asks.and_then(|asks| asks.response_headers.get(number.parse::<usize>().ok()?));
+    let Some(name) = name else { return };
+    let said = exchange.visit.authenticated.headers.iter();
+    let mut said = said.filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()));
+    if let Some((_, value)) = said.next() {
+        out.push_str(&route::path::text(value));
+    }
+}
 
 fn count(exchange: &Exchange, out: &mut String, which: impl Fn(&Connections) -> u64) {
     out.push_str(&which(&exchange.worker.connections()).to_string());

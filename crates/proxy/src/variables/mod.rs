@@ -397,7 +397,7 @@ fn subdomain<'a>(exchange: &'a Exchange, place: &Place) -> &'a str {
 }
 
 /// The location whose values the controller has set last: locations that snippets have set none. None before any.
-fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
+pub(crate) fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
     let spot = place.spot();
     match (&exchange.snippet, &spot.extras().snippet) {
         (Some(running), Some(level)) if level.own => {
@@ -515,7 +515,8 @@ pub(crate) fn cookie_of(headers: &Headers, name: &str) -> Option<String> {
 
 /// What the template sets to the upstream's name in each location of its own.
 fn proxy_host(exchange: &Exchange, out: &mut String) {
-    if exchange.level().is_some_and(|level| level.own) {
+    let has_met = exchange.snippet.as_ref().is_some_and(|running| running.ingress.is_some());
+    if !has_met && exchange.level().is_some_and(|level| level.own) {
         return out.push_str("upstream_balancer");
     }
     place(&Variable::ProxyUpstreamName, exchange, out);

@@ -3,6 +3,7 @@
 use crate::bed::{
     self, MAIN, PATIENCE, answer, apply, configuration, is_whole, location, start, talk, upstream,
 };
+use crate::snippets::scope;
 use engine::Engine;
 use model::policy::{
     Access, AnswerRewrites, AuthExternal, Body, CustomHeaders, Errors, Policy, Replaced,
@@ -11,6 +12,7 @@ use model::policy::{
 use model::{
     Backend, LogFormat, LogTarget, Logs, Server, ServerName, SetHeader, Template, UpstreamId,
 };
+use snippet::Context;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -68,6 +70,32 @@ async fn a_challenge_survives_its_page() {
     let native = start(&configuration(&upstreams, errors(&[401]))).await;
     let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
     assert!(got.contains(challenge) && got.ends_with("page"), "{got}");
+}
+
+#[tokio::test]
+async fn a_challenge_of_another_status_is_gone_with_its_answer() {
+    let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let (main, _main) = upstream(answer("403 Forbidden", challenge, ""), is_whole).await;
+    let (pages, _pages) = upstream(answer("403 Forbidden", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages])];
+    let native = start(&configuration(&upstreams, errors(&[403]))).await;
+    let got = talk(&native, request).await;
+    assert!(!got.contains(challenge) && got.ends_with("page"), "{got}");
+    for (status, stays) in [("401 Unauthorized", true), ("404 Not Found", false)] {
+        let text = "proxy_intercept_errors on; error_page 401 404 =200 @e;";
+        let snippet = Some(scope(Context::Location, text, ""));
+        let (main, _main) = upstream(answer(status, challenge, ""), is_whole).await;
+        let policy = Policy { snippet, ..Policy::default() };
+        let mut configuration = configuration(&[(MAIN, vec![main])], policy);
+        let server = configuration.servers.values().next().expect("one host").clone();
+        let page = scope(Context::Server, "location @e { return 200 page; }", "");
+        let server = Server { snippet: Some(page), ..Server::clone(&server) };
+        configuration.servers.insert(server.name.clone(), Arc::new(server));
+        let native = start(&configuration).await;
+        let got = talk(&native, request).await;
+        assert!(got.ends_with("page") && got.contains(challenge) == stays, "{got}");
+    }
 }
 
 #[tokio::test]

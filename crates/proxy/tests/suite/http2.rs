@@ -303,6 +303,42 @@ async fn an_answer_that_ends_with_an_empty_frame_ends_once_for_clients_of_http1(
     assert_eq!(answers.len(), last + 5);
 }
 
+/// A service that says which `:path`s it got.
+async fn says_paths() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut session = h2::server::handshake(tcp).await.expect("it speaks HTTP/2");
+                while let Some(Ok((request, mut respond))) = session.accept().await {
+                    let path = request.uri().path_and_query().map(|path| path.as_str());
+                    let path = path.unwrap_or_default().as_bytes().escape_ascii().to_string();
+                    let answer = http::Response::builder().header("x-path", path);
+                    respond.send_response(answer.body(()).expect("fits"), true).expect("sent");
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn what_http1_may_say_in_a_target_reaches_an_upstream_of_http2() {
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![says_paths().await])], policy)).await;
+    for (target, expected) in [
+        (&b"/?q={\"a\":1}"[..], "/?q={%22a%22:1}"),
+        (b"/a<b>`c?a<b>", "/a%3Cb%3E%60c?a%3Cb%3E"),
+        (b"/caf\xe9?x=\xe9%22", "/caf%E9?x=%E9%22"),
+        (b"/a|b^{c}?x=|^{}`\\", "/a|b^{c}?x=|^{}`\\\\"),
+    ] {
+        let end = b" HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+        let answer = talk(&native, &[b"GET ", target, end].concat()).await;
+        assert!(answer.contains(&format!("x-path: {expected}\r\n")), "{expected}: {answer}");
+    }
+}
+
 /// A gRPC service that says which trailers it got.
 pub(crate) async fn service() -> (SocketAddr, oneshot::Receiver<HeaderMap>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");

@@ -14,6 +14,7 @@ mod groups;
 mod http2;
 mod http2_together;
 mod kept;
+mod last_words;
 mod listeners;
 mod logs;
 mod long_answers;

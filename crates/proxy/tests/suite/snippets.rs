@@ -187,6 +187,64 @@ async fn return_answers_with_status_text_redirect_or_nothing() {
 }
 
 #[tokio::test]
+async fn bytes_of_a_path_that_are_no_text_go_through_groups_as_they_are() {
+    let native = Host::of("rewrite ^/moved/(.*)$ /r/$1 redirect;", "")
+        .path("/query", "rewrite ^/query/(.*)$ /r?q=$1 break;", Policy::default())
+        .path("/args", "if ($uri ~ ^/args/(.*)$) { set $args \"p=$1\"; }", Policy::default())
+        .path(
+            "/own",
+            "if ($uri ~ ^/own/(.*)$) { set $v $1; } rewrite ^ /r/$v break;",
+            Policy::default(),
+        );
+    let native = native.serve().await;
+    // The last one is UTF-8 of a character that stands for a single byte within programs.
+    for written in ["%E4", "a%FF.php", "%C3%28", "%F4%8F%BF%A4"] {
+        let moved = told(&native, &format!("/moved/{}", written.to_lowercase())).await;
+        let expected = if written.contains("%28") { "%C3(" } else { written };
+        assert_eq!(moved, format!("302 http://a.test/r/{expected} page"));
+        let query = told(&native, &format!("/query/{written}")).await;
+        assert_eq!(query, format!("200 main: GET /r?q={expected}"));
+        let args = told(&native, &format!("/args/{written}")).await;
+        assert_eq!(args, format!("200 main: GET /args/{expected}?p={expected}"));
+        let own = told(&native, &format!("/own/{written}")).await;
+        assert_eq!(own, format!("200 main: GET /r/{}", expected.replace('%', "%25")));
+    }
+}
+
+#[tokio::test]
+async fn a_break_of_a_tenant_keeps_app_root_from_a_request_and_one_of_the_operator_does_not() {
+    let native = async |owner: Option<&str>| {
+        let text = "if ($arg_b) { break; } if ($arg_r) { rewrite ^/x$ / last; }";
+        let mut configuration = Host::of(text, "").configuration(upstream("main").await);
+        let server = configuration.servers.values().next().expect("one host").clone();
+        let mut server = Server::clone(&server);
+        server.app_root = Some(Template::parse("/app").expect("no variables"));
+        if let (Some(owner), Some(snippet)) = (owner, &mut server.snippet) {
+            Arc::make_mut(snippet).belong_to(&owner.into());
+        }
+        configuration.servers.insert(server.name.clone(), Arc::new(server));
+        start(&configuration).await
+    };
+    let (tenants, operators) = (native(Some("demo")).await, native(None).await);
+    let root = "302 http://a.test/app page";
+    assert_eq!(told(&tenants, "/").await, root);
+    assert_eq!(told(&tenants, "/?b=1").await, "200 main: GET /?b=1");
+    assert_eq!(told(&tenants, "/x?r=1").await, "200 main: GET /?r=1");
+    assert_eq!(told(&operators, "/?b=1").await, root);
+}
+
+#[tokio::test]
+async fn a_named_location_tells_its_upstream_the_host_that_the_location_before_has_set() {
+    let server = "location @n { proxy_pass http://upstream_balancer; }
+        location /n { set $proxy_upstream_name demo-main-80; proxy_pass http://upstream_balancer; }";
+    let native = Host::of(server, "error_page 404 @n; if ($arg_x) { return 404; }").serve().await;
+    let answer = get(&native, "/?x=1", "").await;
+    assert!(answer.contains(&format!("\r\nHost: {MAIN}\r\n")), "{answer}");
+    let answer = get(&native, "/n", "").await;
+    assert!(!answer.contains(&format!("\r\nHost: {MAIN}\r\n")), "{answer}");
+}
+
+#[tokio::test]
 async fn return_in_the_rewrite_phase_comes_before_guards_and_everything_else_after_them() {
     let closed = || whitelist("192.0.2.0/24");
     let native = Host::default()

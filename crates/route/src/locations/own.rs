@@ -169,10 +169,11 @@ impl Mixed {
         })
     }
 
-    /// Whether a location of an Ingress has exactly this path (`location =`).
+    /// Whether a location of an Ingress has exactly this path (`location =`): that of a prefix has one beside it, also
+    /// where it ends in a slash, but for the root.
     fn is_whole(&self, index: usize, path: &[u8]) -> bool {
         let (own, kind) = &self.paths[index];
-        *kind == PathKind::Exact || (own.as_bytes() == path && !own.ends_with('/'))
+        *kind == PathKind::Exact || (own.as_bytes() == path && path != b"/")
     }
 
     /// Bytes of the prefix that a location of an Ingress is.

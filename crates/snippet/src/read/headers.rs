@@ -101,7 +101,9 @@ fn options<'d>(directive: &'d Directive, letters: &str) -> Result<Options<'d>, M
         match letter {
             "s" => statuses
                 .extend(items.map(|item| status(item, value)).collect::<Result<Vec<_>, _>>()?),
-            _ => types.extend(items.map(str::to_ascii_lowercase)),
+            // Of requests the value is compared as it is.
+            _ if letters.contains('s') => types.extend(items.map(str::to_ascii_lowercase)),
+            _ => types.extend(items.map(str::to_owned)),
         }
     }
     (options.statuses, options.types) = (statuses.into(), types.into());

@@ -107,6 +107,10 @@ fn joined(first: Option<&Arc<Scope>>, mut own: Scope) -> Arc<Scope> {
     own.has_locations_behind(first);
     let mut all = Scope::clone(first);
     all.join(&own);
+    // Of header sections the operator has the last word, as in nginx, where its text stands behind the other one.
+    let (headers, of_all) = (&mut all.settings.headers, &first.settings.headers);
+    headers.more.0.rotate_left(of_all.more.0.len());
+    headers.input.0.rotate_left(of_all.input.0.len());
     Arc::new(all)
 }
 

@@ -4,7 +4,7 @@
 use crate::builders::*;
 use model::Configuration;
 use model::policy::Policy;
-use model::snippet::{Satisfy, Settings};
+use model::snippet::{InputAction, MoreAction, Satisfy, Settings};
 use objects::Ingress;
 use translate::{Options, translate};
 
@@ -38,6 +38,30 @@ fn policy<'c>(configuration: &'c Configuration, at: &str) -> &'c Policy {
 
 fn settings(configuration: &Configuration, at: &str) -> Settings {
     policy(configuration, at).snippet.as_ref().map(|own| own.settings.clone()).unwrap_or_default()
+}
+
+#[test]
+fn of_header_sections_the_operator_has_the_last_word_but_for_what_is_further_in() {
+    let all =
+        "more_set_headers 'X-Who: op'; more_clear_headers X-Clr; more_clear_input_headers X-User;";
+    let own = "more_set_headers 'X-Who: tenant' 'X-Clr: tenant'; more_clear_headers 'X-*';
+        more_set_input_headers 'X-User: root'; if ($arg_x) { more_set_headers 'X-Who: if'; }";
+    let shop = of("a", "shop", "/", &[("configuration-snippet", own)]);
+    let (found, problems) = translated(&[("location-snippet", all)], &[shop]);
+    let headers = settings(&found, "/").headers;
+    let said = headers.more.0.iter().map(|more| match &more.action {
+        MoreAction::Set(name, value) | MoreAction::Append(name, value) => {
+            format!("{name}: {}", value.literal().unwrap_or_default())
+        }
+        MoreAction::Clear(pattern) => format!("no {}", pattern.name),
+    });
+    let expected = ["X-Who: tenant", "X-Clr: tenant", "no x-", "X-Who: op", "no x-clr"];
+    assert_eq!(said.collect::<Vec<_>>(), expected, "{problems}");
+    let last = headers.input.0.last().map(|input| &input.action);
+    assert!(matches!(last, Some(InputAction::Clear(pattern)) if pattern.name == "x-user"));
+    assert_eq!(headers.input.0.len(), 2);
+    let branches = policy(&found, "/").snippet.as_ref().map(|own| own.branches.len());
+    assert_eq!(branches, Some(1));
 }
 
 #[test]
