@@ -122,7 +122,7 @@ async fn tries(
                     && may_ask(exchange) =>
             {
                 drop(response);
-                journal.end();
+                journal.given_up();
                 note_judged(exchange, policy, &journal);
             }
             Ok(response)

@@ -35,7 +35,7 @@ pub(super) fn remembered(
     if let Some(effects) = exchange.effects() {
         context.update(format!("{:?} ", effects.asked).as_bytes());
     }
-    context.update(variables::text_of(&cache.key, exchange).as_bytes());
+    context.update(variables::as_asked(&cache.key, exchange).as_bytes());
     let mut tag = Tag::default();
     tag.copy_from_slice(context.finish().as_ref());
     let namespace = exchange.spot().location.namespace();

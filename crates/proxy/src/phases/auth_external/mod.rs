@@ -65,8 +65,8 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         return Ok(verdict);
     }
     if let Some(trace) = &exchange.trace {
-        let target = variables::text_of(&authenticator.destination.url.target, exchange);
-        let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
+        let target = variables::as_asked(&authenticator.destination.url.target, exchange);
+        let authority = variables::as_asked(&authenticator.destination.url.authority, exchange);
         let whom = hide_in_url(&format!("{authority}{target}"));
         let destination = &authenticator.destination;
         let nobody = destination.has_nobody().then(|| Box::new(destination.url.clone()));
@@ -112,7 +112,7 @@ async fn ask(
 ) -> Result<Response, Error> {
     hops::goes_on(exchange)?;
     let destination = &authenticator.destination;
-    let authority = variables::text_of(&destination.url.authority, exchange);
+    let authority = variables::as_asked(&destination.url.authority, exchange);
     let whose = exchange.spot().location.namespace();
     let way = destination.way_to(&authority, exchange.worker.names(), &whose).await;
     let way = way.ok_or_else(|| {

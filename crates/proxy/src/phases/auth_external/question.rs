@@ -78,7 +78,7 @@ pub(super) fn head(
     }
     let is_left = |name: &str| !frames(name) && !told.has(name.as_bytes());
     for (name, value) in given.iter().filter(|(name, _)| is_left(name)) {
-        let value = variables::text_of(value, exchange);
+        let value = variables::as_asked(value, exchange);
         if !value.is_empty() {
             write::field(&mut out, name.as_bytes(), &for_value(value.as_bytes()));
         }
@@ -110,7 +110,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         put(b"X-Original-URI", exchange.received());
         put(b"X-Scheme", &exchange.forwarded.scheme);
     }
-    let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
+    let authority = variables::as_asked(&authenticator.destination.url.authority, exchange);
     put(b"Host", &for_url(host_of(&authority).as_bytes()));
     let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
     put(b"X-Original-URL", &[scheme, &request.authority, exchange.received()].concat());
@@ -119,7 +119,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
     match &authenticator.policy.request_redirect {
         None => put(b"X-Auth-Request-Redirect", exchange.received()),
         Some(template) => {
-            let text = variables::text_of(template, exchange);
+            let text = variables::as_asked(template, exchange);
             put(b"X-Auth-Request-Redirect", &for_value(text.as_bytes()));
         }
     }
@@ -127,7 +127,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
 
 /// Path and query of the authenticator's URL.
 fn target(exchange: &Exchange, authenticator: &Authenticator) -> Vec<u8> {
-    let text = variables::text_of(&authenticator.policy.url.target, exchange);
+    let text = variables::as_asked(&authenticator.policy.url.target, exchange);
     let text = text.split('#').next().unwrap_or_default();
     let mut target = for_url(text.as_bytes());
     if target.first() != Some(&b'/') {
