@@ -242,6 +242,47 @@ async fn the_length_of_an_answer_that_nobody_gets_is_nothing() {
 }
 
 #[tokio::test]
+async fn a_question_to_an_authenticator_has_a_line_where_that_is_asked_for() {
+    let whole = bed::is_whole;
+    for (status, is_asked) in [("200 OK", true), ("401 Unauthorized", true), ("200 OK", false)] {
+        let (auth, _auth) = bed::upstream(bed::answer(status, "", "no"), whole).await;
+        let (main, folder) = (upstream().await, tempfile::tempdir().expect("a folder"));
+        let path = folder.path().join("access.log");
+        let id = UpstreamId::new("auth");
+        let asks = bed::authenticator("auth", Template::default(), id);
+        let policy = Policy { auth_external: Some(asks.into()), ..Policy::default() };
+        let upstreams = [(bed::MAIN, vec![main]), ("auth", vec![auth])];
+        let format = "$request $status $body_bytes_sent [$proxy_upstream_name] $upstream_addr \
+            $upstream_response_length $upstream_status";
+        // The usual line is written in another way.
+        let usual = Global::default().log_format.template.to_string();
+        for format in [format, &usual] {
+            let mut global = global(file(&path), format);
+            global.logs.auth_access = is_asked;
+            let global = Arc::new(global);
+            let configuration = bed::configuration(&upstreams, policy.clone());
+            let native = start(&Configuration { global, ..configuration }).await;
+            get(&native, "/x", "").await;
+            native.drain(Duration::from_secs(5)).await;
+        }
+        let code = &status[..3];
+        let question = format!("GET /x HTTP/1.1 {code} 0 [demo-echo-80] {auth} 0 {code}");
+        let text = std::fs::read_to_string(&path).expect("the log is a file");
+        let found: Vec<&str> = text.lines().collect();
+        assert_eq!(found.len(), if is_asked { 4 } else { 2 }, "{found:?}");
+        assert_eq!(found[0] == question, is_asked, "{found:?}");
+        let request = if is_asked { found[1] } else { found[0] };
+        let main = format!("GET /x HTTP/1.1 200 5 [demo-echo-80] {main} 5 200");
+        assert_eq!(request == main, code == "200", "{found:?}");
+        if is_asked {
+            let middle = format!("\"GET /x HTTP/1.1\" {code} 0 \"-\" \"-\" ");
+            let end = format!("[demo-echo-80] [] {auth} 0 ");
+            assert!(found[2].contains(&middle) && found[2].contains(&end), "{found:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn upstream_and_server_have_the_names_that_they_have_when_the_answer_is_made() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");

@@ -28,6 +28,36 @@ const DESCRIBING: NameSet = NameSet::new(&[
 /// The same where `auth-method` is set.
 const DESCRIBED: NameSet = NameSet::new(&["x-original-uri", "x-scheme"]);
 
+/// What hangs on an answer that somebody has, or asks for a part of one: an answer that is remembered is for all
+/// (ngx_http_proxy_module: what `proxy_cache` takes out).
+const CONDITIONS: NameSet = NameSet::new(&[
+    "range",
+    "if-range",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+]);
+
+/// Whether the question has a field of this name by itself, or never has one, whatever the client says.
+pub(super) fn is_own(
+    exchange: &Exchange,
+    authenticator: &Authenticator,
+    told: &Told,
+    name: &[u8],
+) -> bool {
+    DESCRIBING.has(name)
+        || DESCRIBED.has(name)
+        || CONDITIONS.has(name)
+        || name.eq_ignore_ascii_case(b"host")
+        || is_proof(name)
+        || hops::NAME.as_bytes().eq_ignore_ascii_case(name)
+        || told.has(name)
+        || authenticator.given.has(name)
+        || !authenticator.passes_headers
+        || exchange.span.as_deref().is_some_and(|span| span.replaces(name))
+}
+
 /// Request line and header section.
 pub(super) fn head(
     exchange: &Exchange,
@@ -61,10 +91,12 @@ pub(super) fn head(
     }
     let hops = hops::value(exchange);
     let described = authenticator.policy.method.is_some();
+    let is_remembered = authenticator.policy.cache.is_some();
     let passed = client_fields::end_to_end(&exchange.request.headers);
     for field in passed.filter(|_| authenticator.passes_headers) {
         let ours = field.is_one_of(&DESCRIBING)
             || (described && field.is_one_of(&DESCRIBED))
+            || (is_remembered && field.is_one_of(&CONDITIONS))
             || hops::is_replaced(hops.as_ref(), &field);
         if !(ours || span.is_some_and(|span| span.replaces(field.name))) {
             put(field.name, field.value);
