@@ -44,6 +44,8 @@ impl OtherRow {
         match (row.name, row.fate) {
             // They are counted where the process asks for them.
             _ if row.name.starts_with("connections_") => None,
+            // Nobody declares them where nobody uses them, and then nginx does not start.
+            ("balancer_ewma_score" | "full_x_forwarded_for" | "invalid_referer", _) => None,
             // As bytes it would be no text.
             ("binary_remote_addr", _) => Some(Part::Variable(Variable::RemoteAddr)),
             // There is no early data.
@@ -166,7 +168,7 @@ mod tests {
         let known = "${request_filename}-${upstream_cookie_a}-${ssl_early_data}-${remote_addr}";
         assert_eq!(read(text).as_deref(), Ok(known));
         for name in
-            ["ssl_session_id", "upstream_trailer_a", "request_body", "upstream_cookie_", "nope"]
+            ["ssl_session_id", "upstream_trailer_a", "request_body", "invalid_referer", "nope"]
         {
             assert!(read(&format!("${name}")).is_err(), "{name}");
         }

@@ -238,7 +238,7 @@ async fn the_length_of_an_answer_that_nobody_gets_is_nothing() {
     let native = start(&Configuration { global: Arc::new(global), ..configuration }).await;
     let got = get(&native, "/", "").await;
     assert!(got.ends_with("not now"), "{got}");
-    assert_eq!(lines(native, &path).await, ["503, 503|0, 7"]);
+    assert_eq!(lines(native, &path).await, ["503, 503, 503|0, 0, 7"]);
 }
 
 #[tokio::test]

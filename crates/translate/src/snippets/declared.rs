@@ -76,18 +76,18 @@ pub(crate) fn makes(settings: &Settings<'_>, name: &str) -> bool {
 /// Text with variables, among them those that snippets of the same object or of the ConfigMap declare, and those that
 /// only snippets have else.
 pub(crate) fn template(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
-    read(settings, text, |_| false)
+    read(settings, text, |_, _| false)
 }
 
 /// The same for the value of a header field: one without a value takes the field away, whoever has sent it.
 pub(crate) fn field(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
-    read(settings, text, |known| matches!(known, Known::Native | Known::Empty))
+    read(settings, text, |known, name| known == Known::Empty || name.starts_with("connections_"))
 }
 
 fn read(
     settings: &Settings<'_>,
     text: &str,
-    is_fit: impl Fn(Known) -> bool,
+    is_fit: impl Fn(Known, &str) -> bool,
 ) -> Result<Template, BadTemplate> {
     Template::parse(text).or_else(|_| {
         let declared = Declared::of(settings);
@@ -97,7 +97,7 @@ fn read(
             let known = declared.knows(&name);
             let of_controller = OtherRow::part(&name).filter(|_| known != Known::Declared);
             let of_nginx = raw && matches!(known, Known::Empty | Known::Nginx);
-            let is_known = of_nginx || known == Known::Declared || is_fit(known);
+            let is_known = of_nginx || known == Known::Declared || is_fit(known, &name);
             let of_snippets = || Part::Variable(Variable::OfSnippets(name.as_str().into()));
             of_controller.or_else(|| is_known.then(of_snippets))
         })
