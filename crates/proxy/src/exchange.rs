@@ -164,6 +164,8 @@ pub(crate) struct Visit {
     pub by_default_backend: bool,
     /// Whether an error backend words the answer: what its location says about answers does not count for that.
     pub paged: bool,
+    /// Whether it is answered before anything that its location sets.
+    pub early: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
@@ -187,6 +189,7 @@ impl Nothing for Visit {
         stands_in: false,
         by_default_backend: false,
         paged: false,
+        early: false,
         rewritten: None,
         forwarded_prefix: None,
         allowed_origin: None,
@@ -429,6 +432,11 @@ impl Exchange {
     pub(crate) fn tries(&self) -> &[Rc<Try>] {
         let before = self.onward.tries.last().copied().unwrap_or(0);
         self.log.tries.get(before..).unwrap_or_default()
+    }
+
+    /// What upstreams have answered until now is not what the client gets.
+    pub(crate) fn replaces_answers(&self) {
+        self.log.tries.iter().for_each(|attempt| attempt.replace());
     }
 
     /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot

@@ -57,8 +57,10 @@ pub struct Try {
     pub header: Cell<Option<Duration>>,
     /// Time until the last byte.
     pub ended: Cell<Option<Duration>>,
-    /// Bytes of the body.
+    /// Bytes of the body, as far as it was read.
     pub received: Cell<u64>,
+    /// Whether nobody gets the answer: another one stands in its place.
+    pub replaced: Cell<bool>,
     /// What a FastCGI responder wrote to its standard error, as much as is kept of one request.
     pub stderr: RefCell<Vec<u8>>,
 }
@@ -80,6 +82,7 @@ impl Try {
             header: Cell::new(None),
             ended: Cell::new(None),
             received: Cell::new(0),
+            replaced: Cell::new(false),
             stderr: RefCell::default(),
         }
     }
@@ -101,6 +104,22 @@ impl Try {
         let mut stderr = self.stderr.borrow_mut();
         let room = STDERR - stderr.len();
         stderr.extend_from_slice(&data[..data.len().min(room)]);
+    }
+
+    /// Notes that another answer stands in the place of this one.
+    pub fn replace(&self) {
+        self.replaced.set(true);
+    }
+
+    /// Notes that it is over, and that another try stands in its place.
+    pub fn given_up(&self) {
+        self.replace();
+        self.end();
+    }
+
+    /// How long the body was that was passed on. What came along with the head of another one is a matter of chance.
+    pub fn length(&self) -> u64 {
+        if self.replaced.get() { 0 } else { self.received.get() }
     }
 
     /// Notes the end.

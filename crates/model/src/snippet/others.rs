@@ -1,5 +1,7 @@
 //! The variables that only snippets know.
 
+use crate::{BadTemplate, Part, Template, Variable};
+
 /// What becomes of a variable that templates of annotations do not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
@@ -32,6 +34,31 @@ impl OtherRow {
             Some(_) => row.prefix,
             None => false,
         })
+    }
+
+    /// What stands for a variable in a text of the controller, if it has its value there. One that is only empty here
+    /// is not known: what hangs on its value would take all requests for one.
+    pub fn part(name: &str) -> Option<Part> {
+        let name = name.to_ascii_lowercase();
+        let row = Self::of(&name)?;
+        match (row.name, row.fate) {
+            // They are counted where the process asks for them.
+            _ if row.name.starts_with("connections_") => None,
+            // Nobody declares them where nobody uses them, and then nginx does not start.
+            ("balancer_ewma_score" | "full_x_forwarded_for" | "invalid_referer", _) => None,
+            // As bytes it would be no text.
+            ("binary_remote_addr", _) => Some(Part::Variable(Variable::RemoteAddr)),
+            // There is no early data.
+            ("ssl_early_data", _) | (_, Knowledge::Native) => {
+                Some(Part::Variable(Variable::OfSnippets(name.into())))
+            }
+            (_, Knowledge::Empty | Knowledge::NeedsNginx) => None,
+        }
+    }
+
+    /// Text with variables, those among them that [`Self::part`] knows.
+    pub fn template(text: &str) -> Result<Template, BadTemplate> {
+        Template::parse_for(text, Self::part)
     }
 }
 
@@ -140,3 +167,21 @@ pub const OTHERS: &[OtherRow] = &[
     nginx("brotli_ratio", "it is not counted here"),
     prefix(nginx("geoip_", "the old GeoIP format is not read here; use $geoip2_ variables")),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::OtherRow;
+
+    #[test]
+    fn texts_of_the_controller_know_what_has_its_value_here() {
+        let read = |text: &str| OtherRow::template(text).map(|template| template.to_string());
+        let text = "$Request_Filename-$upstream_cookie_a-$ssl_early_data-${binary_remote_addr}";
+        let known = "${request_filename}-${upstream_cookie_a}-${ssl_early_data}-${remote_addr}";
+        assert_eq!(read(text).as_deref(), Ok(known));
+        for name in
+            ["ssl_session_id", "upstream_trailer_a", "request_body", "invalid_referer", "nope"]
+        {
+            assert!(read(&format!("${name}")).is_err(), "{name}");
+        }
+    }
+}

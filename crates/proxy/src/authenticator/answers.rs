@@ -20,6 +20,31 @@ const LONGEST: usize = 64 << 10;
 /// A hash of who said it about what.
 pub(crate) type Tag = [u8; 32];
 
+/// What is remembered under a tag.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    /// What was said.
+    Said(Arc<Said>),
+    /// Fields of a request that it hangs on besides, in lower case: what is said of each of their values has a tag of
+    /// its own.
+    Varies(Arc<[Box<str>]>),
+}
+
+impl From<Arc<Said>> for Known {
+    fn from(said: Arc<Said>) -> Self {
+        Self::Said(said)
+    }
+}
+
+impl Known {
+    fn size(&self) -> usize {
+        match self {
+            Self::Said(said) => said.size(),
+            Self::Varies(names) => 256 + names.iter().map(|name| 32 + name.len()).sum::<usize>(),
+        }
+    }
+}
+
 /// The answers that are remembered.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
@@ -49,31 +74,38 @@ impl Default for Share {
 
 #[derive(Debug)]
 struct Answer {
-    said: Arc<Said>,
+    known: Known,
     until: Instant,
 }
 
 impl Answers {
-    /// What was said, unless it is too old.
-    pub(crate) fn get(&self, namespace: &Arc<str>, tag: &Tag) -> Option<Arc<Said>> {
+    /// What is remembered, unless it is too old.
+    pub(crate) fn get(&self, namespace: &Arc<str>, tag: &Tag) -> Option<Known> {
         let mut part = self.part(tag);
         let answer = part.of.get_mut(namespace)?.known.get(tag)?;
-        (answer.until > Instant::now()).then(|| answer.said.clone())
+        (answer.until > Instant::now()).then(|| answer.known.clone())
     }
 
-    /// Remembers what was said; of more than fits, what was used longest ago is forgotten: of its namespace, if that
+    /// Remembers it; of more than fits, what was used longest ago is forgotten: of its namespace, if that
     /// has its share, else of whoever has most.
-    pub(crate) fn put(&self, namespace: &Arc<str>, tag: Tag, said: Arc<Said>, until: Instant) {
-        if said.size() > LONGEST {
+    pub(crate) fn put(
+        &self,
+        namespace: &Arc<str>,
+        tag: Tag,
+        known: impl Into<Known>,
+        until: Instant,
+    ) {
+        let known: Known = known.into();
+        if known.size() > LONGEST {
             return;
         }
         let mut part = self.part(&tag);
         let part = &mut *part;
         let share = part.of.entry(namespace.clone()).or_default();
         let before = share.size;
-        share.size += said.size();
-        if let Some(old) = share.known.put(tag, Answer { said, until }) {
-            share.size -= old.said.size();
+        share.size += known.size();
+        if let Some(old) = share.known.put(tag, Answer { known, until }) {
+            share.size -= old.known.size();
         }
         while share.size > PART / 2 {
             part.forgotten += u64::from(share.forget_one());
@@ -122,7 +154,7 @@ impl Share {
     /// Forgets what was used longest ago; whether there was something.
     fn forget_one(&mut self) -> bool {
         let oldest = self.known.pop_lru();
-        self.size -= oldest.as_ref().map_or(0, |(_, answer)| answer.said.size());
+        self.size -= oldest.as_ref().map_or(0, |(_, answer)| answer.known.size());
         oldest.is_some()
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
                 exchange.onward.tries.push(exchange.log.tries.len());
                 // Its upstream is let go of before another one is asked.
                 response.body = Body::empty();
+                exchange.replaces_answers();
             }
             next
         }

@@ -58,6 +58,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     // Its upstream is let go of before another one is asked, and its head, of which a challenge stays that the client
     // cannot answer without (ngx_http_upstream_intercept_errors).
     response.body = Body::empty();
+    exchange.replaces_answers();
     let challenges: Vec<Bytes> = challenges(response).map(Bytes::copy_from_slice).collect();
     response.headers = Headers::default();
     let (status, close) = (response.status, response.close);

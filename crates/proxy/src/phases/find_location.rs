@@ -185,16 +185,25 @@ fn enter(exchange: &mut Exchange, site: &Arc<Site>, found: Found) -> Result<(), 
         Running::begin_or_follow(exchange);
     }
     program::may_enter(exchange)?;
+    if let Err(error) = fits(exchange) {
+        exchange.visit.early = true;
+        return Err(error.into());
+    }
     if slash {
-        fits(exchange)?;
+        exchange.visit.early = true;
         return Err(redirects::to_slash(exchange).into());
     }
-    stays(exchange)
+    leads(exchange)
 }
 
 /// Whether a location has the request at all.
 fn stays(exchange: &Exchange) -> Result<(), Stop> {
     fits(exchange)?;
+    leads(exchange)
+}
+
+/// Whether it leads anywhere.
+fn leads(exchange: &Exchange) -> Result<(), Stop> {
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
         Backend::Broken(reason) => Err(Error::Broken(reason.clone()).into()),

@@ -121,7 +121,7 @@ async fn tries(
                     && may_ask(exchange) =>
             {
                 drop(response);
-                journal.end();
+                journal.given_up();
                 note_judged(exchange, policy, &journal);
             }
             Ok(response)

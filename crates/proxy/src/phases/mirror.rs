@@ -81,7 +81,7 @@ pub(super) fn copy(exchange: &mut Exchange) {
     }
     if let Some(copies) = &spot.extras().mirror {
         let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body);
-        let authority = variables::text_of(&copies.destination.url.authority, exchange);
+        let authority = variables::as_asked(&copies.destination.url.authority, exchange);
         let size = body.map(Spool::size);
         let head = head(exchange, copies, &authority, size);
         let to = To::Url { destination: copies.destination.clone(), authority };
@@ -179,7 +179,7 @@ fn send(exchange: &Exchange, head: Head, body: CopiedBody, to: To) {
 /// nginx speaks HTTP/1.0 here, and passes on what the client sent and nothing else.
 fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u64>) -> Written {
     let request = &exchange.request;
-    let target = variables::text_of(&copies.destination.url.target, exchange);
+    let target = variables::as_asked(&copies.destination.url.target, exchange);
     let has_variables = copies.destination.url.target.literal().is_none();
     let mut out = Written::with_room(request.head_size + 128);
     out.put_slice(request.method.as_str().as_bytes());
@@ -187,7 +187,7 @@ fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u6
     out.put_slice(&line_target(&target, has_variables, request));
     out.put_slice(b" HTTP/1.0\r\n");
     let host = match &copies.mirror.host {
-        Some(host) => variables::text_of(host, exchange),
+        Some(host) => variables::as_asked(host, exchange),
         None => host_of(authority).to_owned(),
     };
     write::field(&mut out, b"Host", &variables::in_header(host.as_bytes()));

@@ -29,6 +29,7 @@ pub(super) fn app_root(exchange: &mut Exchange, site: &Site) -> Result<(), Stop>
         return Ok(());
     }
     exchange.enter(Phase::AppRoot);
+    exchange.visit.early = true;
     let host = String::from_utf8_lossy(&exchange.request.authority);
     let target = variables::text_of(target, exchange);
     let location = format!("{}://{host}{target}", own_scheme(exchange));

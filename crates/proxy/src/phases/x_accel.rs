@@ -98,6 +98,7 @@ fn go_on(
         return Err(Error::OnwardHolds.into());
     }
     exchange.onward.tries.push(exchange.log.tries.len());
+    exchange.replaces_answers();
     if let Some(name) = name {
         let nowhere = |_| Error::Onward("names a location that is not there");
         error_page::named(exchange, &name).map_err(nowhere)?;

@@ -118,7 +118,7 @@ const GIVEN: [(&str, Give); 30] = [
     ("date_local", |_, _, out| out.push_str(&long_date(since_epoch().as_secs(), "UTC"))),
     ("request_filename", |exchange, _, out| {
         out.push_str(fastcgi::DOCUMENT_ROOT);
-        out.push_str(&route::path::text(&exchange.path));
+        out.push_str(&route::path::text(&fastcgi::target(exchange).0));
     }),
     ("realpath_root", |_, _, out| out.push_str(fastcgi::DOCUMENT_ROOT)),
     ("connections_active", |exchange, _, out| count(exchange, out, |all| all.active)),

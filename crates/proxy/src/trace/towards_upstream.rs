@@ -13,7 +13,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
     side(story);
     endpoints(story);
     if let Some(copies) = &story.exchange.spot().extras().mirror {
-        let authority = variables::text_of(&copies.destination.url.authority, story.exchange);
+        let authority = variables::as_asked(&copies.destination.url.authority, story.exchange);
         story.say_by(
             "mirror",
             format!("a copy goes to {}", shown::address(story.exchange, &authority)),

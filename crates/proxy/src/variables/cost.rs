@@ -2,6 +2,7 @@
 
 use super::{of_certificate, of_snippets};
 use crate::exchange::Exchange;
+use bytes::Bytes;
 use model::Variable;
 
 /// What a certificate counts that is read for a value.
@@ -39,8 +40,6 @@ macro_rules! known_at_once {
             | Variable::Request
             | Variable::RequestMethod
             | Variable::RequestUri
-            | Variable::Uri
-            | Variable::DocumentUri
             | Variable::RequestLength
             | Variable::RequestId
             | Variable::ReqId
@@ -118,6 +117,7 @@ pub(crate) fn looked_through(variable: &Variable, exchange: &Exchange) -> usize 
         V::FastcgiScriptName | V::FastcgiPathInfo => {
             PATH * exchange.visit.rewritten.as_ref().unwrap_or(&exchange.path).len()
         }
+        V::Uri | V::DocumentUri => PATH * exchange.visit.rewritten.as_ref().map_or(0, Bytes::len),
         V::GeoIp2(_) => DATABASE,
         V::OfSnippets(_) => of_snippets::looked_through(exchange),
         of_certificate!() => CERTIFICATE,

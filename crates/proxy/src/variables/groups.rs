@@ -1,5 +1,5 @@
 //! `$1` to `$9` in texts of annotations that the request itself fills in: the groups of what it has matched last, as in
-//! nginx. Whoever is asked about a request, or gets a copy of it, has matched nothing ([`text_of`]).
+//! nginx. Whoever is asked about a request, or gets a copy of it, has matched nothing ([`as_asked`](super::as_asked)).
 
 use super::{filled, text_of};
 use crate::exchange::{Exchange, Place};

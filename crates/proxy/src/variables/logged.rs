@@ -1,6 +1,7 @@
 //! The variables of the usual log line, written as bytes and at once: every request has one.
 
-use super::{read_with_the_head, settled};
+use super::of_place::settled;
+use super::read_with_the_head;
 use crate::exchange::Exchange;
 use crate::request_id::RequestId;
 use model::{Backend, Variable};
@@ -129,7 +130,9 @@ pub(super) fn upstream(exchange: &Exchange) -> Option<&str> {
     let spot = settled(exchange, exchange.place.as_ref()?)?;
     let visit = &exchange.visit;
     match &spot.location.backend {
-        Backend::Upstream(id) if !(visit.stands_in | visit.paged | spot.extras().renamed) => {
+        Backend::Upstream(id)
+            if !(visit.stands_in | visit.paged | visit.early | spot.extras().renamed) =>
+        {
             Some(id.as_str())
         }
         _ => None,
@@ -139,7 +142,7 @@ pub(super) fn upstream(exchange: &Exchange) -> Option<&str> {
 fn attempted(variable: &Variable, attempt: &Try, line: &mut Vec<u8>) {
     match variable {
         Variable::UpstreamAddr => endpoint(attempt, line),
-        Variable::UpstreamResponseLength => number(attempt.received.get(), line),
+        Variable::UpstreamResponseLength => number(attempt.length(), line),
         Variable::UpstreamStatus => status(attempt, line),
         _ => took(attempt, line),
     }

@@ -1,11 +1,13 @@
 //! The values of nginx's variables for a request.
 
 mod client_certificate;
+mod cookie;
 mod cost;
 pub(crate) mod fastcgi;
 mod groups;
 pub(crate) mod logged;
 mod of_head;
+mod of_place;
 mod of_snippets;
 mod opentelemetry;
 pub(crate) mod usual_line;
@@ -14,23 +16,20 @@ pub(crate) use client_certificate::verified;
 pub(crate) use cost::looked_through;
 pub(crate) use groups::{expression, of_request};
 pub(crate) use of_head::read_with_the_head;
+pub(crate) use of_place::settled;
 pub(crate) use of_snippets::{
     by_table, connection_ends, counts, forwarded_for, is_loggable, watch,
 };
 
 use crate::credentials;
 use crate::error::Error;
-use crate::exchange::{Exchange, Place};
-use crate::generation::Spot;
+use crate::exchange::Exchange;
 use crate::texts::TEXT;
 use bytes::Bytes;
-use model::{
-    Backend, DEFAULT_BACKEND, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable,
-};
+use model::{Part, Template, Variable};
 use of_head::{content_length, request_header};
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use upstream::Try;
 use wire::percent::{self, is_unreserved};
@@ -61,6 +60,16 @@ use of_certificate;
 /// A template with the values of a request; capture groups are empty, as for whoever is asked about it.
 pub(crate) fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
+}
+
+/// The same for whoever is asked about a request, or gets a copy of it: `$uri` is the path that its client asked for,
+/// whatever the location makes of it for its upstream.
+pub(crate) fn as_asked(template: &Template, exchange: &Exchange) -> String {
+    let of_client = |variable: &Variable, exchange: &Exchange, out: &mut String| match variable {
+        Variable::Uri | Variable::DocumentUri => matched(exchange, out),
+        other => push(other, exchange, out),
+    };
+    filled_by(template, exchange, &[], of_client)
 }
 
 /// Fills templates with the values of a request.
@@ -107,7 +116,7 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
             tls(variable, exchange, out);
         }
         V::SslClientVerify | of_certificate!() => client_certificate::push(variable, exchange, out),
-        V::ProxyUpstreamName => upstream_name(exchange, out),
+        V::ProxyUpstreamName => of_place::upstream_name(exchange, out),
         V::ProxyAlternativeUpstreamName
         | V::Namespace
         | V::IngressName
@@ -115,7 +124,7 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServicePort
         | V::LocationPath
         | V::ServerName
-        | V::Subdomain => place(variable, exchange, out),
+        | V::Subdomain => of_place::push(variable, exchange, out),
         V::OpentelemetryTraceId
         | V::OpentelemetrySpanId
         | V::OpentelemetryTraceparent
@@ -163,6 +172,15 @@ pub(crate) fn fit(exchange: &Exchange) -> Result<(), Error> {
 /// A template with the values of its variables, and the groups of the pattern that belongs to it; empty where it would
 /// be too long, or they took too much already, see [`fit`].
 pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&[u8]>]) -> String {
+    filled_by(template, exchange, groups, push)
+}
+
+fn filled_by(
+    template: &Template,
+    exchange: &Exchange,
+    groups: &[Option<&[u8]>],
+    push: impl Fn(&Variable, &Exchange, &mut String),
+) -> String {
     let mut out = String::new();
     let texts = &exchange.texts;
     for part in template.parts() {
@@ -257,7 +275,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
-        V::ProxyHost => proxy_host(exchange, out),
+        V::ProxyHost => of_place::proxy_host(exchange, out),
         V::ProxyPort => out.push_str("80"),
         V::Pid => number(u64::from(std::process::id()), out),
         V::GzipRatio => {
@@ -274,8 +292,22 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
-/// The canonical path, also of what is refused before it is looked for.
+/// The path as it is now: that of a rewrite once the location has one, and `/` where an error backend words the answer
+/// (ngx_http_rewrite_module; nginx.tmpl: CUSTOM_ERRORS).
 fn uri(exchange: &Exchange, out: &mut String) {
+    if exchange.onward.paged.is_some() {
+        return out.push('/');
+    }
+    match &exchange.snippet {
+        // What stands behind a `proxy_pass` changes no variable.
+        Some(running) => text(&route::path::bytes(&running.state.path), out),
+        None if exchange.visit.rewritten.is_some() => text(&fastcgi::target(exchange).0, out),
+        None => matched(exchange, out),
+    }
+}
+
+/// The canonical path that the location was found by, also of what is refused before one is looked for.
+fn matched(exchange: &Exchange, out: &mut String) {
     let request = &exchange.request;
     if !exchange.path.is_empty() || !request.target.starts_with(b"/") {
         return text(&exchange.path, out);
@@ -319,91 +351,6 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
         V::Hostname => out.push_str(&exchange.worker.listen.hostname),
         _ => {}
-    }
-}
-
-fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
-    use Variable as V;
-    let Some(place) = &exchange.place else { return nowhere(variable, exchange, out) };
-    let own = exchange.snippet.as_ref().and_then(|running| running.state.own(&variable.name()));
-    if let Some(own) = own {
-        return out.push_str(own);
-    }
-    let Some(spot) = settled(exchange, place) else {
-        return match variable {
-            V::ProxyUpstreamName => out.push('-'),
-            V::ServerName => out.push_str(place.site.server.name.as_str()),
-            V::Subdomain => out.push_str(subdomain(exchange, place)),
-            _ => {}
-        };
-    };
-    let location = &spot.location;
-    let service =
-        |part: fn(&ServiceRef) -> &str| location.service.as_deref().map(part).unwrap_or_default();
-    match variable {
-        V::ProxyUpstreamName if exchange.visit.stands_in => {
-            let stand_in = &location.policy.default_backend;
-            out.push_str(&stand_in.as_ref().map(UpstreamId::usual).unwrap_or_default());
-        }
-        V::ProxyUpstreamName => match &location.backend {
-            Backend::Upstream(id) => out.push_str(&id.usual()),
-            // A route that leads nowhere, such as one that redirects, has no default backend.
-            Backend::NotFound if is_of_route(location) => out.push('-'),
-            Backend::NotFound => out.push_str(DEFAULT_BACKEND),
-            // The template of ingress-nginx starts with this value.
-            Backend::Denied(_) | Backend::Broken(_) => out.push('-'),
-        },
-        V::Namespace => {
-            let own = location.origin.as_deref().map(|origin| &*origin.namespace);
-            out.push_str(own.unwrap_or_else(|| service(|service| &service.namespace)));
-        }
-        V::IngressName => {
-            out.push_str(location.origin.as_deref().map(|origin| &*origin.name).unwrap_or_default())
-        }
-        V::ProxyAlternativeUpstreamName => {
-            if let Some(canary) = spot.extras().canary.as_deref().filter(|_| exchange.visit.canary)
-            {
-                out.push_str(&canary.group.id.usual());
-            }
-        }
-        V::ServiceName => out.push_str(service(|service| &service.name)),
-        V::ServicePort => out.push_str(service(|service| &service.port)),
-        V::LocationPath => out.push_str(&location.path),
-        V::ServerName => out.push_str(place.site.server.name.as_str()),
-        V::Subdomain => out.push_str(subdomain(exchange, place)),
-        _ => {}
-    }
-}
-
-/// The same of a request that comes to no location: its host has a server all the same.
-fn nowhere(variable: &Variable, exchange: &Exchange, out: &mut String) {
-    if *variable != Variable::ServerName {
-        return;
-    }
-    let listen = &exchange.worker.listen;
-    let (port, main) = (exchange.connection.local.port(), [listen.http_port, listen.https_port]);
-    let site = exchange.generation.site(port, main, &exchange.host, &exchange.steps);
-    if let Ok(Some(site)) = site {
-        out.push_str(site.server.name.as_str());
-    }
-}
-
-/// What stands for the star of a host with one: one label (compat/behaviour.md section 4). Empty for other hosts, and
-/// for aliases.
-fn subdomain<'a>(exchange: &'a Exchange, place: &Place) -> &'a str {
-    let Some(parent) = place.site.server.name.as_str().strip_prefix('*') else { return "" };
-    let label = exchange.host.strip_suffix(parent).unwrap_or_default();
-    if label.contains('.') { "" } else { label }
-}
-
-/// The location whose values the controller has set last: locations that snippets have set none. None before any.
-pub(crate) fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
-    let spot = place.spot();
-    match (&exchange.snippet, &spot.extras().snippet) {
-        (Some(running), Some(level)) if level.own => {
-            place.site.spots.get(running.ingress?).map(Arc::as_ref)
-        }
-        _ => Some(spot),
     }
 }
 
@@ -480,7 +427,7 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
         V::UpstreamConnectTime => moment(attempt.connected.get()),
         V::UpstreamHeaderTime => moment(attempt.header.get()),
         V::UpstreamAddr => address(attempt.address, out),
-        V::UpstreamResponseLength => number(attempt.received.get(), out),
+        V::UpstreamResponseLength => number(attempt.length(), out),
         V::UpstreamStatus => match attempt.status.get() {
             Some(status) => number(u64::from(status), out),
             None => out.push('-'),
@@ -509,26 +456,8 @@ pub(crate) fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
 /// The value of `$cookie_<name>`, if there is such a cookie.
 pub(crate) fn cookie_of(headers: &Headers, name: &str) -> Option<String> {
     let mut value = String::new();
-    text(find_cookie(headers, name)?, &mut value);
+    text(cookie::find(headers, name)?, &mut value);
     Some(value)
-}
-
-/// What the template sets to the upstream's name in each location of its own.
-fn proxy_host(exchange: &Exchange, out: &mut String) {
-    let has_met = exchange.snippet.as_ref().is_some_and(|running| running.ingress.is_some());
-    if !has_met && exchange.level().is_some_and(|level| level.own) {
-        return out.push_str("upstream_balancer");
-    }
-    place(&Variable::ProxyUpstreamName, exchange, out);
-}
-
-/// That of an error backend, where one words the answer: its location sets the variable anew, whoever has set it before
-/// (nginx.tmpl: CUSTOM_ERRORS).
-fn upstream_name(exchange: &Exchange, out: &mut String) {
-    match &exchange.onward.paged {
-        Some(paged) => out.push_str(&paged.by.usual()),
-        None => place(&Variable::ProxyUpstreamName, exchange, out),
-    }
 }
 
 /// A header field by its variable's name; several lines are joined by `, `, crumbs of cookies by `; ` (RFC 9113 section
@@ -545,16 +474,7 @@ fn header(headers: &Headers, name: &str, out: &mut String) {
 }
 
 fn cookie(exchange: &Exchange, name: &str, out: &mut String) {
-    text(find_cookie(&exchange.request.headers, name).unwrap_or_default(), out);
-}
-
-fn find_cookie<'a>(headers: &'a Headers, name: &'a str) -> Option<&'a [u8]> {
-    let values = headers.all("cookie");
-    let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
-    pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
-        let at = pair.iter().position(|&byte| byte == b'=')?;
-        pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
-    })
+    text(cookie::find(&exchange.request.headers, name).unwrap_or_default(), out);
 }
 
 fn argument(exchange: &Exchange, name: &str, out: &mut String) {
@@ -564,9 +484,4 @@ fn argument(exchange: &Exchange, name: &str, out: &mut String) {
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
     });
     text(found.unwrap_or_default(), out);
-}
-
-/// Whether a location is that of a route of the Gateway API.
-fn is_of_route(location: &Location) -> bool {
-    location.origin.as_deref().is_some_and(|origin| origin.kind != Kind::Ingress)
 }

@@ -2,7 +2,7 @@
 //! the controller's own ones, where a snippet sets them or a table of the ConfigMap makes them: in nginx the last table
 //! of a variable counts, and `http-snippet` stands behind the template's.
 
-use super::settled;
+use super::of_place::settled;
 use crate::answer::Watch;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::Running;

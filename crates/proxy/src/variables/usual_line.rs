@@ -47,7 +47,7 @@ pub(crate) fn append(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
     line.extend_from_slice(b"] [] ");
     logged::endpoint(only, line);
     line.push(b' ');
-    number(only.received.get(), line);
+    number(only.length(), line);
     line.push(b' ');
     logged::took(only, line);
     line.push(b' ');

@@ -160,6 +160,83 @@ async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
 }
 
 #[tokio::test]
+async fn an_answer_for_all_is_asked_for_without_the_conditions_of_one() {
+    const FIELDS: &str = "Range: bytes=0-1\r\nIf-Range: \"q\"\r\nIf-Match: \"z\"\r\nIf-None-Match: \"x\"\r\n\
+        If-Modified-Since: Mon, 30 Nov 2026 19:51:24 GMT\r\nIf-Unmodified-Since: Mon, 30 Nov 2026 19:51:24 GMT\r\n\
+        X-Other: y\r\n";
+    for is_remembered in [true, false] {
+        let (native, mut asked) = remembering(PLAIN, "$http_x_key", is_remembered).await;
+        let answer = get(&native, "a.test", FIELDS).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let question = asked.recv().await.expect("a question");
+        for name in ["Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since"] {
+            let has = question.contains(&format!("\r\n{name}: "));
+            assert_eq!(has, !is_remembered, "{name} in {question}");
+        }
+        assert_eq!(question.contains("If-Unmodified-Since"), !is_remembered, "{question}");
+        assert!(question.contains("\r\nX-Other: y\r\n"), "{question}");
+    }
+}
+
+/// A host whose authenticator answers this, which is remembered by a key, if at all.
+async fn remembering(
+    answer: &'static [u8],
+    key: &str,
+    is_remembered: bool,
+) -> (Arc<Native>, Receiver<String>) {
+    let (address, _seen) = answering(PLAIN).await;
+    let (guard, asked) = answering(answer).await;
+    let mut configuration = Configuration::default();
+    let id = put_upstream(&mut configuration, "echo", vec![address]);
+    let upstream = put_upstream(&mut configuration, "auth", vec![guard]);
+    let mut authenticator = bed::authenticator("auth", Template::default(), upstream);
+    let any = CacheDuration { statuses: Vec::new(), time: Duration::from_secs(600) };
+    let key = Template::parse(key).expect("a known variable");
+    authenticator.cache = is_remembered.then(|| AuthCache { key, durations: vec![any] });
+    let policy = Policy { auth_external: Some(authenticator.into()), ..Policy::default() };
+    put_host(&mut configuration, "a.test", &id, policy);
+    (start(&configuration).await, asked)
+}
+
+#[tokio::test]
+async fn an_answer_that_varies_is_remembered_for_each_value() {
+    let varies = b"HTTP/1.1 200 OK\r\nVary: X-Foo, Accept\r\nContent-Length: 2\r\n\r\nok";
+    let (native, mut asked) = remembering(varies, "$http_x_key", true).await;
+    let mut is_asked = async |fields: &str| {
+        let answer = get(&native, "a.test", fields).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        asked.try_recv().is_ok()
+    };
+    for (fields, is_new) in [
+        ("X-Foo: 1\r\n", true),
+        ("X-Foo: 1\r\n", false),
+        ("X-Foo: 2\r\n", true),
+        ("X-Foo: 1\r\n", false),
+        ("", true),
+        ("X-Foo:\r\n", true),
+        ("X-Foo: 1\r\nAccept: a\r\n", true),
+        ("X-Foo: 1\r\nX-Key: other\r\n", true),
+        ("X-Foo: 2\r\nX-Unnamed: 1\r\n", false),
+        ("", false),
+    ] {
+        assert_eq!(is_asked(fields).await, is_new, "{fields:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_about_what_the_question_says_itself_is_for_one_request() {
+    for vary in ["*", "X-Original-URL", "x-real-ip", "Host", "If-None-Match"] {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nVary: Accept, {vary}\r\nContent-Length: 2\r\n\r\nok");
+        let (native, mut asked) = remembering(answer.leak().as_bytes(), "$http_x_key", true).await;
+        for _ in 0..2 {
+            get(&native, "a.test", "").await;
+            assert!(asked.try_recv().is_ok(), "{vary}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_an_authenticator_says_of_a_field_that_it_does_not_see_is_not_remembered() {
     let (address, _seen) = answering(PLAIN).await;
     let (guard, mut asked) = answering(PLAIN).await;

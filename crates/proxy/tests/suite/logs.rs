@@ -3,12 +3,13 @@
 use crate::bed;
 use crate::bed::{apply, start, talk};
 use engine::Engine;
-use model::policy::{Errors, Logging, Policy};
+use model::policy::{Body, Condition, Errors, Logging, Policy, Retries};
 use model::{
     Backend, Configuration, Global, Kind, Location, LogFormat, LogTarget, Logs, Origin, ServerName,
     ServiceRef, Syslog, Template, UpstreamId,
 };
 use proxy::Native;
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
@@ -208,7 +209,7 @@ async fn upstreams_are_called_as_there_and_an_error_page_names_its_own() {
     let (main, _main) = bed::upstream(bed::answer("404 None", "", "gone"), whole).await;
     let (pages, _pages) = bed::upstream(bed::answer("200 OK", "", "page"), whole).await;
     let fine = upstream().await;
-    let format = "$proxy_upstream_name|$proxy_host|$upstream_addr|$upstream_status";
+    let format = "$proxy_upstream_name|$proxy_host|$upstream_addr|$upstream_status|$upstream_response_length";
     let (mut found, folder) = (Vec::new(), tempfile::tempdir().expect("a folder"));
     for (name, endpoint) in [("fine.log", fine), ("gone.log", main)] {
         let path = folder.path().join(name);
@@ -217,8 +218,111 @@ async fn upstreams_are_called_as_there_and_an_error_page_names_its_own() {
         found.extend(lines(native, &path).await);
     }
     let paged =
-        format!("custom-default-backend-demo-pages|demo-echo-80|{main} : {pages}|404 : 200");
-    assert_eq!(found, [format!("demo-echo-80|demo-echo-80|{fine}|200"), paged]);
+        format!("custom-default-backend-demo-pages|demo-echo-80|{main} : {pages}|404 : 200|0 : 4");
+    assert_eq!(found, [format!("demo-echo-80|demo-echo-80|{fine}|200|5"), paged]);
+}
+
+#[tokio::test]
+async fn the_length_of_an_answer_that_nobody_gets_is_nothing() {
+    let whole = bed::is_whole;
+    let sorry = bed::answer("503 Sorry", "", "not now");
+    let ((one, _one), (two, _two)) =
+        (bed::upstream(sorry.clone(), whole).await, bed::upstream(sorry, whole).await);
+    let (folder, mut conditions) = (tempfile::tempdir().expect("a folder"), BTreeSet::new());
+    conditions.insert(Condition::Status(503));
+    let path = folder.path().join("access.log");
+    let policy =
+        Policy { retries: Retries { conditions, ..Retries::default() }, ..Policy::default() };
+    let global = global(file(&path), "$upstream_status|$upstream_response_length");
+    let configuration = bed::configuration(&[(bed::MAIN, vec![one, two])], policy);
+    let native = start(&Configuration { global: Arc::new(global), ..configuration }).await;
+    let got = get(&native, "/", "").await;
+    assert!(got.ends_with("not now"), "{got}");
+    assert_eq!(lines(native, &path).await, ["503, 503, 503|0, 0, 7"]);
+}
+
+#[tokio::test]
+async fn a_question_to_an_authenticator_has_a_line_where_that_is_asked_for() {
+    let whole = bed::is_whole;
+    for (status, is_asked) in [("200 OK", true), ("401 Unauthorized", true), ("200 OK", false)] {
+        let (auth, _auth) = bed::upstream(bed::answer(status, "", "no"), whole).await;
+        let (main, folder) = (upstream().await, tempfile::tempdir().expect("a folder"));
+        let path = folder.path().join("access.log");
+        let id = UpstreamId::new("auth");
+        let asks = bed::authenticator("auth", Template::default(), id);
+        let policy = Policy { auth_external: Some(asks.into()), ..Policy::default() };
+        let upstreams = [(bed::MAIN, vec![main]), ("auth", vec![auth])];
+        let format = "$request $status $body_bytes_sent [$proxy_upstream_name] $upstream_addr \
+            $upstream_response_length $upstream_status";
+        // The usual line is written in another way.
+        let usual = Global::default().log_format.template.to_string();
+        for format in [format, &usual] {
+            let mut global = global(file(&path), format);
+            global.logs.auth_access = is_asked;
+            let global = Arc::new(global);
+            let configuration = bed::configuration(&upstreams, policy.clone());
+            let native = start(&Configuration { global, ..configuration }).await;
+            get(&native, "/x", "").await;
+            native.drain(Duration::from_secs(5)).await;
+        }
+        let code = &status[..3];
+        let question = format!("GET /x HTTP/1.1 {code} 0 [demo-echo-80] {auth} 0 {code}");
+        let text = std::fs::read_to_string(&path).expect("the log is a file");
+        let found: Vec<&str> = text.lines().collect();
+        assert_eq!(found.len(), if is_asked { 4 } else { 2 }, "{found:?}");
+        assert_eq!(found[0] == question, is_asked, "{found:?}");
+        let request = if is_asked { found[1] } else { found[0] };
+        let main = format!("GET /x HTTP/1.1 200 5 [demo-echo-80] {main} 5 200");
+        assert_eq!(request == main, code == "200", "{found:?}");
+        if is_asked {
+            let middle = format!("\"GET /x HTTP/1.1\" {code} 0 \"-\" \"-\" ");
+            let end = format!("[demo-echo-80] [] {auth} 0 ");
+            assert!(found[2].contains(&middle) && found[2].contains(&end), "{found:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn upstream_and_server_have_the_names_that_they_have_when_the_answer_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let format = "$status|$proxy_upstream_name|$server_name";
+    let mut configuration = configuration(upstream().await, global(file(&path), format));
+    let small = Body { max_size: Some(1), ..Body::default() };
+    let small = Arc::new(Policy { body: small, ..Policy::default() });
+    let with = |path: &str, policy: &Arc<Policy>, backend: Option<&str>| {
+        let denied = backend.map(|why| Backend::Denied(why.to_owned()));
+        let location = Location::clone(&location(path, Logging::default()));
+        let backend = denied.unwrap_or_else(|| location.backend.clone());
+        Arc::new(Location { policy: policy.clone(), backend, ..location })
+    };
+    let usual = Arc::new(Policy::default());
+    let server = Arc::make_mut(&mut configuration.servers[&ServerName::new("a.test")]);
+    server.locations.push(with("/small", &small, None));
+    server.locations.push(with("/deep/", &usual, None));
+    server.locations.push(with("/closed", &usual, Some("its Secret is not there")));
+    server.app_root = Some(Template::parse("/app").expect("no variables"));
+    server.www = Some(ServerName::new("www.a.test"));
+    let native = start(&configuration).await;
+    for target in ["/", "/deep", "/deep/x", "/closed"] {
+        get(&native, target, "").await;
+    }
+    let body =
+        b"POST /small HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab";
+    talk(&native, body).await;
+    talk(&native, b"GET /x HTTP/1.1\r\nHost: www.a.test\r\nConnection: close\r\n\r\n").await;
+    let found = lines(native, &path).await;
+    assert_eq!(
+        found,
+        [
+            "302|-|a.test",
+            "301|-|a.test",
+            "200|demo-echo-80|a.test",
+            "503|demo-echo-80|a.test",
+            "413|-|a.test",
+            "308||www.a.test",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -36,3 +36,4 @@ mod snippets_in_texts;
 mod snippets_of_servers;
 mod snippets_of_tenants;
 mod unfinished;
+mod uri;

@@ -4,6 +4,7 @@ use super::Family;
 use crate::settings::{ENTRIES, Key, Lines, OnBad, Risk, Settings, fields};
 use crate::tenancy::Item;
 use model::policy::{FastCgi, Policy};
+use model::snippet::OtherRow;
 use model::{Secret, Severity, Template};
 use std::collections::BTreeMap;
 
@@ -82,7 +83,7 @@ fn odd(data: &BTreeMap<String, String>) -> Option<String> {
 /// The entries in the order of their names.
 fn params(data: &BTreeMap<String, String>) -> Result<Vec<(String, Secret<Template>)>, String> {
     let param = |(name, text): (&String, &String)| {
-        let template = Template::parse(text)
+        let template = OtherRow::template(text)
             .map_err(|unknown| format!("has in {name} the {unknown}: remove it"))?;
         Ok((name.clone(), template.into()))
     };
@@ -123,7 +124,9 @@ mod tests {
         let script = params(&data).expect("a known variable");
         assert_eq!(script[0].1.to_string(), "/www${fastcgi_script_name}");
         assert_eq!(odd(&entry("EMPTY", "")), None);
-        assert!(params(&entry("A", "$nothing")).is_err() && params(&entry("A", "$")).is_err());
+        for unknown in ["$nothing", "$"] {
+            assert!(params(&entry("A", unknown)).is_err(), "{unknown}");
+        }
         for (name, value) in [("A B", "x"), ("", "x"), ("A", "a b"), ("A", "a;b")] {
             assert!(odd(&entry(name, value)).is_some(), "{name} {value}");
         }

@@ -106,11 +106,19 @@ fn content_type(text: &str) -> Result<String, String> {
 fn set_headers(settings: &mut Settings<'_>, key: &Key<String>) -> Vec<SetHeader> {
     let Some(reference) = settings.get(key) else { return Vec::new() };
     let (headers, wrong) = match settings.config_map(&reference) {
-        Ok(map) => set_headers::templates(map, |text| snippets::template(settings, text)),
+        Ok(map) => set_headers::templates(map, |text| snippets::field(settings, text)),
         Err(wrong) => (Vec::new(), vec![format!("{wrong}; until then no header is set")]),
     };
     for wrong in wrong {
         settings.note(key.about.name, Severity::Error, wrong);
+    }
+    for SetHeader { name, value } in &headers {
+        for variable in snippets::empty_in(settings, value) {
+            let message = format!(
+                "header {name:?} has ${variable}, which has no value here: take it out, or run with --engine=nginx, which has it"
+            );
+            settings.note(key.about.name, Severity::Warning, message);
+        }
     }
     headers
 }

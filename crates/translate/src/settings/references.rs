@@ -6,6 +6,7 @@ use crate::ingress::{Role, Target};
 use crate::tenancy::{Item, remedy};
 use crate::upstream::{NOT_OUTSIDE, is_dns_name, is_localhost, loopback};
 use imbl::OrdMap;
+use model::snippet::OtherRow;
 use model::{Message, Outside, Part, Template, UpstreamId, Url, Variable, Why};
 use objects::{ConfigMap, Malformed, ObjectKey, PortRef, Secret};
 use std::net::IpAddr;
@@ -84,7 +85,7 @@ impl<'a> Settings<'a> {
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let parsed =
-            Template::parse(rest).map_err(|unknown| wrong(&format!("has the {unknown}")))?;
+            OtherRow::template(rest).map_err(|unknown| wrong(&format!("has the {unknown}")))?;
         let (authority, target) = split(&parsed);
         if authority.parts().is_empty() {
             return Err(wrong("has no host"));

@@ -6,6 +6,7 @@ use crate::settings::Settings;
 use model::snippet::{Knowledge, OtherRow};
 use model::{BadTemplate, Part, Template, Variable};
 use snippet::{Context, Names};
+use std::sync::Arc;
 
 /// What is known of a variable that this process does not know by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,16 +73,54 @@ pub(crate) fn makes(settings: &Settings<'_>, name: &str) -> bool {
     text.and_then(|text| parse(Context::Http, text).ok()).is_some_and(|http| http.makes(name))
 }
 
-/// Text with variables, among them those that snippets of the same object or of the ConfigMap declare.
+/// Text with variables, among them those that snippets of the same object or of the ConfigMap declare, and those that
+/// only snippets have else.
 pub(crate) fn template(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
+    read(settings, text, |_, _| false)
+}
+
+/// The same for the value of a header field: one without a value takes the field away, whoever has sent it.
+pub(crate) fn field(settings: &Settings<'_>, text: &str) -> Result<Template, BadTemplate> {
+    read(settings, text, |known, name| known == Known::Empty || name.starts_with("connections_"))
+}
+
+fn read(
+    settings: &Settings<'_>,
+    text: &str,
+    is_fit: impl Fn(Known, &str) -> bool,
+) -> Result<Template, BadTemplate> {
     Template::parse(text).or_else(|_| {
         let declared = Declared::of(settings);
+        let raw = settings.scope().raw;
         Template::parse_for(text, |name| {
             let name = name.to_ascii_lowercase();
-            let is_declared = declared.knows(&name) == Known::Declared;
-            is_declared.then(|| Part::Variable(Variable::OfSnippets(name.into())))
+            let known = declared.knows(&name);
+            let of_controller = OtherRow::part(&name).filter(|_| known != Known::Declared);
+            let of_nginx = raw && matches!(known, Known::Empty | Known::Nginx);
+            let is_known = of_nginx || known == Known::Declared || is_fit(known, &name);
+            let of_snippets = || Part::Variable(Variable::OfSnippets(name.as_str().into()));
+            of_controller.or_else(|| is_known.then(of_snippets))
         })
     })
+}
+
+/// The variables of a text that have no value here though nginx has one.
+pub(crate) fn empty_in(settings: &Settings<'_>, text: &Template) -> Vec<Arc<str>> {
+    if settings.scope().raw {
+        return Vec::new();
+    }
+    let names = text.parts().iter().filter_map(|part| match part {
+        Part::Variable(Variable::OfSnippets(name)) if &**name != "ssl_early_data" => Some(name),
+        Part::Variable(_) | Part::Text(_) | Part::Capture(_) => None,
+    });
+    let mut declared: Option<Declared> = None;
+    names
+        .filter(|name| {
+            let declared = declared.get_or_insert_with(|| Declared::of(settings));
+            declared.knows(name) == Known::Empty
+        })
+        .cloned()
+        .collect()
 }
 
 /// Whether an nginx may lack the variable: it is built without the module, or older.

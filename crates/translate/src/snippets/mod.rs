@@ -14,7 +14,7 @@ mod stream;
 mod targets;
 
 pub(crate) use databases::variable_in as database_variable;
-pub(crate) use declared::{Declared, Known, makes, template};
+pub(crate) use declared::{Declared, Known, empty_in, field, makes, template};
 pub(crate) use empty::variable_in as empty_variable;
 pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use names::ANNOTATIONS;

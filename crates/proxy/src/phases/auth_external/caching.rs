@@ -1,9 +1,11 @@
 //! Which answers of an authenticator are remembered, under which key, and for how long (`auth-cache-key`,
 //! `auth-cache-duration`; ngx_http_file_cache with what ingress-nginx tells it).
 
-use crate::authenticator::{Authenticator, Said, Tag};
+use super::question;
+use crate::authenticator::{Authenticator, Known, Said, Tag};
 use crate::exchange::Exchange;
 use crate::phases::client_fields;
+use crate::snippet::Told;
 use crate::variables;
 use aws_lc_rs::digest::{Context, SHA256};
 use model::PathKind;
@@ -11,6 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use wire::{Headers, Response, tokens};
+
+/// Bytes of Vary beyond which nothing is remembered (NGX_HTTP_CACHE_VARY_LEN).
+const VARY: usize = 128;
 
 /// What was said before of such a request; else the key under which the next answer is to be remembered, if any.
 pub(super) fn remembered(
@@ -35,11 +40,57 @@ pub(super) fn remembered(
     if let Some(effects) = exchange.effects() {
         context.update(format!("{:?} ", effects.asked).as_bytes());
     }
-    context.update(variables::text_of(&cache.key, exchange).as_bytes());
+    context.update(variables::as_asked(&cache.key, exchange).as_bytes());
     let mut tag = Tag::default();
     tag.copy_from_slice(context.finish().as_ref());
     let namespace = exchange.spot().location.namespace();
-    exchange.worker.answers().get(&namespace, &tag).ok_or(Some(tag))
+    let answers = exchange.worker.answers();
+    match answers.get(&namespace, &tag) {
+        Some(Known::Said(said)) => Ok(said),
+        Some(Known::Varies(names)) => {
+            match answers.get(&namespace, &variant(exchange, &tag, &names)) {
+                Some(Known::Said(said)) => Ok(said),
+                Some(Known::Varies(_)) | None => Err(Some(tag)),
+            }
+        }
+        None => Err(Some(tag)),
+    }
+}
+
+/// The tag for the values that a request has in these fields.
+fn variant(exchange: &Exchange, tag: &Tag, names: &[Box<str>]) -> Tag {
+    let mut context = Context::new(&SHA256);
+    let mut put = |bytes: &[u8]| {
+        context.update(&(bytes.len() as u64).to_le_bytes());
+        context.update(bytes);
+    };
+    put(tag);
+    for name in names {
+        put(name.as_bytes());
+        exchange.request.headers.all(name).for_each(|value| {
+            put(b"is");
+            put(value);
+        });
+        put(b"");
+    }
+    let mut tag = Tag::default();
+    tag.copy_from_slice(context.finish().as_ref());
+    tag
+}
+
+/// The fields that an answer hangs on besides its key, as it says in Vary; none if it is for one request alone. What
+/// the question says by itself is another for each request, and no field of the client tells it.
+fn varies(headers: &Headers, is_own: impl Fn(&[u8]) -> bool) -> Option<Vec<Box<str>>> {
+    let mut names = Vec::new();
+    let mut length = 0;
+    for name in headers.all("vary").flat_map(tokens) {
+        length += name.len() + 1;
+        if length > VARY || name == b"*" || is_own(name) {
+            return None;
+        }
+        names.push(std::str::from_utf8(name).ok()?.to_ascii_lowercase().into());
+    }
+    Some(names)
 }
 
 fn is_whole(exchange: &Exchange) -> bool {
@@ -50,6 +101,7 @@ fn is_whole(exchange: &Exchange) -> bool {
 pub(super) fn remember(
     exchange: &Exchange,
     authenticator: &Authenticator,
+    told: &Told,
     key: Tag,
     answer: &Response,
     said: &Arc<Said>,
@@ -59,6 +111,8 @@ pub(super) fn remember(
     if !(answer.status.is_success() || matches!(status, 401 | 403)) {
         return;
     }
+    let is_own = |name: &[u8]| question::is_own(exchange, authenticator, told, name);
+    let Some(names) = varies(&answer.headers, is_own) else { return };
     let named = cache.durations.iter().find(|duration| duration.statuses.contains(&status));
     let any = || cache.durations.iter().find(|duration| duration.statuses.is_empty());
     let usual = named.or_else(any);
@@ -69,7 +123,12 @@ pub(super) fn remember(
     };
     if let Some(until) = Instant::now().checked_add(time).filter(|_| !time.is_zero()) {
         let namespace = exchange.spot().location.namespace();
-        exchange.worker.answers().put(&namespace, key, said.clone(), until);
+        let answers = exchange.worker.answers();
+        if names.is_empty() {
+            return answers.put(&namespace, key, said.clone(), until);
+        }
+        answers.put(&namespace, variant(exchange, &key, &names), said.clone(), until);
+        answers.put(&namespace, key, Known::Varies(names.into()), until);
     }
 }
 
@@ -83,7 +142,7 @@ enum Asked {
 
 /// The headers that nginx's cache obeys. What they leave open counts as no.
 fn asked_for(headers: &Headers) -> Asked {
-    if headers.has("set-cookie") || headers.has("vary") {
+    if headers.has("set-cookie") {
         return Asked::Never;
     }
     if let Some(expires) = headers.get("x-accel-expires") {
@@ -119,7 +178,7 @@ fn seconds(text: &[u8]) -> Asked {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, asked_for};
+    use super::{Asked, asked_for, varies};
     use std::time::Duration;
     use wire::Headers;
 
@@ -127,6 +186,24 @@ mod tests {
         let mut headers = Headers::default();
         fields.iter().for_each(|(name, value)| headers.add(name, *value));
         asked_for(&headers)
+    }
+
+    #[test]
+    fn an_answer_hangs_on_fields_of_the_client_or_is_for_one_request_alone() {
+        let of = |values: &[&'static str]| {
+            let mut headers = Headers::default();
+            values.iter().for_each(|value| headers.add("Vary", *value));
+            let names = varies(&headers, |name| name.eq_ignore_ascii_case(b"x-real-ip"))?;
+            Some(names.join(" "))
+        };
+        assert_eq!(of(&[]).as_deref(), Some(""));
+        assert_eq!(of(&["Accept, Origin", "COOKIE"]).as_deref(), Some("accept origin cookie"));
+        for wrong in ["*", "Accept, *", "Accept, X-Real-IP", "X-\u{fc}", &"Accept, ".repeat(20)] {
+            let mut headers = Headers::default();
+            headers.add("Vary", wrong.to_owned());
+            let is_own = |name: &[u8]| name.eq_ignore_ascii_case(b"x-real-ip") || !name.is_ascii();
+            assert_eq!(varies(&headers, is_own), None, "{wrong}");
+        }
     }
 
     #[test]
@@ -143,7 +220,6 @@ mod tests {
             ("Cache-Control", "max-age=0"),
             ("Cache-Control", "max-age=soon"),
             ("Set-Cookie", "a=b"),
-            ("Vary", "Accept"),
             ("Expires", "Thu, 01 Jan 2037 00:00:00 GMT"),
             ("X-Accel-Expires", "0"),
         ] {

@@ -11,10 +11,10 @@ mod snippet;
 pub(super) use sign_in::{instead_of_401, instead_of_applications};
 
 use super::access::{self, Verdict};
-use super::{Stop, hops, request_headers};
+use super::{Stop, access_log, hops, request_headers};
 use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Log};
 use crate::snippet::Told;
 use crate::trace::Asked;
 use crate::under_way::KeptHeads;
@@ -22,10 +22,11 @@ use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::hide_in_url;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use upstream::{Call, Head, call};
+use upstream::{Call, Head, Try, call};
 use wire::{Length, Response};
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
@@ -65,8 +66,8 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         return Ok(verdict);
     }
     if let Some(trace) = &exchange.trace {
-        let target = variables::text_of(&authenticator.destination.url.target, exchange);
-        let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
+        let target = variables::as_asked(&authenticator.destination.url.target, exchange);
+        let authority = variables::as_asked(&authenticator.destination.url.authority, exchange);
         let whom = hide_in_url(&format!("{authority}{target}"));
         let destination = &authenticator.destination;
         let nobody = destination.has_nobody().then(|| Box::new(destination.url.clone()));
@@ -79,14 +80,21 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     // A key that was too long is nobody's.
     variables::fit(exchange)?;
     let said = match remembered {
-        Ok(said) => said,
+        Ok(said) => {
+            log(exchange, said.status, Vec::new());
+            said
+        }
         Err(key) => {
-            // Boxed, so that other requests do not carry the room for it.
             let told = snippet::told(exchange, &authenticator)?;
-            let answer = Box::pin(ask(exchange, &authenticator, &told)).await?;
+            let mut tries = Vec::new();
+            // Boxed, so that other requests do not carry the room for it.
+            let answer = Box::pin(ask(exchange, &authenticator, &told, &mut tries)).await;
+            let status = answer.as_ref().map_or(StatusCode::BAD_GATEWAY, |answer| answer.status);
+            log(exchange, status, tries);
+            let answer = answer?;
             let said = Arc::new(understood(exchange, &authenticator, &answer));
             if let Some(key) = key {
-                caching::remember(exchange, &authenticator, key, &answer, &said);
+                caching::remember(exchange, &authenticator, &told, key, &answer, &said);
             }
             drain(exchange, answer);
             said
@@ -105,14 +113,35 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     }
 }
 
+/// `enable-auth-access-log`: the question has a line of its own, before that of the request (ngx_http_log_module,
+/// `log_subrequest`).
+fn log(exchange: &mut Exchange, status: StatusCode, tries: Vec<Rc<Try>>) {
+    if !exchange.generation.global().logs.auth_access {
+        return;
+    }
+    // Nobody gets a body of it.
+    tries.iter().for_each(|attempt| attempt.replace());
+    let last = tries.last().and_then(|attempt| attempt.status.get());
+    let of_question = Log {
+        status: last.unwrap_or(status.as_u16()),
+        received: exchange.request.head_size as u64,
+        tries: tries.into(),
+        ..Log::default()
+    };
+    let of_request = std::mem::replace(&mut exchange.log, of_question);
+    access_log::write(exchange);
+    exchange.log = of_request;
+}
+
 async fn ask(
     exchange: &Exchange,
     authenticator: &Authenticator,
     told: &Told,
+    tries: &mut Vec<Rc<Try>>,
 ) -> Result<Response, Error> {
     hops::goes_on(exchange)?;
     let destination = &authenticator.destination;
-    let authority = variables::text_of(&destination.url.authority, exchange);
+    let authority = variables::as_asked(&destination.url.authority, exchange);
     let whose = exchange.spot().location.namespace();
     let way = destination.way_to(&authority, exchange.worker.names(), &whose).await;
     let way = way.ok_or_else(|| {
@@ -130,7 +159,7 @@ async fn ask(
         whose: &whose,
         cause: exchange.connection.cause(),
     };
-    let answer = call(&exchange.worker.pool, &way, &question, &mut Vec::new()).await;
+    let answer = call(&exchange.worker.pool, &way, &question, tries).await;
     answer.map_err(|error| Error::Authenticator(error.to_string()))
 }
 

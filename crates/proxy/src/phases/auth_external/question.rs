@@ -28,6 +28,36 @@ const DESCRIBING: NameSet = NameSet::new(&[
 /// The same where `auth-method` is set.
 const DESCRIBED: NameSet = NameSet::new(&["x-original-uri", "x-scheme"]);
 
+/// What hangs on an answer that somebody has, or asks for a part of one: an answer that is remembered is for all
+/// (ngx_http_proxy_module: what `proxy_cache` takes out).
+const CONDITIONS: NameSet = NameSet::new(&[
+    "range",
+    "if-range",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+]);
+
+/// Whether the question has a field of this name by itself, or never has one, whatever the client says.
+pub(super) fn is_own(
+    exchange: &Exchange,
+    authenticator: &Authenticator,
+    told: &Told,
+    name: &[u8],
+) -> bool {
+    DESCRIBING.has(name)
+        || DESCRIBED.has(name)
+        || CONDITIONS.has(name)
+        || name.eq_ignore_ascii_case(b"host")
+        || is_proof(name)
+        || hops::NAME.as_bytes().eq_ignore_ascii_case(name)
+        || told.has(name)
+        || authenticator.given.has(name)
+        || !authenticator.passes_headers
+        || exchange.span.as_deref().is_some_and(|span| span.replaces(name))
+}
+
 /// Request line and header section.
 pub(super) fn head(
     exchange: &Exchange,
@@ -61,10 +91,12 @@ pub(super) fn head(
     }
     let hops = hops::value(exchange);
     let described = authenticator.policy.method.is_some();
+    let is_remembered = authenticator.policy.cache.is_some();
     let passed = client_fields::end_to_end(&exchange.request.headers);
     for field in passed.filter(|_| authenticator.passes_headers) {
         let ours = field.is_one_of(&DESCRIBING)
             || (described && field.is_one_of(&DESCRIBED))
+            || (is_remembered && field.is_one_of(&CONDITIONS))
             || hops::is_replaced(hops.as_ref(), &field);
         if !(ours || span.is_some_and(|span| span.replaces(field.name))) {
             put(field.name, field.value);
@@ -78,7 +110,7 @@ pub(super) fn head(
     }
     let is_left = |name: &str| !frames(name) && !told.has(name.as_bytes());
     for (name, value) in given.iter().filter(|(name, _)| is_left(name)) {
-        let value = variables::text_of(value, exchange);
+        let value = variables::as_asked(value, exchange);
         if !value.is_empty() {
             write::field(&mut out, name.as_bytes(), &for_value(value.as_bytes()));
         }
@@ -110,7 +142,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         put(b"X-Original-URI", exchange.received());
         put(b"X-Scheme", &exchange.forwarded.scheme);
     }
-    let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
+    let authority = variables::as_asked(&authenticator.destination.url.authority, exchange);
     put(b"Host", &for_url(host_of(&authority).as_bytes()));
     let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
     put(b"X-Original-URL", &[scheme, &request.authority, exchange.received()].concat());
@@ -119,7 +151,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
     match &authenticator.policy.request_redirect {
         None => put(b"X-Auth-Request-Redirect", exchange.received()),
         Some(template) => {
-            let text = variables::text_of(template, exchange);
+            let text = variables::as_asked(template, exchange);
             put(b"X-Auth-Request-Redirect", &for_value(text.as_bytes()));
         }
     }
@@ -127,7 +159,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
 
 /// Path and query of the authenticator's URL.
 fn target(exchange: &Exchange, authenticator: &Authenticator) -> Vec<u8> {
-    let text = variables::text_of(&authenticator.policy.url.target, exchange);
+    let text = variables::as_asked(&authenticator.policy.url.target, exchange);
     let text = text.split('#').next().unwrap_or_default();
     let mut target = for_url(text.as_bytes());
     if target.first() != Some(&b'/') {

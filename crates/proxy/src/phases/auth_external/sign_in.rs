@@ -36,6 +36,7 @@ pub(in crate::phases) fn instead_of_applications(exchange: &mut Exchange, respon
         return;
     }
     let close = response.close;
+    exchange.replaces_answers();
     let refusal = std::mem::replace(response, Response::empty(StatusCode::UNAUTHORIZED));
     *response = match instead_of_401(exchange, refusal.into()) {
         Stop::Answer(answer) => *answer,

@@ -11,6 +11,7 @@ use super::{Family, raw};
 use crate::settings::{self, AnyKey, ENTRIES, Lines, Settings, fields, parse, words};
 use crate::snippets;
 use model::policy::{AuthCache, AuthExternal, CacheDuration, Policy};
+use model::snippet::OtherRow;
 use model::{BadTemplate, Message, Secret, Severity, Template, Why};
 use std::sync::Arc;
 
@@ -162,7 +163,7 @@ fn request_headers(
             let message = format!("ConfigMap {reference}: the value of {name} has several lines");
             return Err(message.into());
         }
-        let value = Template::parse(value).map_err(|unknown| {
+        let value = OtherRow::template(value).map_err(|unknown| {
             format!("ConfigMap {reference}: the value of {name} has the {unknown}")
         })?;
         Ok((name.clone(), value.into()))
