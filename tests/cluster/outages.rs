@@ -165,7 +165,7 @@ fn what_etcd_says_counts_after_a_backup_was_restored_though_it_is_older() {
         lets_in(&fairway, "before").await?;
         cluster.back_up_etcd()?;
         // So that what is written after the restore has a lower version than what it replaces.
-        for number in 0..30 {
+        for number in 0..200 {
             cluster.apply(&ingress("busy", &format!("busy-{number}.test"), "/", "a")).await?;
         }
         cluster.apply(&secret("between")).await?;
