@@ -3,7 +3,6 @@
 mod commit;
 mod crowd;
 mod guards;
-mod kept_waiting;
 mod priority;
 mod refused;
 
