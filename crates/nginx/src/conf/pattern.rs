@@ -1,6 +1,8 @@
 //! Regular expressions of users as nginx gets them: groups have numbers and no names.
 
-use super::{Word, policy};
+use super::Word;
+use super::text::has_variable;
+use model::policy::Raw;
 use model::{Location, Server};
 
 /// What nginx cannot read, and so refuses as its owner's.
@@ -43,7 +45,13 @@ fn pattern_keeping(source: &str, keeps: impl Fn(&str) -> bool) -> Word {
 /// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words; and
 /// without the bound, which goes before all else.
 pub(in crate::conf) fn pattern_for(location: &Location, source: &str) -> Word {
-    pattern_keeping(source, |name| policy::raw::asks_for(location.policy.raw.as_deref(), name))
+    pattern_keeping(source, |name| asks_for(location.policy.raw.as_deref(), name))
+}
+
+/// Whether somebody's own configuration has a variable.
+fn asks_for(raw: Option<&Raw>, name: &str) -> bool {
+    let texts = raw.map(|raw| [&raw.configuration, &raw.server, &raw.auth]);
+    texts.into_iter().flatten().flatten().any(|text| has_variable(text, name))
 }
 
 /// A piece of a pattern as PCRE reads it.

@@ -355,8 +355,8 @@ impl Inner {
         Ok(())
     }
 
-    /// What runs has the endpoints of now, before it is known who is to blame for what nginx does not take: that may take
-    /// minutes, and nobody waits for it who has nothing to do with it.
+    /// What runs has the endpoints of now, before it is known who is to blame for what nginx does not take: that may
+    /// take minutes, and nobody waits for it who has nothing to do with it.
     async fn tell_endpoints(&self, state: &mut State, next: &Configuration) -> Result<(), Failure> {
         let mut running = state.running.clone();
         for (id, upstream) in &state.running.upstreams {

@@ -210,8 +210,7 @@ impl Compiler {
         let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
         for location in &host.locations {
             let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
-            let spot = self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups);
-            spots.push(Arc::new(spot));
+            spots.push(self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups));
             locations.push(location);
         }
         let site = Site {
@@ -273,7 +272,7 @@ impl Compiler {
             let effects = around.effects(level.as_ref(), &location.policy, &mut known);
             let expression = variables::expression(server, location, level.as_deref());
             let said = Extras { clients, expression, snippet: level, effects, ..Extras::NOTHING };
-            Arc::new(self.spot(location, said, outgoing.unwrap_or_default(), watch, groups))
+            self.spot(location, said, outgoing.unwrap_or_default(), watch, groups)
         });
         let spots = spots.collect();
         let served = served(server, &locations);
@@ -319,7 +318,7 @@ impl Compiler {
         outgoing: Outgoing,
         watch_of_snippets: Watch,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    ) -> Spot {
+    ) -> Arc<Spot> {
         let (group, renamed) = match &location.backend {
             Backend::Upstream(id) => (Some(group(groups, id)), id.usual() != id.as_str()),
             Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => (None, false),
@@ -372,7 +371,7 @@ impl Compiler {
             gate,
             ..of_host
         };
-        Spot { location: location.clone(), group, watch, counted, extras: extras.boxed() }
+        Arc::new(Spot { location: location.clone(), group, watch, counted, extras: extras.boxed() })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.
@@ -485,10 +484,8 @@ impl<'g> Around<'g> {
         known: &mut Known,
     ) -> Option<Arc<Effects>> {
         let level = level?;
-        let new = || {
-            let Level { settings, within, .. } = &**level;
-            Effects::new(settings, *within, policy, self.global, &self.zones).map(Arc::from)
-        };
+        let (all, within) = (&level.settings, level.within);
+        let new = || Effects::new(all, within, policy, self.global, &self.zones).map(Arc::from);
         let rewrites = &policy.answer_rewrites;
         let none = *rewrites == AnswerRewrites::default();
         let key = (Arc::as_ptr(&level.settings), policy.protocol, none);

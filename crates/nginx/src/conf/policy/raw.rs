@@ -2,7 +2,6 @@
 
 use super::super::location::At;
 use super::super::templates::keep_groups_now;
-use super::super::text::has_variable;
 use super::super::tree::{put, words};
 use super::super::{Block, Owner, SERVER_SNIPPET, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
@@ -23,12 +22,6 @@ const ITS_RECOMMENDED: &str = "/etc/nginx/modsecurity/modsecurity.conf";
 const ITS_CORE_RULES: &str = "/etc/nginx/owasp-modsecurity-crs/nginx-modsecurity.conf";
 /// Logs of a container are its standard output, one line each; Debian's settings name a file that nobody rotates there.
 const AUDIT_LOG: &str = "SecAuditLog /dev/stdout\nSecAuditLogFormat JSON\n";
-
-/// Whether somebody's own configuration has a variable.
-pub(in crate::conf) fn asks_for(raw: Option<&Raw>, name: &str) -> bool {
-    let texts = raw.map(|raw| [&raw.configuration, &raw.server, &raw.auth]);
-    texts.into_iter().flatten().flatten().any(|text| has_variable(text, name))
-}
 
 /// Whether somebody's own configuration that counts at a location has a word.
 pub(in crate::conf) fn has_word(at: &At<'_, '_>, word: &str) -> bool {
