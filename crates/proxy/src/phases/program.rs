@@ -32,7 +32,8 @@ pub(super) struct OfServer {
     pub ended: bool,
 }
 
-/// The server's program: the request is at the server itself, until a location is found. Where the server says nothing, a request that no snippet has led here stays without any state of them.
+/// The server's program: the request is at the server itself, until a location is found. Where the server says nothing, a
+/// request that no snippet has led here stays without any state of them.
 pub(super) fn of_server(
     exchange: &mut Exchange,
     site: &Arc<Site>,
