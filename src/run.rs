@@ -358,7 +358,7 @@ fn first_configuration(following: Following) -> impl Fn() -> String + Send + Syn
     }
 }
 
-/// Waits for the end, and carries it out. Endpoints change while the last requests run, too: changes are followed to it.
+/// Waits for the end, and carries it out. Endpoints change while the last requests run: changes are followed to it.
 async fn end(
     engine: &Arc<HttpEngine>,
     streams: &Streams,
