@@ -7,7 +7,7 @@ use std::net::IpAddr;
 /// Flags of `explain`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Nothing is sent to anybody: authenticators are taken to agree, and the upstream to answer 200.
+    after_help = "Nothing is sent to anybody: authenticators are taken to agree, and the upstream to answer 200. No name is looked up.
 
 Ends with 0 if the request is explained, whatever becomes of it; with 1 if there is no answer, or if files of --manifests could not be read, which may be why it is that one.
 

@@ -7,3 +7,4 @@ mod logs;
 mod recorded;
 mod refusals;
 mod rows;
+mod snippets;

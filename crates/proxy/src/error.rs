@@ -23,8 +23,8 @@ pub(crate) enum Error {
     #[error("the backend of the route cannot be had: {0}")]
     Broken(String),
     /// Nobody is there to answer.
-    #[error("upstream {0} has no endpoints")]
-    NoEndpoints(model::UpstreamId),
+    #[error("{0}")]
+    NoEndpoints(String),
     /// All endpoints that a session may have were tried.
     #[error("upstream {0} has no endpoint left that was not tried")]
     NoPeerLeft(model::UpstreamId),
@@ -107,7 +107,7 @@ fn owner(location: &Location) -> String {
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::NoEndpoints(upstream) => Self::NoEndpoints(upstream),
+            CallError::NoEndpoints(what) => Self::NoEndpoints(what),
             CallError::Failed(error) => Self::Upstream(error),
         }
     }

@@ -52,7 +52,8 @@ pub enum Unanswerable {
     Configuration(String),
 }
 
-/// Explains a request. Must be called within a tokio runtime.
+/// Explains a request where nobody serves: no name is looked up, for its addresses need not be those that whoever
+/// serves is told. Must be called within a tokio runtime.
 pub async fn explain(
     configuration: &Configuration,
     question: Question,
@@ -113,9 +114,9 @@ async fn explained(
     LocalSet::new().run_until(both).await
 }
 
-/// A Configuration as it would be served. Must be called within a tokio runtime.
+/// A Configuration as it would be served, without a question to DNS. Must be called within a tokio runtime.
 pub(crate) fn compiled(configuration: &Configuration) -> Result<Arc<Generation>, Unanswerable> {
-    first(&Compiler::default(), configuration)
+    first(&Compiler::without_names(), configuration)
 }
 
 fn first(
@@ -176,7 +177,8 @@ pub(crate) fn worker(
         https_port,
         health_path: "".into(),
         followed: None,
-        hostname: "".into(),
+        // It says another name than the one that serves.
+        hostname: "…".into(),
     };
     let log = Writer::start("access-log", LogTarget::Stderr)
         .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
@@ -219,7 +221,7 @@ fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request,
 
 #[cfg(test)]
 mod tests {
-    use super::{Explainer, Question, explain};
+    use super::{Explainer, PATIENCE, Question, compiled, explain};
     use model::policy::Policy;
     use model::{
         Backend, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
@@ -297,6 +299,56 @@ mod tests {
         assert!(decisions.iter().any(|it| it.outcome.contains("none is ready")), "{decisions:?}");
         let told = String::from_utf8(log.0.lock().clone()).expect("text");
         assert!(told.contains("the log is read") && !told.contains("192.0.2.1"), "{told}");
+    }
+
+    /// Two hosts, and the name that the Service behind the first one leads to.
+    fn with_a_name() -> Configuration {
+        let mut configuration = with_nobody();
+        let id = UpstreamId::new("nobody");
+        let Some(upstream) = configuration.upstreams.get_mut(&id) else { panic!("it has one") };
+        let external = Some(("nowhere.invalid".to_owned(), 80));
+        *upstream = Arc::new(Upstream { external, ..(**upstream).clone() });
+        let name = ServerName::new("b.test");
+        configuration.servers.insert(name.clone(), Arc::new(Server::new(name)));
+        configuration
+    }
+
+    fn question(host: &str) -> Question {
+        Question {
+            head: format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into(),
+            http2: false,
+            tls: None,
+            client: "192.0.2.1:1".parse().expect("an address"),
+            ports: (80, 443),
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_name_that_another_host_has_and_that_is_not_found() {
+        let (explainer, configuration) = (Explainer::default(), with_a_name());
+        let asked = async |host: &str| {
+            let began = std::time::Instant::now();
+            let story = explainer.explain(&configuration, question(host)).await.expect("a story");
+            (began.elapsed(), format!("{story:?}"))
+        };
+        let (waited, story) = asked("a.test").await;
+        assert!(story.contains("no address of nowhere.invalid is known"), "{story}");
+        assert!(waited >= PATIENCE, "{waited:?}");
+        let (waited, story) = asked("b.test").await;
+        assert!(waited < PATIENCE, "{waited:?}: {story}");
+    }
+
+    #[tokio::test]
+    async fn where_nobody_serves_no_name_is_followed() {
+        let generation = compiled(&with_a_name()).expect("it is compiled");
+        let id = UpstreamId::new("nobody");
+        let group = generation.groups.get(&id).expect("a group");
+        assert!(group.followed().is_none() && !group.is_empty());
+        let story = explain(&with_a_name(), question("a.test")).await.expect("a story");
+        let told = |it: &crate::trace::Decision| {
+            it.outcome == "in turn one of the addresses of nowhere.invalid:80"
+        };
+        assert!(story.iter().any(told), "{story:?}");
     }
 
     #[tokio::test]

@@ -28,6 +28,10 @@ const LONGEST: Duration = Duration::from_secs(120);
 const FOLLOWED: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a lookup that failed means, and what to do about it.
+const KEPT: &str = ": its last addresses count, until the DNS of this Pod knows it again";
+const NOBODY: &str = ": requests that need it fail, until the DNS of this Pod knows it";
+
 /// Looks names up, each beside the others as long as there are few.
 #[derive(Default)]
 pub struct Resolver {
@@ -134,10 +138,14 @@ impl Resolver {
                 }
                 Err(error) => {
                     // Said once until it succeeds again, not every few seconds.
+                    let as_before = if has_answer { KEPT } else { NOBODY };
                     if failures == 0
                         && let Some(left_out) = counted.line()
                     {
-                        tracing::warn!(host, namespace, left_out, %error, "the name {what} cannot be resolved");
+                        tracing::warn!(
+                            host, namespace, left_out, %error,
+                            "the name {what} cannot be resolved{as_before}"
+                        );
                     }
                     if !has_answer {
                         tell(Arc::default());

@@ -88,6 +88,10 @@ impl System {
                 io::ErrorKind::HostUnreachable,
                 "no name server can be reached; check /etc/resolv.conf, and the Pods of DNS",
             ),
+            // Its own words are those of whoever reads packets, and name the last question alone.
+            none if none.is_no_records_found() => {
+                io::Error::new(io::ErrorKind::NotFound, "no name server knows an address of it")
+            }
             other => io::Error::other(other),
         })?;
         Ok((bounded(found.iter().collect()), found.valid_until()))

@@ -97,8 +97,8 @@ pub fn host_of(authority: &str) -> &str {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Nobody is there to answer.
-    #[error("upstream {0} has no endpoints")]
-    NoEndpoints(UpstreamId),
+    #[error("{0}")]
+    NoEndpoints(String),
     /// All tries failed; this is the last one.
     #[error("{0}")]
     Failed(TryError),
@@ -115,7 +115,7 @@ pub async fn call(
     let endpoints = way.group.endpoints().usable().len();
     let (started, mut failed_tries, mut stale) = (wire::now(), 0, 0);
     loop {
-        let nobody = || CallError::NoEndpoints(way.group.id.clone());
+        let nobody = || CallError::NoEndpoints(way.group.nobody());
         let address = way.group.pick().ok_or_else(nobody)?;
         let journal = Rc::new(Try::new(address));
         tries.push(journal.clone());

@@ -169,6 +169,14 @@ impl Group {
         resolving.as_ref().map(|((host, _), _)| host.clone())
     }
 
+    /// That nobody is there, as it is told: of a name it is DNS that has to be looked at, and no Service.
+    pub fn nobody(&self) -> String {
+        match self.followed() {
+            Some(host) => format!("no address of {host} is known"),
+            None => format!("upstream {} has no endpoints", self.id),
+        }
+    }
+
     /// The endpoint whose turn it is, if there is any.
     pub fn pick(&self) -> Option<SocketAddr> {
         self.turns.next(self.members.roster.load().endpoints().usable())
@@ -236,6 +244,15 @@ mod tests {
         let there = || async { (group.endpoints().ready == wanted).then_some(()) };
         let found = eventually(PATIENCE, there).await;
         assert!(found.is_some(), "{:?} instead of {wanted:?}", group.endpoints().ready);
+    }
+
+    #[tokio::test]
+    async fn a_group_without_endpoints_is_told_by_the_name_that_it_follows() {
+        let resolver = Arc::new(Resolver::default());
+        let group = Group::new(UpstreamId::new("url:login.invalid:443"), Arc::default());
+        assert_eq!(group.nobody(), "upstream url:login.invalid:443 has no endpoints");
+        group.resolve(&"".into(), Some(("login.invalid".to_owned(), 443)), &resolver);
+        assert_eq!(group.nobody(), "no address of login.invalid is known");
     }
 
     #[test]

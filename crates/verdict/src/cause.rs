@@ -42,7 +42,11 @@ pub const ROWS: &[(&str, &str)] = &[
         "is no redirect with a Location",
         "`permanent-redirect-code` and `temporal-redirect-code` take 300, 304, 305 and 306 and answer without a Location",
     ),
-    ("only 300 to 599 count", "`custom-http-errors` takes any number"),
+    ("ingress-nginx did not take the Ingress at all", "`custom-http-errors` takes any number"),
+    ("has no path, so that / is asked for", "an `auth-url` without a path is asked for"),
+    ("has no path, so that copies", "a `mirror-target` without a path is asked for"),
+    ("gets a slash in front", SLASH),
+    ("ingress-nginx sent both", "`auth-proxy-set-headers` adds"),
     ("plain HTTP is answered with 403", CERTIFICATES),
     ("has an address as externalName", "an ExternalName that is an IP address answers 503"),
     ("had the certificate that Ingress", "the first Ingress with `spec.tls` gives the certificate"),
@@ -134,6 +138,9 @@ pub(crate) fn besides(record: &Record, answer: &Decision, known: &Known) -> Opti
     if let Some(row) = location.and_then(|location| of_policy(&location.policy)) {
         return Some(Cause::Row(row));
     }
+    if location.is_some_and(|location| lists_origins(&location.policy)) && has_odd_origin(record) {
+        return Some(Cause::Row(ORIGINS));
+    }
     if known.believes_some() {
         return Some(Cause::Row(BELIEVED));
     }
@@ -178,10 +185,22 @@ fn of_policy(policy: &Policy) -> Option<&'static str> {
         Some(ClientCertificate::Verified(asked)) => asked.demand == ClientDemand::Required,
         Some(ClientCertificate::Closed(_)) | None => false,
     };
-    if certificates {
-        return Some(CERTIFICATES);
-    }
-    policy.cors.as_ref().is_some_and(|cors| cors.origins != Origins::Any).then_some(ORIGINS)
+    certificates.then_some(CERTIFICATES)
+}
+
+/// Whether some origins are allowed, and others are not.
+pub(crate) fn lists_origins(policy: &Policy) -> bool {
+    policy.cors.as_ref().is_some_and(|cors| cors.origins != Origins::Any)
+}
+
+/// Whether an origin may end with one that is allowed and be another one: no browser sends such a text.
+fn has_odd_origin(record: &Record) -> bool {
+    let origin = record.headers.iter().find(|(name, _)| name == "origin");
+    let is_odd = |origin: &str| match origin.split_once("://") {
+        Some((scheme, rest)) => !matches!(scheme, "http" | "https") || rest.contains("://"),
+        None => origin != "null",
+    };
+    origin.is_some_and(|(_, origin)| is_odd(origin))
 }
 
 /// What about the request itself is answered otherwise.

@@ -1,7 +1,7 @@
 //! What the objects say: who owns which upstream, what differs on purpose, and the Configuration that is asked.
 
 use model::policy::{Limits as OfPolicy, Policy};
-use model::snippet::{Limits, Scope};
+use model::snippet::{GlobalScope, Limits, Scope};
 use model::{
     Backend, Block, Configuration, Endpoints, Location, Origin, Printable, Server, Upstream,
 };
@@ -113,6 +113,11 @@ impl Known {
     /// Who is refused whatever is asked for.
     pub(crate) fn block(&self) -> &Block {
         &self.configuration.global.block
+    }
+
+    /// What `http-snippet` says.
+    pub(crate) fn http_snippet(&self) -> Option<&GlobalScope> {
+        self.configuration.global.http_snippet.as_deref()
     }
 
     /// Whether only some of them are.

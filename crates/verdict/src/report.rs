@@ -98,6 +98,7 @@ fn granted(condition: If) -> &'static str {
         If::ClientCertificate => "the client's certificate was good",
         If::Canary => "the canary has its share",
         If::Snippet => "the snippet looked at nothing else (headers, cookies)",
+        If::Origin => "the Origin, if any, was one that browsers send (add $http_origin)",
         If::Endpoints => "the Service has endpoints, as it had then",
         If::LeadsTo => "the redirect leads to the same place (add $sent_http_location)",
     }

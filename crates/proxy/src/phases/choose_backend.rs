@@ -57,7 +57,7 @@ pub(crate) fn of_session(exchange: &Exchange, spot: &Spot, canary: &Alternative)
 pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
     let (group, rule) = chosen(exchange, exchange.spot());
     let group = group.ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
-    let nobody = || Error::NoEndpoints(group.id.clone());
+    let nobody = || Error::NoEndpoints(group.nobody());
     let Some(rule) = rule else { return Ok(group.pick().ok_or_else(nobody)?) };
     let Some(session) = &rule.session else {
         return Ok(by_algorithm(exchange, group, rule).ok_or_else(nobody)?);

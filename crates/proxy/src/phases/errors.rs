@@ -243,5 +243,5 @@ pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.visit.stands_in = true;
         return Ok(());
     };
-    Err(Error::NoEndpoints(group.id.clone()).into())
+    Err(Error::NoEndpoints(group.nobody()).into())
 }

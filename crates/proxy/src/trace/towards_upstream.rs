@@ -73,7 +73,14 @@ fn endpoints(story: &mut Story<'_>) {
         (None, Algorithm::Random) => "by chance",
         (None, _) => "by hash (upstream-hash-by)",
     };
-    story.say("endpoints", format!("{rule} one of {}{more}", listed.join(", ")));
+    let upstream = exchange.generation.configuration.upstreams.get(&group.id);
+    let name = upstream.and_then(|upstream| upstream.external.as_ref());
+    let outcome = match name.filter(|_| group.followed().is_none()) {
+        // It was not looked up.
+        Some((host, port)) => format!("{rule} one of the addresses of {host}:{port}"),
+        None => format!("{rule} one of {}{more}", listed.join(", ")),
+    };
+    story.say("endpoints", outcome);
     for attempt in &exchange.log.tries {
         let status =
             attempt.status.get().map_or("no answer yet".to_owned(), |status| status.to_string());

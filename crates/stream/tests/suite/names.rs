@@ -64,6 +64,14 @@ async fn asked_again(server: &NameServer, name: &str) {
 }
 
 #[tokio::test]
+async fn that_there_is_no_such_name_is_said_in_words() {
+    let (_server, resolver) = bed().await;
+    let found = resolver.addresses(&"demo".into(), "nobody.example", 80).await;
+    let error = found.expect_err("there is no such name");
+    assert_eq!(error.to_string(), "no name server knows an address of it");
+}
+
+#[tokio::test]
 async fn a_name_is_looked_up_again_when_its_time_is_over_and_the_last_good_answer_stays() {
     let (server, resolver) = bed().await;
     server.says("db.example", addresses(&["192.0.2.7"]));

@@ -1,7 +1,7 @@
 //! What there is to say of the controller's ConfigMap: what of it is refused, what takes another engine, what is only
 //! to be known.
 
-use super::remark::{Remark, key_of_config_map as name_of, named_of_config_map};
+use super::remark::{FLAG, Remark, key_of_config_map as name_of, named_of_config_map};
 use crate::settings::{CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets};
 use model::{Kind, Origin, Problem, Severity, Why};
@@ -33,7 +33,10 @@ pub(super) fn about<'a>(translation: &'a Translation, options: &Options) -> Vec<
         Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
     let remark = |problem: &Problem| Remark {
         key: problem.key.as_ref().map(|name| named_of_config_map(key, name)),
-        message: problem.message.to_string(),
+        message: match problem.message.contains("there is no --default-backend-service") {
+            true => format!("{}{FLAG}", problem.message),
+            false => problem.message.to_string(),
+        },
     };
     let problems = translation.problems.of(&origin).iter();
     problems.map(|problem| (problem, remark(problem))).collect()

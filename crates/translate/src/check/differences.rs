@@ -1,6 +1,7 @@
 //! Where an Ingress is served otherwise than by ingress-nginx, on purpose (compat/decisions.md, docs/migration.md).
 
 use super::remark::{OF_ANOTHER, Remark, named_of_config_map};
+use super::sent;
 use crate::host::not_heard;
 use crate::ingress::{Age, Role, Target, annotation_of, origin};
 use crate::settings::parse;
@@ -191,13 +192,14 @@ pub(super) fn of(
     }
     let errors = value("custom-http-errors").unwrap_or_default();
     let is_status =
-        |text: &str| text.trim().parse().is_ok_and(|code: u16| (300..600).contains(&code));
+        |text: &str| text.trim().parse().is_ok_and(|code: u16| (400..600).contains(&code));
     // Anything but numbers is no list: ingress-nginx does not take it, either.
     let is_list = errors.chars().all(|c| c.is_ascii_digit() || c == ',' || c.is_whitespace());
     if !errors.is_empty() && is_list && !errors.split(',').all(is_status) {
         say(
             "custom-http-errors",
-            "only 300 to 599 count; ingress-nginx took any number".to_owned(),
+            "is served without the numbers that are none from 400 to 599; ingress-nginx did not take the Ingress at all"
+                .to_owned(),
         );
     }
     let is = |name: &str, wanted: bool| {
@@ -215,6 +217,7 @@ pub(super) fn of(
             where it was not redirected";
         say("auth-tls-secret", message.to_owned());
     }
+    found.extend(sent::of(ingress, snapshot, options));
     found.extend(addresses(ingress, snapshot, options));
     found
 }

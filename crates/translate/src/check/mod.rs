@@ -14,6 +14,7 @@ mod heard_there;
 mod left_out;
 mod refusals;
 mod remark;
+mod sent;
 mod surprises;
 mod unused;
 
@@ -34,7 +35,7 @@ use model::{Configuration, Origin, Printable, Problem, Severity, Why};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot, Unread};
 pub use refusals::RefusedBy;
 pub use remark::Remark;
-use remark::WITH_NGINX;
+use remark::{FLAG, WITH_NGINX};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -439,7 +440,6 @@ impl Checker<'_> {
         const GIVE: &str = "; no ConfigMap was read: give `check` that of the controller, or set \
             allow-snippet-annotations: \"true\" and annotations-risk-level: Critical there; until then nothing is said of \
             its text";
-        const FLAG: &str = "; if ingress-nginx has that flag, give it to `check`, too";
         let is_passthrough = problem.key.as_deref() == Some("ssl-passthrough");
         let more = match problem {
             problem if self.hangs_on_config_map(problem) => GIVE,

@@ -12,6 +12,9 @@ pub(super) const OF_ANOTHER: &str = "is set by Ingress ";
 /// What a remark begins with that says what becomes of an Ingress with the other engine.
 pub(super) const WITH_NGINX: &str = "with the nginx engine: ";
 
+/// What is said where a flag decides that may not have been given.
+pub(super) const FLAG: &str = "; if ingress-nginx has that flag, give it to `check`, too";
+
 /// What a remark about a key of the ConfigMap is about.
 pub(super) fn named_of_config_map(map: &ObjectKey, key: &str) -> String {
     format!("{CONFIG_MAP}{}/{} {key}", map.namespace, map.name)

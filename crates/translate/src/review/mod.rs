@@ -17,7 +17,7 @@ use crate::ingress::{
 use crate::options::ANNOTATIONS_PREFIX;
 use crate::pattern_budget::not_a_pattern;
 use crate::secret_files::SecretFiles;
-use crate::settings::{Rejection, Risk, Rule, Scope, Settings};
+use crate::settings::{ANNOTATIONS, NameFate, Rejection, Risk, Rule, Scope, Settings};
 use crate::snippets::{self, ForAll};
 use crate::{Options, annotations};
 use model::{Configuration, Message, Printable, Severity, Why};
@@ -133,6 +133,19 @@ impl<'a> Reviewer<'a> {
         let deprecated = deprecated.filter(|name| self.ingress.meta.annotations.contains_key(name));
         let mut warnings: Vec<String> =
             deprecated.map(|name| format!("annotation {name} is deprecated")).collect();
+        // Whoever writes one of the others that it removed believes in a limit, say, that limits nobody.
+        let written = self.ingress.meta.annotations.keys();
+        let removed = written.filter(|full| {
+            let name = full.split_once('/').filter(|it| it.0 == self.options.annotations_prefix);
+            let name = name.map_or("", |(_, name)| name);
+            let known = ANNOTATIONS.get(name);
+            !DEPRECATED.contains(&name) && known.is_some_and(|it| it.fate == NameFate::Removed)
+        });
+        warnings.extend(
+            removed.map(|full| {
+                format!("annotation {full} has no effect: ingress-nginx removed it, too")
+            }),
+        );
         warnings.extend(paths.iter().map(Misfit::to_string));
         let refusal = self.refusal(&paths);
         if refusal.is_none() && is_concerned(self.ingress, self.snapshot, self.options) {

@@ -143,6 +143,29 @@ fn a_snippet_is_refused_by_line_and_column_and_one_for_nginx_is_warned_of() {
 }
 
 #[test]
+fn what_was_taken_out_of_ingress_nginx_is_warned_of() {
+    let (snapshot, options) = (snapshot(""), options(&[]));
+    let served = translate(&snapshot, &options).configuration;
+    for (name, wanted) in [
+        ("global-rate-limit", "has no effect: ingress-nginx removed it, too"),
+        ("global-rate-limit-window", "has no effect: ingress-nginx removed it, too"),
+        ("session-cookie-hash", "has no effect: ingress-nginx removed it, too"),
+        ("influxdb-host", "is deprecated"),
+    ] {
+        let text = format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: a, namespace: demo, annotations: \
+             {{nginx.ingress.kubernetes.io/{name}: \"5\"}}}}\nspec: {{ingressClassName: nginx, rules: [{{host: a.test}}]}}\n"
+        );
+        let read = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let ingress = read.ingresses.values().next().expect("an Ingress is reviewed");
+        let answer = review(ingress, &snapshot, &served, &options);
+        assert_eq!(answer.refusal, None);
+        let wanted = format!("annotation nginx.ingress.kubernetes.io/{name} {wanted}");
+        assert_eq!(answer.warnings, [wanted]);
+    }
+}
+
+#[test]
 fn a_path_that_is_no_regular_expression_is_warned_of_where_it_has_to_be_one() {
     let said = |annotation: &str, path: &str| {
         let ingress = format!(

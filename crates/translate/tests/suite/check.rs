@@ -111,6 +111,86 @@ fn a_setting_of_the_oldest_ingress_of_a_service_reached_the_others() {
 }
 
 #[test]
+fn what_is_asked_for_or_sent_otherwise_is_a_difference() {
+    let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: fields, namespace: demo}\ndata: {Host: x.y, X-A: b}\n\
+        ---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: harmless, namespace: demo}\ndata: {X-A: b}\n";
+    let standing = |annotations: &[(&str, &str)], path: &str| {
+        let annotations = annotations
+            .iter()
+            .map(|(name, value)| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\""));
+        let annotations = annotations.collect::<Vec<_>>().join(", ");
+        let found = checked(&[ingress("one", &annotations, "a.test", path), map.to_owned()]);
+        let found = of(&found, "one");
+        let reasons = found.reasons.iter().map(|reason| reason.message.as_str());
+        (found.standing, reasons.collect::<Vec<_>>().join("; "))
+    };
+    let guard = "http://shop.demo.svc.cluster.local";
+    for (annotations, path, words) in [
+        (&[("auth-url", guard)][..], "/", "lets people in now"),
+        (&[("mirror-target", "https://copy.example")], "/", "copies have the path"),
+        (&[("rewrite-target", "new")], "/x", "gets a slash in front"),
+        (&[("rewrite-target", "$2")], "/x(/|$)(.*)", "gets a slash in front"),
+        (
+            &[("auth-url", "http://shop.demo.svc/x"), ("auth-proxy-set-headers", "demo/fields")],
+            "/",
+            "replaces Host of",
+        ),
+    ] {
+        let (standing, reasons) = standing(annotations, path);
+        assert_eq!(standing, Standing::Differs, "{annotations:?}: {reasons}");
+        assert!(reasons.contains(words), "{annotations:?}: {reasons}");
+    }
+    for (annotations, path) in [
+        (&[("auth-url", "http://shop.demo.svc.cluster.local/")][..], "/"),
+        (&[("mirror-target", "https://copy.example$request_uri")], "/"),
+        (&[("rewrite-target", "/new")], "/x"),
+        (&[("rewrite-target", "$1")], "/x(/.*)"),
+        (&[("rewrite-target", "https://b.example/")], "/x"),
+        (
+            &[("auth-url", "http://shop.demo.svc/x"), ("auth-proxy-set-headers", "demo/harmless")],
+            "/",
+        ),
+    ] {
+        let (standing, reasons) = standing(annotations, path);
+        assert_eq!(standing, Standing::Identical, "{annotations:?}: {reasons}");
+    }
+}
+
+#[test]
+fn a_guard_of_all_without_a_path_is_told_of_those_that_it_guards() {
+    let off = "nginx.ingress.kubernetes.io/enable-global-auth: \"false\"";
+    let found = checked_with(
+        "global-auth-url: 'http://shop.demo.svc.cluster.local'",
+        &[ingress("guarded", "", "a.test", "/"), ingress("open", off, "b.test", "/")],
+    );
+    let told = |name: &str| {
+        of(&found, name).reasons.iter().any(|it| it.message.contains("lets people in now"))
+    };
+    assert!(told("guarded") && !told("open"), "{:?}", found.ingresses);
+}
+
+#[test]
+fn a_number_that_is_no_status_of_errors_kept_an_ingress_out() {
+    for list in ["404,200", "404,350", "404,600"] {
+        let annotation = format!("nginx.ingress.kubernetes.io/custom-http-errors: \"{list}\"");
+        let found = checked(&[ingress("one", &annotation, "a.test", "/")]);
+        let found = of(&found, "one");
+        assert_eq!(found.standing, Standing::Differs, "{list}");
+        let reasons: Vec<&str> = found.reasons.iter().map(|it| it.message.as_str()).collect();
+        assert!(
+            reasons.concat().contains("did not take the Ingress at all"),
+            "{list}: {reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn pages_of_all_without_whoever_makes_them_may_lack_a_flag_of_the_check() {
+    let found = checked_with("custom-http-errors: '404,503'", &[ingress("one", "", "a.test", "/")]);
+    assert!(format!("{found:?}").contains("name one; if ingress-nginx has that flag"), "{found:?}");
+}
+
+#[test]
 fn what_nobody_can_observe_is_no_difference() {
     let key = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
     let cors = [key("enable-cors", "true"), key("cors-allow-origin", "https://a.test")].join(", ");

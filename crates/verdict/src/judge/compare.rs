@@ -1,7 +1,9 @@
 //! What was logged beside what was decided.
 
 use super::conditions::{is_name, of_passing, of_program};
+use super::snippets::{BY_SNIPPET, may_decide};
 use super::{Compared, Decision, End, If};
+use crate::cause::lists_origins;
 use crate::known::Known;
 use crate::log::Record;
 use crate::shown::{SHOWN, cut};
@@ -49,6 +51,7 @@ enum Logged {
 pub(super) fn compare(record: &Record, answer: &Decision, known: &Known) -> Compared {
     let found = match found(record, answer, known) {
         Found::Differs if is_garbled(record) => Found::Unknown(GARBLED),
+        Found::Differs if may_decide(record, answer, known) => Found::Unknown(BY_SNIPPET),
         found => found,
     };
     let mut conditions = match (found, answer.end) {
@@ -58,6 +61,12 @@ pub(super) fn compare(record: &Record, answer: &Decision, known: &Known) -> Comp
         (Found::Alike, _) => of_program(answer, known),
         (Found::Differs | Found::Unknown(_), _) => BTreeSet::new(),
     };
+    let place = answer.place.as_ref().filter(|_| !answer.routed);
+    let location = place.and_then(|(server, index)| known.location(server, *index));
+    let is_listed = location.is_some_and(|location| lists_origins(&location.policy));
+    if found == Found::Alike && is_listed && !record.shows("origin") {
+        conditions.insert(If::Origin);
+    }
     if found == Found::Alike && answer.leads_to.is_some() && record.leads_to.is_none() {
         conditions.insert(If::LeadsTo);
     }

@@ -3,6 +3,7 @@
 
 mod compare;
 mod conditions;
+mod snippets;
 
 use crate::cause::{self, Cause};
 use crate::known::Known;
@@ -95,6 +96,8 @@ pub enum If {
     Canary,
     /// What a snippet looks at.
     Snippet,
+    /// The Origin.
+    Origin,
     /// Endpoints.
     Endpoints,
     /// Where a redirect leads.

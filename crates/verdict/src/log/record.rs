@@ -39,6 +39,8 @@ pub struct Record {
     pub leads_to: Option<String>,
     /// What else the client sent, by names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The fields that the format has, whether the request had them or not; cookies as `cookie NAME`.
+    pub shown: Vec<String>,
 }
 
 /// What has a request at least.
@@ -102,7 +104,7 @@ impl Record {
                 "scheme" | "pass_access_scheme" | "https" | "ssl_protocol" | "server_port" => {
                     secure.hear(name, &value);
                 }
-                _ => header(name, some(), &mut record.headers),
+                _ => header(name, some(), &mut record),
             }
         }
         record.status = status?;
@@ -117,6 +119,11 @@ impl Record {
             record.after_rewrite = true;
         }
         (!record.target.is_empty() || record.method.is_empty()).then_some(record)
+    }
+
+    /// Whether the log says what a field of the request was, or that there was none.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        self.shown.iter().any(|shown| shown == name)
     }
 
     /// Takes the request line apart; what is none stays whole.
@@ -145,15 +152,25 @@ fn addresses(value: &str) -> Vec<String> {
 pub(crate) const FRAMING: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
 
 /// A header field that the format logs; the address of the client stands elsewhere.
-fn header(name: &str, value: Option<String>, headers: &mut Vec<(String, String)>) {
-    let Some(value) = value.filter(|value| !value.contains(['\r', '\n', '\0'])) else { return };
-    if let Some(cookie) = name.strip_prefix("cookie_") {
-        headers.push(("cookie".to_owned(), format!("{cookie}={value}")));
+fn header(name: &str, value: Option<String>, record: &mut Record) {
+    if value.as_ref().is_some_and(|value| value.contains(['\r', '\n', '\0'])) {
+        return;
+    }
+    let (shown, field) = if let Some(cookie) = name.strip_prefix("cookie_") {
+        let value = value.map(|value| format!("{cookie}={value}"));
+        (format!("cookie {cookie}"), ("cookie".to_owned(), value))
     } else if let Some(name) = name.strip_prefix("http_") {
         let name = name.replace('_', "-");
-        if name != "x-forwarded-for" && !FRAMING.contains(&name.as_str()) {
-            headers.push((name, value));
+        if name == "x-forwarded-for" || FRAMING.contains(&name.as_str()) {
+            return;
         }
+        (name.clone(), (name, value))
+    } else {
+        return;
+    };
+    record.shown.push(shown);
+    if let (name, Some(value)) = field {
+        record.headers.push((name, value));
     }
 }
 
