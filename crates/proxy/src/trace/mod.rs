@@ -11,6 +11,7 @@ mod routing;
 mod sampled;
 mod shown;
 mod snippets;
+mod spelling;
 mod towards_upstream;
 
 pub(crate) use kept::{Asked, Phase, Trace};
