@@ -81,7 +81,7 @@ async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), S
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
     let rules = exchange.level().map_or(&[][..], |level| &level.settings.access.rules);
-    if excepted(exchange).any(|(_, except)| has_rules(except)) {
+    if replaces_lists(exchange) {
         return verdict(lets_method_in(exchange));
     }
     if !access.has_lists() && rules.is_empty() {
@@ -96,6 +96,34 @@ fn address(exchange: &Exchange) -> Verdict {
         Some(_) => return Verdict::forbidden(),
     };
     verdict(listed.or_else(|| lets_in(rules, exchange.client)))
+}
+
+/// Whether a `limit_except` stands in place of the address lists for this request.
+pub(crate) fn replaces_lists(exchange: &Exchange) -> bool {
+    excepted(exchange).any(|(_, except)| has_rules(except))
+}
+
+/// Which rules keep the client out besides the lists of annotations, whether or not another guard makes up for them.
+pub(crate) fn shut_by(exchange: &Exchange) -> Option<&'static str> {
+    let access = exchange.level().map(|level| &level.settings.access);
+    let has_it = |rules| lets_in(rules, exchange.client) == Some(false);
+    let lists = &exchange.spot().location.policy.access;
+    let rules = access.map_or(&[][..], |access| &access.rules);
+    match access {
+        Some(access) if keeps_out(access, exchange.client) => {
+            Some("allow and deny of a snippet around the location")
+        }
+        _ if replaces_lists(exchange) => {
+            (lets_method_in(exchange) == Some(false)).then_some("limit_except of a snippet")
+        }
+        _ if !lists.has_lists() && rules.is_empty() => {
+            matches!(blocked(exchange), Verdict::Refuse(_))
+                .then_some("block-cidrs of the ConfigMap")
+        }
+        // What is in a list is not looked at here.
+        _ if lists.allow.is_some() || lists.deny.contains(exchange.client) => None,
+        _ => has_it(rules).then_some("allow and deny of a snippet"),
+    }
 }
 
 fn verdict(lets_in: Option<bool>) -> Verdict {
@@ -173,7 +201,7 @@ fn said<'e, T>(exchange: &'e Exchange, what: impl Fn(&'e Access) -> Option<T>) -
 }
 
 /// `auth_basic` of snippets. Where several say something for a method, a password of any is asked for.
-pub(super) fn password(exchange: &Exchange) -> Option<&AuthBasic> {
+pub(crate) fn password(exchange: &Exchange) -> Option<&AuthBasic> {
     let level = exchange.level()?;
     if level.limit_except().is_empty() {
         return level.settings.access.auth_basic.as_ref();
@@ -188,7 +216,7 @@ pub(super) fn asks_nobody(exchange: &Exchange) -> bool {
     said(exchange, |access| access.auth_request_off).unwrap_or(false)
 }
 
-fn satisfy(exchange: &Exchange) -> Satisfy {
+pub(crate) fn satisfy(exchange: &Exchange) -> Satisfy {
     match said(exchange, |access| access.satisfy) {
         None => exchange.spot().location.policy.access.satisfy.unwrap_or_default(),
         Some(OfSnippet::All) => Satisfy::All,

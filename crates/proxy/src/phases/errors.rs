@@ -52,6 +52,10 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     let Some(pages) = spot.and_then(|spot| pages(exchange, spot, response)) else { return };
     let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
     exchange.visit.paged = true;
+    if let Some(trace) = &exchange.trace {
+        let by = group.as_ref().map(|group| group.id.clone());
+        trace.page.replace(Some((response.status, by)));
+    }
     if exchange.is_dry() {
         return;
     }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::told::About;
 use http::Method;
+use model::Printable;
 use shares::Line;
 use std::fmt::Display;
 use upstream::TryError;
@@ -60,6 +61,7 @@ pub(super) fn tell_refusal(exchange: &Exchange, guard: &'static str, what: &dyn 
     }
     let (client, host, what) = (exchange.client, &*exchange.host, Brief(what));
     let request = String::from_utf8_lossy(exchange.received());
+    let request = Printable(&request);
     tracing::error!(%client, host, %request, "{what}");
 }
 
@@ -90,6 +92,7 @@ pub(super) fn tell_once_a_minute(exchange: &Exchange, about: About, what: &dyn D
     }
     let (client, host) = (exchange.client, &*exchange.host);
     let request = String::from_utf8_lossy(exchange.received());
+    let request = Printable(&request);
     let owner = exchange.place.as_ref().and_then(Place::owner);
     match exchange.worker.shared.told.line(owner, about) {
         Some(line) => {
@@ -119,6 +122,7 @@ fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
     let host = &*exchange.host;
     let request = String::from_utf8_lossy(exchange.received());
+    let request = Printable(&request);
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     let level = error.level();

@@ -1,6 +1,6 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
-mod access;
+pub(crate) mod access;
 pub(crate) mod access_log;
 mod alike;
 mod answer_rewrites;

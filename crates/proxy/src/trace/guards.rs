@@ -1,20 +1,22 @@
 //! What lets a request pass, or does not.
 
 use super::{Phase, Story, Wanted};
+use crate::phases::access;
 use model::Steps;
 use model::policy::{ClientCertificate, RequestLimit, Satisfy};
+use model::snippet::AuthBasic;
 use wire::Response;
 
 /// What is said of an authenticator that nobody is behind.
 const NOBODY: &str = "no endpoint of it is ready: the answer is 500 until one is";
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
-    let status = response.status.as_u16();
+    let status = story.status(response);
     if story.ended(Phase::Blocks) {
         let outcome = format!("refused with {status} by a block list");
         story.say("block lists", outcome);
     }
-    if of_certificate(story, response) {
+    if of_certificate(story, status) {
         let outcome = match closed(story) {
             Some(reason) => format!("denied, {status}: {reason}"),
             None => format!("asked for by auth-tls-secret: {status}"),
@@ -32,7 +34,7 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
         );
     }
     if story.reached(Phase::Access) && story.exchange.place.is_some() {
-        access(story, status);
+        of_access(story, status);
     }
     if story.ended(Phase::Body) {
         story.say("body", format!("refused with {status}"));
@@ -73,47 +75,87 @@ fn limits(story: &mut Story<'_>) {
 }
 
 /// Whether the client's certificate, or that there is none, ended the request.
-fn of_certificate(story: &Story<'_>, response: &Response) -> bool {
+fn of_certificate(story: &Story<'_>, status: u16) -> bool {
     let exchange = story.exchange;
     let site = exchange.generation.sites.find(&exchange.host, &Steps::default()).ok().flatten();
     let is_asked = site.is_some_and(|site| site.clients.is_some());
     let early = matches!(exchange.phase, Phase::Location | Phase::HttpsRedirect);
-    is_asked && early && matches!(response.status.as_u16(), 400 | 403 | 421)
+    is_asked && early && matches!(status, 400 | 403 | 421)
 }
 
-fn access(story: &mut Story<'_>, status: u16) {
+fn of_access(story: &mut Story<'_>, status: u16) {
+    lists(story);
+    password(story);
+    asked(story);
     let exchange = story.exchange;
-    let policy = &exchange.spot().location.policy;
-    let client = exchange.client;
-    if !policy.access.deny.is_empty() {
-        let verdict = if policy.access.deny.contains(client) { "denied" } else { "not denied" };
-        story.say_by("access", format!("{client} is {verdict}"), "denylist-source-range");
-    }
-    if let Some(allowed) = &policy.access.allow {
-        let verdict = if allowed.contains(client) { "allowed" } else { "not allowed" };
-        story.say_by("access", format!("{client} is {verdict}"), "allowlist-source-range");
-    }
-    if policy.auth_basic.is_some() {
-        story.say_by("access", "a name and a password are asked for", "auth-type");
-    }
-    if let Some(trace) = &exchange.trace {
-        for asked in trace.asked.borrow().iter() {
-            let by = if policy.route.is_some() { "ExternalAuth" } else { "auth-url" };
-            let decided = match &asked.nobody {
-                Some(_) => format!("{} is asked; {NOBODY}", asked.whom),
-                None => format!("{} is asked", asked.whom),
-            };
-            story.say_by("access", decided.as_str(), by);
-            if let Some(url) = &asked.nobody {
-                story.lacks(Wanted::Url(url.clone()), decided);
-            }
+    if access::satisfy(exchange) == Satisfy::Any {
+        match exchange.spot().location.policy.access.satisfy {
+            Some(Satisfy::Any) => story.say_by("access", "one of these is enough", "satisfy"),
+            _ => story.say("access", "one of these is enough: a snippet says satisfy any"),
         }
-    }
-    if policy.access.satisfy == Some(Satisfy::Any) {
-        story.say_by("access", "one of these is enough", "satisfy");
     }
     // Where nothing is behind a location, its guards were asked and let the request pass.
     if story.ended(Phase::Access) && exchange.spot().group.is_some() {
-        story.say("access", format!("refused with {status}"));
+        match access::shut_by(exchange) {
+            Some(by) => story.say_of("access", format!("refused with {status}"), by.to_owned()),
+            None => story.say("access", format!("refused with {status}")),
+        }
+    }
+}
+
+/// The address lists of annotations, where they count.
+fn lists(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let (lists, client) = (&exchange.spot().location.policy.access, exchange.client);
+    if lists.has_lists() && access::replaces_lists(exchange) {
+        let outcome =
+            format!("no list counts for {}: limit_except of a snippet", exchange.request.method);
+        return story.say("access", outcome);
+    }
+    if !lists.deny.is_empty() {
+        let verdict = if lists.deny.contains(client) { "denied" } else { "not denied" };
+        story.say_by("access", format!("{client} is {verdict}"), "denylist-source-range");
+    }
+    if let Some(allowed) = &lists.allow {
+        let verdict = if allowed.contains(client) { "allowed" } else { "not allowed" };
+        story.say_by("access", format!("{client} is {verdict}"), "allowlist-source-range");
+    }
+}
+
+/// Whether a password is asked for: what a snippet says goes before the annotation.
+fn password(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let has_users = exchange.spot().location.policy.auth_basic.is_some();
+    match access::password(exchange) {
+        Some(AuthBasic::Off) if has_users => {
+            story.say("access", "no password is asked for: a snippet says auth_basic off");
+        }
+        Some(AuthBasic::Realm(_)) if !has_users => {
+            let outcome = "nobody has a password for auth_basic of a snippet: 403";
+            story.say("access", outcome);
+        }
+        Some(AuthBasic::Off) => {}
+        _ if has_users => {
+            story.say_by("access", "a name and a password are asked for", "auth-type");
+        }
+        _ => {}
+    }
+}
+
+/// The authenticators that were asked.
+fn asked(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let policy = &exchange.spot().location.policy;
+    let Some(trace) = &exchange.trace else { return };
+    for asked in trace.asked.borrow().iter() {
+        let by = if policy.route.is_some() { "ExternalAuth" } else { "auth-url" };
+        let decided = match &asked.nobody {
+            Some(_) => format!("{} is asked; {NOBODY}", asked.whom),
+            None => format!("{} is asked", asked.whom),
+        };
+        story.say_by("access", decided.as_str(), by);
+        if let Some(url) = &asked.nobody {
+            story.lacks(Wanted::Url(url.clone()), decided);
+        }
     }
 }

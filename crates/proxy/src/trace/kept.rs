@@ -1,6 +1,7 @@
 //! What is kept of a request, so that it can be told afterwards.
 
-use model::{ServiceRef, Url};
+use http::StatusCode;
+use model::{ServiceRef, UpstreamId, Url};
 use serde::Serialize;
 use std::cell::RefCell;
 use upstream::Head;
@@ -94,6 +95,8 @@ pub(crate) struct Trace {
     pub head: RefCell<Option<String>>,
     /// The authenticators that were asked, or would be.
     pub asked: RefCell<Vec<Asked>>,
+    /// The status that an error page stands in for, and whose it is; nobody's: the built-in default backend's.
+    pub page: RefCell<Option<(StatusCode, Option<UpstreamId>)>>,
 }
 
 impl Trace {

@@ -11,6 +11,7 @@ mod routing;
 mod sampled;
 mod shown;
 mod snippets;
+mod spelling;
 mod towards_upstream;
 
 pub(crate) use kept::{Asked, Phase, Trace};
@@ -21,6 +22,8 @@ pub use sampled::Sample;
 pub(crate) use sampled::Sampled;
 
 use crate::exchange::Exchange;
+use http::StatusCode;
+use model::UpstreamId;
 use wire::{Response, Source};
 
 /// Decisions as they are told.
@@ -58,6 +61,16 @@ impl Story<'_> {
         }
     }
 
+    /// The status that an error page stands in for, and whose it is.
+    fn page(&self) -> Option<(StatusCode, Option<UpstreamId>)> {
+        self.exchange.trace.as_ref()?.page.borrow().clone()
+    }
+
+    /// The status before an error page stood in for it.
+    fn status(&self, response: &Response) -> u16 {
+        self.page().map_or(response.status, |(status, _)| status).as_u16()
+    }
+
     /// Whether a phase was entered.
     fn reached(&self, phase: Phase) -> bool {
         self.exchange.phase >= phase
@@ -75,13 +88,31 @@ pub(crate) fn decisions(exchange: &Exchange, response: &Response) -> Vec<Decisio
     routing::tell(&mut story, response);
     guards::tell(&mut story, response);
     towards_upstream::tell(&mut story);
+    error_page(&mut story);
     answer(&mut story, response);
     story.decisions
 }
 
+/// Who words the answer in place of whom it is of.
+fn error_page(story: &mut Story<'_>) {
+    let Some((status, by)) = story.page() else { return };
+    let whose = match &by {
+        Some(by) => by.as_str(),
+        None => "the built-in default backend",
+    };
+    let outcome = format!("{} is answered by {whose}", status.as_u16());
+    story.say_of("error page", outcome, "custom-http-errors".to_owned());
+}
+
 fn answer(story: &mut Story<'_>, response: &Response) {
     let dry = story.exchange.trace.as_ref().is_some_and(|trace| trace.dry);
-    if dry && response.source == Source::Upstream {
+    if dry && let Some((_, by)) = story.page() {
+        let outcome = match by {
+            Some(_) => "the error page's, with these fields besides",
+            None => "404 Not Found made by Fairway, with these fields besides",
+        };
+        story.say("answer", outcome);
+    } else if dry && response.source == Source::Upstream {
         let outcome = "the upstream's, with these fields in place of its own of these names";
         story.say("answer", outcome);
     } else {

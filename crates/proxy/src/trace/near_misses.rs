@@ -1,29 +1,31 @@
 //! Paths and hosts that nearly had a request: what users take for the reason.
 
+use super::spelling::Spelling;
 use crate::exchange::Exchange;
 use crate::generation::{Asked, Routed, Site};
-use model::{Location, PathKind, Pattern, Rule, RuleMatch, Scheme, Steps};
+use model::{Location, PathKind, Pattern, Rule, RuleMatch, Scheme, Steps, fixed_start};
 use route::path::Canonical;
 use std::sync::Arc;
 
 /// Near misses that are told at most, of each kind.
 const MOST: usize = 5;
-/// Letters in which a host may differ from the one asked for.
-const LETTERS: usize = 2;
+/// Paths that are regular expressions which are compiled to tell near misses of a request: each takes a while, and the
+/// thread of a request that is traced does nothing else meanwhile.
+const COMPILED: usize = 32;
 
 /// Locations of the server that nearly answered, each with the reason why not.
 pub(super) fn paths(exchange: &Exchange, site: &Site, own: &Location) -> Vec<String> {
     let canonical =
         Canonical { path: exchange.path.as_ref().into(), dotted: exchange.dotted, merged: false };
     let path = canonical.text();
-    let steps = Steps::default();
+    let (steps, mut patterns) = (Steps::default(), COMPILED);
     // What a snippet's `if` has for itself is where its location is; and what no Ingress has is nobody's near miss.
     let is_other = |other: &&Arc<Location>| {
         (other.kind != own.kind || other.path != own.path) && !other.is_of_host()
     };
     let misses = site.server.locations.iter().filter(is_other).filter_map(|location| {
         let why = if site.server.regex {
-            missed_pattern(location, &exchange.path, &steps)?
+            missed_pattern(location, &exchange.path, &steps, &mut patterns)?
         } else {
             missed_prefix(location, own, &path)?
         };
@@ -113,7 +115,18 @@ fn is_twin(routed: &Routed, rule: &Rule, exchange: &Exchange) -> bool {
         && others.any(|other| is_alike(&other.matches) && owner(other) == owner(rule))
 }
 
-fn missed_pattern(location: &Arc<Location>, path: &[u8], steps: &Steps) -> Option<&'static str> {
+/// `left` is how many patterns may still be compiled.
+fn missed_pattern(
+    location: &Arc<Location>,
+    path: &[u8],
+    steps: &Steps,
+    left: &mut usize,
+) -> Option<&'static str> {
+    let start = path.get(..fixed_start(&location.path).len())?;
+    if !start.eq_ignore_ascii_case(fixed_start(&location.path).as_bytes()) {
+        return None;
+    }
+    *left = left.checked_sub(1)?;
     let pattern = Pattern::new(&format!("^{}", location.path), true).ok()?;
     let matches = pattern.try_match(path, steps) == Ok(true);
     matches.then_some("it matches, too, but a longer pattern is tried first")
@@ -177,7 +190,7 @@ fn missed(kind: PathKind, own: &str, path: &str) -> Option<&'static str> {
 
 /// Hosts that nearly are the one asked for, which has no server, each with what differs.
 pub(super) fn hosts(exchange: &Exchange) -> Vec<String> {
-    let host = &*exchange.host;
+    let (host, mut spelling) = (&*exchange.host, Spelling::new());
     let of_ingresses = exchange.generation.configuration.servers.keys().map(|name| (name, false));
     let routes = exchange.generation.configuration.routes.keys();
     let shared = routes.filter(|key| key.listener.is_none());
@@ -194,7 +207,7 @@ pub(super) fn hosts(exchange: &Exchange) -> Vec<String> {
                 "a wildcard stands for one label, and this has more"
             }
             _ if name == "_" || name == host => return None,
-            _ if strsim::osa_distance(name, host) <= LETTERS => "the spelling differs",
+            _ if spelling.is_near(name, host) => "the spelling differs",
             _ => return None,
         };
         let whose = if of_gateway { " of a Gateway" } else { "" };

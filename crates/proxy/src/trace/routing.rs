@@ -258,7 +258,7 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         story.say_by("redirect", to(response), by);
     }
     if story.ended(Phase::Endpoints) {
-        let decided = format!("none is ready: {}", response.status.as_u16());
+        let decided = format!("none is ready: {}", story.status(response));
         story.say("endpoints", format!("{decided}{}", why_none_is_ready(story)));
         let own = story.exchange.visit.named.is_none().then(|| story.exchange.spot());
         if let Some(service) = own.and_then(|spot| spot.location.service.as_deref()) {

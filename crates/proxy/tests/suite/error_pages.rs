@@ -12,6 +12,7 @@ use model::policy::{
 use model::{
     Backend, LogFormat, LogTarget, Logs, Server, ServerName, SetHeader, Template, UpstreamId,
 };
+use proxy::{Question, explain};
 use snippet::Context;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -295,4 +296,30 @@ async fn an_applications_own_401_leads_to_the_sign_in_page_where_its_answers_are
         assert!(got.contains(challenge), "{got}");
         assert_eq!(got.contains("Location: https://login.test/\r\n"), status == "302", "{got}");
     }
+}
+
+#[tokio::test]
+async fn an_explanation_tells_what_an_error_page_stands_in_for_and_whose_it_is() {
+    let (pages, _pages) = upstream(answer("200 OK", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![pages]), (PAGES, vec![pages])];
+    let deny = std::iter::once("192.0.2.0/24".parse().expect("a network")).collect();
+    let policy = Policy { access: Access { deny, ..Access::default() }, ..errors(&[403]) };
+    let question = |client: &str| Question {
+        head: "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n".into(),
+        http2: false,
+        tls: None,
+        client: client.parse().expect("an address"),
+        ports: (80, 443),
+    };
+    let configuration = configuration(&upstreams, policy);
+    let told = async |client: &str, step: &str| -> Vec<String> {
+        let told = explain(&configuration, question(client)).await.expect("an explanation");
+        let told = told.into_iter().filter(|decision| decision.step == step);
+        told.map(|decision| decision.outcome).collect()
+    };
+    let refused = "192.0.2.1:1";
+    assert!(told(refused, "access").await.contains(&"refused with 403".to_owned()));
+    assert_eq!(told(refused, "error page").await, [format!("403 is answered by {PAGES}")]);
+    assert_eq!(told(refused, "answer").await, ["the error page's, with these fields besides"]);
+    assert!(told("198.51.100.1:1", "error page").await.is_empty());
 }

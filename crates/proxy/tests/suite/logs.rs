@@ -2,8 +2,9 @@
 
 use crate::bed;
 use crate::bed::{apply, start, talk};
+use crate::opentelemetry::LOG;
 use engine::Engine;
-use model::policy::{Body, Condition, Errors, Logging, Policy, Retries};
+use model::policy::{Access, Body, Condition, Errors, Logging, Policy, Retries};
 use model::{
     Backend, Configuration, Global, Kind, Location, LogFormat, LogTarget, Logs, Origin, ServerName,
     ServiceRef, Syslog, Template, UpstreamId,
@@ -117,6 +118,28 @@ async fn bytes_that_are_no_text_are_escaped_as_they_came_and_head_is_told_the_le
     assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("\r\nContent-Length: 146\r\n"));
     assert!(answer.ends_with("\r\n\r\n"), "{answer}");
     assert_eq!(lines(native, &path).await, ["caf\\xE9"]);
+}
+
+#[tokio::test]
+async fn no_request_moves_a_cursor_or_turns_a_line_of_the_error_log() {
+    let log = LOG.clone();
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let endpoint = closed.local_addr().expect("bound");
+    drop(closed);
+    let deny = std::iter::once("127.0.0.0/8".parse().expect("a network")).collect();
+    let denied = Policy { access: Access { deny, ..Access::default() }, ..Policy::default() };
+    for (policy, status, name) in
+        [(Policy::default(), " 502 ", "/failed-marked"), (denied, " 403 ", "/refused-marked")]
+    {
+        let native = start(&bed::configuration(&[(bed::MAIN, vec![endpoint])], policy)).await;
+        let mut request = format!("GET {name}").into_bytes();
+        request.extend(b"\xc2\x9b31mRED\xe2\x80\xae\xe2\x80\xa8\xc2\x85X HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        let answer = talk(&native, &request).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1{status}")), "{answer}");
+        let lines = log.with(name).concat();
+        let written = r"\u{9b}31mRED\u{202e}\u{2028}\u{85}X";
+        assert!(lines.contains(&format!("{name}{written}")), "{lines:?}");
+    }
 }
 
 #[tokio::test]

@@ -498,10 +498,10 @@ async fn logs_and_fields_name_the_trace() {
 }
 
 /// What the process says, line by line.
-static LOG: LazyLock<Log> = LazyLock::new(Log::start);
+pub(crate) static LOG: LazyLock<Log> = LazyLock::new(Log::start);
 
 #[derive(Clone)]
-struct Log(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
     fn start() -> Self {
@@ -514,9 +514,13 @@ impl Log {
     }
 
     fn about(&self, collector: SocketAddr) -> Vec<String> {
-        let name = format!("{}:{}", Ipv4Addr::LOCALHOST, collector.port());
+        self.with(&format!("{}:{}", Ipv4Addr::LOCALHOST, collector.port()))
+    }
+
+    /// The lines with this text.
+    pub(crate) fn with(&self, text: &str) -> Vec<String> {
         let lines = self.0.lock().expect("nobody panics");
-        lines.iter().filter(|line| line.contains(&name)).cloned().collect()
+        lines.iter().filter(|line| line.contains(text)).cloned().collect()
     }
 }
 

@@ -7,7 +7,7 @@ use model::policy::{
 };
 use model::snippet::Scope;
 use model::{Configuration, Global, Networks, ServerName, Template};
-use proxy::Native;
+use proxy::{Decision, Native, Question, explain};
 use snippet::Context;
 use std::sync::Arc;
 
@@ -379,4 +379,60 @@ async fn names_that_the_expression_of_a_location_around_gives_are_known_within()
     let native = Host::of(within, "").serve().await;
     assert_eq!(told(&native, "/u/guest/admin").await, "403 page");
     assert_eq!(told(&native, "/u/root/admin").await, "200 root-admin-admin");
+}
+
+/// What an explanation says of access for a request with this method.
+async fn access_told(snippet: &'static str, policy: Policy, method: &str) -> Vec<String> {
+    let configuration =
+        Host::default().path("/", snippet, policy).configuration(upstream("main").await);
+    let question = Question {
+        head: format!("{method} / HTTP/1.1\r\nHost: a.test\r\n\r\n").into(),
+        http2: false,
+        tls: None,
+        client: "192.0.2.1:1".parse().expect("an address"),
+        ports: (80, 443),
+    };
+    let decisions = explain(&configuration, question).await.expect("an explanation");
+    let told = decisions.into_iter().filter(|decision| decision.step == "access");
+    let line = |decision: Decision| match decision.by {
+        Some(by) => format!("{}  [{by}]", decision.outcome),
+        None => decision.outcome,
+    };
+    told.map(line).collect()
+}
+
+#[tokio::test]
+async fn an_explanation_tells_the_guards_that_snippets_leave() {
+    let allowlist = || whitelist("10.0.0.0/8");
+    let denied = "192.0.2.1 is not allowed  [allowlist-source-range of Ingress demo/x]";
+    assert_eq!(access_told("", allowlist(), "POST").await, [denied, "refused with 403"]);
+    let except = "limit_except GET { allow all; }";
+    assert_eq!(
+        access_told(except, allowlist(), "POST").await,
+        ["no list counts for POST: limit_except of a snippet"]
+    );
+    assert_eq!(access_told(except, allowlist(), "GET").await, [denied, "refused with 403"]);
+    for (snippet, by) in [
+        ("deny all;", "allow and deny of a snippet"),
+        ("limit_except GET { deny all; }", "limit_except of a snippet"),
+    ] {
+        let told = access_told(snippet, Policy::default(), "POST").await;
+        assert_eq!(told, [format!("refused with 403  [{by}]")]);
+    }
+    let any = access_told("satisfy any;", allowlist(), "GET").await;
+    assert_eq!(
+        any,
+        [denied, "one of these is enough: a snippet says satisfy any", "refused with 403"]
+    );
+}
+
+#[tokio::test]
+async fn an_explanation_never_says_that_a_password_is_asked_for_where_a_snippet_takes_it_away() {
+    let asked = "a name and a password are asked for  [auth-type of Ingress demo/x]";
+    let policy = || Policy { access: Access::default(), ..password("0.0.0.0/0", None) };
+    assert_eq!(access_told("", policy(), "GET").await, [asked, "refused with 401"]);
+    let told = access_told("auth_basic off;", policy(), "GET").await;
+    assert_eq!(told, ["no password is asked for: a snippet says auth_basic off"]);
+    let told = access_told("auth_basic closed;", Policy::default(), "GET").await;
+    assert_eq!(told[0], "nobody has a password for auth_basic of a snippet: 403");
 }

@@ -823,6 +823,29 @@ async fn an_explanation_tells_what_programs_did() {
 }
 
 #[tokio::test]
+async fn of_very_many_expressions_only_some_are_compiled_to_tell_near_misses() {
+    let near = async |others: usize| {
+        let mut host = Host::of_patterns().path("/a[a-z]+/longest", "", Policy::default());
+        for number in 0..others {
+            let path = format!("/a[0-9]+/{number}");
+            host = host.path(path.leak(), "", Policy::default());
+        }
+        let host = host.path("/a[a-z]+", "", Policy::default());
+        let question = Question {
+            head: "GET /ab/longest HTTP/1.1\r\nHost: a.test\r\n\r\n".into(),
+            http2: false,
+            tls: None,
+            client: "192.0.2.1:1".parse().expect("an address"),
+            ports: (80, 443),
+        };
+        let configuration = host.configuration(upstream("main").await);
+        let decisions = explain(&configuration, question).await.expect("an explanation");
+        decisions.into_iter().filter(|decision| decision.step == "near miss").count()
+    };
+    assert_eq!((near(31).await, near(32).await), (1, 0));
+}
+
+#[tokio::test]
 async fn an_upstream_sends_requests_on_to_named_and_internal_locations() {
     let own = "location @named { return 200 \"named $uri\"; }
         location /files/ { internal; return 200 \"internal $uri\"; }
