@@ -8,9 +8,7 @@ mod shared;
 use crate::answer::Watch;
 use crate::authenticator::Tag;
 use crate::crowds::Crowd;
-use crate::generation::{
-    Doors, ErrorPages, Extras, Few, Generation, Routed, Site, Spot, StandIn, Told, routed,
-};
+use crate::generation::{Doors, ErrorPages, Extras, Few, Generation, Site, Spot, StandIn, Told};
 use crate::limits::{DeclaredZones, Zones};
 use crate::log::Format;
 use crate::set_headers::SetHeaders;
@@ -22,12 +20,12 @@ use model::policy::{AnswerRewrites, AuthExternal, ClientCertificate, Cors, Polic
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, DEFAULT_BACKEND, Endpoints, Global, Location, LogFormat,
-    Outside, Part, Problem, RouteHost, Server, ServerName, SetHeader, Severity, Template,
-    UpstreamId, Variable,
+    Outside, Part, Problem, Server, ServerName, SetHeader, Severity, Template, UpstreamId,
+    Variable,
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
-use routes::{Outgoing, RouteProfiles};
+use routes::Outgoing;
 use rustls::sign::CertifiedKey;
 use shared::Shared;
 use snippet::run::Tables;
@@ -192,47 +190,6 @@ impl Compiler {
             left_out,
             few,
         })
-    }
-
-    /// The hosts of Gateways, of which those that differ are compiled.
-    fn routes(
-        &self,
-        before: &Generation,
-        configuration: &Configuration,
-        changes: &Changes,
-        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    ) -> RouteTable<Routed> {
-        let mut routes = before.routes.clone();
-        for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
-            between_pieces();
-            let host = configuration.routes.get(key);
-            routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));
-        }
-        routes
-    }
-
-    /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
-    fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
-        let bare = Server::new(host.name.clone());
-        let (room, mut profiles) = (host.locations.len(), RouteProfiles::default());
-        let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
-        for location in &host.locations {
-            let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
-            spots.push(self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups));
-            locations.push(location);
-        }
-        let site = Site {
-            owner: Site::owner_of(&locations),
-            clients: None,
-            hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),
-            locations: Locations::compile(&bare),
-            spots,
-            server: Arc::new(Server { locations, ..bare }),
-            snippet: None,
-        };
-        let paths = routed::paths(host);
-        let has_grpc = host.rules.iter().any(|rule| rule.matches.grpc.is_some());
-        Routed { host: host.clone(), site: Arc::new(site), has_grpc, paths }
     }
 
     /// The servers that the http level itself has.

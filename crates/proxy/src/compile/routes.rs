@@ -1,13 +1,16 @@
-//! What locations of routes speak to besides their backends, and how: TLS (BackendTLSPolicy), and guards
-//! (`ExternalAuth`).
+//! The hosts of Gateways, and what locations of routes speak to besides their backends, and how: TLS
+//! (BackendTLSPolicy), and guards (`ExternalAuth`).
 
-use super::group;
+use super::{Compiler, group};
+use crate::answer::Watch;
 use crate::authenticator::{Authenticator, Guard};
-use crate::generation::Copies;
+use crate::generation::{Copies, Extras, Generation, Routed, Site, routed};
 use imbl::OrdMap;
 use model::policy::{GuardAsked, Policy, Protocol, RouteGuard, UpstreamTls};
-use model::{Backend, Location, UpstreamId};
+use model::{Backend, Changes, Configuration, Location, RouteHost, Server, UpstreamId};
+use route::{Locations, RouteTable};
 use std::sync::Arc;
+use system::breaks::between_pieces;
 use tls::{Profile, Profiles};
 use upstream::{Group, Way};
 
@@ -104,4 +107,51 @@ fn profile(profiles: &Profiles, tls: &UpstreamTls, http2: bool) -> Result<Arc<Pr
         tracing::error!(%error, "TLS towards a backend cannot be spoken as it is asked for; it is closed");
         format!("TLS towards the backend cannot be spoken as asked: {error}")
     })
+}
+
+impl Compiler {
+    /// The hosts of Gateways, of which those that differ are compiled.
+    pub(super) fn routes(
+        &self,
+        before: &Generation,
+        configuration: &Configuration,
+        changes: &Changes,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> RouteTable<Routed> {
+        let mut routes = before.routes.clone();
+        for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
+            between_pieces();
+            let host = configuration.routes.get(key);
+            routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));
+        }
+        routes
+    }
+
+    /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
+    pub(super) fn routed(
+        &self,
+        host: &Arc<RouteHost>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Routed {
+        let bare = Server::new(host.name.clone());
+        let (room, mut profiles) = (host.locations.len(), RouteProfiles::default());
+        let (mut spots, mut locations) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        for location in &host.locations {
+            let (location, outgoing) = profiles.outgoing(&self.profiles, location, groups);
+            spots.push(self.spot(&location, Extras::NOTHING, outgoing, Watch::default(), groups));
+            locations.push(location);
+        }
+        let site = Site {
+            owner: Site::owner_of(&locations),
+            clients: None,
+            hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),
+            locations: Locations::compile(&bare),
+            spots,
+            server: Arc::new(Server { locations, ..bare }),
+            snippet: None,
+        };
+        let paths = routed::paths(host);
+        let has_grpc = host.rules.iter().any(|rule| rule.matches.grpc.is_some());
+        Routed { host: host.clone(), site: Arc::new(site), has_grpc, paths }
+    }
 }

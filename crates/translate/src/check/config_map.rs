@@ -33,9 +33,10 @@ pub(super) fn about<'a>(translation: &'a Translation, options: &Options) -> Vec<
         Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
     let remark = |problem: &Problem| Remark {
         key: problem.key.as_ref().map(|name| named_of_config_map(key, name)),
-        message: match problem.message.contains("there is no --default-backend-service") {
-            true => format!("{}{FLAG}", problem.message),
-            false => problem.message.to_string(),
+        message: if problem.message.contains("there is no --default-backend-service") {
+            format!("{}{FLAG}", problem.message)
+        } else {
+            problem.message.to_string()
         },
     };
     let problems = translation.problems.of(&origin).iter();

@@ -191,8 +191,7 @@ pub(super) fn of(
         }
     }
     let errors = value("custom-http-errors").unwrap_or_default();
-    let is_status =
-        |text: &str| text.trim().parse().is_ok_and(|code: u16| (400..600).contains(&code));
+    let is_status = |text: &str| text.trim().parse().is_ok_and(|code| matches!(code, 400..600u16));
     // Anything but numbers is no list: ingress-nginx does not take it, either.
     let is_list = errors.chars().all(|c| c.is_ascii_digit() || c == ',' || c.is_whitespace());
     if !errors.is_empty() && is_list && !errors.split(',').all(is_status) {
