@@ -73,24 +73,6 @@ impl Inner {
     }
 }
 
-/// Who was left out since nginx refused something last that it does not refuse any more.
-#[derive(Default)]
-struct Blamed {
-    refusal: Option<Refusal>,
-    in_vain: BTreeSet<Owner>,
-}
-
-impl Blamed {
-    /// What it refuses now, and who is blamed for it; whoever is out already was found before.
-    fn follow(&mut self, refusal: Refusal, blamed: &BTreeSet<Owner>, left_out: &LeftOut) {
-        if !self.refusal.as_ref().is_some_and(|before| before.is(&refusal)) {
-            self.in_vain.clear();
-        }
-        self.refusal = Some(refusal);
-        self.in_vain.extend(blamed.iter().filter(|owner| !left_out.contains_key(owner)).cloned());
-    }
-}
-
 /// What is known while nginx is asked again and again.
 pub(super) struct Search<'a> {
     inner: &'a Inner,
@@ -112,16 +94,6 @@ pub(super) struct Search<'a> {
 impl Search<'_> {
     /// Leaves out whoever nginx blames, until it takes the rest; nothing if nobody can be found, or not in time.
     async fn one_by_one(&mut self) -> Result<Option<Accepted>, Failure> {
-        let mut blamed = Blamed::default();
-        let found = self.each_alone(&mut blamed).await;
-        if !matches!(found, Ok(Some(_))) {
-            // Nobody knows of those whether it was they.
-            self.left_out.retain(|owner, _| !blamed.in_vain.contains(owner));
-        }
-        found
-    }
-
-    async fn each_alone(&mut self, before: &mut Blamed) -> Result<Option<Accepted>, Failure> {
         let mut found = BTreeSet::new();
         while self.tests > 0 {
             let refusal = match self.try_without(self.left_out.clone()).await? {
@@ -129,9 +101,8 @@ impl Search<'_> {
                 Err(refusal) => refusal,
             };
             let blamed = self.whom_to_blame(&refusal).await?;
-            let (reason, is_path) = (refusal.reason.clone(), refusal.is_path);
+            let Refusal { reason, is_path, .. } = refusal;
             tracing::debug!(?blamed, reason, "nginx does not take it");
-            before.follow(refusal, &blamed, &self.left_out);
             let mut is_new = false;
             for owner in &blamed {
                 is_new |= self.leave_out(owner, &reason, is_path);
@@ -142,7 +113,6 @@ impl Search<'_> {
             // Whoever is blamed and already out is only in the way of who is to blame.
             for innocent in blamed.difference(&found) {
                 self.left_out.remove(innocent);
-                before.in_vain.remove(innocent);
             }
             self.tests = self.tests.saturating_sub(1);
             let Some(culprit) = self.culprit().await? else { return Ok(None) };

@@ -335,7 +335,6 @@ impl Inner {
                 state.running = accepted;
             }
             Plan::Reload | Plan::Push | Plan::Nothing => {
-                self.tell_endpoints(state, next).await?;
                 let accepted = self.acceptable(next, state).await?;
                 self.stand_back(next);
                 let accepted = self.put_into_force(state, next, accepted).await?;
@@ -351,25 +350,6 @@ impl Inner {
         state.asked = next.clone();
         if let Some(requests) = &self.requests {
             requests.follow(&state.running);
-        }
-        Ok(())
-    }
-
-    /// What runs has the endpoints of now, before it is known who is to blame for what nginx does not take: that may
-    /// take minutes, and nobody waits for it who has nothing to do with it.
-    async fn tell_endpoints(&self, state: &mut State, next: &Configuration) -> Result<(), Failure> {
-        let mut running = state.running.clone();
-        for (id, upstream) in &state.running.upstreams {
-            if let Some(now) = next.upstreams.get(id).filter(|now| *now != upstream) {
-                running.upstreams.insert(id.clone(), now.clone());
-            }
-        }
-        let is_running = state.master.is_some() && state.has_run();
-        if is_running && running.upstreams != state.running.upstreams {
-            // Who fails further on has told them nevertheless.
-            state.owed = state.owed.max(Plan::Push);
-            state.lacks = self.settle(state, &running).await?.problems;
-            state.running = running;
         }
         Ok(())
     }

@@ -151,24 +151,3 @@ async fn an_nginx_that_answers_and_has_nothing_to_serve_ails() {
     until("it is well again", || engine.ailment().is_none()).await;
     engine.drain(Duration::from_secs(5)).await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn endpoints_do_not_wait_until_nginx_has_tested_what_else_changes() {
-    let (folder, port, one, two) = (folder(), free_port(), backend("one"), backend("two"));
-    let held = folder.path().join("held");
-    let waits = format!("while [ \"$1\" = -t ] && [ -e {} ]; do sleep 0.02; done", held.display());
-    let engine = beginning(&folder, port, &waits);
-    apply(&engine, &configuration(&[("a.test", one, None)])).await;
-    fs::write(&held, "").expect("a file");
-    let next = configuration(&[("a.test", two, None), ("b.test", one, Some("no_such_word 1;"))]);
-    let applying = {
-        let engine = engine.clone();
-        tokio::spawn(async move { apply(&engine, &next).await })
-    };
-    until("it leads to another endpoint", || get(port, "a.test") == ok("two")).await;
-    assert!(!applying.is_finished() && get(port, "b.test") != ok("one"));
-    fs::remove_file(&held).expect("it is there");
-    assert_eq!(applying.await.expect("no panic"), ["b.test"]);
-    assert_eq!(get(port, "a.test"), ok("two"));
-    engine.drain(Duration::from_secs(5)).await;
-}
