@@ -71,7 +71,7 @@ fn shown(metrics: Arc<Metrics>) -> impl Fn(&str) -> Told + Send + Sync {
 
 /// The chain that clients of a host are given.
 fn certificate(engine: &HttpEngine, host: &str) -> std::future::Ready<Page> {
-    std::future::ready(match configuration::certificate(&engine.configuration(), host) {
+    std::future::ready(match configuration::certificate(engine, host) {
         Ok(chain) => Page::bytes(chain),
         Err(reason) => Page::missing(&reason),
     })

@@ -1,10 +1,12 @@
 //! `/configuration`: what is served, as JSON, with nothing in it that opens a door.
 
+use crate::http_engine::HttpEngine;
 use bytes::Bytes;
-use model::{Alias, Certificate, Configuration, Server};
+use model::{Certificate, CertificateId, Configuration, Server, ServerName};
 use pem::{EncodeConfig, LineEnding, Pem};
 use runtime::admin::Page;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Pieces of the page.
 type Pieces = Box<dyn Iterator<Item = String> + Send>;
@@ -63,34 +65,40 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// The chain for clients that name this host, as PEM; never its key.
-pub(crate) fn certificate(configuration: &Configuration, host: &str) -> Result<String, String> {
-    let host = host.to_ascii_lowercase();
-    let is_called = |server: &&Server, name: &str| {
-        let aliases = server.aliases.iter().filter_map(|alias| match alias {
-            Alias::Name(name) => Some(name.to_string()),
-            Alias::Below(_) | Alias::Beginning(_) | Alias::Pattern(_) => None,
-        });
-        server.name.to_string() == name || aliases.into_iter().any(|alias| alias == name)
-    };
-    let find = |name: &str| {
-        configuration
-            .servers
-            .values()
-            .map(|server| &**server)
-            .find(|server| is_called(server, name))
-    };
-    let parent = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
-    let server = find(&host).or_else(|| find(&parent?));
-    let named = server.and_then(|server| server.certificate.as_ref());
-    let id = named.or(configuration.default_certificate.as_ref());
-    match id.and_then(|id| configuration.certificates.get(id)) {
-        Some(certificate) => Ok(pem(certificate)),
-        None if server.is_none() => Err(format!("there is no host {host}; `dbg conf` names all")),
+/// The chain for clients that name this host, as PEM; never its key. What answers handshakes says which one that is.
+pub(crate) fn certificate(engine: &HttpEngine, host: &str) -> Result<String, String> {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    match engine.certificate(&host) {
+        Some(certificate) => Ok(pem(&certificate)),
+        None if !engine.has_host(&host) => {
+            Err(format!("there is no host {host}; `dbg conf` names all"))
+        }
         None => Err(format!(
             "{host} has no certificate: clients get the self-signed one of the process"
         )),
     }
+}
+
+/// The certificate that handshakes of nginx with this name get: that of its entry, or of the wildcard above it, else
+/// the default one.
+pub(crate) fn by_entry(configuration: &Configuration, host: &str) -> Option<Arc<Certificate>> {
+    let usable = |id: &CertificateId| configuration.certificates.get(id);
+    // A host of its own goes before a name that merely leads to another one.
+    let named = |name: &str| {
+        let server = configuration.servers.get(&ServerName::new(name));
+        server.and_then(|server| server.certificate.as_ref())
+    };
+    let alias = |name: &str| {
+        let leads = |server: &&Arc<Server>| {
+            server.certified_names().any(|other| other.as_str() == name)
+                && server.certificate.as_ref().and_then(usable).is_some_and(|it| it.covers(name))
+        };
+        configuration.servers.values().find(leads).and_then(|server| server.certificate.as_ref())
+    };
+    let entry = |name: &str| named(name).or_else(|| alias(name));
+    let above = || entry(&format!("*.{}", host.split_once('.')?.1));
+    let own = entry(host).or_else(above).and_then(usable);
+    own.or_else(|| usable(configuration.default_certificate.as_ref()?)).cloned()
 }
 
 fn pem(certificate: &Certificate) -> String {

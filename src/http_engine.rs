@@ -1,10 +1,11 @@
 //! The engine that carries HTTP: this is the only place that knows how many there are.
 
+use crate::configuration;
 use crate::flags::Listeners;
 use crate::room::Room;
 use anyhow::{Context, Result};
 use engine::{Applied, Engine, Rejected};
-use model::{Changes, Configuration};
+use model::{Certificate, Changes, Configuration, Server, Steps};
 use nginx::{Environment, Nginx, Requests};
 use proxy::Native;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
@@ -72,6 +73,42 @@ impl HttpEngine {
         match self {
             Self::Native(native) => native.current().configuration.clone(),
             Self::Nginx(nginx) => nginx.serving().borrow().clone(),
+        }
+    }
+
+    /// The certificate that handshakes with this name get, at the addresses of the process; none: the self-signed one
+    /// that it made for itself.
+    pub(crate) fn certificate(&self, host: &str) -> Option<Arc<Certificate>> {
+        match self {
+            Self::Native(native) => {
+                let generation = native.current();
+                let id = generation.certificates.chosen(Some(host))?;
+                generation.configuration.certificates.get(&id).cloned()
+            }
+            Self::Nginx(nginx) => configuration::by_entry(&nginx.serving().borrow(), host),
+        }
+    }
+
+    /// Whether requests with this host are somebody's.
+    pub(crate) fn has_host(&self, host: &str) -> bool {
+        let is_own = |server: &Server| server.name.as_str() != "_";
+        match self {
+            Self::Native(native) => {
+                let generation = native.current();
+                let mut routes = generation.configuration.routes.keys();
+                let found = generation.sites.find(host, &Steps::default()).ok().flatten();
+                found.is_some_and(|site| is_own(&site.server))
+                    || routes.any(|key| key.host.as_str() == host)
+            }
+            Self::Nginx(nginx) => {
+                let serving = nginx.serving().borrow().clone();
+                let is_called = |server: &Arc<Server>| {
+                    is_own(server)
+                        && (server.name.as_str() == host
+                            || server.certified_names().any(|name| name.as_str() == host))
+                };
+                serving.servers.values().any(is_called)
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ use testkit::{eventually, namespace, ports};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_fairway");
 const UNTAKEN: &str = include_str!("untaken.yaml");
+/// Hosts whose certificates are not those of their own entries.
+const MORE: &str = include_str!("more.yaml");
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The hash of a password, as `htpasswd` writes it.
 const HASH: &str = "$apr1$N0c2gtUj$KcT5A7m3Q4L5v6W7x8Y9z.";
@@ -221,6 +223,13 @@ fn dbg_tells_what_is_served_and_never_a_key() {
     ] {
         let (good, _, error) = ask(words);
         assert!(!good && error.contains(reason), "{words:?}: {error}");
+    }
+    // What handshakes get: the certificate of the wildcard above, and those of listeners.
+    fs::write(running.folder.path().join("objects/more.yaml"), MORE).expect("a file");
+    running.until("more hosts are served", || ask(&["certs", "get", "g.test"]).0);
+    for host in ["own.demo.test", "g.test", "j.g.test"] {
+        let chain = says(&["certs", "get", host]);
+        assert!(chain.contains(line) && !chain.contains("PRIVATE"), "{host}: {chain}");
     }
     drop(running);
     let nobody = Command::new(BINARY).args(["dbg", "conf", &port]).output().expect("it runs");

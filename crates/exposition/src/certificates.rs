@@ -2,7 +2,7 @@
 
 use model::{Certificate, CertificateId, Configuration, Server};
 use request_metrics::label_value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use x509_parser::oid_registry::{
     OID_KEY_TYPE_EC_PUBLIC_KEY, OID_PKCS1_RSAENCRYPTION, OID_SIG_ED25519, OID_X509_SERIALNUMBER,
@@ -35,7 +35,8 @@ pub(crate) struct Shown<'a> {
 pub(crate) struct Known(HashMap<CertificateId, (Arc<Certificate>, Arc<Details>)>);
 
 impl Known {
-    /// The certificates of all hosts that have one; `own` is that of the process.
+    /// The certificates of all hosts that have one, of Ingresses and of listeners of Gateways; `own` is that of the
+    /// process.
     pub(crate) fn of<'a>(
         &mut self,
         configuration: &'a Configuration,
@@ -59,7 +60,20 @@ impl Known {
             let (namespace, secret) = id.as_str().split_once('/').unwrap_or_default();
             Some(Shown { host, namespace, secret, details: self.details(id, certificate)? })
         };
-        configuration.servers.values().filter_map(shown).collect()
+        let mut all: Vec<_> = configuration.servers.values().filter_map(shown).collect();
+        // The same labels twice are no metrics.
+        let mut told: HashSet<_> =
+            all.iter().map(|one| (one.host, one.namespace, one.secret)).collect();
+        for (host, id) in of_gateways(configuration) {
+            let (namespace, secret) = id.as_str().split_once('/').unwrap_or_default();
+            if let Some(certificate) = configuration.certificates.get(id)
+                && told.insert((host, namespace, secret))
+                && let Some(details) = self.details(id, certificate)
+            {
+                all.push(Shown { host, namespace, secret, details });
+            }
+        }
+        all
     }
 
     fn details(
@@ -76,6 +90,16 @@ impl Known {
         self.0.insert(id.clone(), (certificate.clone(), details.clone()));
         Some(details)
     }
+}
+
+/// The hosts of listeners of Gateways, each with its certificate: of those that share the addresses of the process, and
+/// of those that have one of their own.
+fn of_gateways(configuration: &Configuration) -> impl Iterator<Item = (&str, &CertificateId)> {
+    let shared = configuration.routes.iter().filter(|(key, _)| key.listener.is_none());
+    let shared = shared.filter_map(|(key, host)| Some((&key.host, host.certificate.as_ref()?)));
+    let listeners = configuration.listeners.iter();
+    let own = listeners.filter_map(|(id, one)| Some((&id.hosts, one.certificate.as_ref()?)));
+    shared.chain(own).map(|(host, id)| (host.as_str(), id))
 }
 
 fn read(der: &[u8]) -> Option<Details> {
@@ -106,7 +130,10 @@ fn read(der: &[u8]) -> Option<Details> {
 #[cfg(test)]
 mod tests {
     use super::{Known, read};
-    use model::{Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
+    use model::{
+        Certificate, CertificateId, Configuration, Kind, Listener, ListenerId, Origin, PrivateKey,
+        RouteHost, RouteKey, Server, ServerName, Speaks,
+    };
     use rcgen::{CertificateParams, DnType, KeyPair, SerialNumber};
     use std::sync::Arc;
 
@@ -137,6 +164,66 @@ mod tests {
         let details = read(params.self_signed(&key).expect("a certificate").der());
         let details = details.expect("it is read");
         assert_eq!((details.common_name.len(), details.organization.len()), (256, 256));
+    }
+
+    #[test]
+    fn hosts_of_gateways_are_told_with_the_certificates_of_their_listeners_and_none_twice() {
+        let own = CertificateId::new("demo/tls");
+        let certificate = |id: &CertificateId| {
+            let (id, names) = (id.clone(), Vec::new().into());
+            let key = PrivateKey(Vec::new());
+            Arc::new(Certificate { id, chain: vec![der()], key, names, not_after: 0 })
+        };
+        let host = |name: &str, id: &CertificateId| {
+            let name = ServerName::new(name);
+            let host = RouteHost {
+                name: name.clone(),
+                certificate: Some(id.clone()),
+                named: true,
+                not_shown_to: None,
+                rules: Vec::new(),
+                tiers: Vec::new(),
+                locations: Vec::new(),
+            };
+            (RouteKey { listener: None, host: name }, Arc::new(host))
+        };
+        let listener = |hosts: &str, id: &CertificateId| {
+            let address = "192.0.2.1:443".parse().expect("an address");
+            let key = ListenerId { address, hosts: ServerName::new(hosts) };
+            let listener = Listener {
+                id: key.clone(),
+                port: None,
+                speaks: Speaks::Https,
+                certificate: Some(id.clone()),
+                clients: None,
+                origin: Origin::new(Kind::Gateway, "demo", "gw"),
+            };
+            (key, Arc::new(listener))
+        };
+        let (other, gone) = (CertificateId::new("team/gw"), CertificateId::new("team/gone"));
+        let name = ServerName::new("a.test");
+        let server = Server { certificate: Some(own.clone()), ..Server::new(name.clone()) };
+        let configuration = Configuration {
+            servers: [(name, Arc::new(server))].into_iter().collect(),
+            routes: [host("a.test", &own), host("*.g.test", &other), host("x.test", &gone)]
+                .into_iter()
+                .collect(),
+            listeners: [listener("*.g.test", &other), listener("own.test", &other)]
+                .into_iter()
+                .collect(),
+            certificates: [&own, &other]
+                .map(|id| (id.clone(), certificate(id)))
+                .into_iter()
+                .collect(),
+            ..Configuration::default()
+        };
+        let mut known = Known::default();
+        let shown = known.of(&configuration, None);
+        let told: Vec<_> = shown.iter().map(|one| (one.host, one.namespace, one.secret)).collect();
+        assert_eq!(
+            told,
+            [("a.test", "demo", "tls"), ("*.g.test", "team", "gw"), ("own.test", "team", "gw")]
+        );
     }
 
     #[test]

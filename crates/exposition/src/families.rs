@@ -44,7 +44,7 @@ families! {
         "Reviews of the admission webhook that refused an Ingress.";
     SSL_EXPIRE = Gauge false "nginx_ingress_controller_ssl_expire_time_seconds"
         ["namespace", "class", "host", "secret_name", "identifier"]
-        "When the certificate of a host expires, in seconds since 1970; the leader only says so.";
+        "When the certificate of a host, also of a Gateway, expires, in seconds since 1970; the leader only says so.";
     SSL_INFO = Gauge false "nginx_ingress_controller_ssl_certificate_info"
         ["namespace", "class", "host", "secret_name", "identifier", "issuer_organization", "issuer_common_name",
          "serial_number", "public_key_algorithm"]

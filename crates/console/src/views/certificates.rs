@@ -5,7 +5,7 @@ use crate::now::Now;
 use crate::query::{Query, Refusal, shown};
 use model::{Certificate, CertificateId, Configuration};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// Hosts of a certificate, and names of it, that are told.
@@ -85,19 +85,29 @@ fn has(certificate: &Certificate, hosts: &[&str], word: &str) -> bool {
         || hosts.iter().any(|host| host.contains(word))
 }
 
-/// The hosts that use each certificate, and those that get the default one.
+/// The hosts that use each certificate, of Ingresses and of listeners of Gateways, and those that get the default one.
 fn users(serving: &Configuration) -> (BTreeMap<CertificateId, Vec<&str>>, Vec<String>) {
-    let (mut hosts, mut on_default) = (BTreeMap::<_, Vec<&str>>::new(), Vec::new());
-    for server in serving.servers.values() {
-        let host = server.name.as_str();
-        let Some(id) = &server.certificate else { continue };
+    let (mut hosts, mut on_default) = (BTreeMap::<_, BTreeSet<&str>>::new(), BTreeSet::new());
+    let of_ingresses = serving.servers.values().map(|server| (&server.name, &server.certificate));
+    let shared = serving.routes.iter().filter(|(key, _)| key.listener.is_none());
+    let of_gateways = shared.map(|(key, host)| (&key.host, &host.certificate));
+    let with_address = serving.listeners.iter().map(|(id, one)| (&id.hosts, &one.certificate));
+    for (host, id) in of_ingresses.chain(of_gateways) {
+        let Some(id) = id else { continue };
         if serving.certificates.contains_key(id) {
-            hosts.entry(id.clone()).or_default().push(host);
+            hosts.entry(id.clone()).or_default().insert(host.as_str());
         } else if on_default.len() < HOSTS {
-            on_default.push(shown(host));
+            on_default.insert(shown(host.as_str()));
         }
     }
-    (hosts, on_default)
+    // Where one of these has no certificate its handshakes fail.
+    for (host, id) in with_address {
+        if let Some(id) = id.as_ref().filter(|id| serving.certificates.contains_key(*id)) {
+            hosts.entry(id.clone()).or_default().insert(host.as_str());
+        }
+    }
+    let listed = hosts.into_iter().map(|(id, hosts)| (id, hosts.into_iter().collect()));
+    (listed.collect(), on_default.into_iter().collect())
 }
 
 impl Row {
@@ -125,7 +135,10 @@ fn issuer(der: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{HOSTS, Row, has, users};
-    use model::{Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
+    use model::{
+        Certificate, CertificateId, Configuration, Kind, Listener, ListenerId, Origin, PrivateKey,
+        RouteHost, RouteKey, Server, ServerName, Speaks,
+    };
     use std::sync::Arc;
 
     fn certificate() -> Certificate {
@@ -164,6 +177,43 @@ mod tests {
         assert!(serde_json::to_string(&row).expect("JSON").len() < 4096);
         let found = |word| has(&certificate, &["shop.test"], word);
         assert!(found("n29999") && found("shop.t") && found("shop/tls") && !found("nowhere"));
+    }
+
+    #[test]
+    fn hosts_of_gateways_use_the_certificates_of_their_listeners() {
+        let own = certificate();
+        let name = ServerName::new("*.g.test");
+        let host = RouteHost {
+            name: name.clone(),
+            certificate: Some(own.id.clone()),
+            named: true,
+            not_shown_to: None,
+            rules: Vec::new(),
+            tiers: Vec::new(),
+            locations: Vec::new(),
+        };
+        let id = ListenerId {
+            address: "192.0.2.1:443".parse().expect("an address"),
+            hosts: ServerName::new("a.test"),
+        };
+        let listener = Listener {
+            id: id.clone(),
+            port: None,
+            speaks: Speaks::Https,
+            certificate: Some(own.id.clone()),
+            clients: None,
+            origin: Origin::new(Kind::Gateway, "shop", "gw"),
+        };
+        let key = RouteKey { listener: None, host: name };
+        let configuration = Configuration {
+            routes: [(key, Arc::new(host))].into_iter().collect(),
+            listeners: [(id, Arc::new(listener))].into_iter().collect(),
+            certificates: [(own.id.clone(), Arc::new(own.clone()))].into_iter().collect(),
+            ..Configuration::default()
+        };
+        let (hosts, on_default) = users(&configuration);
+        assert_eq!((hosts[&own.id].as_slice(), on_default.len()), (&["*.g.test", "a.test"][..], 0));
+        assert_eq!(Row::new(&own, &hosts[&own.id]).mismatched, ["*.g.test"]);
     }
 
     #[test]

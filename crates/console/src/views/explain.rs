@@ -37,9 +37,38 @@ pub(super) fn shown_line(Line { step, outcome, by }: Line) -> Line {
     Line { step, outcome: without_queries(&shown(outcome)), by: by.map(shown) }
 }
 
-/// Without values of queries, even where it is the one that is asked about: a page may be looked at by many.
+/// Without values of queries, even where it is the one that is asked about: a page may be looked at by many. What has no
+/// letter and no digit behind a `?` has no value, such as characters that a message lists.
 fn without_queries(outcome: &str) -> String {
-    let word =
-        |word: &str| if word.contains('?') { model::hide_in_url(word) } else { word.to_owned() };
+    let has_query = |word: &str| {
+        word.split_once('?').is_some_and(|(_, query)| query.contains(char::is_alphanumeric))
+    };
+    let word = |word: &str| {
+        if !has_query(word) {
+            return word.to_owned();
+        }
+        let url = word.trim_end_matches(['"', '\'', '`', ',', ';', ')', '>', ':']);
+        format!("{}{}", model::hide_in_url(url), &word[url.len()..])
+    };
     outcome.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_queries;
+
+    #[test]
+    fn of_a_query_no_value_is_shown_and_of_a_sentence_every_word() {
+        for (outcome, shown) in [
+            ("now at \"/b?x=1\", with more", "now at \"/b?x=…\", with more"),
+            ("GET /?token HTTP/1.1", "GET /?… HTTP/1.1"),
+            ("\"https://a.test/?t=1#part\": has a part", "\"https://a.test/?t=…#…\": has a part"),
+            (
+                "write letters, digits and -._~/:,?&=$ only",
+                "write letters, digits and -._~/:,?&=$ only",
+            ),
+        ] {
+            assert_eq!(without_queries(outcome), shown);
+        }
+    }
 }
