@@ -37,8 +37,8 @@ pub(super) fn shown_line(Line { step, outcome, by }: Line) -> Line {
     Line { step, outcome: without_queries(&shown(outcome)), by: by.map(shown) }
 }
 
-/// Without values of queries, even where it is the one that is asked about: a page may be looked at by many. What has no
-/// letter and no digit behind a `?` has no value, such as characters that a message lists.
+/// Without values of queries, even where it is the one that is asked about: a page may be looked at by many. What has
+/// no letter and no digit behind a `?` has no value, such as characters that a message lists.
 fn without_queries(outcome: &str) -> String {
     let has_query = |word: &str| {
         word.split_once('?').is_some_and(|(_, query)| query.contains(char::is_alphanumeric))
