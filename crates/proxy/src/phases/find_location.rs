@@ -72,15 +72,15 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
     }
+    let mut ended = false;
     if let Some(of_site) = &site.snippet {
-        let program::OfServer { moved, ended } = program::of_server(exchange, site, of_site)?;
-        if moved {
+        let done = program::of_server(exchange, site, of_site)?;
+        if done.moved {
             found = find(exchange, site)?;
         }
-        if !ended {
-            redirects::app_root(exchange, site)?;
-        }
-    } else {
+        ended = done.ended;
+    }
+    if !ended {
         redirects::app_root(exchange, site)?;
     }
     enter(exchange, site, found)
