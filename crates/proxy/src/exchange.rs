@@ -3,8 +3,7 @@
 use crate::answer::Answer;
 use crate::connection::{Connection, Working};
 use crate::generation::{Generation, Site, Spot};
-pub(crate) use crate::known::Forwarded;
-use crate::known::Known;
+use crate::known::{Forwarded, Known};
 use crate::limits::Slot;
 use crate::rarely::{Nothing, Rarely};
 use crate::request_id::RequestId;

@@ -21,6 +21,14 @@ impl<T> Default for Rarely<T> {
     }
 }
 
+impl<T> Rarely<T> {
+    /// The value, if it was ever written: to take something out of it makes none.
+    #[inline]
+    pub(crate) fn written(&mut self) -> Option<&mut T> {
+        self.0.as_deref_mut()
+    }
+}
+
 impl<T: Nothing> Deref for Rarely<T> {
     type Target = T;
 
@@ -30,6 +38,7 @@ impl<T: Nothing> Deref for Rarely<T> {
     }
 }
 
+/// Who writes has memory for it from then on: what is there anyhow is not written.
 impl<T: Nothing> DerefMut for Rarely<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {

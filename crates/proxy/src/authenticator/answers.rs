@@ -22,7 +22,7 @@ pub(crate) type Tag = [u8; 32];
 
 /// What is remembered under a tag.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
+pub(crate) enum Entry {
     /// What was said.
     Said(Arc<Said>),
     /// Fields of a request that it hangs on besides, in lower case: what is said of each of their values has a tag of
@@ -30,13 +30,13 @@ pub(crate) enum Known {
     Varies(Arc<[Box<str>]>),
 }
 
-impl From<Arc<Said>> for Known {
+impl From<Arc<Said>> for Entry {
     fn from(said: Arc<Said>) -> Self {
         Self::Said(said)
     }
 }
 
-impl Known {
+impl Entry {
     fn size(&self) -> usize {
         match self {
             Self::Said(said) => said.size(),
@@ -74,16 +74,16 @@ impl Default for Share {
 
 #[derive(Debug)]
 struct Answer {
-    known: Known,
+    entry: Entry,
     until: Instant,
 }
 
 impl Answers {
     /// What is remembered, unless it is too old.
-    pub(crate) fn get(&self, namespace: &Arc<str>, tag: &Tag) -> Option<Known> {
+    pub(crate) fn get(&self, namespace: &Arc<str>, tag: &Tag) -> Option<Entry> {
         let mut part = self.part(tag);
         let answer = part.of.get_mut(namespace)?.known.get(tag)?;
-        (answer.until > Instant::now()).then(|| answer.known.clone())
+        (answer.until > Instant::now()).then(|| answer.entry.clone())
     }
 
     /// Remembers it; of more than fits, what was used longest ago is forgotten: of its namespace, if that
@@ -92,20 +92,20 @@ impl Answers {
         &self,
         namespace: &Arc<str>,
         tag: Tag,
-        known: impl Into<Known>,
+        entry: impl Into<Entry>,
         until: Instant,
     ) {
-        let known: Known = known.into();
-        if known.size() > LONGEST {
+        let entry: Entry = entry.into();
+        if entry.size() > LONGEST {
             return;
         }
         let mut part = self.part(&tag);
         let part = &mut *part;
         let share = part.of.entry(namespace.clone()).or_default();
         let before = share.size;
-        share.size += known.size();
-        if let Some(old) = share.known.put(tag, Answer { known, until }) {
-            share.size -= old.known.size();
+        share.size += entry.size();
+        if let Some(old) = share.known.put(tag, Answer { entry, until }) {
+            share.size -= old.entry.size();
         }
         while share.size > PART / 2 {
             part.forgotten += u64::from(share.forget_one());
@@ -154,7 +154,7 @@ impl Share {
     /// Forgets what was used longest ago; whether there was something.
     fn forget_one(&mut self) -> bool {
         let oldest = self.known.pop_lru();
-        self.size -= oldest.as_ref().map_or(0, |(_, answer)| answer.known.size());
+        self.size -= oldest.as_ref().map_or(0, |(_, answer)| answer.entry.size());
         oldest.is_some()
     }
 }

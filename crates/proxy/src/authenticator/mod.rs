@@ -3,7 +3,7 @@
 mod answers;
 mod guard;
 
-pub(crate) use answers::{Answers, Known, Tag};
+pub(crate) use answers::{Answers, Entry, Tag};
 pub(crate) use guard::Guard;
 
 use crate::snippet::{Towards, transferred};

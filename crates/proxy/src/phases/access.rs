@@ -45,7 +45,7 @@ fn at_once(exchange: &Exchange) -> Result<Option<Decision>, Stop> {
         return Err(Response::page(StatusCode::FORBIDDEN).into());
     }
     let mut decision = Decision::of(satisfy(exchange));
-    decision.hear(address(exchange))?;
+    decision.hear(address(exchange).0)?;
     if decision.is_settled() {
         return Ok(None);
     }
@@ -77,25 +77,27 @@ async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), S
 }
 
 /// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module). Rules of a
-/// location's snippet stand behind the lists of its annotations; those of a `limit_except` stand in place of both.
-fn address(exchange: &Exchange) -> Verdict {
+/// location's snippet stand behind the lists of its annotations; those of a `limit_except` stand in place of both. Beside
+/// the verdict stands what gave it, unless it was such a list: `explain` has lines of their own for these.
+fn address(exchange: &Exchange) -> (Verdict, Option<&'static str>) {
     let access = &exchange.spot().location.policy.access;
     let rules = exchange.level().map_or(&[][..], |level| &level.settings.access.rules);
     if replaces_lists(exchange) {
-        return verdict(lets_method_in(exchange));
+        return (verdict(lets_method_in(exchange)), Some("limit_except of a snippet"));
     }
     if !access.has_lists() && rules.is_empty() {
-        return blocked(exchange);
+        return (blocked(exchange), Some("block-cidrs of the ConfigMap"));
     }
     if access.deny.contains(exchange.client) {
-        return Verdict::forbidden();
+        return (Verdict::forbidden(), None);
     }
     let listed = match &access.allow {
         None => None,
         Some(allowed) if allowed.contains(exchange.client) => Some(true),
-        Some(_) => return Verdict::forbidden(),
+        Some(_) => return (Verdict::forbidden(), None),
     };
-    verdict(listed.or_else(|| lets_in(rules, exchange.client)))
+    let lets_in = listed.or_else(|| lets_in(rules, exchange.client));
+    (verdict(lets_in), Some("allow and deny of a snippet"))
 }
 
 /// Whether a `limit_except` stands in place of the address lists for this request.
@@ -105,25 +107,11 @@ pub(crate) fn replaces_lists(exchange: &Exchange) -> bool {
 
 /// Which rules keep the client out besides the lists of annotations, whether or not another guard makes up for them.
 pub(crate) fn shut_by(exchange: &Exchange) -> Option<&'static str> {
-    let access = exchange.level().map(|level| &level.settings.access);
-    let has_it = |rules| lets_in(rules, exchange.client) == Some(false);
-    let lists = &exchange.spot().location.policy.access;
-    let rules = access.map_or(&[][..], |access| &access.rules);
-    match access {
-        Some(access) if keeps_out(access, exchange.client) => {
-            Some("allow and deny of a snippet around the location")
-        }
-        _ if replaces_lists(exchange) => {
-            (lets_method_in(exchange) == Some(false)).then_some("limit_except of a snippet")
-        }
-        _ if !lists.has_lists() && rules.is_empty() => {
-            matches!(blocked(exchange), Verdict::Refuse(_))
-                .then_some("block-cidrs of the ConfigMap")
-        }
-        // What is in a list is not looked at here.
-        _ if lists.allow.is_some() || lists.deny.contains(exchange.client) => None,
-        _ => has_it(rules).then_some("allow and deny of a snippet"),
+    if exchange.level().is_some_and(|level| keeps_out(&level.settings.access, exchange.client)) {
+        return Some("allow and deny of a snippet around the location");
     }
+    let (verdict, by) = address(exchange);
+    by.filter(|_| matches!(verdict, Verdict::Refuse(_)))
 }
 
 fn verdict(lets_in: Option<bool>) -> Verdict {

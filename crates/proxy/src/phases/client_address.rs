@@ -1,7 +1,8 @@
 //! Who the client is, and how it came in: real-IP replacement and the values of X-Forwarded-* (compat/behaviour.md
 //! sections 14 and 15). Forwarded headers count only from trusted peers.
 
-use crate::exchange::{Exchange, Forwarded};
+use crate::exchange::Exchange;
+use crate::known::Forwarded;
 use crate::request_id::RequestId;
 use crate::variables::{self, in_header};
 use bytes::Bytes;

@@ -145,17 +145,6 @@ fn method(exchange: &mut Exchange, effects: &Effects) -> Result<Option<Method>, 
     Ok(method.filter(|method| *method != Method::CONNECT))
 }
 
-/// What of the header section of an answer is to be said; all of it together is [`answer`].
-#[derive(Clone, Copy, Debug)]
-enum Said {
-    /// `more_set_headers` of the location.
-    Set,
-    /// `more_set_headers` of the `if` block or the location within.
-    Within,
-    /// `expires`, and what is added.
-    Added,
-}
-
 /// `more_set_headers`, `expires`, `add_header`: answers of every origin. `custom` is what the controller writes into
 /// the location behind its snippets, `controller` what it has in an `if` block of its own there, or adds.
 pub(super) fn answer(
@@ -167,45 +156,34 @@ pub(super) fn answer(
     let headers = exchange.effects().map(|effects| &effects.answer);
     let locates = headers.is_some_and(AnswerHeaders::locates);
     let before = locates.then(|| response.headers.bytes("location"));
-    say(exchange, response, Said::Set)?;
+    say(exchange, response, |headers, response, _, fill| headers.set(response, fill))?;
     custom(exchange, response);
-    say(exchange, response, Said::Within)?;
+    say(exchange, response, |headers, response, _, fill| headers.set_within(response, fill))?;
     controller(exchange, response);
-    say(exchange, response, Said::Added)?;
+    say(exchange, response, AnswerHeaders::add)?;
     if let Some(before) = before {
         make_absolute(exchange, response, before.as_deref());
     }
     Ok(())
 }
 
-fn say(exchange: &mut Exchange, response: &mut Response, what: Said) -> Result<(), Error> {
+/// One part of what the header section of an answer is told; all parts together are [`answer`].
+type Part = fn(&AnswerHeaders, &mut Response, u64, &mut dyn Fill) -> Result<(), Exceeded>;
+
+fn say(exchange: &mut Exchange, response: &mut Response, part: Part) -> Result<(), Error> {
     let Some(headers) = exchange.effects().map(|effects| &effects.answer) else { return Ok(()) };
     if headers.is_empty() {
         return Ok(());
     }
     let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
     if headers.is_plain() {
-        return said(headers, what, response, now, &mut AllPlain)
+        return part(headers, response, now, &mut AllPlain)
             .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.to_string()));
     }
     exchange.log.status = response.status.as_u16();
     let Some(place) = exchange.place_with_effects() else { return Ok(()) };
     let headers = &of(&place).answer;
-    on_machine(exchange, |machine| said(headers, what, response, now, machine)).map(|_| ())
-}
-
-fn said(
-    headers: &AnswerHeaders,
-    what: Said,
-    response: &mut Response,
-    now: u64,
-    fill: &mut impl Fill,
-) -> Result<(), Exceeded> {
-    match what {
-        Said::Set => headers.set(response, fill),
-        Said::Within => headers.set_within(response, fill),
-        Said::Added => headers.add(response, now, fill),
-    }
+    on_machine(exchange, |machine| part(headers, response, now, machine)).map(|_| ())
 }
 
 /// Whether an `add_header` where the request is hides what the controller adds to answers of the location around.

@@ -84,7 +84,7 @@ pub(super) fn filter(
         response.headers.set("Strict-Transport-Security", policy);
     }
     // The balancer says it, before any filter.
-    if exchange.told_session.is_some() && !route_filters::is_of_gateway(exchange) {
+    if !route_filters::is_of_gateway(exchange) {
         super::sessions::tell(exchange, response);
     }
     keep(exchange, response, watch);

@@ -92,7 +92,7 @@ fn filter(exchange: &mut Exchange, response: &mut Response) {
         *response = failed::answer_error(exchange, &error);
     }
     route_filters::answer(exchange, response);
-    if exchange.told_session.is_some() && route_filters::is_of_gateway(exchange) {
+    if route_filters::is_of_gateway(exchange) {
         sessions::tell(exchange, response);
     }
     effects::body(exchange, response);

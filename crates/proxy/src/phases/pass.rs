@@ -52,10 +52,8 @@ fn named(exchange: &Exchange, name: &str) -> Option<Arc<Group>> {
 
 /// An upstream that is not there is missed once the guards have let the request in.
 pub(super) fn has_upstream(exchange: &mut Exchange) -> Result<(), Stop> {
-    if exchange.visit.nobody.is_none() {
-        return Ok(());
-    }
-    let Some(name) = exchange.visit.nobody.take() else { return Ok(()) };
+    let nobody = exchange.visit.written().and_then(|visit| visit.nobody.take());
+    let Some(name) = nobody else { return Ok(()) };
     let is_own = exchange.level().is_some_and(|level| level.own);
     let error = if is_own { Error::NoUpstreamOfOwn(name) } else { Error::NotItsUpstream(name) };
     Err(error.into())

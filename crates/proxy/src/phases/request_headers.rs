@@ -3,8 +3,8 @@
 
 use super::alike::Names;
 use super::{client_address, client_fields, errors, hops, route_filters};
-use crate::exchange::{Authenticated, Exchange, Forwarded};
-use crate::known::Lines;
+use crate::exchange::{Authenticated, Exchange};
+use crate::known::{Forwarded, Lines};
 use crate::request_id::RequestId;
 use crate::snippet::{Heads, Told};
 use crate::variables;

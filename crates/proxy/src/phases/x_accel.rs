@@ -46,10 +46,7 @@ pub(super) fn follow(
     exchange: &mut Exchange,
     response: &mut Response,
 ) -> Result<Option<Begin>, Stop> {
-    if exchange.onward.asked.is_none() {
-        return Ok(None);
-    }
-    let asked = exchange.onward.asked.take();
+    let asked = exchange.onward.written().and_then(|onward| onward.asked.take());
     let asked = asked.filter(|_| !super::route_filters::is_of_gateway(exchange));
     let Some(address) = asked else { return Ok(None) };
     go_on(exchange, response, &address)

@@ -154,11 +154,7 @@ impl AnswerHeaders {
     }
 
     /// `more_set_headers` and `more_clear_headers` of the location, and of what is around it.
-    pub(crate) fn set(
-        &self,
-        response: &mut Response,
-        fill: &mut impl Fill,
-    ) -> Result<(), Exceeded> {
+    pub(crate) fn set(&self, response: &mut Response, fill: &mut dyn Fill) -> Result<(), Exceeded> {
         if !self.first.is_empty() {
             response.headers.put_all(&self.first);
         }
@@ -169,7 +165,7 @@ impl AnswerHeaders {
     pub(crate) fn set_within(
         &self,
         response: &mut Response,
-        fill: &mut impl Fill,
+        fill: &mut dyn Fill,
     ) -> Result<(), Exceeded> {
         run(&self.within, response, fill)
     }
@@ -179,7 +175,7 @@ impl AnswerHeaders {
         &self,
         response: &mut Response,
         now: u64,
-        fill: &mut impl Fill,
+        fill: &mut dyn Fill,
     ) -> Result<(), Exceeded> {
         match self.expires.as_ref().filter(|_| is_usual(response)) {
             Some(expires) => expires::apply(expires, now, &mut response.headers, fill),
@@ -192,7 +188,7 @@ impl AnswerHeaders {
         &self,
         response: &mut Response,
         now: u64,
-        fill: &mut impl Fill,
+        fill: &mut dyn Fill,
     ) -> Result<(), Exceeded> {
         self.expire(response, now, fill)?;
         let usual = is_usual(response);
@@ -225,7 +221,7 @@ impl AnswerHeaders {
 
 /// Does what entries of headers-more say. A directive is judged as a whole, by the answer that it finds
 /// (ngx_http_headers_more_exec_cmd).
-fn run(all: &[More], response: &mut Response, fill: &mut impl Fill) -> Result<(), Exceeded> {
+fn run(all: &[More], response: &mut Response, fill: &mut dyn Fill) -> Result<(), Exceeded> {
     let mut judged: Option<(&More, bool)> = None;
     for more in all {
         let suits = match judged {
@@ -345,7 +341,7 @@ mod tests {
         headers: &AnswerHeaders,
         response: &mut Response,
         now: u64,
-        fill: &mut impl Fill,
+        fill: &mut dyn Fill,
     ) -> Result<(), Exceeded> {
         headers.set(response, fill)?;
         headers.set_within(response, fill)?;

@@ -48,7 +48,7 @@ impl Charset {
     pub(super) fn apply(
         &self,
         response: &mut Response,
-        fill: &mut impl Fill,
+        fill: &mut dyn Fill,
     ) -> Result<(), Exceeded> {
         let is_coded =
             response.headers.get("content-encoding").is_some_and(|coding| !coding.is_empty());

@@ -12,7 +12,7 @@ pub(super) fn apply(
     expires: &Expires,
     now: u64,
     headers: &mut Headers,
-    fill: &mut impl Fill,
+    fill: &mut dyn Fill,
 ) -> Result<(), Exceeded> {
     let said;
     let expires = match expires {

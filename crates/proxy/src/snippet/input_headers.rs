@@ -49,7 +49,7 @@ pub(crate) fn compile(input: &Stacked<InputHeader>) -> Vec<InputField> {
 
 impl InputField {
     /// The value for a request; empty where there is none.
-    pub(crate) fn value(&self, fill: &mut impl Fill) -> Result<Bytes, Exceeded> {
+    pub(crate) fn value(&self, fill: &mut dyn Fill) -> Result<Bytes, Exceeded> {
         match &self.action {
             Action::Set(_, value) | Action::Replace(_, value) => value.value(fill),
             Action::Clear(_) => Ok(Bytes::new()),

@@ -119,7 +119,7 @@ struct Inherited {
     /// Those of its `if` blocks, and what their texts ask for.
     branches: Vec<(Arc<Settings>, Asks)>,
     /// What locations within have from it: whom requests are passed to is not inherited.
-    within: Arc<Settings>,
+    handed_on: Arc<Settings>,
     /// Kept, so that nothing else is where it is.
     _around: Arc<Settings>,
 }
@@ -176,7 +176,7 @@ impl<'t> Planner<'t> {
     fn own(
         &mut self,
         own: &OwnLocation,
-        within: Option<usize>,
+        parent: Option<usize>,
         base: &Location,
         around: &Arc<Settings>,
     ) -> usize {
@@ -188,8 +188,8 @@ impl<'t> Planner<'t> {
         let location = with_pages(&location, &own.scope.settings);
         let location = with_limits(with_rules(location, &own.scope.settings), &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
-        self.levels[index].internal = within.is_some_and(|around| self.levels[around].internal);
-        let outer = within.map_or(Within::default(), |around| self.levels[around].within);
+        self.levels[index].internal = parent.is_some_and(|parent| self.levels[parent].internal);
+        let outer = parent.map_or(Within::default(), |parent| self.levels[parent].within);
         self.levels[index].within = outer.and(&own.scope.settings.headers);
         let owner = own.owner.clone().or_else(|| namespace(&location));
         let inherited = self.inherited(&own.scope, around);
@@ -209,7 +209,7 @@ impl<'t> Planner<'t> {
             level.captures = Some(regex.clone());
         }
         let passes = level.settings.pass.is_some();
-        self.own.push(Own { kind: own.kind.clone(), index, within, passes });
+        self.own.push(Own { kind: own.kind.clone(), index, within: parent, passes });
         index
     }
 
@@ -235,7 +235,7 @@ impl<'t> Planner<'t> {
         let said =
             [&*settings as &dyn Pieces, &scope.program, &scope.branches, &scope.limit_except];
         let asks = self.tables.asks(&said);
-        let within = if settings.pass.is_none() {
+        let handed_on = if settings.pass.is_none() {
             Arc::clone(&settings)
         } else {
             Arc::new(Settings { pass: None, ..Settings::clone(&settings) })
@@ -245,7 +245,7 @@ impl<'t> Planner<'t> {
             settings,
             asks,
             branches,
-            within,
+            handed_on,
             _around: Arc::clone(around),
         };
         self.inherited.insert(key, inherited.clone());
@@ -261,41 +261,30 @@ impl<'t> Planner<'t> {
         inherited: Inherited,
         of_snippet: Option<Option<Arc<str>>>,
     ) {
-        let Inherited { scope, settings, asks, branches: said, within: outer, .. } = inherited;
+        let Inherited { scope, settings, asks, branches: said, handed_on, .. } = inherited;
         let own = of_snippet.is_some();
         let owner = of_snippet.unwrap_or_else(|| namespace(base));
-        let around = self.levels[index].within;
+        let outer = self.levels[index].within;
         // The controller's own `if` for CORS is not the last one that holds where one of these does.
         let beside = without_cors(base);
         let mut branches = Vec::with_capacity(said.len());
         for (branch, (inner, asks)) in scope.branches.iter().zip(said) {
             let location = lowered(&with_pages(&beside, branch), &inner);
             let owner = owner.clone();
-            let within = around.and(&branch.headers);
+            let within = outer.and(&branch.headers);
             let level = Level { settings: inner, asks, own, owner, within, ..Level::default() };
             branches.push(self.push(location, level));
         }
         self.locations[index] = Arc::new(lowered(base, &settings));
         // Locations within look at it.
-        let internal = self.levels[index].internal || scope.internal;
-        self.levels[index].internal = internal;
-        let within = at_own_location(base, &settings);
+        self.levels[index].internal |= scope.internal;
+        let base = at_own_location(base, &settings);
         for inner in &scope.locations {
-            self.own(inner, Some(index), &within, &outer);
+            self.own(inner, Some(index), &base, &handed_on);
         }
-        let scope = Some(scope);
-        let within = around;
-        self.levels[index] = Level {
-            scope,
-            settings,
-            branches,
-            asks,
-            internal,
-            own,
-            owner,
-            within,
-            ..Level::default()
-        };
+        let level = std::mem::take(&mut self.levels[index]);
+        self.levels[index] =
+            Level { scope: Some(scope), settings, branches, asks, own, owner, ..level };
     }
 }
 

@@ -30,7 +30,7 @@ impl Text {
     }
 
     /// The value for a request.
-    pub(crate) fn value(&self, fill: &mut impl Fill) -> Result<Bytes, Exceeded> {
+    pub(crate) fn value(&self, fill: &mut dyn Fill) -> Result<Bytes, Exceeded> {
         match self {
             Self::Plain(plain) => Ok(plain.clone()),
             Self::Filled(template) => fill.header(template),

@@ -28,7 +28,7 @@ impl Towards {
     }
 
     /// The values for a request.
-    pub(crate) fn told(&self, fill: &mut impl Fill) -> Result<Told, Exceeded> {
+    pub(crate) fn told(&self, fill: &mut dyn Fill) -> Result<Told, Exceeded> {
         let fields = self.0.iter().map(|(name, value)| Ok((name.clone(), value.value(fill)?)));
         Ok(Told(fields.collect::<Result<_, _>>()?))
     }

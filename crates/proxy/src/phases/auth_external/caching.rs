@@ -2,7 +2,7 @@
 //! `auth-cache-duration`; ngx_http_file_cache with what ingress-nginx tells it).
 
 use super::question;
-use crate::authenticator::{Authenticator, Known, Said, Tag};
+use crate::authenticator::{Authenticator, Entry, Said, Tag};
 use crate::exchange::Exchange;
 use crate::phases::client_fields;
 use crate::snippet::Told;
@@ -46,11 +46,11 @@ pub(super) fn remembered(
     let namespace = exchange.spot().location.namespace();
     let answers = exchange.worker.answers();
     match answers.get(&namespace, &tag) {
-        Some(Known::Said(said)) => Ok(said),
-        Some(Known::Varies(names)) => {
+        Some(Entry::Said(said)) => Ok(said),
+        Some(Entry::Varies(names)) => {
             match answers.get(&namespace, &variant(exchange, &tag, &names)) {
-                Some(Known::Said(said)) => Ok(said),
-                Some(Known::Varies(_)) | None => Err(Some(tag)),
+                Some(Entry::Said(said)) => Ok(said),
+                Some(Entry::Varies(_)) | None => Err(Some(tag)),
             }
         }
         None => Err(Some(tag)),
@@ -128,7 +128,7 @@ pub(super) fn remember(
             return answers.put(&namespace, key, said.clone(), until);
         }
         answers.put(&namespace, variant(exchange, &key, &names), said.clone(), until);
-        answers.put(&namespace, key, Known::Varies(names.into()), until);
+        answers.put(&namespace, key, Entry::Varies(names.into()), until);
     }
 }
 
