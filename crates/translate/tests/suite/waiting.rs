@@ -308,3 +308,66 @@ fn a_pod_that_runs_knows_the_last_valid_version_after_its_class_was_gone() {
         assert_eq!(update(&guarded(&bad, 1)), closed);
     }
 }
+
+/// What was valid and waited is the last valid version, not the one before it, which had no guard yet.
+#[test]
+fn no_version_from_before_the_guard_comes_back_after_a_wait() {
+    let open = of("v", "g", &["/admin"], 500, &[]);
+    let paths = |count: usize| ["/admin", "/2", "/3", "/4", "/5"].into_iter().take(count);
+    let valid = |count: usize| of("v", "g", &paths(count).collect::<Vec<_>>(), 500, &[GUARD]);
+    let bad = of("v", "g", &["/admin"], 500, &[GUARD, BAD]);
+    let config_map = Some(key("system", "settings"));
+    for (count, then) in [(4, "g!"), (5, "503")] {
+        let options = Options { config_map: config_map.clone(), ..Options::default() };
+        let mut translator = Translator::new(options);
+        let mut admin = |snapshot: &Snapshot| {
+            let mut found = translator.update(snapshot);
+            while found.more {
+                found = translator.update(snapshot);
+            }
+            let is_there = found.configuration.servers[&ServerName::new(HOST)]
+                .locations
+                .iter()
+                .any(|location| location.path == "/admin");
+            if is_there { answers(&found, ["/admin"])[0].clone() } else { "nobody".to_owned() }
+        };
+        assert_eq!(admin(&guarded(&open, 1)), "g");
+        let kept = if count == 4 { "503" } else { "nobody" };
+        assert_eq!(admin(&guarded(&valid(count), 1)), kept, "it waits");
+        assert_eq!(admin(&guarded(&bad, 1)), "503", "the valid one has no room");
+        // Of what was too large to be looked at nothing is known.
+        assert_eq!(admin(&guarded(&bad, 0)), then);
+        assert_eq!(admin(&guarded(&valid(3), 1)), "g!");
+    }
+}
+
+#[test]
+fn no_version_from_before_the_guard_comes_back_after_its_class_was_gone_or_another() {
+    let open = of("v", "g", &["/admin"], 500, &[]);
+    let valid = of("v", "g", &["/admin"], 500, &[GUARD]);
+    let bad = of("v", "g", &["/admin"], 500, &[GUARD, BAD]);
+    let mut others = valid.clone();
+    others.class = Some("other".to_owned());
+    let mut refused = valid.clone();
+    refused.default_backend = Some(Box::new(backend("s", Some(PortRef::Number(80)))));
+    for (middle, gone, wanted) in [
+        (&valid, true, "g!"),
+        // The owner's mistake is the one that it was.
+        (&bad, true, "g"),
+        // What another controller was to serve, or nobody, is no version of ours.
+        (&others, false, "503"),
+        (&refused, false, "503"),
+    ] {
+        let config_map = Some(key("system", "settings"));
+        let options = Options { config_map, disable_catch_all: true, ..Options::default() };
+        let mut translator = Translator::new(options);
+        assert_eq!(answers(&translator.update(&guarded(&open, 1)), ["/admin"]), ["g"]);
+        let mut without = guarded(middle, 1);
+        if gone {
+            without.classes = Some(Default::default());
+        }
+        translator.update(&without);
+        let found = translator.update(&guarded(&bad, 1));
+        assert_eq!(answers(&found, ["/admin"]), [wanted], "{middle:?} {}", found.problems);
+    }
+}
