@@ -50,6 +50,8 @@ fn guards_of_the_config_map_are_those_of_who_waits_for_room() {
     let auth = ("global-auth-url", "http://auth.example/");
     let (all, exempt) = (("whitelist-source-range", "0.0.0.0/0"), ("enable-global-auth", "false"));
     let less = ("whitelist-source-range", "10.1.0.0/16");
+    let wrong = ("global-auth-url", "nowhere at all");
+    let answers_itself = ("configuration-snippet", "if ($http_x_key != \"k\") { return 403; }");
     for (data, open, own, wanted) in [
         (&[list][..], &[all][..], &[][..], "503"),
         (&[auth], &[exempt], &[], "503"),
@@ -59,6 +61,10 @@ fn guards_of_the_config_map_are_those_of_who_waits_for_room() {
         (&[list], &[], &[], "open!"),
         // It has more guards than all have.
         (&[list], &[], &[less], "503"),
+        // Whom an authenticator would let in that nobody can ask is not known, whatever the list says.
+        (&[list, wrong], &[exempt], &[], "503"),
+        (&[list, wrong], &[exempt], &[exempt], "open!"),
+        (&[], &[], &[answers_itself], "503"),
     ] {
         let open = of("v", "open", &["/", "/more"], 900, &[&[REGEX], open].concat());
         let waits = made("v", "guarded", "/(admin|root)(.*)", 500, &[&[REGEX], own].concat());
