@@ -156,6 +156,27 @@ fn a_name_that_is_redirected_is_kept_by_who_is_not_served() {
         let www = server(&found, HOST).www.as_ref().map(ToString::to_string);
         assert_eq!(www.as_deref(), wanted, "{more:?} {}", found.problems);
     }
+    // An alias of the same namespace has it meanwhile.
+    let two = made("v", "two", "/t", 100, &[alias]);
+    for (more, names_of_host, told) in
+        [(&[www, BAD][..], "www.shop.test", "v/own"), (&[www], "", "v/two")]
+    {
+        let own = of("v", "own", &["/", "/1"], 500, more);
+        let found = with(&[], &[&own, &two, &evil]);
+        let said = found.problems.to_string();
+        assert_eq!(names(&found, HOST), names_of_host, "{said}");
+        assert_eq!(names(&found, "evil.test"), "", "{said}");
+        let is_told = |line: &str| {
+            line.contains(&format!("Ingress {told}: ")) && line.contains("www.shop.test is")
+        };
+        assert!(said.lines().any(is_told), "{said}");
+    }
+    // Whose alias another namespace's is, nobody is told.
+    let older = elsewhere(made("x", "older", "/", 900, &[alias]), "older.test");
+    let own = of("v", "own", &["/", "/1"], 500, &[www]);
+    let said = with(&[], &[&own, &older]).problems.to_string();
+    let wanted = "www.shop.test is what an older alias of another namespace has and not redirected";
+    assert!(said.contains(wanted) && !said.contains("older.test"), "{said}");
 }
 
 #[test]
