@@ -328,7 +328,7 @@ impl Registry {
         let other = self.wishes.get(host).and_then(|wishes| wishes.aliases.first());
         match other.map(|asked| &asked.asker) {
             Some(other) if other.ingress.namespace != asker.ingress.namespace => {
-                Why::OtherNamespace.says("what an older alias of another namespace has".to_owned())
+                Why::OtherNamespace.says("what an older alias of another namespace has")
             }
             _ => format!("an alias of {host}").into(),
         }
