@@ -129,9 +129,9 @@ impl Translator {
         }
     }
 
-    /// The last valid version of an Ingress of which nothing is served now: it waits for room, or its class is gone. The
-    /// current one takes its place where it would be taken: else a mistake behind that would bring back what had fewer
-    /// guards. `counts`: whether the current one is a later version of the last, which may be read; of any other
+    /// The last valid version of an Ingress of which nothing is served now: it waits for room, or its class is gone.
+    /// The current one takes its place where it would be taken: else a mistake behind that would bring back what had
+    /// fewer guards. `counts`: whether the current one is a later version of the last, which may be read; of any other
     /// nothing is known.
     fn put_aside(
         &self,
