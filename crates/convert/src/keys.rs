@@ -278,9 +278,17 @@ pub(crate) fn counts(name: &str, value: &str) -> bool {
         "proxy-http-version" => value == "1.1",
         "proxy-redirect-from" => matches!(value, "off" | "default"),
         "proxy-cookie-domain" | "proxy-cookie-path" => value == "off",
+        "allowlist-source-range" | "whitelist-source-range" => lets_everybody_in(value),
         _ => value == "false",
     };
     !value.is_empty() && !is_default
+}
+
+/// Whether a list of addresses names all of them, and nothing that may be a mistake.
+fn lets_everybody_in(list: &str) -> bool {
+    const ALL: [&str; 2] = ["0.0.0.0/0", "::/0"];
+    let items: Vec<&str> = list.split(',').map(str::trim).collect();
+    ALL.iter().all(|all| items.contains(all)) && items.iter().all(|item| ALL.contains(item))
 }
 
 /// Reason and remedy for a key of the ConfigMap whose value only Ingresses heed.

@@ -200,10 +200,19 @@ impl<'a> Ledger<'a> {
             matches!(keys::fate(name), Fate::Guard(..)) && keys::counts(name, value)
         });
         let Some((names, global)) = guard(policy) else { return has_own };
-        if !names.iter().any(|name| all.iter().any(|(own, _)| own == name)) {
-            let reason =
-                format!("the ConfigMap's {global} guards the paths of every Ingress, and no route");
-            self.add(Some(key), global, Weight::Closed, reason, keys::GUARD_REMEDY);
+        match names.iter().find(|name| all.iter().any(|(own, _)| own == *name)) {
+            None => {
+                let reason = format!(
+                    "the ConfigMap's {global} guards the paths of every Ingress, and no route"
+                );
+                self.add(Some(key), global, Weight::Closed, reason, keys::GUARD_REMEDY);
+            }
+            // `satisfy` is no guard by itself, so that nothing has been said of it.
+            Some(name) if !has_own => {
+                let reason = "no filter knows other guards of which one would do";
+                self.add(Some(key), name, Weight::Closed, reason, keys::GUARD_REMEDY);
+            }
+            Some(_) => {}
         }
         true
     }
@@ -260,7 +269,8 @@ pub(crate) fn guard(policy: &Policy) -> Option<(&'static [&'static str], &'stati
     Some(match () {
         () if policy.auth_external.is_some() => (&["auth-url"], "global-auth-url"),
         () if policy.auth_basic.is_some() => (&["auth-type", "auth-secret"], "auth-type"),
-        () if access.allow.is_some() => {
+        // As cert-manager writes it into the Ingresses of its challenges.
+        () if access.allow.as_ref().is_some_and(|allow| !allow.have_all()) => {
             (&["allowlist-source-range", "whitelist-source-range"], "whitelist-source-range")
         }
         () if access.satisfy == Some(Satisfy::Any) || access.deny != Default::default() => {

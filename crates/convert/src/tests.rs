@@ -124,6 +124,37 @@ fn what_is_guarded_is_closed_and_said_to_be() {
     assert!(text.contains("/secret") && text.contains("RequestMirror"), "{text}");
 }
 
+/// As cert-manager writes it into the Ingresses of its challenges.
+#[test]
+fn a_list_that_lets_everybody_in_closes_nothing() {
+    let all = "0.0.0.0/0,::/0";
+    let deny = ("denylist-source-range", "192.0.2.1");
+    for (keys, is_open) in [
+        (&[("whitelist-source-range", all)][..], true),
+        (&[("allowlist-source-range", "::/0, 0.0.0.0/0")], true),
+        (&[("whitelist-source-range", "0.0.0.0/0")], false),
+        (&[("whitelist-source-range", "0.0.0.0/0,::/0,oops")], false),
+        (&[("whitelist-source-range", "")], false),
+        (&[("denylist-source-range", all)], false),
+        (&[("whitelist-source-range", all), deny], false),
+        (&[("whitelist-source-range", all), ("satisfy", "any")], false),
+        (
+            &[
+                ("whitelist-source-range", all),
+                ("auth-url", "http://auth.test/"),
+                ("satisfy", "any"),
+            ],
+            false,
+        ),
+    ] {
+        let made = converted(&[ingress("a", "a.test", keys, &["/.well-known/acme-challenge/x"])]);
+        let wanted = if is_open { vec!["/.well-known/acme-challenge/x"] } else { Vec::new() };
+        assert_eq!(open(&made), wanted, "{keys:?}: {:?}", made.losses);
+        let closes = made.losses.iter().any(|loss| loss.weight == Weight::Closed);
+        assert_eq!((closes, made.is_lossy()), (!is_open, !is_open), "{keys:?}: {:?}", made.losses);
+    }
+}
+
 #[test]
 fn no_number_of_problems_hides_that_an_ingress_is_closed() {
     let unknown: Vec<String> = (0..110).map(|number| format!("a-no-such-{number}")).collect();

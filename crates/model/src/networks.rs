@@ -25,6 +25,15 @@ impl Networks {
         self.nets.iter()
     }
 
+    /// Whether every address is in one of them.
+    pub fn have_all(&self) -> bool {
+        let all = |is_ipv6: bool| {
+            let whole = |net: &IpNet| net.prefix_len() == 0 && net.network().is_ipv6() == is_ipv6;
+            self.nets.iter().any(whole)
+        };
+        all(false) && all(true)
+    }
+
     /// Whether one of them has the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         if self.nets.is_empty() {

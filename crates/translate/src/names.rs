@@ -147,8 +147,8 @@ impl Registry {
     }
 
     /// Who has a name: the host itself, else those of the namespace whose Ingress is oldest: the first of those it is
-    /// to be redirected to, else the first of those it is to be an alias of. nginx reads redirects first, then servers
-    /// by name, and the first one keeps a name.
+    /// redirected to, else the first of those it is to be an alias of. nginx reads redirects first, then servers by
+    /// name, and the first one keeps a name. Where it is no more than kept for a redirect, that comes last.
     fn holder(&self, name: &str, allowed: CrossNamespace) -> Option<Holder> {
         if let Some(known) = self.holders.borrow().get(name) {
             return known.clone();
@@ -183,11 +183,18 @@ impl Registry {
                 asker.is_some_and(|asker| asker.ingress.namespace == oldest.ingress.namespace)
             })
         };
-        let redirect = redirects().find(is_heard).map(|(to, _)| Holder::Redirect(to.clone()));
-        redirect.or_else(|| {
-            let first = aliases().filter(is_heard).map(|(of, _)| of).min()?;
-            Some(Holder::Alias(first.clone()))
-        })
+        let mut heard = redirects().filter(is_heard).map(|(to, _)| to);
+        let redirects = |to: &&ServerName| self.redirects_to(to);
+        let redirect = |to: &ServerName| Holder::Redirect(to.clone());
+        let first = heard.clone().find(redirects).map(redirect);
+        let alias = || aliases().filter(is_heard).map(|(of, _)| of).min();
+        let first = first.or_else(|| Some(Holder::Alias(alias()?.clone())));
+        first.or_else(|| heard.next().map(redirect))
+    }
+
+    /// Whether the name that is to be redirected to a host is, and not only kept.
+    fn redirects_to(&self, host: &ServerName) -> bool {
+        self.wishes.get(host).is_some_and(|wishes| wishes.redirects)
     }
 
     /// Who of another namespace has names that a wildcard or pattern would take.
@@ -246,9 +253,13 @@ impl Registry {
                 Some(Holder::Redirect(host)) if host == server.name => {
                     server.www = wishes.redirects.then(|| name.clone());
                 }
-                _ => {
-                    let message =
-                        format!("{name} is a host itself and not redirected; remove one of them");
+                holder => {
+                    let who = match holder {
+                        Some(Holder::Alias(host)) => self.alias(ingress, &host),
+                        _ => "a host itself".into(),
+                    };
+                    let message = format!("{name} is {who} and not redirected; remove one of them");
+                    let message = who.within(message);
                     problems.push(problem(&ingress.ingress, "from-to-www-redirect", message));
                 }
             }
@@ -312,23 +323,32 @@ impl Registry {
         ignored.collect()
     }
 
+    /// How an alias of a host is called where somebody else wants the name; what others wrote is not told.
+    fn alias(&self, asker: &Asker, host: &ServerName) -> Message {
+        let other = self.wishes.get(host).and_then(|wishes| wishes.aliases.first());
+        match other.map(|asked| &asked.asker) {
+            Some(other) if other.ingress.namespace != asker.ingress.namespace => {
+                Why::OtherNamespace.says("what an older alias of another namespace has")
+            }
+            _ => format!("an alias of {host}").into(),
+        }
+    }
+
     fn refused(&self, asker: &Asker, alias: &Alias, holder: Holder) -> Problem {
         let foreign = |who: String| Why::OtherNamespace.says(who);
         let who: Message = match holder {
             Holder::Host => "a host itself, which has it".into(),
-            Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)").into(),
-            Holder::Alias(host) => {
-                let other = self.wishes.get(&host).and_then(|wishes| wishes.aliases.first());
-                match other.map(|asked| &asked.asker) {
-                    Some(other) if other.ingress.namespace != asker.ingress.namespace => {
-                        foreign(format!(
-                            "what an older alias of another namespace has; {}",
-                            remedy(Item::Aliases)
-                        ))
-                    }
-                    _ => format!("an alias of {host}, which has it").into(),
-                }
+            Holder::Redirect(host) => {
+                let is =
+                    if self.redirects_to(&host) { "redirected" } else { "kept to be redirected" };
+                format!("{is} to {host} (from-to-www-redirect)").into()
             }
+            Holder::Alias(host) => match self.alias(asker, &host) {
+                foreign if foreign.why().is_some() => {
+                    foreign.within(format!("{foreign}; {}", remedy(Item::Aliases)))
+                }
+                own => own.within(format!("{own}, which has it")),
+            },
             Holder::Below(host) => foreign(format!(
                 "also names of host {host}, which another namespace owns; {}",
                 remedy(Item::Aliases)

@@ -39,35 +39,72 @@ const GUARDS: [&str; 33] = [
 ];
 /// The same for what stands in a server or in a location, that of an authenticator among them.
 const ANSWERS: [&str; 2] = ["return", "if"];
+/// The same for the `server-snippet` of an Ingress and what its own namespace has of the host: what takes requests off
+/// paths, so that their Services never see them. Most of that guards nothing, and nobody else is closed for it; nor is
+/// everybody for a text of the ConfigMap.
+const LEADS: [&str; 2] = ["rewrite", "location"];
 
 /// The word by which a text may guard something; `name` is the key that has it.
 pub fn guard(name: &str, text: &str) -> Option<&'static str> {
-    let is_in_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
     // An http-snippet may have servers.
     let mut inner = matches!(
         name,
-        "server-snippet" | "location-snippet" | "global-auth-snippet" | "auth-snippet"
+        "server-snippet"
+            | "location-snippet"
+            | "configuration-snippet"
+            | "global-auth-snippet"
+            | "auth-snippet"
     );
-    let mut words = text.split(|character| !is_in_word(character));
-    words.find_map(|word| {
+    words(text).find_map(|word| {
         inner |= name == "http-snippet" && word == "server";
         let answers = if inner { &ANSWERS[..] } else { &[] };
         GUARDS.iter().chain(answers).find(|guard| **guard == word).copied()
     })
 }
 
+/// The word by which the `server-snippet` of an Ingress may guard what its namespace has of a host.
+pub fn guard_of_host(text: &str) -> Option<&'static str> {
+    let leads = |word: &str| LEADS.iter().find(|guard| **guard == word).copied();
+    guard("server-snippet", text).or_else(|| words(text).find_map(leads))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::guard;
+    use super::{guard, guard_of_host};
 
     #[test]
     fn what_answers_guards_wherever_a_text_is_in_a_server_or_a_location() {
         let text = "if ($http_x_token != \"1\") { return 401; }";
-        for name in ["server-snippet", "location-snippet", "global-auth-snippet", "auth-snippet"] {
+        for name in [
+            "server-snippet",
+            "location-snippet",
+            "configuration-snippet",
+            "global-auth-snippet",
+            "auth-snippet",
+        ] {
             assert_eq!(guard(name, text), Some("if"), "{name}");
         }
         assert_eq!(guard("http-snippet", text), None, "nothing of it is one of http");
         assert_eq!(guard("http-snippet", &format!("server {{ {text} }}")), Some("if"));
+    }
+
+    #[test]
+    fn what_leads_requests_away_guards_a_host_and_no_text_for_all() {
+        for (text, word) in [
+            ("rewrite ^/admin /denied last;", "rewrite"),
+            ("location /admin { }", "location"),
+            ("location /admin { deny all; }", "deny"),
+        ] {
+            assert_eq!(guard_of_host(text), Some(word), "{text}");
+        }
+        assert_eq!(guard_of_host("rewrite_log on; add_header Location /x;"), None);
+        for name in ["server-snippet", "location-snippet", "configuration-snippet"] {
+            assert_eq!(guard(name, "rewrite ^/a /b last; location /c { }"), None, "{name}");
+        }
     }
 
     #[test]

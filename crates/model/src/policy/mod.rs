@@ -48,7 +48,7 @@ pub use cors::{AllowedOrigin, Cors, Origins};
 pub use custom_headers::CustomHeaders;
 pub use errors::Errors;
 pub use fastcgi::FastCgi;
-pub use guards::guard;
+pub use guards::{guard, guard_of_host};
 pub use limit_rate::LimitRate;
 pub use limits::{LimitKey, Limits, RequestLimit};
 pub use logging::Logging;

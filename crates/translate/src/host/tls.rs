@@ -5,7 +5,7 @@ use super::{Host, heard, not_heard, unheard};
 use crate::ingress::{Draft, Drafts};
 use crate::tenancy::Item;
 use model::Backend;
-use model::policy::{Ciphers, ClientCertificate, ClientDemand};
+use model::policy::{Ciphers, ClientCertificate, ClientDemand, Policy};
 use objects::ObjectKey;
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ const SECRET: &str = "auth-tls-secret";
 
 impl Host<'_> {
     /// The strictest demand of the host's owner, the oldest among equals. A path whose Ingress asks for another one
-    /// keeps it besides; where the host asks for none, the paths of another namespace's Ingress that does are closed.
-    /// What stands beside such a path in its namespace would have its demand, were the host its own, and is closed,
-    /// too.
+    /// keeps it besides; where the host asks for none, the paths of another namespace's Ingress that does are closed,
+    /// unless it keeps nobody out. What stands beside such a path in its namespace would have its demand, were the host
+    /// its own, and is closed, too.
     pub(super) fn client_certificate(&mut self, drafts: &Drafts) -> Option<ClientCertificate> {
         let allowed = self.ground.permissions.cross_namespace;
         let counts = self.strictest(drafts);
@@ -24,16 +24,28 @@ impl Host<'_> {
             own.is_some() && own != counts.as_ref()
         };
         let unheard = unheard(self.name, drafts, allowed, Item::ClientCertificate).filter(asks);
-        let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
-        let is_closed = counts.is_none();
-        let closed = unheard.iter().copied().filter(|_| is_closed);
-        self.change(closed, |location| {
+        let keeps_out =
+            |draft: &Arc<Draft>| draft.root.0.client_certificate.as_ref().is_some_and(keeps_out);
+        let unheard: Vec<(&ObjectKey, bool)> =
+            unheard.map(|draft| (&draft.ingress.meta.key, keeps_out(draft))).collect();
+        let nobody_asks = counts.is_none();
+        let of = |closes: bool| {
+            let of =
+                unheard.iter().filter(move |(_, keeps_out)| nobody_asks && *keeps_out == closes);
+            of.map(|(key, _)| *key)
+        };
+        self.change(of(true), |location| {
             let reason = "the host asks its clients for no certificate".to_owned();
             (location.backend, location.canary) = (Backend::Denied(reason), None);
         });
-        for key in unheard {
+        // No engine is to close what is open.
+        self.change(of(false), |location| {
+            let open = Policy { client_certificate: None, ..Policy::clone(&location.policy) };
+            location.policy = Arc::new(open);
+        });
+        for (key, keeps_out) in unheard {
             let mut message = not_heard(self.name, Item::ClientCertificate);
-            if is_closed {
+            if nobody_asks && keeps_out {
                 let then = "; until then the paths of this Ingress there answer 503";
                 message = message.within(format!("{message}{then}"));
             }
@@ -83,6 +95,16 @@ impl Host<'_> {
         let prefer_server = asked().find_map(|asked| asked.prefer_server);
         asked().next()?;
         Some(Ciphers { suites: suites.cloned().unwrap_or_default(), prefer_server })
+    }
+}
+
+/// Whether a demand keeps anybody out: who may show any certificate, or none, comes in, whatever his subject is.
+pub(super) fn keeps_out(asked: &ClientCertificate) -> bool {
+    match asked {
+        ClientCertificate::Closed(_) => true,
+        ClientCertificate::Verified(verification) => {
+            verification.demand >= ClientDemand::Optional || verification.subject.is_some()
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! which is not heard: else whoever has an older Ingress would open that by adding a path to the host.
 
 use super::owners::unheard_or_not;
-use super::{Host, heard, heard_or_not, tls::strictness};
+use super::tls::{keeps_out, strictness};
+use super::{Host, heard, heard_or_not};
 use crate::ingress::{Draft, Drafts, Standing, origin};
 use crate::tenancy::{Item, remedy};
 use model::policy::ClientCertificate;
@@ -17,24 +18,23 @@ const SNIPPET: &str = "server-snippet";
 const SECRET: &str = "auth-tls-secret";
 
 impl Host<'_> {
-    /// Whom a text keeps out that nobody understands is not known: no path of the host is served until it is mended.
+    /// Whom a text keeps out that nobody understands is not known: no path of the host is served until it is mended, of
+    /// its namespace at the least.
     pub(super) fn unguarded(&mut self, draft: &Draft) {
         if let Some(reason) = &draft.snippets.unguarded {
-            self.close_all(draft, SNIPPET, "understood", reason);
+            self.close_all(draft, SNIPPET, "understood", reason, draft.host_guards.of_others);
         }
     }
 
     /// Closes the host where a guard of it is that of an Ingress which is not taken: its own paths are closed anyway,
     /// and those of others were served without it. `counts` is what the host asks its clients for.
     pub(super) fn lost_guards(&mut self, drafts: &Drafts, counts: Option<&ClientCertificate>) {
-        let lost = [
-            (SNIPPET, self.lost_snippet(drafts).cloned()),
-            (SECRET, self.lost_certificate(drafts, counts).cloned()),
-        ];
-        for (annotation, draft) in lost {
-            if let Some(draft) = draft {
+        let snippet = self.lost_snippet(drafts).map(|draft| (draft, draft.host_guards.of_others));
+        let certificate = self.lost_certificate(drafts, counts).map(|draft| (draft, true));
+        for (annotation, lost) in [(SNIPPET, snippet), (SECRET, certificate)] {
+            if let Some((draft, of_others)) = lost {
                 let lacks = if draft.waits.is_some() { "served" } else { "taken" };
-                self.close_all(&draft, annotation, lacks, &Message::from(""));
+                self.close_all(draft, annotation, lacks, &Message::from(""), of_others);
             }
         }
     }
@@ -105,7 +105,7 @@ impl Host<'_> {
     }
 
     /// Closes what namespaces that are not heard guard of their own on the host by asking for certificates: what the
-    /// strictest demand of each does not reach.
+    /// strictest demand of each does not reach, if it keeps anybody out.
     pub(super) fn unheard_certificates(
         &mut self,
         drafts: &Drafts,
@@ -120,7 +120,8 @@ impl Host<'_> {
             if let Some(lost) = self.lost_beside(says, of.iter().copied()) {
                 self.close_own(namespace, lost, (SECRET, item), |_| true);
             }
-            let demand = says.and_then(|says| asked(says)).filter(|demand| counts != Some(*demand));
+            let demand = says.and_then(|says| asked(says));
+            let demand = demand.filter(|demand| counts != Some(*demand) && keeps_out(demand));
             if let Some((says, demand)) = says.zip(demand) {
                 let lacks = |at: &Location| at.policy.client_certificate.as_ref() != Some(demand);
                 self.close_own(namespace, says, (SECRET, item), lacks);
@@ -139,17 +140,29 @@ impl Host<'_> {
         texts(one) == texts(other)
     }
 
-    /// Closes all locations of the host, which an Ingress may guard by an annotation that is not what it should be, and
-    /// tells those of others.
-    fn close_all(&mut self, draft: &Draft, annotation: &str, lacks: &str, reason: &Message) {
+    /// Closes all locations of the host, or those of its namespace, which an Ingress may guard by an annotation that is
+    /// not what it should be, and tells those of others.
+    fn close_all(
+        &mut self,
+        draft: &Draft,
+        annotation: &str,
+        lacks: &str,
+        reason: &Message,
+        of_others: bool,
+    ) {
         let owner = origin(&draft.ingress.meta.key);
         let name = self.name;
+        let what = if of_others { "all" } else { "what its namespace has" };
         // What others wrote is not told.
         let denied =
-            format!("{annotation} of {owner} may guard all of host {name}, and is not {lacks}");
+            format!("{annotation} of {owner} may guard {what} of host {name}, and is not {lacks}");
         let mut others = BTreeSet::new();
         for location in &mut self.locations {
-            let whose = location.origin.as_deref().filter(|whose| **whose != owner);
+            let whose = location.origin.as_deref();
+            if !of_others && whose.is_none_or(|whose| whose.namespace != owner.namespace) {
+                continue;
+            }
+            let whose = whose.filter(|whose| **whose != owner);
             others.extend(whose.cloned());
             if !matches!(location.backend, Backend::Denied(_)) {
                 let location = Arc::make_mut(location);

@@ -54,6 +54,13 @@ pub(crate) fn has_our_class(ingress: &Ingress, classes: &Classes, options: &Opti
     is_our_class(ingress.class.as_deref(), annotation.map(String::as_str), classes, options)
 }
 
+/// Whether a later version of an Ingress that was ours is meant for us as well, be its class there or not.
+pub(crate) fn is_meant_alike(before: &Ingress, now: &Ingress, options: &Options) -> bool {
+    let annotation = |ingress: &Ingress| ingress.meta.annotations.get(CLASS_ANNOTATION).cloned();
+    let is_refused = options.disable_catch_all && now.default_backend.is_some();
+    !is_refused && before.class == now.class && annotation(before) == annotation(now)
+}
+
 /// Whether an Ingress with this `spec.ingressClassName` and annotation is.
 pub(crate) fn is_our_class(
     class: Option<&str>,

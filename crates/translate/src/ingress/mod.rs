@@ -14,7 +14,7 @@ mod waiting;
 pub(crate) use beside::BesideOthers;
 use beside::guard;
 pub(crate) use class::{
-    CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched,
+    CLASS_ANNOTATION, Classes, has_our_class, is_meant_alike, is_our_class, is_ours, is_watched,
     is_watched_namespace, why_not_ours,
 };
 pub(crate) use drafts::Drafts;

@@ -56,12 +56,13 @@ impl Draft {
         let asked = if is_exempt { Ok(None) } else { annotations::global_auth(&mut settings) };
         let closed = ground.denied.is_some() || asked.is_err();
         let policy = match asked {
-            _ if own => of_unknown_guards(&ground.policy),
-            Ok(Some(asked)) => {
+            Ok(Some(asked)) if !own && !closed => {
                 let auth_external = Some(Arc::new(asked));
                 Arc::new(Policy { auth_external, ..Policy::clone(&ground.policy) })
             }
-            Ok(None) | Err(_) => Arc::clone(&ground.policy),
+            Ok(None) if !own && !closed => Arc::clone(&ground.policy),
+            // Nor does anybody know whom a guard of the ConfigMap lets in that cannot be read.
+            _ => of_unknown_guards(&ground.policy),
         };
         let guards = own || closed || policy.is_guarded();
         let reader = Reader {

@@ -13,7 +13,7 @@ use crate::ingress::annotation_of;
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::Settings;
 use crate::tenancy::Item;
-use model::policy::{Policy, guard};
+use model::policy::{Policy, guard_of_host};
 use model::snippet::{LocationKind, Position, Scope};
 use model::{Message, Pattern, Severity, UpstreamId, Why};
 use objects::Ingress;
@@ -197,7 +197,7 @@ impl Reader<'_, '_> {
     fn unguarded(&self) -> Option<Message> {
         let name = "server-snippet";
         let text = self.settings.raw(name).filter(|_| self.has_server)?;
-        guard(name, &text)?;
+        guard_of_host(&text)?;
         let wrong = &self.settings.verdict.snippets;
         let (_, reason) = wrong.iter().find(|(of, _)| of == name)?;
         Some(reason.clone())

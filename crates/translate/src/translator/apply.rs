@@ -5,7 +5,7 @@ use crate::budget::{Budget, Left, Versions};
 use crate::endpoint_budget::too_many;
 use crate::host;
 use crate::ingress::{
-    Context, Draft, Drafts, Ground, Standing, Target, is_ours, origin, references,
+    Context, Draft, Drafts, Ground, Standing, Target, is_meant_alike, is_ours, origin, references,
 };
 use crate::kinds::kind_of;
 use crate::settings::Scope;
@@ -83,7 +83,10 @@ impl Translator {
             let (draft, aside) = match &waits {
                 Some((problem, left)) => (
                     self.waiting(&key, ground, problem, *left),
-                    self.put_aside(&key, before.as_ref()),
+                    // What is too large to be kept closed is not read, either.
+                    self.put_aside(&key, before.as_ref(), ground, |_, _| {
+                        matches!(left, Left::Closed { .. })
+                    }),
                 ),
                 None => self.draft(&key, ground, before.as_ref()),
             };
@@ -126,11 +129,27 @@ impl Translator {
         }
     }
 
-    /// The last version of an Ingress that was taken, where nothing of it is served for now: it waits for room, or its
-    /// class is gone.
-    fn put_aside(&self, key: &ObjectKey, last: Option<&Arc<Ingress>>) -> Option<Arc<Ingress>> {
+    /// The last valid version of an Ingress of which nothing is served now: it waits for room, or its class is gone.
+    /// The current one takes its place where it would be taken: else a mistake behind that would bring back what had
+    /// fewer guards. `counts`: whether the current one is a later version of the last, which may be read; of any other
+    /// nothing is known.
+    fn put_aside(
+        &self,
+        key: &ObjectKey,
+        last: Option<&Arc<Ingress>>,
+        ground: &Ground,
+        counts: impl Fn(&Ingress, &Ingress) -> bool,
+    ) -> Option<Arc<Ingress>> {
         let current = self.snapshot.ingresses.get(key)?;
-        last.filter(|last| last.meta.uid == current.meta.uid).cloned()
+        let last = last.filter(|last| last.meta.uid == current.meta.uid)?;
+        if last.asks_the_same_as(current) {
+            return Some(Arc::clone(last));
+        }
+        if !counts(last, current) {
+            return None;
+        }
+        let is_valid = is_taken(&Draft::read(current, self.context(ground)));
+        Some(Arc::clone(if is_valid { current } else { last }))
     }
 
     /// Whether a version of an Ingress is none that is there.
@@ -139,7 +158,7 @@ impl Translator {
         current.is_some_and(|current| !Arc::ptr_eq(current, version))
     }
 
-    /// The last version of an Ingress that was taken.
+    /// The last version of an Ingress that was taken, or would have been.
     fn last_valid(&self, key: &ObjectKey) -> Option<&Arc<Ingress>> {
         let served = self.drafts.get(key).filter(|draft| is_taken(draft));
         served.map(|draft| &draft.ingress).or_else(|| self.aside.get(key))
@@ -155,7 +174,10 @@ impl Translator {
     ) -> (Option<Draft>, Option<Arc<Ingress>>) {
         let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
         let Some(current) = self.snapshot.ingresses.get(key).filter(ours) else {
-            return (None, self.put_aside(key, last_valid));
+            // What is another controller's, or refused as it is, was never to be served here.
+            let counts =
+                |last: &Ingress, current: &Ingress| is_meant_alike(last, current, &self.options);
+            return (None, self.put_aside(key, last_valid, ground, counts));
         };
         let context = self.context(ground);
         let draft = Draft::read(current, context);

@@ -78,8 +78,8 @@ pub struct Translator {
     served: OrdSet<ObjectKey>,
     /// Those that are served in an earlier version.
     kept: OrdMap<ObjectKey, Arc<Ingress>>,
-    /// Last versions that were taken and for now are not: while later ones are not, either, or wait for room, or have
-    /// no class.
+    /// Last valid versions of which nothing is served now: while later ones are not taken, or they wait for room, or
+    /// have no class.
     aside: BTreeMap<ObjectKey, Arc<Ingress>>,
     hosts: BTreeMap<ServerName, Drafts>,
     /// Which host has which other names.

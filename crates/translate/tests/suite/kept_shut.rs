@@ -177,12 +177,29 @@ fn what_an_ingress_that_is_not_taken_guards_its_host_by_closes_the_host() {
             assert!(said.contains(&message), "{said}");
         }
     }
+    // Who leads requests away hides what is his own.
+    for word in [
+        &[("server-snippet", "rewrite ^/admin /denied last;"), BAD][..],
+        &[("server-snippet", "location /admin { }"), BAD],
+        &[("server-snippet", "location /admin { sett $a 1; }")],
+    ] {
+        let word = made("v", "word", "/app", 900, word);
+        let found = with(&[], &[&word, &beside, &theirs]);
+        let wanted = ["503", "503", "theirs"];
+        let said = found.problems.to_string();
+        assert_eq!(answers(&found, ["/app", "/admin", "/w"]), wanted, "{word:?} {said}");
+        let told = "v/beside: nginx.ingress.kubernetes.io/server-snippet: server-snippet of Ingress v/word may guard what \
+                    its namespace has of host shop.test, and is not ";
+        assert!(said.contains(told) && !said.contains("Ingress w/theirs: "), "{said}");
+    }
     // What is no guard, or does not count, closes nothing; what is another's to say nothing but what is his.
     let off = ("auth-tls-verify-client", "off");
+    let any = ("auth-tls-verify-client", "optional_no_ca");
     for (namespace, age, word, data, w) in [
         ("v", 900, &[("server-snippet", "add_header A b;"), BAD][..], &[][..], "theirs"),
         ("v", 900, &[denies, BAD], &[("allow-snippet-annotations", "false")], "theirs"),
         ("v", 900, &[asks, off, BAD], &[], "theirs"),
+        ("v", 900, &[asks, any, BAD], &[], "theirs"),
         ("w", 60, &[denies, asks, BAD], &[], "503"),
     ] {
         let word = made(namespace, "word", "/app", age, word);

@@ -44,6 +44,10 @@ fn who_adds_a_path_to_a_host_opens_nothing_that_a_server_snippet_guards() {
         "allow 10.0.0.0/8; deny all;",
         "if ($http_x_key != \"s3cret\") { return 403; }",
         "location /admin { return 403; }",
+        // What is led away reaches no Service of the path.
+        "rewrite ^/admin https://login.test/ redirect;",
+        "rewrite ^/(admin|metrics) /denied last;",
+        "location /admin { }",
     ] {
         let app = made("v", "app", "/", 500, &[("server-snippet", text)]);
         for (data, theirs, wanted) in [
@@ -146,4 +150,36 @@ fn who_adds_a_path_to_a_host_opens_nothing_that_asks_for_certificates() {
     let app = made("v", "app", "/", 500, &[ASKS]);
     let found = with(&[], &[&app, &weaker, &old]);
     assert_eq!(answers(&found, ["/admin", "/weaker"]), ["app!", "503"], "{}", found.problems);
+}
+
+#[test]
+fn a_demand_that_lets_everybody_in_closes_nothing() {
+    let beside = made("v", "beside", "/o", 450, &[]);
+    let subject = ("auth-tls-match-cn", "CN=shop");
+    let theirs = ("auth-tls-secret", "x/ca");
+    let how = |how| ("auth-tls-verify-client", how);
+    for (own, more, wanted) in [
+        (&[how("off")][..], &[][..], ["app", "beside"]),
+        (&[how("optional_no_ca")], &[], ["app", "beside"]),
+        (&[how("optional_no_ca")], &[theirs], ["app!", "beside"]),
+        // Whom nobody asks has no subject.
+        (&[how("off"), subject], &[], ["503", "503"]),
+        (&[how("optional_no_ca"), subject], &[], ["503", "503"]),
+        (&[how("optional")], &[], ["503", "503"]),
+        (&[how("oftional")], &[], ["503", "503"]),
+        // Nor does it while it is not taken.
+        (&[how("optional_no_ca"), BAD], &[], ["503", "beside"]),
+        (&[how("off"), subject, BAD], &[], ["503", "503"]),
+    ] {
+        let app = made("v", "app", "/", 500, &[&[ASKS], own].concat());
+        let old = made("x", "old", "/x", 900, more);
+        for raw in [false, true] {
+            let all = snapshot(&[], &[&app, &beside, &old]);
+            let found = translate(&all, &Options { raw, ..options() });
+            let said = found.problems.to_string();
+            assert_eq!(answers(&found, ["/admin", "/o"]), wanted, "{own:?} {more:?} {said}");
+            let told = said.lines().any(|line| line.contains("Ingress v/app: auth-tls-secret"));
+            assert!(told || own.contains(&BAD), "{said}");
+        }
+    }
 }

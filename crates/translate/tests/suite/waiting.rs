@@ -50,6 +50,8 @@ fn guards_of_the_config_map_are_those_of_who_waits_for_room() {
     let auth = ("global-auth-url", "http://auth.example/");
     let (all, exempt) = (("whitelist-source-range", "0.0.0.0/0"), ("enable-global-auth", "false"));
     let less = ("whitelist-source-range", "10.1.0.0/16");
+    let wrong = ("global-auth-url", "nowhere at all");
+    let answers_itself = ("configuration-snippet", "if ($http_x_key != \"k\") { return 403; }");
     for (data, open, own, wanted) in [
         (&[list][..], &[all][..], &[][..], "503"),
         (&[auth], &[exempt], &[], "503"),
@@ -59,6 +61,10 @@ fn guards_of_the_config_map_are_those_of_who_waits_for_room() {
         (&[list], &[], &[], "open!"),
         // It has more guards than all have.
         (&[list], &[], &[less], "503"),
+        // Whom an authenticator would let in that nobody can ask is not known, whatever the list says.
+        (&[list, wrong], &[exempt], &[], "503"),
+        (&[list, wrong], &[exempt], &[exempt], "open!"),
+        (&[], &[], &[answers_itself], "503"),
     ] {
         let open = of("v", "open", &["/", "/more"], 900, &[&[REGEX], open].concat());
         let waits = made("v", "guarded", "/(admin|root)(.*)", 500, &[&[REGEX], own].concat());
@@ -150,6 +156,27 @@ fn a_name_that_is_redirected_is_kept_by_who_is_not_served() {
         let www = server(&found, HOST).www.as_ref().map(ToString::to_string);
         assert_eq!(www.as_deref(), wanted, "{more:?} {}", found.problems);
     }
+    // An alias of the same namespace has it meanwhile.
+    let two = made("v", "two", "/t", 100, &[alias]);
+    for (more, names_of_host, told) in
+        [(&[www, BAD][..], "www.shop.test", "v/own"), (&[www], "", "v/two")]
+    {
+        let own = of("v", "own", &["/", "/1"], 500, more);
+        let found = with(&[], &[&own, &two, &evil]);
+        let said = found.problems.to_string();
+        assert_eq!(names(&found, HOST), names_of_host, "{said}");
+        assert_eq!(names(&found, "evil.test"), "", "{said}");
+        let is_told = |line: &str| {
+            line.contains(&format!("Ingress {told}: ")) && line.contains("www.shop.test is")
+        };
+        assert!(said.lines().any(is_told), "{said}");
+    }
+    // Whose alias another namespace's is, nobody is told.
+    let older = elsewhere(made("x", "older", "/", 900, &[alias]), "older.test");
+    let own = of("v", "own", &["/", "/1"], 500, &[www]);
+    let said = with(&[], &[&own, &older]).problems.to_string();
+    let wanted = "www.shop.test is what an older alias of another namespace has and not redirected";
+    assert!(said.contains(wanted) && !said.contains("older.test"), "{said}");
 }
 
 #[test]
@@ -306,5 +333,68 @@ fn a_pod_that_runs_knows_the_last_valid_version_after_its_class_was_gone() {
         update(&without);
         let closed = Some(["503", "503"].map(str::to_owned));
         assert_eq!(update(&guarded(&bad, 1)), closed);
+    }
+}
+
+/// What was valid and waited is the last valid version, not the one before it, which had no guard yet.
+#[test]
+fn no_version_from_before_the_guard_comes_back_after_a_wait() {
+    let open = of("v", "g", &["/admin"], 500, &[]);
+    let paths = |count: usize| ["/admin", "/2", "/3", "/4", "/5"].into_iter().take(count);
+    let valid = |count: usize| of("v", "g", &paths(count).collect::<Vec<_>>(), 500, &[GUARD]);
+    let bad = of("v", "g", &["/admin"], 500, &[GUARD, BAD]);
+    let config_map = Some(key("system", "settings"));
+    for (count, then) in [(4, "g!"), (5, "503")] {
+        let options = Options { config_map: config_map.clone(), ..Options::default() };
+        let mut translator = Translator::new(options);
+        let mut admin = |snapshot: &Snapshot| {
+            let mut found = translator.update(snapshot);
+            while found.more {
+                found = translator.update(snapshot);
+            }
+            let is_there = found.configuration.servers[&ServerName::new(HOST)]
+                .locations
+                .iter()
+                .any(|location| location.path == "/admin");
+            if is_there { answers(&found, ["/admin"])[0].clone() } else { "nobody".to_owned() }
+        };
+        assert_eq!(admin(&guarded(&open, 1)), "g");
+        let kept = if count == 4 { "503" } else { "nobody" };
+        assert_eq!(admin(&guarded(&valid(count), 1)), kept, "it waits");
+        assert_eq!(admin(&guarded(&bad, 1)), "503", "the valid one has no room");
+        // Of what was too large to be looked at nothing is known.
+        assert_eq!(admin(&guarded(&bad, 0)), then);
+        assert_eq!(admin(&guarded(&valid(3), 1)), "g!");
+    }
+}
+
+#[test]
+fn no_version_from_before_the_guard_comes_back_after_its_class_was_gone_or_another() {
+    let open = of("v", "g", &["/admin"], 500, &[]);
+    let valid = of("v", "g", &["/admin"], 500, &[GUARD]);
+    let bad = of("v", "g", &["/admin"], 500, &[GUARD, BAD]);
+    let mut others = valid.clone();
+    others.class = Some("other".to_owned());
+    let mut refused = valid.clone();
+    refused.default_backend = Some(Box::new(backend("s", Some(PortRef::Number(80)))));
+    for (middle, gone, wanted) in [
+        (&valid, true, "g!"),
+        // The owner's mistake is the one that it was.
+        (&bad, true, "g"),
+        // What another controller was to serve, or nobody, is no version of ours.
+        (&others, false, "503"),
+        (&refused, false, "503"),
+    ] {
+        let config_map = Some(key("system", "settings"));
+        let options = Options { config_map, disable_catch_all: true, ..Options::default() };
+        let mut translator = Translator::new(options);
+        assert_eq!(answers(&translator.update(&guarded(&open, 1)), ["/admin"]), ["g"]);
+        let mut without = guarded(middle, 1);
+        if gone {
+            without.classes = Some(Default::default());
+        }
+        translator.update(&without);
+        let found = translator.update(&guarded(&bad, 1));
+        assert_eq!(answers(&found, ["/admin"]), [wanted], "{middle:?} {}", found.problems);
     }
 }
