@@ -7,7 +7,7 @@ use model::{
 };
 use nginx::push::{Control, General, Pusher, Told, Wish};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
