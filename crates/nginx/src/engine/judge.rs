@@ -102,8 +102,8 @@ impl Search<'_> {
         Ok(found.into_iter().collect())
     }
 
-    /// The texts of hosts that have a location of the `server-snippet` of the ConfigMap, if that is the text. Or who has
-    /// such a text could keep the operator's out by a name that he guesses, until a start.
+    /// The texts of hosts that have a location of the `server-snippet` of the ConfigMap, if that is the text. Or who
+    /// has such a text could keep the operator's out by a name that he guesses, until a start.
     fn with_location_of_all(&self, text: &Owner) -> Vec<Owner> {
         if text.key != Some(SERVER_SNIPPET) {
             return Vec::new();
