@@ -23,15 +23,17 @@ pub(super) struct Denial {
     until: Option<Moment>,
     /// Whose turn to be tried was the last one.
     last: Arc<str>,
-    /// How many were written in a row of those that had to wait.
-    good: usize,
+    /// Of which one was written last: while its row lasts, nobody else's turn ends it.
+    goes_on: Option<Arc<str>>,
 }
 
 /// A namespace of which something was forbidden.
 #[derive(Debug, Default)]
 struct Suspect {
-    /// What was forbidden in a row.
+    /// What was forbidden in a row, and was not written since.
     row: BTreeSet<ObjectKey>,
+    /// How many were written in a row since it waits: what is forbidden elsewhere says nothing of these.
+    good: usize,
     /// Its objects wait.
     waits: bool,
     /// Those that wait and were not forbidden before, which come first.
@@ -72,25 +74,34 @@ impl Denial {
         if !suspect.waits {
             return false;
         }
-        self.good = 0;
+        suspect.good = 0;
+        self.goes_on.take_if(|namespace| **namespace == *key.namespace);
         self.until.replace(now + PAUSE).is_none()
     }
 
-    /// One was written. Where others like it wait, the next one is tried at once; after a row of them all are free,
-    /// which are returned.
+    /// One was written. Where others like it wait, the next one is tried at once; after a row of them all of the
+    /// namespace are free, which are returned.
     pub(super) fn written(&mut self, key: &ObjectKey, now: Moment) -> BTreeSet<ObjectKey> {
-        let Some(suspect) = self.suspects.get(&key.namespace) else { return BTreeSet::new() };
-        if !suspect.waits {
-            self.suspects.remove(&key.namespace);
-            return BTreeSet::new();
-        }
-        self.good += 1;
-        if self.good < ROW {
+        let namespace = &key.namespace;
+        let Some(suspect) = self.suspects.get_mut(namespace) else { return BTreeSet::new() };
+        if suspect.waits {
             self.until = Some(now);
-            return BTreeSet::new();
+            suspect.good += 1;
+            suspect.row.remove(key);
+            if suspect.good < ROW && !suspect.row.is_empty() {
+                self.goes_on = Some(Arc::clone(namespace));
+                return BTreeSet::new();
+            }
         }
-        let suspects = std::mem::take(self).suspects.into_values();
-        suspects.flat_map(|suspect| suspect.fresh.into_iter().chain(suspect.held)).collect()
+        let free = self.suspects.remove(namespace).unwrap_or_default();
+        self.end_if_none_waits();
+        free.fresh.into_iter().chain(free.held).collect()
+    }
+
+    fn end_if_none_waits(&mut self) {
+        if !self.suspects.values().any(|suspect| suspect.waits) {
+            self.until = None;
+        }
     }
 
     /// One that was tried says nothing of the others: it has changed, or is gone. The next one is tried at once.
@@ -114,14 +125,17 @@ impl Denial {
         true
     }
 
-    /// The one to try, once the pause is over: of the namespace that follows the last one, as others' objects keep
-    /// nobody waiting.
+    /// The one to try, once the pause is over: of the namespace whose row goes on, or else of the one that follows the
+    /// last one, as others' objects keep nobody waiting.
     pub(super) fn release(&mut self, now: Moment) -> Option<ObjectKey> {
         self.until.filter(|until| *until <= now)?;
         let after = (Bound::Excluded(Arc::clone(&self.last)), Bound::Unbounded);
         let with_some = |(_, suspect): &(&Arc<str>, &Suspect)| suspect.has_some();
-        let following = self.suspects.range::<Arc<str>, _>(after).find(with_some);
-        let (namespace, _) = following.or_else(|| self.suspects.iter().find(with_some))?;
+        let goes_on = self.goes_on.as_ref().and_then(|name| self.suspects.get_key_value(name));
+        let following = || self.suspects.range::<Arc<str>, _>(after).find(with_some);
+        let (namespace, _) = (goes_on.filter(with_some))
+            .or_else(following)
+            .or_else(|| self.suspects.iter().find(with_some))?;
         self.last = Arc::clone(namespace);
         self.suspects.get_mut(&self.last)?.take()
     }
@@ -141,9 +155,7 @@ impl Denial {
         }
         if suspect.row.is_empty() && !suspect.has_some() {
             self.suspects.remove(&key.namespace);
-            if !self.suspects.values().any(|suspect| suspect.waits) {
-                self.until = None;
-            }
+            self.end_if_none_waits();
         }
     }
 
@@ -226,6 +238,45 @@ mod tests {
             assert_eq!(free, rest.map(|one| key("a", one)).collect());
         }
         assert!(!denial.holds(&key("a", 0), false) && denial.wait(later).is_none());
+    }
+
+    #[test]
+    fn what_one_namespace_may_not_for_good_ends_no_row_of_another_one() {
+        let now = Moment::now();
+        let mut denial = waiting(ROW * 2, now);
+        for number in 0..ROW * 2 {
+            denial.forbidden(&key("b", number), now);
+        }
+        assert!((0..ROW * 2).all(|one| denial.holds(&key("b", one), false)));
+        let (mut later, mut free) = (now, BTreeSet::new());
+        let mut tried = 0;
+        while free.is_empty() {
+            later = later + denial.wait(later).expect("they wait");
+            let next = denial.release(later).expect("its turn");
+            denial.tries(&next, later);
+            tried += 1;
+            if &*next.namespace == "b" {
+                free = denial.written(&next, later);
+            } else {
+                denial.forbidden(&next, later);
+                denial.holds(&next, false);
+            }
+        }
+        assert_eq!(free, (ROW..ROW * 2).map(|one| key("b", one)).collect());
+        assert!(now.until(later) <= PAUSE * 2 && tried <= ROW + 2, "{tried}");
+        assert!(!denial.holds(&key("b", 0), true) && denial.holds(&key("a", 0), false));
+    }
+
+    #[test]
+    fn a_namespace_of_which_all_that_was_forbidden_is_written_waits_no_more() {
+        let (mut denial, now) = (Denial::default(), Moment::now());
+        for number in 0..=ROW {
+            denial.forbidden(&key(&format!("n{number:04}"), 1), now);
+        }
+        let last = key(&format!("n{ROW:04}"), 1);
+        assert!(denial.holds(&last, false));
+        assert!(denial.written(&last, now).contains(&last));
+        assert!(!denial.holds(&last, false));
     }
 
     #[test]

@@ -169,8 +169,11 @@ impl Plan {
             };
             let theirs = sorted(ingress.addresses.clone());
             let stands = *theirs == *wanted;
-            if stands || !waited && self.holds(&key) || !self.is_due(&ingress, theirs, &wanted, now)
-            {
+            // What is on its way takes nobody's turn among those that wait.
+            if stands || self.is_on_its_way(&ingress, &wanted) || !waited && self.holds(&key) {
+                continue;
+            }
+            if !self.is_due(&ingress, theirs, &wanted, now) {
                 continue;
             }
             self.denial.tries(&key, now);
@@ -188,6 +191,17 @@ impl Plan {
             track.state = State::Sent;
             return Some(Write { key, version, addresses: wanted });
         }
+    }
+
+    /// Whether it was sent, or was written and the watch has not told of it yet.
+    fn is_on_its_way(&self, ingress: &Ingress, wanted: &Arc<[Address]>) -> bool {
+        self.tracks.get(&ingress.meta.key).is_some_and(|track| match track.state {
+            State::Sent => true,
+            State::Written(_) => {
+                track.addresses == *wanted && track.version == ingress.meta.resource_version
+            }
+            State::Open | State::Waiting | State::Left(_) | State::Failed(_) => false,
+        })
     }
 
     /// Whether others like it were forbidden, so that it waits with them.
@@ -275,9 +289,6 @@ impl Plan {
     ) -> bool {
         let version = &ingress.meta.resource_version;
         let Some(track) = self.tracks.get_mut(&ingress.meta.key) else { return true };
-        if track.state == State::Sent {
-            return false;
-        }
         if track.addresses != *wanted {
             track.quarrels = 0;
             return true;
@@ -287,8 +298,6 @@ impl Plan {
             State::Failed(until) => now >= until,
             State::Sent => false,
             State::Waiting => track.version != *version,
-            // The watch has not told of it yet.
-            State::Written(_) if track.version == *version => false,
             State::Written(_) => {
                 track.quarrels += 1;
                 track.latest = now;
@@ -584,6 +593,21 @@ mod tests {
         assert_eq!(told, 1);
         let (written, ..) = run(&mut plan, (now, Duration::from_secs(31)), |_| false);
         assert_eq!(written.len(), 400 + 200 + 30 * 3);
+    }
+
+    #[test]
+    fn who_has_the_right_again_is_written_soon_though_a_policy_forbids_another_namespace_for_good()
+    {
+        let (mut plan, start) = (Plan::default(), Moment::now());
+        plan.want(address("192.0.2.1"));
+        plan.follow(several(1, &[("a", 25), ("b", 25), ("c", 3)]));
+        let minute = Duration::from_secs(60);
+        let (written, ..) = run(&mut plan, (start, minute), |_| true);
+        assert!(written.is_empty());
+        let time = (start + minute, minute + Duration::from_secs(5));
+        let (written, tried, _) = run(&mut plan, time, |key| &*key.namespace == "a");
+        assert_eq!(written.len(), 25 + 3, "{written:?}");
+        assert!(tried < 28 + 5, "{tried}");
     }
 
     #[test]

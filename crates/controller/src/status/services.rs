@@ -286,11 +286,11 @@ impl Scribe {
                     Fate::Goes => {}
                     Fate::Unsure(why) => return Err(Outcome::Kept(why)),
                     Fate::Theirs => {
-                        self.lead_nowhere(&key).await?;
+                        self.lead_nowhere(&key, found.uid.as_deref()).await?;
                         return Ok(Outcome::Gone);
                     }
                     Fate::Idle(why) => {
-                        self.lead_nowhere(&key).await?;
+                        self.lead_nowhere(&key, found.uid.as_deref()).await?;
                         return Err(Outcome::Kept(why));
                     }
                 }
@@ -303,9 +303,10 @@ impl Scribe {
 
     /// Takes the EndpointSlices of a Service away: the address of a Gateway, ports of replicas and addresses of Pods
     /// are somebody else's soon.
-    async fn lead_nowhere(&self, service: &ObjectKey) -> Result<(), Outcome> {
+    async fn lead_nowhere(&self, service: &ObjectKey, uid: Option<&str>) -> Result<(), Outcome> {
         for family in FAMILIES {
-            self.put_slice(&service.namespace, &slice_name(&service.name, family), None).await?;
+            let name = slice_name(&service.name, family);
+            self.put_slice((&service.namespace, &name, uid), None).await?;
         }
         Ok(())
     }
@@ -375,7 +376,7 @@ impl Scribe {
                 let of = (&*key.name, &*uid, &*self.controller);
                 slice(&name, gateway, of, wanted, address_type, of_family)
             });
-            is_news |= self.put_slice(&key.namespace, &name, wanted).await?;
+            is_news |= self.put_slice((&key.namespace, &name, Some(&uid)), wanted).await?;
         }
         refused.map_or(Ok(if is_news { Outcome::Written } else { Outcome::Gone }), Err)
     }
@@ -439,12 +440,11 @@ impl Scribe {
         Ok(ask(left(&self.leadership)?, services.patch(name, how, what)).await)
     }
 
-    /// Makes an EndpointSlice what it should be, if it is ours; none: it goes, unless another Fairway made it. Whether
-    /// it was another.
+    /// Makes an EndpointSlice of the Service with this uid what it should be, if it is ours; none: it goes, unless
+    /// another Fairway made it. Whether it was another.
     async fn put_slice(
         &self,
-        namespace: &str,
-        name: &str,
+        (namespace, name, service): (&str, &str, Option<&str>),
         wanted: Option<Value>,
     ) -> Result<bool, Outcome> {
         let slices = self.slices(namespace);
@@ -453,10 +453,8 @@ impl Scribe {
         let by = labels.and_then(|labels| labels.get(SLICE_MANAGED_BY));
         let says = found.as_ref().and_then(|found| found.metadata.annotations.as_ref());
         // Whoever labels all that there is takes none of ours away.
-        let owner = wanted.as_ref().map(|wanted| &wanted["metadata"]["ownerReferences"][0]["uid"]);
         let owners = found.as_ref().and_then(|found| found.metadata.owner_references.as_ref());
-        let is_owned =
-            owners.into_iter().flatten().any(|one| owner.is_some_and(|it| *it == one.uid));
+        let is_owned = owners.into_iter().flatten().any(|one| Some(&*one.uid) == service);
         let is_signed = says
             .and_then(|says| says.get(CONTROLLER))
             .is_some_and(|says| **says == *self.controller);
@@ -692,8 +690,11 @@ mod tests {
                     {"apiVersion": "v1", "kind": "Service", "name": "gateway-web", "uid": "s"},
                 ]},
             });
-            let put = scribe.put_slice("shop", "gateway-web-v4", Some(wanted)).await;
+            let slice = ("shop", "gateway-web-v4", Some("s"));
+            let put = scribe.put_slice(slice, Some(wanted)).await;
             assert_eq!(put.is_ok(), is_ours, "{put:?}");
+            let gone = scribe.put_slice(slice, None).await;
+            assert_eq!(gone.ok(), Some(is_ours), "whether it was there, and is gone");
         }
     }
 

@@ -161,24 +161,21 @@ impl Start<'_> {
         if self.streaming && !self.options.once { config.streaming_lists() } else { config }
     }
 
-    /// A client for one watch.
-    fn client(&self) -> Client {
-        // As long as a connection that is dead without a word goes unnoticed.
-        watching(&self.options.client, self.options.watch + SLACK)
-    }
-
     /// A watch that is ready to run.
     fn watch<K: Watchable>(
         &mut self,
-        api: Api<Guarded<K>>,
+        api: impl FnOnce(Client) -> Api<Guarded<K>>,
         config: Config,
         optional: bool,
     ) -> Watch<K> {
         let id = self.watched.len();
+        // As long as a connection that is dead without a word goes unnoticed.
+        let (client, since) = watching(&self.options.client, self.options.watch + SLACK);
         self.watched.push(Watched { kind: K::KIND, optional, is_named: false });
         Watch {
             id,
-            api,
+            api: api(client),
+            since,
             config,
             relist: self.options.relist,
             once: self.options.once.then_some(if optional { Once::Optional } else { Once::Needed }),
@@ -194,12 +191,12 @@ impl Start<'_> {
         namespace: Option<&str>,
         config: Config,
     ) {
-        let watch = self.watch::<K>(api(self.client(), namespace), config, false);
+        let watch = self.watch::<K>(|client| api(client, namespace), config, false);
         self.tasks.spawn(watch.run());
     }
 
     fn classes(&mut self) {
-        let watch = self.watch::<IngressClass>(Api::all(self.client()), self.config(), true);
+        let watch = self.watch::<IngressClass>(Api::all, self.config(), true);
         self.tasks.spawn(watch.run());
     }
 
@@ -207,7 +204,7 @@ impl Start<'_> {
     fn gateways(&mut self, here: Option<&str>) {
         let mut kinds = Kinds::new(self.options.client.clone(), self.sender.clone());
         let config = self.config();
-        let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
+        let watch = self.watch::<RawGatewayClass>(Api::all, config.clone(), true);
         let present = kinds.add(Kind::GatewayClass, None, watch.id);
         self.tasks.spawn(watch.run_while(present));
         self.while_present::<RawGateway>(here, &mut kinds);
@@ -220,7 +217,7 @@ impl Start<'_> {
         self.while_present::<RawBackendTlsPolicy>(here, &mut kinds);
         self.while_present::<RawReferenceGrant>(None, &mut kinds);
         if self.options.namespace_selector.is_none() {
-            let mut watch = self.watch::<Namespace>(Api::all(self.client()), config, true);
+            let mut watch = self.watch::<Namespace>(Api::all, config, true);
             if here.is_some() {
                 watch.right =
                     Right::Spare("listeners that choose namespaces by labels take no routes");
@@ -236,7 +233,7 @@ impl Start<'_> {
         namespace: Option<&str>,
         kinds: &mut Kinds,
     ) {
-        let watch = self.watch::<K>(api(self.client(), namespace), self.config(), true);
+        let watch = self.watch::<K>(|client| api(client, namespace), self.config(), true);
         let present = kinds.add(K::KIND, namespace, watch.id);
         self.tasks.spawn(watch.run_while(present));
     }
@@ -244,7 +241,7 @@ impl Start<'_> {
     /// The API server applies the selector: a namespace that no longer matches is told as gone.
     fn namespaces(&mut self, selector: &str) {
         let config = self.config().labels(selector);
-        let watch = self.watch::<Namespace>(Api::all(self.client()), config, false);
+        let watch = self.watch::<Namespace>(Api::all, config, false);
         self.tasks.spawn(watch.run());
     }
 
@@ -256,7 +253,7 @@ impl Start<'_> {
         named: Option<&ObjectKey>,
     ) {
         let is_named = named.is_some();
-        let mut watch = self.watch::<Secret>(api(self.client(), namespace), config, is_named);
+        let mut watch = self.watch::<Secret>(|client| api(client, namespace), config, is_named);
         if let Some(key) = named {
             self.name(&mut watch, key, true);
         }
@@ -303,7 +300,8 @@ impl Start<'_> {
         config: Config,
         optional: bool,
     ) {
-        let mut watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, optional);
+        let mut watch =
+            self.watch::<K>(|client| api(client, Some(&key.namespace)), config, optional);
         self.name(&mut watch, key, optional);
         self.tasks.spawn(watch.run());
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-pub(crate) use resumed::watching;
+pub(crate) use resumed::{Since, watching};
 pub(crate) use trouble::Right;
 use trouble::{Expired, Expiry};
 
@@ -81,6 +81,8 @@ pub(crate) type WatchId = usize;
 pub(crate) struct Watch<K: Watchable> {
     pub(crate) id: WatchId,
     pub(crate) api: Api<Guarded<K>>,
+    /// Where the latest watch goes on from.
+    pub(crate) since: Since,
     pub(crate) config: Config,
     /// How long a complete list is trusted.
     pub(crate) relist: Duration,
@@ -228,7 +230,10 @@ impl<K: Watchable> Watch<K> {
                     next = stream.next() => next,
                     version = self.confirmed(), if progress.in_trouble() => {
                         self.succeed(progress);
-                        if version.is_some_and(|version| progress.is_ahead_of(version)) {
+                        let is_ahead = |version| {
+                            progress.is_ahead_of(version) || self.since.is_ahead_of(version)
+                        };
+                        if version.is_some_and(is_ahead) {
                             tracing::info!(
                                 kind = %K::KIND,
                                 "the API server was put back to an older version; listing again"

@@ -72,6 +72,7 @@ fn watch() -> (Watch<Service>, mpsc::Receiver<(WatchId, News)>) {
     let watch = Watch::<Service> {
         id: 3,
         api: Api::all(client),
+        since: Since::default(),
         config: Config::default().streaming_lists(),
         relist: RELIST,
         once: None,
@@ -383,7 +384,8 @@ fn server(
 async fn asked_of((client, asked): (kube::Client, Arc<Mutex<Asked>>)) -> (Asked, String) {
     let (lines, _guard) = log();
     let (mut watch, news) = watch();
-    watch.api = Api::all(watching(&client, AWAY));
+    let (client, since) = watching(&client, AWAY);
+    (watch.api, watch.since) = (Api::all(client), since);
     watch.config = Config::default();
     watch.relist = Duration::from_secs(3600);
     let read = tokio::spawn(words(news));
@@ -413,21 +415,28 @@ async fn where_each_watch_is_too_old_less_and_less_is_listed_and_that_is_told_on
     }
 }
 
+/// What tells that all is known up to this version.
+fn bookmark(version: &str) -> String {
+    let meta = json!({"resourceVersion": version});
+    let object = json!({"kind": "Service", "apiVersion": "v1", "metadata": meta});
+    json!({"type": "BOOKMARK", "object": object}).to_string()
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_a_long_outage_all_is_listed_anew_and_after_a_short_one_it_is_not() {
-    let bookmark = json!({"type": "BOOKMARK", "object": {
-        "kind": "Service", "apiVersion": "v1", "metadata": {"resourceVersion": "10"},
-    }});
-    for (seconds, lists) in [(20, 1), (70, 2)] {
-        let (bookmark, began) = (bookmark.to_string(), Instant::now());
-        let (asked, text) = asked_of(server(move |number| match number {
-            1 => (200, bookmark.clone()),
-            _ if began.elapsed() < Duration::from_secs(seconds) => (503, String::new()),
-            // Then each says something, as the last one that is answered does.
-            _ => (200, bookmark.clone()),
-        }))
-        .await;
-        assert_eq!(asked.lists, lists, "{text}");
+    // As often as not the last watch before an outage is cut, or there was none after the list.
+    for first in [Some(bookmark("9")), Some(String::new()), None] {
+        for (seconds, lists) in [(20, 1), (70, 2)] {
+            let (first, began) = (first.clone(), Instant::now());
+            let (asked, text) = asked_of(server(move |number| match (number, &first) {
+                (1, Some(first)) => (200, first.clone()),
+                _ if began.elapsed() < Duration::from_secs(seconds) => (503, String::new()),
+                // Then each says something, as the last one that is answered does.
+                _ => (200, bookmark("9")),
+            }))
+            .await;
+            assert_eq!(asked.lists, lists, "{text}");
+        }
     }
 }
 
@@ -435,15 +444,17 @@ async fn after_a_long_outage_all_is_listed_anew_and_after_a_short_one_it_is_not(
 async fn a_watch_that_is_resumed_at_a_version_that_is_still_to_come_is_given_up_for_a_list() {
     for (version, lists) in [("9", 1), ("10", 2)] {
         let object = GOOD.replace("\"a\"", "\"b\"").replace("\"7\"", &format!("\"{version}\""));
-        let event = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        // The second one is refused, and all later ones say nothing for ever.
-        let (client, asked) = server(move |number| match number {
-            1 => (200, event.clone()),
-            2 => (503, String::new()),
-            _ => (0, String::new()),
-        });
-        let (asked, text) = asked_of((client, asked)).await;
-        assert_eq!(asked.lists, lists, "{version}: {text}");
+        // An object has the version, or nothing that is left does.
+        for event in [format!(r#"{{"type":"ADDED","object":{object}}}"#), bookmark(version)] {
+            // The second one is refused, and all later ones say nothing for ever.
+            let (client, asked) = server(move |number| match number {
+                1 => (200, event.clone()),
+                2 => (503, String::new()),
+                _ => (0, String::new()),
+            });
+            let (asked, text) = asked_of((client, asked)).await;
+            assert_eq!(asked.lists, lists, "{version}: {text}");
+        }
     }
 }
 
@@ -492,6 +503,7 @@ async fn a_definition_that_is_not_ready_is_no_line_of_the_log_and_is_known_to_be
     let mut watch = Watch::<objects::gateway::RawHttpRoute> {
         id: 3,
         api: Api::all(services.api.into_client()),
+        since: services.since,
         config,
         relist,
         once: None,

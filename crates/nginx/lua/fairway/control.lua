@@ -25,6 +25,21 @@ local function refuse(status, reason)
   return answer(status, tostring(reason) .. "\n")
 end
 
+-- A field as it was sent: what nginx and its modules know of fields the ConfigMap can change.
+local function field(wanted)
+  for line in ngx.req.raw_header(true):gmatch("[^\r\n]+") do
+    local name, value = line:match("^([^:]+):[ \t]*(.-)[ \t]*$")
+    if name and name:lower() == wanted then
+      return value
+    end
+  end
+end
+
+-- In the body, too, which the words of `http` for fields of answers do not reach.
+local function answer_generation(status)
+  return answer(status, tostring(store.generation()))
+end
+
 -- The body as JSON. It is never in a file: it may hold keys.
 local function read_body()
   ngx.req.read_body()
@@ -40,7 +55,7 @@ local function read_body()
 end
 
 local function push(prepare)
-  local after = ngx.var.http_x_after
+  local after = field("x-after")
   if after and not tonumber(after) then
     return refuse(400, "X-After is no number")
   end
@@ -55,7 +70,7 @@ local function push(prepare)
   if not generation then
     return refuse(status, reason)
   end
-  return answer(201, "")
+  return answer_generation(201)
 end
 
 local function upstream_names()
@@ -198,6 +213,7 @@ local routes = {
     PUT = function() return push(servers(true)) end,
   },
   ["/configuration/certs"] = { GET = show_chain },
+  ["/configuration/generation"] = { GET = function() return answer_generation(200) end },
   ["/configuration/general"] = {
     GET = function() return answer(200, settings.text(), "application/json") end,
     POST = function() return push(settings.changes) end,
@@ -208,7 +224,7 @@ local routes = {
 -- same, it is of no use.
 function control.admit()
   local secret = ngx.var.fairway_secret
-  if secret == "" or ngx.var.http_x_fairway_secret ~= secret then
+  if secret == "" or field("x-fairway-secret") ~= secret then
     return ngx.exit(403)
   end
 end

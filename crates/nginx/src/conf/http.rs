@@ -138,6 +138,9 @@ fn unguarded(scope: &Scope<'_>, server: &mut Block) {
     put!(server, "satisfy", "all");
     put!(server, "allow", "all");
     put!(server, "auth_basic", false);
+    // What comes in is in memory, and nobody is slow.
+    put!(server, "client_body_in_file_only", false);
+    put!(server, "limit_rate", 0_u32);
     // They count, and hold nobody up.
     put!(server, "limit_req_dry_run", true);
     put!(server, "limit_conn_dry_run", true);

@@ -11,26 +11,6 @@ pub(super) fn directives(text: &str) -> Option<Vec<Vec<&str>>> {
     (reader.depth == 0 && reader.ended).then_some(reader.all)
 }
 
-/// A word as nginx takes it.
-pub(super) fn meant(word: &str) -> String {
-    let (mut meant, mut characters) = (String::with_capacity(word.len()), word.chars().peekable());
-    while let Some(character) = characters.next() {
-        let escaped = match (character, characters.peek()) {
-            ('\\', Some(quote @ ('"' | '\'' | '\\'))) => *quote,
-            ('\\', Some('t')) => '\t',
-            ('\\', Some('r')) => '\r',
-            ('\\', Some('n')) => '\n',
-            _ => {
-                meant.push(character);
-                continue;
-            }
-        };
-        characters.next();
-        meant.push(escaped);
-    }
-    meant
-}
-
 struct Reader<'a> {
     rest: &'a str,
     depth: usize,
@@ -198,7 +178,7 @@ fn in_time<'a>(stopped: &str, after: &'a str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{directives, meant};
+    use super::directives;
 
     fn is_whole(text: &str) -> bool {
         directives(text).is_some()
@@ -278,6 +258,5 @@ mod tests {
         let text = "listen 81;\n'listen' 82; if ($x) { listen 83; }\n\"set\" $x { listen; }";
         let words = [&["listen", "81"][..], &["listen", "82"], &["if", "($x)"], &["set", "$x"]];
         assert_eq!(directives(text), Some(words.map(<[_]>::to_vec).to_vec()));
-        assert_eq!(meant("/a\\\"b\\\\c\\nd\\e"), "/a\"b\\c\nd\\e");
     }
 }

@@ -4,7 +4,7 @@
 use super::acceptable::Search;
 use super::{Failure, trial};
 use crate::blame::{self, Instead};
-use crate::conf::{Owner, Text, Unwritable};
+use crate::conf::{self, Owner, SERVER_SNIPPET, Text, Unwritable};
 use model::ServerName;
 use std::collections::BTreeSet;
 
@@ -82,6 +82,10 @@ impl Search<'_> {
             Place::Values(owners) => return Ok(owners.clone()),
             Place::Variable(having) => self.having(refusal, having).await?,
             Place::Line { owner: Some(owner), location, host } if is_text(owner) => {
+                let beside = self.with_location_of_all(owner);
+                if !beside.is_empty() && self.is_past(refusal, &beside).await? {
+                    return Ok(beside.into_iter().collect());
+                }
                 let location = location.clone().filter(|location| self.is_new(location));
                 let of_host = || self.new_parts(host.as_ref());
                 let beside = location.map_or_else(of_host, |location| vec![location]);
@@ -96,6 +100,17 @@ impl Search<'_> {
             }
         };
         Ok(found.into_iter().collect())
+    }
+
+    /// The texts of hosts that have a location of the `server-snippet` of the ConfigMap, if that is the text. Or who
+    /// has such a text could keep the operator's out by a name that he guesses, until a start.
+    fn with_location_of_all(&self, text: &Owner) -> Vec<Owner> {
+        if text.key != Some(SERVER_SNIPPET) {
+            return Vec::new();
+        }
+        let servers = conf::with_location_of_all(self.next).into_iter();
+        let texts = servers.filter_map(|server| Owner::of_host(server, SERVER_SNIPPET));
+        texts.filter(|owner| !self.left_out.contains_key(owner)).collect()
     }
 
     /// Who is to blame where it is a text of the ConfigMap that nginx names: those beside it that are new, unless it is

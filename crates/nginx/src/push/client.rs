@@ -106,9 +106,9 @@ pub(super) async fn send(
         head = head.header("X-After", after);
     }
     let request = format!("{} {path}", head.method_ref().unwrap_or(&Method::GET));
-    let (headers, _) = ask(socket, head, body, &request).await?;
-    let missing = || broken(&request, "there is no X-Generation".into());
-    generation(&headers).ok_or_else(missing)
+    let (headers, body) = ask(socket, head, body, &request).await?;
+    let missing = || broken(&request, "there is no generation".into());
+    generation(&headers, &body).ok_or_else(missing)
 }
 
 /// Reads what is there.
@@ -147,7 +147,11 @@ async fn exchange(
         .map_err(|source| PushError::Connect { socket: socket.clone(), source })?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(error.into()))?;
-    let head = head.header("Host", "fairway").header("X-Fairway-Secret", secret);
+    let mut head = head.header("Host", "fairway").header("X-Fairway-Secret", secret);
+    if !body.is_empty() {
+        // A length is a field, which the ConfigMap can change; where the last piece ends is not.
+        head = head.header("Transfer-Encoding", "chunked");
+    }
     let head = head.body(Full::new(Bytes::from(body)));
     let head = head.map_err(|error| broken(error.into()))?;
     let answer = async {
@@ -174,6 +178,8 @@ async fn exchange(
     Err(PushError::Refused { request: request.to_owned(), status: parts.status, reason })
 }
 
-fn generation(headers: &HeaderMap) -> Option<u64> {
-    headers.get("X-Generation")?.to_str().ok()?.parse().ok()
+/// Fields of answers the ConfigMap can change; the body is ours.
+fn generation(headers: &HeaderMap, body: &[u8]) -> Option<u64> {
+    let of_field = || headers.get("X-Generation")?.to_str().ok();
+    std::str::from_utf8(body).ok().filter(|body| !body.is_empty()).or_else(of_field)?.parse().ok()
 }

@@ -12,13 +12,14 @@ use super::routes;
 use super::servers::{self, DEFAULT, Host, Kept};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use http::Method;
-use model::{Certificate, Configuration, Endpoints, Problem, UpstreamId};
+use model::{Certificate, Configuration, Endpoints, Problem, Secret, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
 const GENERAL: &str = "/configuration/general";
+const GENERATION: &str = "/configuration/generation";
 
 /// Things of one request at most, and their bytes, unless one has more alone: a worker reads it in one go, and answers
 /// nobody meanwhile.
@@ -73,11 +74,22 @@ struct Has {
     certificates: Known<Kept>,
     hosts: Known<Host>,
     general: Option<General>,
+    /// What the ConfigMap said for all of `http` where nginx refused what it does not take: it counts at the socket.
+    under: Option<Secret<String>>,
     /// How much room was made.
     made: Made,
 }
 
 impl Has {
+    /// The socket may hear what it refused before.
+    fn try_refused_again(&mut self) {
+        self.upstreams.try_refused_again();
+        self.parts.try_refused_again();
+        self.routes.try_refused_again();
+        self.certificates.try_refused_again();
+        self.hosts.try_refused_again();
+    }
+
     /// Nothing of it is known for sure any more.
     fn doubt(&mut self) {
         self.generation = None;
@@ -98,6 +110,8 @@ struct Wanted {
     certificates: Things<Kept>,
     hosts: Things<Host>,
     general: General,
+    /// What the ConfigMap says for all of `http`.
+    under: Option<Secret<String>>,
     problems: Vec<Problem>,
 }
 
@@ -125,6 +139,7 @@ impl Wanted {
             certificates: servers.certificates,
             hosts: servers.hosts,
             general,
+            under: now.global.raw.as_deref().and_then(|raw| raw.http.clone()),
             problems,
         }
     }
@@ -240,11 +255,16 @@ impl Pusher {
     ) -> Result<Told, PushError> {
         let generation = match has.generation {
             Some(generation) => generation,
-            None => send(&self.socket, Method::GET, GENERAL, None, Vec::new()).await?,
+            None => send(&self.socket, Method::GET, GENERATION, None, Vec::new()).await?,
         };
         if generation == 0 {
             // It was started anew by itself.
             *has = Has::default();
+        }
+        // Before a reload it is still the old one that counts.
+        if surplus == Surplus::Goes && has.under != wanted.under {
+            has.under.clone_from(&wanted.under);
+            has.try_refused_again();
         }
         let problems = wanted.problems.clone();
         let mut attempt = Attempt { generation, made: has.made, looks: BTreeMap::new(), problems };

@@ -108,6 +108,11 @@ impl<V: Pushed> Known<V> {
         self.0.retain(|key, fate| !matches!(fate, Fate::Refused { .. }) || !is_gone(key));
     }
 
+    /// What was refused may be taken now, whatever room there is.
+    pub(super) fn try_refused_again(&mut self) {
+        self.0.retain(|_, fate| !matches!(fate, Fate::Refused { made: None, .. }));
+    }
+
     /// Nobody knows whether nginx has it.
     pub(super) fn doubt_of(&mut self, key: &Arc<str>) {
         self.0.insert(key.clone(), Fate::Unknown);

@@ -1,12 +1,13 @@
 //! What nginx refuses is told once, not at everybody's next change: `push::Pusher` against one that counts.
 
+use model::policy::RawGlobal;
 use model::{
-    Certificate, CertificateId, Configuration, Endpoints, PrivateKey, Server, ServerName, Upstream,
-    UpstreamId,
+    Certificate, CertificateId, Configuration, Endpoints, Global, PrivateKey, Server, ServerName,
+    Upstream, UpstreamId,
 };
 use nginx::push::{Control, General, Pusher, Told, Wish};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -38,18 +39,12 @@ impl Fake {
 
     fn answer(&self, mut stream: UnixStream) {
         let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
-        let (mut head, mut length) = (String::new(), 0);
+        let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
-            let at = head.len();
             reader.read_line(&mut head).expect("a line");
-            let line = head[at..].to_ascii_lowercase();
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a number");
-            }
         }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).expect("a body");
-        let body = String::from_utf8(body).expect("JSON");
+        let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        let body = if is_chunked { chunked(&mut reader) } else { String::new() };
         let is_push = !head.starts_with("GET");
         self.pushes.fetch_add(is_push.into(), Ordering::SeqCst);
         let status = match () {
@@ -76,6 +71,23 @@ impl Fake {
         let general = General { http_redirect_code: 308, enable_ocsp: false, metrics: None };
         let told = pusher.settle(wish, general).await.expect("it is taken");
         (told, self.pushes.load(Ordering::SeqCst) - before)
+    }
+}
+
+/// A body, which comes in pieces.
+fn chunked(reader: &mut impl BufRead) -> String {
+    let mut body = Vec::new();
+    loop {
+        let mut size = String::new();
+        reader.read_line(&mut size).expect("a line");
+        let size = usize::from_str_radix(size.trim(), 16).expect("a number");
+        let at = body.len();
+        body.resize(at + size + 2, 0);
+        reader.read_exact(&mut body[at..]).expect("a piece");
+        body.truncate(at + size);
+        if size == 0 {
+            return String::from_utf8(body).expect("JSON");
+        }
     }
 }
 
@@ -133,6 +145,28 @@ async fn what_nginx_refuses_is_told_once_and_everybody_else_s_changes_take_one_r
     pusher.forget().await;
     let (told, requests) = fake.settle(&pusher, &next).await;
     assert!(told.problems.len() == 150 && requests > 1, "a new nginx is told: {requests}");
+}
+
+#[tokio::test]
+async fn what_nginx_refused_is_told_again_once_what_counts_at_its_socket_is_another_text() {
+    let (fake, pusher, _folder) = Fake::start();
+    let mut next = Configuration::default();
+    put(&mut next, "bad-80", 1);
+    put(&mut next, "good-80", 1);
+    for (is_first, text) in
+        [(true, None), (false, Some("client_body_in_file_only on;")), (false, None)]
+    {
+        let http = text.map(|text| text.to_owned().into());
+        let raw = Some(RawGlobal { http, ..RawGlobal::default() }.into());
+        next.global = Arc::new(Global { raw, ..Global::clone(&next.global) });
+        // Before a reload it is the one before that counts.
+        let wish = Wish { now: &next, all: &next, resolved: &BTreeMap::new() };
+        let general = General { http_redirect_code: 308, enable_ocsp: false, metrics: None };
+        pusher.extend(wish, general).await.expect("it is taken");
+        let (told, requests) = fake.settle(&pusher, &next).await;
+        assert_eq!((told.problems.len(), requests), (1, usize::from(!is_first)), "{text:?}");
+        assert_eq!(fake.settle(&pusher, &next).await.1, 0, "{text:?}");
+    }
 }
 
 #[tokio::test]

@@ -169,7 +169,7 @@ impl<'t> Words<'t> {
         if quotes != Quotes::None {
             self.after_quote()?;
         }
-        Ok(Word { text: unescaped(&self.text[start..end]), at })
+        Ok(Word { text: model::unescaped(&self.text[start..end]), at })
     }
 
     /// A word in quotes is followed by a blank, an end, or the parenthesis that closes a condition.
@@ -233,25 +233,4 @@ fn unfinished(at: Position, text: &str) -> Mistake {
 
 fn unexpected(at: Position, c: char) -> Mistake {
     Mistake::refused(at, format!("unexpected \"{c}\""))
-}
-
-/// `\"`, `\'` and `\\` stand for their second character, `\t`, `\r` and `\n` for control characters; every other
-/// backslash stays, so that regular expressions need no care.
-fn unescaped(raw: &str) -> String {
-    let mut text = String::with_capacity(raw.len());
-    let mut chars = raw.chars().peekable();
-    while let Some(c) = chars.next() {
-        let replaced = match (c, chars.peek()) {
-            ('\\', Some(next @ ('"' | '\'' | '\\'))) => Some(*next),
-            ('\\', Some('t')) => Some('\t'),
-            ('\\', Some('r')) => Some('\r'),
-            ('\\', Some('n')) => Some('\n'),
-            _ => None,
-        };
-        if replaced.is_some() {
-            chars.next();
-        }
-        text.push(replaced.unwrap_or(c));
-    }
-    text
 }

@@ -1,9 +1,9 @@
 //! The locations that servers have of a `server-snippet`. nginx takes no second one of a name, and a text comes before
 //! paths: a path of that name is not written, and the text has it.
 
-use super::super::snippet::{directives, meant};
+use super::super::snippet::directives;
 use super::names::{Name, names};
-use model::{Configuration, Origin, Server};
+use model::{Configuration, Origin, Server, unescaped};
 use std::collections::{BTreeMap, HashSet};
 
 /// Paths of an Ingress that a text has.
@@ -28,7 +28,8 @@ pub(crate) fn had_by_texts(configuration: &Configuration) -> BTreeMap<Origin, Ha
         if own.is_empty() && of_all.is_empty() {
             continue;
         }
-        for location in &server.locations {
+        // The root that nobody asked for is no path of anybody.
+        for location in server.locations.iter().filter(|location| !location.is_of_host()) {
             let Some(ingress) = location.origin.as_deref() else { continue };
             let by = names(server, location).iter().find_map(|name| {
                 let of_host = server.raw.as_deref().filter(|_| own.contains(name));
@@ -46,6 +47,16 @@ pub(crate) fn had_by_texts(configuration: &Configuration) -> BTreeMap<Origin, Ha
         }
     }
     all
+}
+
+/// The hosts whose own text has a location that the ConfigMap has in every server, too: nginx takes one of both.
+pub(crate) fn with_location_of_all(configuration: &Configuration) -> Vec<&Server> {
+    let of_all = of_all(configuration);
+    if of_all.is_empty() {
+        return Vec::new();
+    }
+    let servers = configuration.servers.values().map(|server| &**server);
+    servers.filter(|server| !of_host(server).is_disjoint(&of_all)).collect()
 }
 
 /// The locations of a host's own text.
@@ -72,9 +83,9 @@ fn locations(text: &str) -> Vec<Name> {
 
 fn name(words: &[&str]) -> Option<Name> {
     let (modifier, path) = match words {
-        [modifier, path] => (*modifier, meant(path)),
+        [modifier, path] => (*modifier, unescaped(path)),
         [path] => {
-            let path = meant(path);
+            let path = unescaped(path);
             let modifier = ["=", "^~", "~", "@"].into_iter().find(|it| path.starts_with(it));
             let modifier = modifier.unwrap_or_default();
             (modifier, path[modifier.len()..].to_owned())
@@ -90,7 +101,47 @@ fn name(words: &[&str]) -> Option<Name> {
 
 #[cfg(test)]
 mod tests {
-    use super::locations;
+    use super::{had_by_texts, locations};
+    use model::policy::{Policy, RawGlobal};
+    use model::{
+        Backend, Configuration, Global, Kind, Location, Origin, PathKind, Server, ServerName,
+    };
+    use std::sync::Arc;
+
+    #[test]
+    fn the_root_that_nobody_asked_for_is_no_path_that_a_text_has() {
+        let mut next = Configuration::default();
+        let raw = RawGlobal {
+            origin: Some(Origin::new(Kind::ConfigMap, "fairway", "settings")),
+            server: Some(
+                "location = /a { return 200; } location / { return 200; }".to_owned().into(),
+            ),
+            ..RawGlobal::default()
+        };
+        next.global = Arc::new(Global { raw: Some(raw.into()), ..Global::default() });
+        for (ingress, path, kind) in
+            [("asks", "/a", PathKind::Exact), ("asks-not", "/b", PathKind::Exact)]
+        {
+            let origin = Some(Arc::new(Origin::new(Kind::Ingress, "n", ingress)));
+            let location = |path: &str, kind| Location {
+                path: path.to_owned(),
+                kind,
+                whole: false,
+                backend: Backend::NotFound,
+                canary: None,
+                service: None,
+                origin: origin.clone(),
+                policy: Arc::new(Policy::default()),
+            };
+            let mut server = Server::new(ServerName::new(format!("{ingress}.test")));
+            let root = location("/", PathKind::Prefix);
+            server.locations = vec![Arc::new(location(path, kind)), Arc::new(root)];
+            next.servers.insert(server.name.clone(), Arc::new(server));
+        }
+        let had = had_by_texts(&next);
+        let told = had.iter().map(|(origin, had)| (&*origin.name, &*had.path, had.more));
+        assert_eq!(told.collect::<Vec<_>>(), [("asks", "/a", 0)]);
+    }
 
     #[test]
     fn the_locations_of_a_text_are_those_that_nginx_has_of_it() {

@@ -285,6 +285,45 @@ async fn a_path_that_a_text_has_is_the_text_s_and_nobody_else_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_location_that_hosts_texts_have_keeps_the_text_of_the_config_map_out_of_no_server() {
+    let one = backend("one");
+    let mut all = configuration(&ALL.map(|host| (host, one, None)));
+    let mut owners = Vec::new();
+    for host in ["b.test", "c.test"] {
+        all = edit(all, host, |server| {
+            let origin = server.locations[0].origin.clone().expect("of an Ingress");
+            // Nothing of it guards the host.
+            let text = "location = /metrics { more_set_headers \"X: own\"; }".to_owned().into();
+            owners.push(origin.name.to_string());
+            server.raw = Some(Arc::new(RawServer { origin, text }));
+        });
+    }
+    let all = with_paths(all, "b.test", &[("/c", PathKind::Prefix)]);
+    let text = "location = /metrics { deny all; } location ~ /\\.git { deny all; }";
+    let next = with(all.clone(), |raw| raw.server = Some(text.to_owned().into()));
+    for is_change in [true, false] {
+        let (folder, port) = (folder(), free_port());
+        let engine = start(&folder, port);
+        if is_change {
+            assert!(apply(&engine, &all).await.is_empty());
+        }
+        assert_eq!(apply(&engine, &next).await, owners, "a change: {is_change}");
+        let status = |host, path| get_path(port, host, path).map(|(status, _)| status);
+        for host in ALL {
+            let refused = ["/metrics", "/.git/x"].map(|path| status(host, path));
+            assert_eq!(refused, [Some(403); 2], "{host}, a change: {is_change}");
+        }
+        let served = [("a.test", "/"), ("b.test", "/"), ("b.test", "/c"), ("c.test", "/")];
+        let served = served.map(|(host, path)| status(host, path));
+        assert_eq!(served, [Some(200), Some(503), Some(200), Some(503)], "a change: {is_change}");
+        // Without it the hosts have theirs again.
+        assert!(apply(&engine, &all).await.is_empty());
+        assert_eq!((status("c.test", "/"), status("c.test", "/metrics")), (Some(200), Some(404)));
+        engine.drain(PATIENCE).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_path_of_another_namespace_that_the_host_s_text_has_closes_nothing_of_the_host() {
     let (folder, port, one) = (folder(), free_port(), backend("one"));
     let engine = start(&folder, port);

@@ -34,6 +34,15 @@ async fn what_guards_all_of_http_lets_the_controller_in() {
         "server_rewrite_by_lua_block { if ngx.var.remote_addr == \"unix:\" then ngx.exit(403) end }",
         "header_filter_by_lua_block { ngx.header[\"X-Generation\"] = nil }",
         "auth_request /nowhere;",
+        "client_body_in_file_only on;",
+        "client_body_in_file_only clean;",
+        "more_clear_input_headers \"X-*\";",
+        "more_set_input_headers \"X-After: 1\" \"X-Fairway-Secret: x\";",
+        "more_set_input_headers \"Content-Length: 0\";",
+        "more_clear_input_headers \"Content-*\" \"Transfer-*\";",
+        "more_clear_headers \"X-*\" \"Content-*\";",
+        "more_set_headers \"X-Generation: 1\";",
+        "limit_rate 1;",
     ] {
         let next = |to| with(configuration(&hosts(to)), of_http(text));
         assert!(apply(&engine, &next(one)).await.is_empty(), "{text}");
