@@ -6,6 +6,7 @@ mod closed;
 mod config_map;
 mod databases;
 mod differences;
+mod early;
 mod elsewhere;
 mod empty_here;
 mod finding;
@@ -16,6 +17,7 @@ mod refusals;
 mod remark;
 mod sent;
 mod surprises;
+mod twice;
 mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
@@ -25,7 +27,7 @@ use crate::settings::{ANNOTATIONS, parse};
 use crate::{Options, Translation, certificate, snippets, translate_telling_all};
 pub use challenges::name_issuers;
 use closed::Closed;
-use config_map::{CIPHERS, needs_nginx};
+use config_map::{About, CIPHERS, needs_nginx};
 use differences::Shared;
 pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
@@ -125,6 +127,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         otherwise: heard_there::of_all(snapshot, options),
         databases: databases::of_all(snapshot, &translation, options),
         empty: empty_here::of_all(snapshot, options),
+        pasted: pasted(&objects, snapshot, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -132,6 +135,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let (refused, mut objects) = config_map::apart(objects, &checker.everywhere);
     // What is a difference says more than what is wrong with the same key.
     objects.retain(|it| checker.otherwise.iter().all(|other| other.key != it.key));
+    objects.retain(|it| !checker.pasted.iter().any(|other| is_about(it, other)));
     objects.extend(checker.for_all().cloned());
     objects.extend(differences::of_peers(&translation.configuration, options));
     objects.extend(beside::problems(snapshot, &translation, options));
@@ -327,6 +331,38 @@ struct Checker<'a> {
     databases: Vec<Remark>,
     /// What of the ConfigMap's snippets hangs on variables that are empty here.
     empty: Vec<Remark>,
+    /// What they say in vain, or twice in nginx.
+    pasted: Vec<Remark>,
+}
+
+/// What the ConfigMap's snippets say that nginx heeds, or takes no configuration with, while it means something else
+/// here.
+fn pasted(about: &[About<'_>], snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
+    let twice = twice::of_all(snapshot, options);
+    let is_heeded = |(problem, remark): &&About<'_>| {
+        problem.severity == Severity::Notice
+            && problem.is(Why::TookIt)
+            && !twice.iter().any(|other| is_about(remark, other))
+    };
+    let heeded: Vec<Remark> =
+        about.iter().filter(is_heeded).map(|(_, remark)| remark.clone()).collect();
+    heeded.into_iter().chain(twice).collect()
+}
+
+/// Whether a snippet with these problems counts, or some of it.
+fn counts(key: &str, problems: &[Problem]) -> bool {
+    let is_out = |it: &Problem| it.severity == Severity::Error || it.is(Why::NotAllowed);
+    !problems.iter().any(|it| it.key.as_deref() == Some(key) && is_out(it))
+}
+
+/// Whether both are about the same directive of a snippet.
+fn is_about(one: &Remark, other: &Remark) -> bool {
+    let directive = |it: &Remark| {
+        let (line, rest) = it.message.strip_prefix("line ")?.split_once(", column ")?;
+        let name = rest.split_once(": ")?.1.split(' ').next()?;
+        Some((it.key.clone(), line.to_owned(), name.to_owned()))
+    };
+    directive(one).is_some_and(|one| directive(other) == Some(one))
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -340,7 +376,7 @@ fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
 impl Checker<'_> {
     /// Differences of every Ingress.
     fn for_all(&self) -> impl Iterator<Item = &Remark> {
-        self.otherwise.iter().chain(&self.databases).chain(&self.empty)
+        self.otherwise.iter().chain(&self.databases).chain(&self.empty).chain(&self.pasted)
     }
 
     /// Paths that are served, and that the webhook takes at no change: of either controller, where there is one.
@@ -366,6 +402,8 @@ impl Checker<'_> {
         notes.extend(told);
         notes.extend(self.understood(ingress, problems));
         notes.extend(self.misfits(ingress));
+        let counts = |key: &str| counts(key, problems);
+        notes.extend(early::of_ingress(ingress, self.options, counts));
         notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);
@@ -385,6 +423,12 @@ impl Checker<'_> {
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
         differences.extend(databases::of_ingress(ingress, self.translation, self.options));
         differences.extend(empty_here::of_ingress(ingress, self.options));
+        let twice = twice::of_ingress(ingress, self.snapshot, self.options, counts);
+        // That nginx takes nothing with it goes before what it would do with it.
+        for told in [&mut reasons, &mut notes] {
+            told.retain(|it| !twice.iter().any(|other| is_about(it, other)));
+        }
+        differences.extend(twice);
         differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);
