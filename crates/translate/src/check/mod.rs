@@ -27,7 +27,7 @@ use crate::settings::{ANNOTATIONS, parse};
 use crate::{Options, Translation, certificate, snippets, translate_telling_all};
 pub use challenges::name_issuers;
 use closed::Closed;
-use config_map::{About, CIPHERS, needs_nginx};
+use config_map::{CIPHERS, needs_nginx};
 use differences::Shared;
 pub use finding::{Finding, Standing};
 pub use gateway::GatewayApi;
@@ -42,6 +42,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use twice::{counts, is_about};
 
 /// An Ingress that is not ours and was not looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -127,7 +128,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         otherwise: heard_there::of_all(snapshot, options),
         databases: databases::of_all(snapshot, &translation, options),
         empty: empty_here::of_all(snapshot, options),
-        pasted: pasted(&objects, snapshot, options),
+        pasted: twice::pasted(&objects, snapshot, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -333,36 +334,6 @@ struct Checker<'a> {
     empty: Vec<Remark>,
     /// What they say in vain, or twice in nginx.
     pasted: Vec<Remark>,
-}
-
-/// What the ConfigMap's snippets say that nginx heeds, or takes no configuration with, while it means something else
-/// here.
-fn pasted(about: &[About<'_>], snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
-    let twice = twice::of_all(snapshot, options);
-    let is_heeded = |(problem, remark): &&About<'_>| {
-        problem.severity == Severity::Notice
-            && problem.is(Why::TookIt)
-            && !twice.iter().any(|other| is_about(remark, other))
-    };
-    let heeded: Vec<Remark> =
-        about.iter().filter(is_heeded).map(|(_, remark)| remark.clone()).collect();
-    heeded.into_iter().chain(twice).collect()
-}
-
-/// Whether a snippet with these problems counts, or some of it.
-fn counts(key: &str, problems: &[Problem]) -> bool {
-    let is_out = |it: &Problem| it.severity == Severity::Error || it.is(Why::NotAllowed);
-    !problems.iter().any(|it| it.key.as_deref() == Some(key) && is_out(it))
-}
-
-/// Whether both are about the same directive of a snippet.
-fn is_about(one: &Remark, other: &Remark) -> bool {
-    let directive = |it: &Remark| {
-        let (line, rest) = it.message.strip_prefix("line ")?.split_once(", column ")?;
-        let name = rest.split_once(": ")?.1.split(' ').next()?;
-        Some((it.key.clone(), line.to_owned(), name.to_owned()))
-    };
-    directive(one).is_some_and(|one| directive(other) == Some(one))
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.

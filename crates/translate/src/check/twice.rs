@@ -1,12 +1,14 @@
 //! What ingress-nginx's template says already where it pastes a snippet (nginx.tmpl of v1.15.1): nginx calls it a
 //! duplicate and takes no configuration with it, whereas here the snippet's counts.
 
+use super::config_map::About;
 use super::differences::of_config_map;
 use super::remark::{Remark, named_of_config_map};
 use crate::Options;
 use crate::ingress::annotation_of;
 use crate::settings::parse;
 use crate::snippets::snippet_named;
+use model::{Problem, Severity, Why};
 use objects::{Ingress, Snapshot};
 use snippet::Context;
 use snippet::syntax::Directive;
@@ -312,4 +314,34 @@ fn of_config_maps(around: Around<'_>, names: &[&str]) -> Vec<Remark> {
         Some(said(&named_of_config_map(map, name), name, text, around))
     };
     names.iter().filter_map(of).flatten().collect()
+}
+
+/// What the ConfigMap's snippets say that nginx heeds, or takes no configuration with, while it means something else
+/// here.
+pub(super) fn pasted(about: &[About<'_>], snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
+    let twice = of_all(snapshot, options);
+    let is_heeded = |(problem, remark): &&About<'_>| {
+        problem.severity == Severity::Notice
+            && problem.is(Why::TookIt)
+            && !twice.iter().any(|other| is_about(remark, other))
+    };
+    let heeded: Vec<Remark> =
+        about.iter().filter(is_heeded).map(|(_, remark)| remark.clone()).collect();
+    heeded.into_iter().chain(twice).collect()
+}
+
+/// Whether a snippet with these problems counts, or some of it.
+pub(super) fn counts(key: &str, problems: &[Problem]) -> bool {
+    let is_out = |it: &Problem| it.severity == Severity::Error || it.is(Why::NotAllowed);
+    !problems.iter().any(|it| it.key.as_deref() == Some(key) && is_out(it))
+}
+
+/// Whether both are about the same directive of a snippet.
+pub(super) fn is_about(one: &Remark, other: &Remark) -> bool {
+    let directive = |it: &Remark| {
+        let (line, rest) = it.message.strip_prefix("line ")?.split_once(", column ")?;
+        let name = rest.split_once(": ")?.1.split(' ').next()?;
+        Some((it.key.clone(), line.to_owned(), name.to_owned()))
+    };
+    directive(one).is_some_and(|one| directive(other) == Some(one))
 }
