@@ -2,11 +2,10 @@
 
 use crate::http_engine::HttpEngine;
 use bytes::Bytes;
-use model::{Certificate, CertificateId, Configuration, Server, ServerName};
+use model::{Certificate, Configuration};
 use pem::{EncodeConfig, LineEnding, Pem};
 use runtime::admin::Page;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Pieces of the page.
 type Pieces = Box<dyn Iterator<Item = String> + Send>;
@@ -77,28 +76,6 @@ pub(crate) fn certificate(engine: &HttpEngine, host: &str) -> Result<String, Str
             "{host} has no certificate: clients get the self-signed one of the process"
         )),
     }
-}
-
-/// The certificate that handshakes of nginx with this name get: that of its entry, or of the wildcard above it, else
-/// the default one.
-pub(crate) fn by_entry(configuration: &Configuration, host: &str) -> Option<Arc<Certificate>> {
-    let usable = |id: &CertificateId| configuration.certificates.get(id);
-    // A host of its own goes before a name that merely leads to another one.
-    let named = |name: &str| {
-        let server = configuration.servers.get(&ServerName::new(name));
-        server.and_then(|server| server.certificate.as_ref())
-    };
-    let alias = |name: &str| {
-        let leads = |server: &&Arc<Server>| {
-            server.certified_names().any(|other| other.as_str() == name)
-                && server.certificate.as_ref().and_then(usable).is_some_and(|it| it.covers(name))
-        };
-        configuration.servers.values().find(leads).and_then(|server| server.certificate.as_ref())
-    };
-    let entry = |name: &str| named(name).or_else(|| alias(name));
-    let above = || entry(&format!("*.{}", host.split_once('.')?.1));
-    let own = entry(host).or_else(above).and_then(usable);
-    own.or_else(|| usable(configuration.default_certificate.as_ref()?)).cloned()
 }
 
 fn pem(certificate: &Certificate) -> String {

@@ -184,11 +184,15 @@ fn name_annotations(
             }
             (_, Some(ingress)) => {
                 let guard = GUARDS_OF_ALL.iter().find(|(names, _)| names.contains(&key));
+                let Some((names, of_all)) = guard else { continue };
                 let prefix = &ingresses.options.annotations_prefix;
-                let has = |name| ingress.meta.annotations.contains_key(&format!("{prefix}/{name}"));
-                if let Some((_, of_all)) = guard.filter(|(names, _)| !names.iter().any(has)) {
-                    *by = Some(for_all(of_all, ingresses));
-                }
+                let text = |name: &str| ingress.meta.annotations.get(&format!("{prefix}/{name}"));
+                let is_said = |name: &&&str| text(name).is_some_and(|it| !it.trim().is_empty());
+                let has = |name: &&&str| text(name).is_some();
+                *by = Some(match names.iter().find(is_said).or_else(|| names.iter().find(has)) {
+                    Some(written) => format!("{written}{OF_INGRESS}{namespace}/{name}"),
+                    None => for_all(of_all, ingresses),
+                });
             }
             _ => {}
         }

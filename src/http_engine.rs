@@ -1,6 +1,5 @@
 //! The engine that carries HTTP: this is the only place that knows how many there are.
 
-use crate::configuration;
 use crate::flags::Listeners;
 use crate::room::Room;
 use anyhow::{Context, Result};
@@ -85,7 +84,7 @@ impl HttpEngine {
                 let id = generation.certificates.chosen(Some(host))?;
                 generation.configuration.certificates.get(&id).cloned()
             }
-            Self::Nginx(nginx) => configuration::by_entry(&nginx.serving().borrow(), host),
+            Self::Nginx(nginx) => nginx.certificate(host),
         }
     }
 

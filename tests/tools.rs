@@ -545,6 +545,14 @@ fn what_ends_a_request_is_named_with_its_annotation() {
     says(&redirected, "redirect", "308 to https://shop.test/api/x  [ssl-redirect, by default]");
 }
 
+#[test]
+fn a_guard_is_named_as_its_ingress_spells_it() {
+    let shop = fs::read_to_string(root().join("tools/shop.yaml")).expect("the objects");
+    let old = shop.replace("/allowlist-source-range:", "/whitelist-source-range:");
+    let story = story_of(&old, &["https://shop.test/api/x", "--client", "10.1.2.3"]);
+    says(&story, "access", "10.1.2.3 is allowed  [whitelist-source-range of Ingress demo/shop]");
+}
+
 /// What `explain` says of a request to these objects.
 fn story_of(objects: &str, arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");

@@ -48,8 +48,33 @@ fn who_refuses_an_ingress_is_said_as_it_was_recorded() {
     assert!(count("both") >= 40 && count("fairway") >= 1, "{counts:?}");
 }
 
-/// Who refuses each Ingress that is refused, and why.
-fn refused_by(cases: &[Case], fixtures: &[Value]) -> BTreeMap<String, (String, String)> {
+#[test]
+fn what_nginx_took_no_configuration_with_is_not_served_identically() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exchanges");
+    let fixtures = fixtures::objects(&Certificates::shared(), &Places::recorded());
+    let references = References::new(Places::recorded(), &fixtures);
+    let names = case::names(&corpus).expect("cases");
+    let load = |name: &String| Case::load(&corpus, name, None, &references).expect("a case");
+    let cases = names.iter().map(load).filter(|case| case.settings.not_applied.is_some());
+    let (mut count, mut wrong) = (0, Vec::new());
+    for case in cases {
+        let own = own_hosts(&case);
+        let found = findings(std::slice::from_ref(&case), &fixtures);
+        let is_told = |finding: &&Value| {
+            let is_own = own.iter().any(|(name, _)| finding["ingress"] == **name);
+            is_own && finding["standing"] != "identical" && finding["refused_by"] != "fairway"
+        };
+        count += 1;
+        if !found.iter().any(|finding| is_told(&finding)) {
+            wrong.push(format!("{}: {found:?}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{} are false:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= 20, "{count} cases only");
+}
+
+/// What `check` says of the Ingresses of cases that share a cluster.
+fn findings(cases: &[Case], fixtures: &[Value]) -> Vec<Value> {
     let manifests = Manifests::new().expect("a folder");
     let class = json!({"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": {"name": "nginx"},
         "spec": {"controller": "k8s.io/ingress-nginx"}});
@@ -67,8 +92,13 @@ fn refused_by(cases: &[Case], fixtures: &[Value]) -> BTreeMap<String, (String, S
         .expect("the binary runs");
     let check: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
-    let findings = check["ingresses"].as_array().expect("a list").iter();
-    let refused = findings.filter_map(|finding| {
+    check["ingresses"].as_array().expect("a list").clone()
+}
+
+/// Who refuses each Ingress that is refused, and why.
+fn refused_by(cases: &[Case], fixtures: &[Value]) -> BTreeMap<String, (String, String)> {
+    let findings = findings(cases, fixtures);
+    let refused = findings.iter().filter_map(|finding| {
         let by = finding.get("refused_by").and_then(Value::as_str);
         assert_eq!(by.is_some(), finding["standing"] == "refused", "{finding:#}");
         let name = finding["ingress"].as_str()?.to_owned();

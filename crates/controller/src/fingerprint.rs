@@ -249,13 +249,9 @@ mod tests {
         let host = |name: &&str| {
             let host = ServerName::new(*name);
             let made = RouteHost {
-                name: host.clone(),
-                certificate: None,
-                named: false,
-                not_shown_to: None,
                 rules: rules.clone(),
-                tiers: Vec::new(),
                 locations: all.iter().map(|(_, location)| location.clone()).collect(),
+                ..RouteHost::new(host.clone())
             };
             (RouteKey { listener: None, host }, Arc::new(made))
         };

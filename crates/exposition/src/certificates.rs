@@ -64,7 +64,9 @@ impl Known {
         // The same labels twice are no metrics.
         let mut told: HashSet<_> =
             all.iter().map(|one| (one.host, one.namespace, one.secret)).collect();
-        for (host, id) in of_gateways(configuration) {
+        let of_gateways =
+            configuration.certified_at_shared().chain(configuration.certified_at_own());
+        for (host, id) in of_gateways.filter_map(|(host, id)| Some((host.as_str(), id?))) {
             let (namespace, secret) = id.as_str().split_once('/').unwrap_or_default();
             if let Some(certificate) = configuration.certificates.get(id)
                 && told.insert((host, namespace, secret))
@@ -90,16 +92,6 @@ impl Known {
         self.0.insert(id.clone(), (certificate.clone(), details.clone()));
         Some(details)
     }
-}
-
-/// The hosts of listeners of Gateways, each with its certificate: of those that share the addresses of the process, and
-/// of those that have one of their own.
-fn of_gateways(configuration: &Configuration) -> impl Iterator<Item = (&str, &CertificateId)> {
-    let shared = configuration.routes.iter().filter(|(key, _)| key.listener.is_none());
-    let shared = shared.filter_map(|(key, host)| Some((&key.host, host.certificate.as_ref()?)));
-    let listeners = configuration.listeners.iter();
-    let own = listeners.filter_map(|(id, one)| Some((&id.hosts, one.certificate.as_ref()?)));
-    shared.chain(own).map(|(host, id)| (host.as_str(), id))
 }
 
 fn read(der: &[u8]) -> Option<Details> {
@@ -176,15 +168,7 @@ mod tests {
         };
         let host = |name: &str, id: &CertificateId| {
             let name = ServerName::new(name);
-            let host = RouteHost {
-                name: name.clone(),
-                certificate: Some(id.clone()),
-                named: true,
-                not_shown_to: None,
-                rules: Vec::new(),
-                tiers: Vec::new(),
-                locations: Vec::new(),
-            };
+            let host = RouteHost { certificate: Some(id.clone()), ..RouteHost::new(name.clone()) };
             (RouteKey { listener: None, host: name }, Arc::new(host))
         };
         let listener = |hosts: &str, id: &CertificateId| {

@@ -34,3 +34,19 @@ pub struct Configuration {
     #[serde(skip_serializing_if = "OrdMap::is_empty")]
     pub streams: OrdMap<StreamPort, Arc<Stream>>,
 }
+
+/// A host of Gateways, and the certificate that it names.
+pub type Certified<'a> = (&'a ServerName, Option<&'a CertificateId>);
+
+impl Configuration {
+    /// The hosts of Gateways that share the process's addresses.
+    pub fn certified_at_shared(&self) -> impl Iterator<Item = Certified<'_>> {
+        let shared = self.routes.iter().filter(|(key, _)| key.is_shared());
+        shared.map(|(key, host)| (&key.host, host.certificate.as_ref()))
+    }
+
+    /// Those of listeners that have an address of their own: where one has no certificate, its handshakes fail.
+    pub fn certified_at_own(&self) -> impl Iterator<Item = Certified<'_>> {
+        self.listeners.iter().map(|(id, one)| (&id.hosts, one.certificate.as_ref()))
+    }
+}

@@ -49,7 +49,7 @@ pub use block::{Block, BlockList};
 pub use certificate::{Certificate, CertificateNames, PrivateKey, days};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
-pub use configuration::Configuration;
+pub use configuration::{Certified, Configuration};
 pub use geoip2::{GeoStep, GeoVariable};
 pub use global::{
     Global, KeepAlive, Limits, LogFormat, Nowhere, RealIp, TicketKey, TlsSettings, TlsVersion,

@@ -101,6 +101,13 @@ pub struct RouteKey {
     pub host: ServerName,
 }
 
+impl RouteKey {
+    /// Whether it is of all Gateways together, which share the process's addresses.
+    pub fn is_shared(&self) -> bool {
+        self.listener.is_none()
+    }
+}
+
 impl fmt::Display for RouteKey {
     /// As `a.example.com`, or `192.0.2.1:443 *.example.com/a.example.com`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

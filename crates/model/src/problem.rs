@@ -65,6 +65,8 @@ pub enum Why {
     LeftOut,
     /// A canary beside which nobody stands, or nobody who can have one.
     InVain,
+    /// There is no `--default-backend-service` to answer, which a flag of ingress-nginx may name.
+    NobodyAnswers,
 }
 
 impl Why {

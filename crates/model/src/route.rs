@@ -29,6 +29,14 @@ pub struct RouteHost {
     pub locations: Vec<Arc<Location>>,
 }
 
+impl RouteHost {
+    /// A host that nothing is said of.
+    pub fn new(name: ServerName) -> Self {
+        let (rules, tiers, locations) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name, certificate: None, named: false, not_shown_to: None, rules, tiers, locations }
+    }
+}
+
 /// Which requests there are, and where they go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {

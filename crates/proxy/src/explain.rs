@@ -139,7 +139,7 @@ async fn resolved(nameless: &[Arc<Group>]) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    // What cannot be found is told as having no endpoints, as it would be to clients.
+    // What cannot be found is told as a name of which no address is known.
     let _ = tokio::time::timeout(PATIENCE, all).await;
 }
 
@@ -323,11 +323,11 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_name_that_another_host_has_and_that_is_not_found() {
         let (explainer, configuration) = (Explainer::default(), with_a_name());
         let asked = async |host: &str| {
-            let began = std::time::Instant::now();
+            let began = tokio::time::Instant::now();
             let story = explainer.explain(&configuration, question(host)).await.expect("a story");
             (began.elapsed(), format!("{story:?}"))
         };

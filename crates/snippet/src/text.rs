@@ -21,6 +21,11 @@ impl Snippet {
         Ok(Self { place, directives })
     }
 
+    /// What it says, as it is written.
+    pub fn directives(&self) -> &[Directive] {
+        &self.directives
+    }
+
     /// Adds the variables that it declares to `names`.
     pub fn declare(&self, names: &mut Names) {
         names.declare(&self.directives);

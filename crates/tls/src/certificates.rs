@@ -79,7 +79,7 @@ impl Certificates {
             };
         }
         // Those of listeners with an address of their own are their listeners' alone.
-        for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
+        for key in changes.routes.iter().filter(|key| key.is_shared()) {
             let routed = configuration.routes.get(key).and_then(|host| {
                 let (named, not_shown_to) = (host.named, host.not_shown_to.clone());
                 Some(Routed { id: host.certificate.clone()?, named, not_shown_to })

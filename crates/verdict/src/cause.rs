@@ -50,6 +50,18 @@ pub const ROWS: &[(&str, &str)] = &[
     ("plain HTTP is answered with 403", CERTIFICATES),
     ("has an address as externalName", "an ExternalName that is an IP address answers 503"),
     ("had the certificate that Ingress", "the first Ingress with `spec.tls` gives the certificate"),
+    (
+        "its nginx takes no configuration with it",
+        "a directive of a snippet that nginx.tmpl has in the same place",
+    ),
+    (
+        "stands beside the controller's in nginx",
+        "`proxy_next_upstream` in a `configuration-snippet` adds its conditions",
+    ),
+    (
+        "has no effect here, and nginx heeds it",
+        "directives of snippets that Fairway takes and does not heed",
+    ),
 ];
 
 const SHARED: &str = "canary, affinity, `load-balance`, `upstream-hash-by` and `service-upstream` hang on the Service port: every Ingress of the Service has them";

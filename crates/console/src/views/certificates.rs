@@ -88,11 +88,9 @@ fn has(certificate: &Certificate, hosts: &[&str], word: &str) -> bool {
 /// The hosts that use each certificate, of Ingresses and of listeners of Gateways, and those that get the default one.
 fn users(serving: &Configuration) -> (BTreeMap<CertificateId, Vec<&str>>, Vec<String>) {
     let (mut hosts, mut on_default) = (BTreeMap::<_, BTreeSet<&str>>::new(), BTreeSet::new());
-    let of_ingresses = serving.servers.values().map(|server| (&server.name, &server.certificate));
-    let shared = serving.routes.iter().filter(|(key, _)| key.listener.is_none());
-    let of_gateways = shared.map(|(key, host)| (&key.host, &host.certificate));
-    let with_address = serving.listeners.iter().map(|(id, one)| (&id.hosts, &one.certificate));
-    for (host, id) in of_ingresses.chain(of_gateways) {
+    let servers = serving.servers.values();
+    let of_ingresses = servers.map(|server| (&server.name, server.certificate.as_ref()));
+    for (host, id) in of_ingresses.chain(serving.certified_at_shared()) {
         let Some(id) = id else { continue };
         if serving.certificates.contains_key(id) {
             hosts.entry(id.clone()).or_default().insert(host.as_str());
@@ -100,9 +98,8 @@ fn users(serving: &Configuration) -> (BTreeMap<CertificateId, Vec<&str>>, Vec<St
             on_default.insert(shown(host.as_str()));
         }
     }
-    // Where one of these has no certificate its handshakes fail.
-    for (host, id) in with_address {
-        if let Some(id) = id.as_ref().filter(|id| serving.certificates.contains_key(*id)) {
+    for (host, id) in serving.certified_at_own() {
+        if let Some(id) = id.filter(|id| serving.certificates.contains_key(*id)) {
             hosts.entry(id.clone()).or_default().insert(host.as_str());
         }
     }
@@ -183,15 +180,7 @@ mod tests {
     fn hosts_of_gateways_use_the_certificates_of_their_listeners() {
         let own = certificate();
         let name = ServerName::new("*.g.test");
-        let host = RouteHost {
-            name: name.clone(),
-            certificate: Some(own.id.clone()),
-            named: true,
-            not_shown_to: None,
-            rules: Vec::new(),
-            tiers: Vec::new(),
-            locations: Vec::new(),
-        };
+        let host = RouteHost { certificate: Some(own.id.clone()), ..RouteHost::new(name.clone()) };
         let id = ListenerId {
             address: "192.0.2.1:443".parse().expect("an address"),
             hosts: ServerName::new("a.test"),

@@ -21,7 +21,7 @@ use crate::start_error::StartError;
 use crate::{fallback, lookups, measurements, pem, push, stub_status, trial};
 use acceptable::Accepted;
 use engine::{Applied, Engine, Rejected};
-use model::{Changes, Configuration, Listeners};
+use model::{Certificate, Changes, Configuration, Listeners};
 use request_metrics::Connections;
 use rustix::process::Signal;
 use state::State;
@@ -188,6 +188,12 @@ impl Nginx {
     /// What is being served, from one change to the next.
     pub fn serving(&self) -> watch::Receiver<Configuration> {
         self.inner.serving.subscribe()
+    }
+
+    /// The certificate that handshakes with this name get; none: the one that the process made for itself.
+    pub fn certificate(&self, host: &str) -> Option<Arc<Certificate>> {
+        let serving = self.inner.serving.borrow().clone();
+        self.inner.pusher.certificate(&serving, host)
     }
 
     /// How often nginx was reloaded.

@@ -197,6 +197,12 @@ impl Pusher {
         Self { socket, fallback, has: Mutex::default() }
     }
 
+    /// The certificate of handshakes with this name; none: the one that the process made for itself.
+    pub fn certificate(&self, serving: &Configuration, host: &str) -> Option<Arc<Certificate>> {
+        let chosen = servers::chosen(serving, &self.fallback, host)?;
+        (!Arc::ptr_eq(&chosen, &self.fallback)).then_some(chosen)
+    }
+
     /// Nginx was started anew: it has nothing.
     pub async fn forget(&self) {
         *self.has.lock().await = Has::default();

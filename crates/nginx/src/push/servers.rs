@@ -81,6 +81,19 @@ pub(super) fn of(configuration: &Configuration, fallback: &Arc<Certificate>) -> 
     uids.servers
 }
 
+/// The certificate of handshakes with this name: what lua/fairway/certificates.lua finds among these (`choose`).
+pub(super) fn chosen(
+    configuration: &Configuration,
+    fallback: &Arc<Certificate>,
+    host: &str,
+) -> Option<Arc<Certificate>> {
+    let Servers { hosts, certificates } = of(configuration, fallback);
+    let above = || hosts.get(format!("*.{}", host.split_once('.')?.1).as_str());
+    let entry = hosts.get(host).or_else(above).filter(|entry| &*entry.uid != DEFAULT);
+    let uid = &entry.or_else(|| hosts.get(DEFAULT))?.uid;
+    certificates.get(uid).map(|kept| kept.certificate.clone())
+}
+
 struct Uids<'a> {
     configuration: &'a Configuration,
     known: HashMap<&'a CertificateId, Arc<str>>,
@@ -120,7 +133,7 @@ pub(super) fn in_pem(certificate: &Certificate) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::{chosen, of};
     use model::{Alias, Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
     use std::sync::Arc;
 
@@ -158,5 +171,46 @@ mod tests {
         assert_eq!(uid("own.shop.example"), Some("_"), "the default one");
         assert_eq!(uid("elsewhere.example"), None, "it is not covered");
         assert_eq!(servers.certificates.len(), 2);
+    }
+    #[test]
+    fn a_handshake_gets_what_was_pushed_for_its_name() {
+        let mut configuration = Configuration::default();
+        let mut add = |name: &str, id: &str, aliases: &[&str]| {
+            let mut server = Server::new(ServerName::new(name));
+            server.certificate = Some(CertificateId::new(id));
+            let alias = |name: &&str| Alias::Name(ServerName::new(*name));
+            server.aliases = aliases.iter().map(alias).collect();
+            configuration.servers.insert(server.name.clone(), Arc::new(server));
+        };
+        add("shop.example", "demo/shop", &["a.example", "own.example"]);
+        add("own.example", "demo/own", &[]);
+        add("*.wide.example", "demo/wide", &[]);
+        add("gone.example", "demo/gone", &["b.wide.example"]);
+        let all = [
+            certificate("demo/shop", &["*.example"]),
+            certificate("demo/own", &["own.example"]),
+            certificate("demo/wide", &["*.wide.example"]),
+            certificate("demo/default", &["b.wide.example"]),
+        ];
+        configuration.default_certificate = Some(all[3].id.clone());
+        configuration.certificates = all.into_iter().map(|it| (it.id.clone(), it)).collect();
+        let fallback = certificate("fallback", &[]);
+        for (host, id) in [
+            ("shop.example", "demo/shop"),
+            ("a.example", "demo/shop"),
+            ("own.example", "demo/own"),
+            ("x.wide.example", "demo/wide"),
+            ("x.y.wide.example", "demo/default"),
+            // The alias has an entry, though the certificate of its server is not there.
+            ("b.wide.example", "demo/default"),
+            ("gone.example", "demo/default"),
+            ("elsewhere.example", "demo/default"),
+        ] {
+            let found = chosen(&configuration, &fallback, host).expect("one is always there");
+            assert_eq!(found.id.as_str(), id, "{host}");
+        }
+        configuration.default_certificate = None;
+        let found = chosen(&configuration, &fallback, "elsewhere.example").expect("the process's");
+        assert!(Arc::ptr_eq(&found, &fallback));
     }
 }

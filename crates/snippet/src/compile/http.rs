@@ -17,7 +17,7 @@ impl Compiler<'_> {
         for directive in directives {
             let Some(row) = self.row(Level::Http, directive) else { continue };
             let Fate::Built(build) = row.fate else {
-                self.setting(directive, row, &mut http.settings);
+                self.setting(Level::Http, directive, row, &mut http.settings);
                 continue;
             };
             match build {

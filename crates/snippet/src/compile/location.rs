@@ -134,7 +134,7 @@ impl Compiler<'_> {
         let mut settings = Settings::default();
         for directive in inner(directive) {
             if let Some(row) = self.row(Level::LimitExcept, directive) {
-                self.setting(directive, row, &mut settings);
+                self.setting(Level::LimitExcept, directive, row, &mut settings);
                 self.no_uri_here(directive, &settings);
             }
         }

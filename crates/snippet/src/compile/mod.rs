@@ -42,6 +42,16 @@ const ASKED_WITH: [&str; 13] = [
     "proxy_set_header",
 ];
 
+/// What changes the question, or what becomes of the answer, in nginx alone; beside `proxy_ssl_…`.
+const ASKED_WITH_THERE: [&str; 6] = [
+    "error_page",
+    "more_clear_input_headers",
+    "more_set_input_headers",
+    "proxy_method",
+    "proxy_pass_request_body",
+    "proxy_set_body",
+];
+
 /// What a snippet means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
@@ -135,7 +145,7 @@ impl Compiler<'_> {
     ) {
         match row.fate_of(directive) {
             Fate::Native(_) | Fate::NoEffect | Fate::Idle(_) => {
-                self.setting(directive, row, &mut scope.settings);
+                self.setting(level, directive, row, &mut scope.settings);
                 self.no_uri(directive, &scope.settings, around);
             }
             Fate::OffOnly | Fate::NeedsNginx => {
@@ -159,7 +169,7 @@ impl Compiler<'_> {
                 }
                 Build::Internal => scope.internal = true,
                 Build::Listen => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
-                Build::ServerName => self.reader.note(directive, row.doc),
+                Build::ServerName => self.reader.idle(level, directive, row.doc),
                 Build::Server
                 | Build::Map
                 | Build::Geo
@@ -186,6 +196,11 @@ impl Compiler<'_> {
             });
             if !counts {
                 self.reader.note(directive, "the authenticator is asked without it.");
+                if ASKED_WITH_THERE.contains(&directive.name())
+                    || directive.name().starts_with("proxy_ssl_")
+                {
+                    self.reader.heeded_there();
+                }
             }
             if directive.name() == "if" {
                 self.unused(inner(directive));
@@ -208,16 +223,16 @@ impl Compiler<'_> {
     }
 
     /// A directive that is no block.
-    fn setting(&mut self, directive: &Directive, row: &Row, settings: &mut Settings) {
+    fn setting(&mut self, level: Level, directive: &Directive, row: &Row, settings: &mut Settings) {
         let read = match row.fate_of(directive) {
             Fate::Native(read) => read(&mut self.reader, directive, settings),
             Fate::NoEffect => {
-                self.reader.note(directive, row.doc);
+                self.reader.idle(level, directive, row.doc);
                 Ok(())
             }
             // Its value is judged all the same.
             Fate::Idle(read) => {
-                self.reader.note(directive, row.doc);
+                self.reader.idle(level, directive, row.doc);
                 read(&mut self.reader, directive, settings)
             }
             Fate::OffOnly | Fate::NeedsNginx => {

@@ -137,7 +137,7 @@ impl Compiler<'_> {
             match row.fate {
                 Fate::Built(build) => steps.extend(self.step(build, directive)),
                 _ => {
-                    self.setting(directive, row, &mut settings);
+                    self.setting(inside, directive, row, &mut settings);
                     self.no_uri_here(directive, &settings);
                 }
             }

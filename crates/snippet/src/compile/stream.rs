@@ -51,7 +51,7 @@ impl Compiler<'_> {
     fn stream_setting(&mut self, directive: &Directive, row: &Row) {
         match row.fate {
             Fate::Built(_) => self.wrong(not_here(directive, "it stands in a server")),
-            _ => self.setting(directive, row, &mut Settings::default()),
+            _ => self.setting(Level::Stream, directive, row, &mut Settings::default()),
         }
     }
 

@@ -7,8 +7,10 @@ pub(crate) mod headers;
 pub(crate) mod upstreams;
 
 use crate::Position;
+use crate::level::Level;
 use crate::mistake::shown;
 use crate::syntax::{Bounds, Directive, Word};
+use crate::table::is_heeded;
 use crate::typed::{Regex, Template};
 use crate::variables::{Names, groups};
 use crate::{Mistake, Need, Needed, Note};
@@ -96,10 +98,26 @@ impl<'n> Reader<'n> {
     /// Says that something has no effect.
     pub fn note(&mut self, directive: &Directive, why: &'static str) {
         let (at, name) = (directive.at(), directive.name().to_owned());
-        let note = Note { at, directive: name, why };
+        let note = Note { at, directive: name, why, is_heeded_there: false };
         // A directive may say the same of each of its words.
-        if self.notes.last() != Some(&note) {
+        let is_said = |last: &Note| (last.at, last.why) == (at, why);
+        if !self.notes.last().is_some_and(is_said) {
             self.notes.push(note);
+        }
+    }
+
+    /// The same of a directive at this level that means nothing here, and may mean something to nginx.
+    pub fn idle(&mut self, level: Level, directive: &Directive, why: &'static str) {
+        self.note(directive, why);
+        if is_heeded(level, directive) {
+            self.heeded_there();
+        }
+    }
+
+    /// Nginx does something with what was noted last.
+    pub fn heeded_there(&mut self) {
+        if let Some(note) = self.notes.last_mut() {
+            note.is_heeded_there = true;
         }
     }
 }
@@ -266,6 +284,7 @@ pub(crate) fn note_framing(
             directive,
             "how a message is framed, and what a connection is told, is never a snippet's to say",
         );
+        reader.heeded_there();
     }
 }
 

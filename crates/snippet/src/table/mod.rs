@@ -5,10 +5,12 @@ mod client;
 mod elsewhere;
 mod guards;
 mod headers;
+mod heeded;
 mod row;
 mod structure;
 mod upstreams;
 
+pub(crate) use heeded::is_heeded;
 pub use row::Row;
 pub(crate) use row::{Build, Fate};
 

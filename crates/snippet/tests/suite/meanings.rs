@@ -316,6 +316,25 @@ fn what_is_read_and_means_nothing_is_said_too() {
 }
 
 #[test]
+fn what_nginx_heeds_is_told_apart_from_what_it_does_anyway() {
+    let heeded = |place, text| -> Vec<(String, bool)> {
+        let notes = meaning(place, text).notes;
+        notes.into_iter().map(|note| (note.directive, note.is_heeded_there)).collect()
+    };
+    let there = "server_name a.test; merge_slashes off; send_timeout 5m; ssl_ciphers HIGH;
+        ssl_reject_handshake on; proxy_ignore_client_abort on; proxy_set_header Content-Length 5;";
+    let told = heeded(Context::Server, there);
+    assert!(told.len() == 7 && told.iter().all(|(_, is_heeded)| *is_heeded), "{told:?}");
+    let alike = "merge_slashes on; send_timeout 60s; ssl_reject_handshake off; tcp_nodelay on; \
+        ssl_protocols TLSv1.3; etag off; proxy_ignore_client_abort OFF;";
+    let told = heeded(Context::Server, alike);
+    assert!(told.len() == 7 && told.iter().all(|(_, is_heeded)| !is_heeded), "{told:?}");
+    assert_eq!(heeded(Context::Http, "ssl_protocols TLSv1.3;"), [("ssl_protocols".into(), true)]);
+    let asked = heeded(Context::Auth, "proxy_method POST; limit_rate 1k;");
+    assert_eq!(asked, [("proxy_method".into(), true), ("limit_rate".into(), false)]);
+}
+
+#[test]
 fn what_an_authenticator_is_asked_without_is_said() {
     let silent =
         "proxy_method POST; proxy_set_body x; more_set_input_headers 'X-K: v'; error_page 500 /x;

@@ -59,6 +59,8 @@ pub struct Settings {
     pub alone: bool,
     /// Bodies of error answers count.
     pub strict_body: bool,
+    /// Why ingress-nginx served nothing of it.
+    pub not_applied: Option<String>,
     /// Differs on purpose: the decision, or decisions by step.
     differs: Differs,
     /// Differs with the nginx engine alone: the reason, or reasons by step.

@@ -5,7 +5,7 @@ use super::Family;
 use crate::ingress::{Role, Target};
 use crate::settings::{Key, Lines, OnBad, Settings, parse};
 use model::policy::{Errors, Policy};
-use model::{Severity, UpstreamId};
+use model::{Severity, UpstreamId, Why};
 use objects::ObjectKey;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -130,7 +130,8 @@ fn intercepts(settings: &mut Settings<'_>, of_all: bool) -> bool {
 fn note_nobody(settings: &mut Settings<'_>) {
     if settings.is_config_map() {
         let message = "has no effect: there is no --default-backend-service to answer in their place; name one";
-        settings.note(STATUSES_OF_ALL.about.name, Severity::Warning, message.to_owned());
+        let message = Why::NobodyAnswers.says(message);
+        settings.note(STATUSES_OF_ALL.about.name, Severity::Warning, message);
     }
 }
 

@@ -31,13 +31,12 @@ pub(super) fn about<'a>(translation: &'a Translation, options: &Options) -> Vec<
     let Some(key) = &options.config_map else { return Vec::new() };
     let origin =
         Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
-    let remark = |problem: &Problem| Remark {
-        key: problem.key.as_ref().map(|name| named_of_config_map(key, name)),
-        message: if problem.message.contains("there is no --default-backend-service") {
-            format!("{}{FLAG}", problem.message)
-        } else {
-            problem.message.to_string()
-        },
+    let remark = |problem: &Problem| {
+        let more = if problem.is(Why::NobodyAnswers) { FLAG } else { "" };
+        Remark {
+            key: problem.key.as_ref().map(|name| named_of_config_map(key, name)),
+            message: format!("{}{more}", problem.message),
+        }
     };
     let problems = translation.problems.of(&origin).iter();
     problems.map(|problem| (problem, remark(problem))).collect()

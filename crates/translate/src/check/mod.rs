@@ -6,6 +6,7 @@ mod closed;
 mod config_map;
 mod databases;
 mod differences;
+mod early;
 mod elsewhere;
 mod empty_here;
 mod finding;
@@ -16,6 +17,7 @@ mod refusals;
 mod remark;
 mod sent;
 mod surprises;
+mod twice;
 mod unused;
 
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
@@ -40,6 +42,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use twice::{counts, is_about};
 
 /// An Ingress that is not ours and was not looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -125,6 +128,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         otherwise: heard_there::of_all(snapshot, options),
         databases: databases::of_all(snapshot, &translation, options),
         empty: empty_here::of_all(snapshot, options),
+        pasted: twice::pasted(&objects, snapshot, options),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -132,6 +136,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let (refused, mut objects) = config_map::apart(objects, &checker.everywhere);
     // What is a difference says more than what is wrong with the same key.
     objects.retain(|it| checker.otherwise.iter().all(|other| other.key != it.key));
+    objects.retain(|it| !checker.pasted.iter().any(|other| is_about(it, other)));
     objects.extend(checker.for_all().cloned());
     objects.extend(differences::of_peers(&translation.configuration, options));
     objects.extend(beside::problems(snapshot, &translation, options));
@@ -327,6 +332,8 @@ struct Checker<'a> {
     databases: Vec<Remark>,
     /// What of the ConfigMap's snippets hangs on variables that are empty here.
     empty: Vec<Remark>,
+    /// What they say in vain, or twice in nginx.
+    pasted: Vec<Remark>,
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -340,7 +347,7 @@ fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
 impl Checker<'_> {
     /// Differences of every Ingress.
     fn for_all(&self) -> impl Iterator<Item = &Remark> {
-        self.otherwise.iter().chain(&self.databases).chain(&self.empty)
+        self.otherwise.iter().chain(&self.databases).chain(&self.empty).chain(&self.pasted)
     }
 
     /// Paths that are served, and that the webhook takes at no change: of either controller, where there is one.
@@ -366,6 +373,8 @@ impl Checker<'_> {
         notes.extend(told);
         notes.extend(self.understood(ingress, problems));
         notes.extend(self.misfits(ingress));
+        let counts = |key: &str| counts(key, problems);
+        notes.extend(early::of_ingress(ingress, self.options, counts));
         notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);
@@ -385,6 +394,12 @@ impl Checker<'_> {
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
         differences.extend(databases::of_ingress(ingress, self.translation, self.options));
         differences.extend(empty_here::of_ingress(ingress, self.options));
+        let twice = twice::of_ingress(ingress, self.snapshot, self.options, counts);
+        // That nginx takes nothing with it goes before what it would do with it.
+        for told in [&mut reasons, &mut notes] {
+            told.retain(|it| !twice.iter().any(|other| is_about(it, other)));
+        }
+        differences.extend(twice);
         differences.extend(self.for_all().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);

@@ -63,13 +63,11 @@ pub(super) fn host<'a>(
         (*tier, special, meta.created, InText(meta.key.clone()), kind, *index, *scheme)
     });
     let mut made = RouteHost {
-        name: key.host.clone(),
         named: certificate.as_ref().is_some_and(|((Reverse((exact, _)), ..), ..)| *exact > 0),
         not_shown_to: certificate.as_ref().and_then(|(.., others)| (*others).clone()),
         certificate: certificate.map(|(_, secret, _)| certificate_id(secret)),
         rules: Vec::with_capacity(all.len()),
-        tiers: Vec::new(),
-        locations: Vec::new(),
+        ..RouteHost::new(key.host.clone())
     };
     let (mut tier, mut adapted) = (None, Adapted::default());
     for ((attached, to, own), _, scheme, ((port, gateway), others), rule) in all {

@@ -176,6 +176,7 @@ impl Host<'_> {
             self.problem(&whose, &key, Severity::Error, reason.within(message));
         }
     }
+
     /// Closes locations of a namespace on the host of another one, which an Ingress of it may guard by an annotation
     /// that is not heard, and tells those that have them.
     fn close_own(

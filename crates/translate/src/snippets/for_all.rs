@@ -4,14 +4,14 @@
 use super::databases::without_databases;
 use super::names::{KEYS, context};
 use super::targets::{self, Whose};
-use super::{meaning, parse, said};
+use super::{meaning, parse, said, vain};
 use crate::ingress::Target;
 use crate::problems::ALL_CLOSED;
 use crate::settings::Settings;
 use model::policy::guard;
 use model::snippet::{GlobalScope, OwnServer, Scope};
 use model::{Message, Origin, Severity, Why};
-use snippet::{Meaning, Mistake, Names, Need, Needed, Snippet};
+use snippet::{Meaning, Mistake, Names, Need, Needed, Note, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -179,11 +179,8 @@ impl ForAll {
                 "global-auth-snippet" => all.auth = Some(Arc::new(scope)),
                 _ => {}
             }
-            all.problems.extend(notes.into_iter().map(|note| {
-                let message =
-                    format!("{}: {} has no effect: {}", note.at, note.directive, note.why);
-                (name, Severity::Notice, message.into())
-            }));
+            let said = |note: Note| (name, Severity::Notice, vain(&note, note.at));
+            all.problems.extend(notes.into_iter().map(said));
         }
         Ok(all)
     }

@@ -22,11 +22,18 @@ pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use renamed::{Renamed, rename};
 pub(crate) use stream::{STREAM, ports};
 
+use model::snippet::Position;
 use model::{Message, Why};
-use snippet::{Context, Kind, Meaning, Mistake, Names, Need, Snippet};
+use snippet::{Context, Kind, Meaning, Mistake, Names, Need, Note, Snippet};
 
 /// What there is to say of a snippet that is right.
 pub(crate) const NATIVE: &str = "is understood: it needs no nginx";
+
+/// A text that an object has under this name, and where it stands, if it has the form of a snippet.
+pub(crate) fn snippet_named(name: &str, text: &str) -> Option<(Context, Snippet)> {
+    let place = names::context(name)?;
+    Some((place, parse(place, text).ok()?))
+}
 
 /// Reads a text; every mistake is one of its own.
 fn parse(place: Context, text: &str) -> Result<Snippet, Vec<Mistake>> {
@@ -43,6 +50,12 @@ fn meaning(
     let unmet = meaning.needs.iter().filter_map(|need| Some(need.unmet(met(need).err()?)));
     let unmet: Vec<Mistake> = unmet.collect();
     if unmet.is_empty() { Ok(meaning) } else { Err(unmet) }
+}
+
+/// What a text says in vain as a sentence; `at` is where its author sees it.
+fn vain(note: &Note, at: Position) -> Message {
+    let text = note.said(at);
+    if note.is_heeded_there { Why::TookIt.says(text) } else { text.into() }
 }
 
 /// A mistake as a sentence.

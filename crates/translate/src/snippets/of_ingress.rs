@@ -7,7 +7,7 @@ use super::names::{ANNOTATIONS, place};
 use super::position::Lines;
 use super::renamed::{Renamed, rename};
 use super::targets::{self, Named, Whose};
-use super::{meaning, parse, said};
+use super::{meaning, parse, said, vain};
 use crate::Options;
 use crate::ingress::annotation_of;
 use crate::pattern_budget::{PatternBudget, Refused};
@@ -206,8 +206,7 @@ impl Reader<'_, '_> {
     fn note(&mut self, name: &str, notes: &[Note]) {
         let lines = Lines::of(self.settings.written(name).unwrap_or_default());
         for note in notes {
-            let at = lines.as_written(note.at);
-            let message = format!("{at}: {} has no effect: {}", note.directive, note.why);
+            let message = vain(note, lines.as_written(note.at));
             self.settings.note(name, Severity::Notice, message);
         }
     }

@@ -1,6 +1,6 @@
 //! `stream-snippet` of the ConfigMap: more TCP and UDP services. Layer 4 is served alike whichever engine serves HTTP.
 
-use super::{parse, said};
+use super::{parse, said, vain};
 use model::snippet::PassTarget;
 use model::{Message, Severity, Transport};
 use snippet::{Context, Names, StreamServer};
@@ -21,10 +21,7 @@ pub(crate) fn ports(text: &str) -> (Vec<StreamEntry>, Vec<(Severity, Message)>) 
         parse(Context::Stream, text).and_then(|snippet| snippet.understand(&Names::default()));
     match meaning {
         Ok(meaning) => {
-            let notes = meaning.notes.iter().map(|note| {
-                let text = format!("{}: {} has no effect: {}", note.at, note.directive, note.why);
-                (Severity::Notice, text.into())
-            });
+            let notes = meaning.notes.iter().map(|note| (Severity::Notice, vain(note, note.at)));
             (meaning.streams.iter().flat_map(entries).collect(), notes.collect())
         }
         Err(mistakes) => {

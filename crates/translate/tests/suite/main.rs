@@ -29,6 +29,7 @@ mod names;
 mod newcomers;
 mod own_servers;
 mod owners;
+mod pasted;
 mod raw;
 mod redirects;
 mod refused_routes;
