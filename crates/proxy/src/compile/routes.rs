@@ -119,7 +119,7 @@ impl Compiler {
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> RouteTable<Routed> {
         let mut routes = before.routes.clone();
-        for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
+        for key in changes.routes.iter().filter(|key| key.is_shared()) {
             between_pieces();
             let host = configuration.routes.get(key);
             routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));

@@ -193,7 +193,7 @@ pub(super) fn hosts(exchange: &Exchange) -> Vec<String> {
     let (host, mut spelling) = (&*exchange.host, Spelling::new());
     let of_ingresses = exchange.generation.configuration.servers.keys().map(|name| (name, false));
     let routes = exchange.generation.configuration.routes.keys();
-    let shared = routes.filter(|key| key.listener.is_none());
+    let shared = routes.filter(|key| key.is_shared());
     let of_gateways = shared.map(|key| (&key.host, true));
     let near = of_ingresses.chain(of_gateways).filter_map(|(name, of_gateway)| {
         let name = name.as_str();
