@@ -2,7 +2,7 @@
 
 use super::{Instead, LeftOut, RULES, SETTINGS, text};
 use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET};
-use model::policy::{ClientCertificate, Policy, guard, guard_of_host};
+use model::policy::{ClientCertificate, Policy, guard};
 use model::{Backend, Configuration, Global, Location, Server};
 use std::sync::Arc;
 
@@ -62,15 +62,10 @@ fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) 
     let whole = whole_without(server, left_out);
     let lost = Owner::of_host(server, SERVER_SNIPPET).and_then(|owner| left_out.get(&owner));
     let raw = server.raw.as_deref();
-    // What the host loses may have kept people out of all of it, or out of what its own namespace has there.
+    // What the host loses may have kept people out of all of it.
     let guards = raw.is_some_and(|raw| guard(SERVER_SNIPPET, &raw.text).is_some());
-    let leads = raw.filter(|raw| guard_of_host(&raw.text).is_some());
-    let namespace = leads.map(|raw| &raw.origin.namespace);
     let loses = |location: &Location| {
-        let whose = location.origin.as_ref();
-        guards
-            || raw.is_some_and(|raw| whose == Some(&raw.origin))
-            || whose.is_some_and(|whose| Some(&whose.namespace) == namespace)
+        guards || raw.is_some_and(|raw| location.origin.as_ref() == Some(&raw.origin))
     };
     let exempt = |location: &Location| {
         let raw = location.policy.raw.as_ref();
