@@ -77,6 +77,9 @@ has a note of that and says \"served identically\".
   ConfigMap is made, nothing is known of before: then it is missing, and
   where it has a word of a guard (`deny`, `auth_basic`, `limit_req`, `set_real_ip_from`, `proxy_set_header`, `return` in a server or
   location and the like), every location answers 503 until it is mended.
+- In a `server-snippet` of an Ingress `rewrite` and `location` are such words as well, but for what its own namespace has of the host: that answers 503
+  while the text is not understood, not heard ([tenancy.md](tenancy.md)), or its Ingress not taken on a Pod that knows no valid version. In texts
+  of the ConfigMap, and where nginx refuses the text (`--engine=nginx`), they close nothing.
 - `location-snippet` stands before `configuration-snippet`, `server-snippet` of an Ingress before that of the ConfigMap. Of the
   Ingresses of a host the oldest of the host's owner that has a `server-snippet` counts ([tenancy.md](tenancy.md)).
 - So a condition in `location-snippet` does not see what `configuration-snippet` sets, as it does in nginx: let it ask for variables of

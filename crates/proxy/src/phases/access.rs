@@ -77,8 +77,8 @@ async fn decide(exchange: &mut Exchange, mut decision: Decision) -> Result<(), S
 }
 
 /// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module). Rules of a
-/// location's snippet stand behind the lists of its annotations; those of a `limit_except` stand in place of both. Beside
-/// the verdict stands what gave it, unless it was such a list: `explain` has lines of their own for these.
+/// location's snippet stand behind the lists of its annotations; those of a `limit_except` stand in place of both.
+/// Beside the verdict stands what gave it, unless it was such a list: `explain` has lines of their own for these.
 fn address(exchange: &Exchange) -> (Verdict, Option<&'static str>) {
     let access = &exchange.spot().location.policy.access;
     let rules = exchange.level().map_or(&[][..], |level| &level.settings.access.rules);

@@ -131,8 +131,8 @@ impl Client {
         }
     }
 
-    /// The next head, whole. `idle` is the time until its first byte that is no empty line's, `limit` that from there to
-    /// its end.
+    /// The next head, whole. `idle` is the time until its first byte that is no empty line's, `limit` that from there
+    /// to its end.
     pub fn head(
         &self,
         idle: Duration,
