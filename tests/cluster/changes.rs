@@ -177,8 +177,7 @@ fn the_configmap_that_comes_changes_and_goes() {
         fairway.answers("a.test", "/", 200).await?;
         cluster.delete(&config(false)).await?;
         fairway.answers("a.test", "/", 308).await?;
-        let gone = "ConfigMap fairway/fairway: it is gone, and --configmap names it";
-        ensure!(fairway.said().contains(gone), "{}", fairway.said());
+        fairway.says("ConfigMap fairway/fairway: it is gone, and --configmap names it").await?;
         fairway.stop().await
     });
 }

@@ -186,6 +186,15 @@ impl Fairway {
         self.process.log()
     }
 
+    /// Waits until it has said this: a line may come after what it is about is served.
+    pub(crate) async fn says(&self, what: &str) -> Result<()> {
+        eventually(format!("a line with {what}"), PATIENCE, async || {
+            ensure!(self.said().contains(what), "it says {}", self.said());
+            Ok(())
+        })
+        .await
+    }
+
     /// Ends Fairway with SIGTERM; it has to end by itself and well.
     pub(crate) async fn stop(mut self) -> Result<()> {
         let status = self.process.stop(Duration::from_secs(30)).await?;

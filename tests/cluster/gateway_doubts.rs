@@ -27,14 +27,6 @@ const DISCOVERY: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Cluste
                          system:discovery}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: \
                          system:authenticated}]}";
 
-async fn says(fairway: &Fairway, what: &str) -> Result<()> {
-    eventually(format!("a line with {what}"), PATIENCE, async || {
-        ensure!(fairway.said().contains(what), "it says {}", fairway.said());
-        Ok(())
-    })
-    .await
-}
-
 #[test]
 fn gateways_stay_where_nobody_may_ask_for_their_kinds_and_are_closed_where_policies_are_forbidden()
 {
@@ -47,7 +39,7 @@ fn gateways_stay_where_nobody_may_ask_for_their_kinds_and_are_closed_where_polic
         fairway.reaches("route.test", "/", "a").await?;
         let traffic = fairway.traffic("route.test");
         cluster.delete(DISCOVERY).await?;
-        says(&fairway, "system:discovery").await?;
+        fairway.says("system:discovery").await?;
         cluster.apply(&route("route.test, late.test")).await?;
         fairway.reaches("late.test", "/", "a").await?;
         traffic.stop().await.all_good()?;
@@ -58,7 +50,7 @@ fn gateways_stay_where_nobody_may_ask_for_their_kinds_and_are_closed_where_polic
         ensure!(older != RIGHTS, "the rights are written in another way");
         cluster.apply(&older).await?;
         let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[FIXED])?;
-        says(&fairway, "list and watch backendtlspolicies").await?;
+        fairway.says("list and watch backendtlspolicies").await?;
         fairway.ready().await?;
         fairway.expect("a.test", "/", 200).await?;
         fairway.expect("route.test", "/", 500).await?;
@@ -107,7 +99,7 @@ fn a_service_that_is_forbidden_is_made_once_it_may_be_and_its_gateway_says_why_i
         cluster.delete(SERVICES).await?;
         cluster.apply(&gateway("one", "")).await?;
         let fairway = Fairway::start_as(cluster, "fairway-0", &FLAGS).await?;
-        says(&fairway, "it takes the rights of deploy/gateway-services.yaml").await?;
+        fairway.says("it takes the rights of deploy/gateway-services.yaml").await?;
         told(cluster, "Gateway", "one", |status| {
             let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
             let said = conditions.iter().filter_map(|one| one["message"].as_str());
@@ -145,7 +137,7 @@ fn a_load_balancer_outlives_parameters_and_a_class_that_is_gone_for_a_while() {
         let text = gateway("one", "").replace("  infrastructure: {labels: {tier: one}}", refused);
         cluster.apply(&text).await?;
         told(cluster, "Gateway", "one", |status| reason(status, "InvalidParameters")).await?;
-        says(&fairway, "nothing of its Gateway is served").await?;
+        fairway.says("nothing of its Gateway is served").await?;
         leads(cluster, false).await?;
         let patch = Patch::Merge(json!({"spec": {"infrastructure": {"parametersRef": null}}}));
         api(cluster, "Gateway").patch("one", &PatchParams::default(), &patch).await?;
@@ -160,7 +152,7 @@ fn a_load_balancer_outlives_parameters_and_a_class_that_is_gone_for_a_while() {
         leads(cluster, true).await?;
         // The class is gone for longer than is waited for it.
         api(cluster, "GatewayClass").delete("fairway", &Default::default()).await?;
-        says(&fairway, "there is no GatewayClass fairway now").await?;
+        fairway.says("there is no GatewayClass fairway now").await?;
         leads(cluster, false).await?;
         cluster.apply(GATEWAYS).await?;
         serves("one", (REPLICA, port)).await?;
