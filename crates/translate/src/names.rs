@@ -183,13 +183,20 @@ impl Registry {
                 asker.is_some_and(|asker| asker.ingress.namespace == oldest.ingress.namespace)
             })
         };
-        let mut heard = redirects().filter(is_heard).map(|(to, _)| to);
-        let redirects = |to: &&ServerName| self.redirects_to(to);
-        let redirect = |to: &ServerName| Holder::Redirect(to.clone());
-        let first = heard.clone().find(redirects).map(redirect);
-        let alias = || aliases().filter(is_heard).map(|(of, _)| of).min();
-        let first = first.or_else(|| Some(Holder::Alias(alias()?.clone())));
-        first.or_else(|| heard.next().map(redirect))
+        let heard = || redirects().filter(is_heard);
+        if let Some((to, _)) = heard().find(|(to, _)| self.redirects_to(to)) {
+            return Some(Holder::Redirect(to.clone()));
+        }
+        // What is only kept is no stranger's, whoever is allowed to be heard.
+        let kept = heard().next();
+        let keeper = kept.and_then(|(_, asker)| asker).map(|asker| &asker.ingress.namespace);
+        let is_own = |(_, asker): &(&ServerName, Option<&Asker>)| {
+            let own = asker.map(|asker| &asker.ingress.namespace);
+            kept.is_none() || own.is_some() && own == keeper
+        };
+        let alias = aliases().filter(is_heard).filter(is_own).map(|(of, _)| of).min();
+        let alias = alias.map(|of| Holder::Alias(of.clone()));
+        alias.or_else(|| kept.map(|(to, _)| Holder::Redirect(to.clone())))
     }
 
     /// Whether the name that is to be redirected to a host is, and not only kept.

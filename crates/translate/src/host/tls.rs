@@ -13,9 +13,10 @@ const SECRET: &str = "auth-tls-secret";
 
 impl Host<'_> {
     /// The strictest demand of the host's owner, the oldest among equals. A path whose Ingress asks for another one
-    /// keeps it besides; where the host asks for none, the paths of another namespace's Ingress that does are closed,
-    /// unless it keeps nobody out. What stands beside such a path in its namespace would have its demand, were the host
-    /// its own, and is closed, too.
+    /// keeps it besides. Where the host asks for none, the paths of another namespace's Ingress that does are closed,
+    /// unless it keeps nobody out; where the host asks, those that keep nobody out are closed, since it is another one's
+    /// word that would vouch for their clients. What stands beside such a path in its namespace would have its demand,
+    /// were the host its own, and is closed, too.
     pub(super) fn client_certificate(&mut self, drafts: &Drafts) -> Option<ClientCertificate> {
         let allowed = self.ground.permissions.cross_namespace;
         let counts = self.strictest(drafts);
@@ -26,26 +27,29 @@ impl Host<'_> {
         let unheard = unheard(self.name, drafts, allowed, Item::ClientCertificate).filter(asks);
         let keeps_out =
             |draft: &Arc<Draft>| draft.root.0.client_certificate.as_ref().is_some_and(keeps_out);
-        let unheard: Vec<(&ObjectKey, bool)> =
-            unheard.map(|draft| (&draft.ingress.meta.key, keeps_out(draft))).collect();
         let nobody_asks = counts.is_none();
-        let of = |closes: bool| {
-            let of =
-                unheard.iter().filter(move |(_, keeps_out)| nobody_asks && *keeps_out == closes);
-            of.map(|(key, _)| *key)
+        // Whether it is closed.
+        let unheard: Vec<(&ObjectKey, bool)> = unheard
+            .map(|draft| (&draft.ingress.meta.key, keeps_out(draft) == nobody_asks))
+            .collect();
+        let of = |closed: bool| {
+            unheard.iter().filter(move |(_, is_closed)| *is_closed == closed).map(|(key, _)| *key)
         };
+        let asks = if nobody_asks { "no certificate" } else { "certificates of another CA" };
         self.change(of(true), |location| {
-            let reason = "the host asks its clients for no certificate".to_owned();
+            let reason = format!("the host asks its clients for {asks}");
             (location.backend, location.canary) = (Backend::Denied(reason), None);
         });
-        // No engine is to close what is open.
-        self.change(of(false), |location| {
-            let open = Policy { client_certificate: None, ..Policy::clone(&location.policy) };
-            location.policy = Arc::new(open);
-        });
-        for (key, keeps_out) in unheard {
+        if nobody_asks {
+            // No engine is to close what is open.
+            self.change(of(false), |location| {
+                let open = Policy { client_certificate: None, ..Policy::clone(&location.policy) };
+                location.policy = Arc::new(open);
+            });
+        }
+        for (key, is_closed) in unheard {
             let mut message = not_heard(self.name, Item::ClientCertificate);
-            if nobody_asks && keeps_out {
+            if is_closed {
                 let then = "; until then the paths of this Ingress there answer 503";
                 message = message.within(format!("{message}{then}"));
             }

@@ -29,23 +29,31 @@ impl Host<'_> {
     /// Closes the host where a guard of it is that of an Ingress which is not taken: its own paths are closed anyway,
     /// and those of others were served without it. `counts` is what the host asks its clients for.
     pub(super) fn lost_guards(&mut self, drafts: &Drafts, counts: Option<&ClientCertificate>) {
-        let snippet = self.lost_snippet(drafts).map(|draft| (draft, draft.host_guards.of_others));
-        let certificate = self.lost_certificate(drafts, counts).map(|draft| (draft, true));
-        for (annotation, lost) in [(SNIPPET, snippet), (SECRET, certificate)] {
-            if let Some((draft, of_others)) = lost {
-                let lacks = if draft.waits.is_some() { "served" } else { "taken" };
-                self.close_all(draft, annotation, lacks, &Message::from(""), of_others);
-            }
+        let of_others = |draft: &Draft| draft.host_guards.of_others;
+        let snippets = self.lost_snippets(drafts);
+        let snippets = snippets.iter().map(|draft| (SNIPPET, draft, of_others(draft)));
+        let certificate = self.lost_certificate(drafts, counts);
+        let certificate = certificate.iter().map(|draft| (SECRET, draft, true));
+        for (annotation, draft, of_others) in snippets.chain(certificate) {
+            let lacks = if draft.waits.is_some() { "served" } else { "taken" };
+            self.close_all(draft, annotation, lacks, &Message::from(""), of_others);
         }
     }
 
-    /// The Ingress whose `server-snippet` would count if all were taken, where it is not and has a guard.
-    fn lost_snippet<'d>(&self, drafts: &'d Drafts) -> Option<&'d Arc<Draft>> {
+    /// The Ingresses that are not taken and of which one's `server-snippet` may have counted, with a guard: those before
+    /// the first that is taken. One that may guard all of the host, or one of each namespace.
+    fn lost_snippets<'d>(&self, drafts: &'d Drafts) -> Vec<&'d Arc<Draft>> {
         let allowed = self.ground.permissions.cross_namespace;
         let all = heard_or_not(self.name, drafts, allowed, Item::ServerSnippet).filter(has_word);
-        let first = all.min_by(|one, other| one.age().cmp(&other.age()))?;
-        let is_lost = first.standing == Standing::Rejected && first.host_guards.snippet;
-        Some(first).filter(|_| is_lost)
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_cached_key(|draft| draft.age());
+        let lost = all.into_iter().take_while(|draft| !is_taken(draft));
+        let lost = lost.filter(|draft| draft.host_guards.snippet);
+        if let Some(guards_all) = lost.clone().find(|draft| draft.host_guards.of_others) {
+            return vec![guards_all];
+        }
+        let mut told = BTreeSet::new();
+        lost.filter(|draft| told.insert(&draft.ingress.meta.key.namespace)).collect()
     }
 
     /// An Ingress that asks for certificates and would say how, were it taken: more strictly than those that are, or
@@ -59,7 +67,8 @@ impl Host<'_> {
         let item = Item::ClientCertificate;
         let mut taken = heard(self.name, drafts, allowed, item);
         let says = taken.find(|draft| counts.is_some() && asked(draft) == counts);
-        self.lost_beside(says, heard_or_not(self.name, drafts, allowed, item))
+        let all = heard_or_not(self.name, drafts, allowed, item);
+        self.lost_beside(says, all.filter(|draft| draft.host_guards.certificate))
     }
 
     /// Of Ingresses one that is not taken and would say how clients are asked for certificates, were it taken. `says`
@@ -74,7 +83,7 @@ impl Host<'_> {
             return None;
         }
         all.find(|draft| {
-            if draft.standing != Standing::Rejected || !draft.host_guards.certificate {
+            if draft.standing != Standing::Rejected {
                 return false;
             }
             let Some((says, counts)) = counts else { return true };
@@ -86,14 +95,15 @@ impl Host<'_> {
     }
 
     /// Closes what namespaces that are not heard may guard of their own on the host by a `server-snippet`. Which one
-    /// that is, is nginx's choice among those of a namespace: the first that is taken, and what a mistake hides before
+    /// that is, is nginx's choice among those of a namespace: the first that is taken, and whatever mistakes hide before
     /// it. Returns the Ingresses that have them.
     pub(super) fn unheard_snippets(&mut self, drafts: &Drafts) -> BTreeSet<ObjectKey> {
         let allowed = self.ground.permissions.cross_namespace;
         let mut closing = BTreeMap::new();
         for (namespace, of) in unheard_or_not(self.name, drafts, allowed, Item::ServerSnippet) {
             let mut words = of.into_iter().filter(has_word);
-            let mut firsts = words.clone().next().into_iter().chain(words.find(is_taken));
+            let hidden = words.clone().take_while(|draft| !is_taken(draft));
+            let mut firsts = hidden.chain(words.find(is_taken));
             if let Some(draft) = firsts.find(|draft| draft.host_guards.snippet) {
                 closing.insert(namespace, draft);
             }
@@ -105,7 +115,8 @@ impl Host<'_> {
     }
 
     /// Closes what namespaces that are not heard guard of their own on the host by asking for certificates: what the
-    /// strictest demand of each does not reach, if it keeps anybody out.
+    /// strictest demand of each does not reach. One that keeps nobody out guards nothing where the host asks for none;
+    /// where it asks, what the host's CA says of clients is not what that demand would say.
     pub(super) fn unheard_certificates(
         &mut self,
         drafts: &Drafts,
@@ -117,11 +128,15 @@ impl Host<'_> {
             let taken = of.iter().filter(|draft| is_taken(draft) && asked(draft).is_some());
             // Of those as strict the oldest.
             let says = taken.rev().max_by_key(|draft| asked(draft).map(strictness)).copied();
-            if let Some(lost) = self.lost_beside(says, of.iter().copied()) {
+            let guards = |draft: &&Arc<Draft>| {
+                draft.host_guards.certificate || counts.is_some() && draft.host_guards.asks
+            };
+            if let Some(lost) = self.lost_beside(says, of.iter().copied().filter(guards)) {
                 self.close_own(namespace, lost, (SECRET, item), |_| true);
             }
-            let demand = says.and_then(|says| asked(says));
-            let demand = demand.filter(|demand| counts != Some(*demand) && keeps_out(demand));
+            let demand = says.and_then(|says| asked(says)).filter(|demand| {
+                counts != Some(*demand) && (counts.is_some() || keeps_out(demand))
+            });
             if let Some((says, demand)) = says.zip(demand) {
                 let lacks = |at: &Location| at.policy.client_certificate.as_ref() != Some(demand);
                 self.close_own(namespace, says, (SECRET, item), lacks);

@@ -11,7 +11,9 @@ pub(crate) struct HostGuards {
     pub(crate) snippet: bool,
     /// Which may be a guard of paths of other namespaces, too: who leads requests away hides his own.
     pub(crate) of_others: bool,
-    /// It asks clients for certificates, in a way that may keep somebody out.
+    /// It asks clients for certificates, in whatever way: whom it lets in may be told apart by them.
+    pub(crate) asks: bool,
+    /// In a way that may keep somebody out.
     pub(crate) certificate: bool,
 }
 
@@ -26,6 +28,7 @@ impl HostGuards {
         Self {
             snippet: server.as_ref().is_some_and(|text| guard_of_host(text).is_some()),
             of_others: server.is_some_and(|text| guard("server-snippet", &text).is_some()),
+            asks,
             certificate: asks && !is_open,
         }
     }

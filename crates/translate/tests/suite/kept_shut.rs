@@ -192,6 +192,14 @@ fn what_an_ingress_that_is_not_taken_guards_its_host_by_closes_the_host() {
                     its namespace has of host shop.test, and is not ";
         assert!(said.contains(told) && !said.contains("Ingress w/theirs: "), "{said}");
     }
+    // What has a mistake, too, hides no guard that is behind it.
+    for text in ["add_header A b;", "rewrite ^/old /new last;", "location /ping { }"] {
+        let first = made("v", "first", "/app", 900, &[("server-snippet", text), BAD]);
+        let second = made("v", "second", "/b", 500, &[denies, BAD]);
+        let found = with(&[], &[&first, &second, &beside, &theirs]);
+        let said = found.problems.to_string();
+        assert_eq!(answers(&found, ["/app", "/b", "/admin", "/w"]), ["503"; 4], "{text} {said}");
+    }
     // What is no guard, or does not count, closes nothing; what is another's to say nothing but what is his.
     let off = ("auth-tls-verify-client", "off");
     let any = ("auth-tls-verify-client", "optional_no_ca");

@@ -68,6 +68,11 @@ fn who_adds_a_path_to_a_host_opens_nothing_that_a_server_snippet_guards() {
             assert_eq!((told("v/app"), told("v/beside")), (is_closed, is_closed), "{said}");
             assert!(!told("x/old"), "{said}");
         }
+        // What has a mistake hides no other one that has.
+        let first = made("v", "first", "/1", 600, &[("server-snippet", "add_header A b;"), BAD]);
+        let hidden = made("v", "app", "/", 500, &[("server-snippet", text), BAD]);
+        let found = with(&[], &[&first, &hidden, &beside, &old]);
+        assert_eq!(answers(&found, paths), ["503", "503", "old"], "{text} {}", found.problems);
         // With the nginx engine as well.
         let all = snapshot(&[], &[&app, &beside, &old]);
         let found = translate(&all, &Options { raw: true, ..options() });
@@ -161,7 +166,12 @@ fn a_demand_that_lets_everybody_in_closes_nothing() {
     for (own, more, wanted) in [
         (&[how("off")][..], &[][..], ["app", "beside"]),
         (&[how("optional_no_ca")], &[], ["app", "beside"]),
-        (&[how("optional_no_ca")], &[theirs], ["app!", "beside"]),
+        // It is another's word that would vouch for their clients.
+        (&[how("off")], &[theirs], ["503", "503"]),
+        (&[how("optional_no_ca")], &[theirs], ["503", "503"]),
+        (&[how("optional_no_ca")], &[theirs, how("optional")], ["503", "503"]),
+        (&[how("optional_no_ca"), BAD], &[theirs], ["503", "503"]),
+        (&[how("on")], &[theirs], ["app!", "503"]),
         // Whom nobody asks has no subject.
         (&[how("off"), subject], &[], ["503", "503"]),
         (&[how("optional_no_ca"), subject], &[], ["503", "503"]),

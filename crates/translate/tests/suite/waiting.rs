@@ -171,6 +171,14 @@ fn a_name_that_is_redirected_is_kept_by_who_is_not_served() {
         };
         assert!(said.lines().any(is_told), "{said}");
     }
+    // Nor is it a stranger's where all are heard.
+    let own = of("v", "own", &["/", "/1"], 500, &[www, BAD]);
+    for (all, names_of_host) in [(&[&own, &evil][..], ""), (&[&own, &two, &evil], "www.shop.test")]
+    {
+        let found = with(&[("allow-cross-namespace", "all")], all);
+        assert_eq!(names(&found, "evil.test"), "", "{}", found.problems);
+        assert_eq!(names(&found, HOST), names_of_host, "{}", found.problems);
+    }
     // Whose alias another namespace's is, nobody is told.
     let older = elsewhere(made("x", "older", "/", 900, &[alias]), "older.test");
     let own = of("v", "own", &["/", "/1"], 500, &[www]);
