@@ -35,9 +35,9 @@ local function field(wanted)
   end
 end
 
--- In the body, too, which the words of `http` for fields of answers do not reach.
+-- In the body, too, which the words of `http` for fields of answers do not reach; a whole line, since they may cut it.
 local function answer_generation(status)
-  return answer(status, tostring(store.generation()))
+  return answer(status, store.generation() .. "\n")
 end
 
 -- The body as JSON. It is never in a file: it may hold keys.

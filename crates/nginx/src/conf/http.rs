@@ -148,6 +148,10 @@ fn unguarded(scope: &Scope<'_>, server: &mut Block) {
     if text.contains("auth_request") {
         put!(server, "auth_request", false);
     }
+    // It would write into what the socket says.
+    if text.contains("sub_filter") {
+        put!(server, "sub_filter_types", "text/html");
+    }
     // Older modules do not have it.
     if text.contains("server_rewrite_by_lua") {
         server.open("server_rewrite_by_lua_block", vec![], lua("return"));

@@ -178,8 +178,10 @@ async fn exchange(
     Err(PushError::Refused { request: request.to_owned(), status: parts.status, reason })
 }
 
-/// Fields of answers the ConfigMap can change; the body is ours.
+/// Fields of answers the ConfigMap can change; the body is ours, if it is a whole line: by its length, which is a field,
+/// it may have been cut.
 fn generation(headers: &HeaderMap, body: &[u8]) -> Option<u64> {
-    let of_field = || headers.get("X-Generation")?.to_str().ok();
-    std::str::from_utf8(body).ok().filter(|body| !body.is_empty()).or_else(of_field)?.parse().ok()
+    let line = std::str::from_utf8(body).ok().and_then(|body| body.strip_suffix('\n'));
+    let of_field = || headers.get("X-Generation")?.to_str().ok()?.parse().ok();
+    line.and_then(|line| line.parse().ok()).or_else(of_field)
 }
