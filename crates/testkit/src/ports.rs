@@ -1,21 +1,22 @@
 //! Free ports of this machine.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::Ipv4Addr;
+use std::os::fd::IntoRawFd;
+use tokio::net::TcpSocket;
 
-/// A TCP port of 127.0.0.1 that nothing listens on. It has just ended a connection: for a minute the system gives it to
-/// nobody who does not ask for it by number, so that no connection of another test takes it meanwhile.
+/// A TCP port of 127.0.0.1 that nothing listens on. This process keeps it until it ends, by a socket that does not
+/// listen: so the system gives it to nobody who does not ask for it by number, while a server that asks so gets it, if
+/// it lets addresses be reused (`SO_REUSEADDR`) as servers do.
 ///
 /// # Panics
 /// When the machine has no port left.
 #[must_use]
 pub fn free() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the system has a free port");
-    let address = listener.local_addr().expect("a bound socket has an address");
-    let client = TcpStream::connect(address).expect("somebody listens");
-    let (server, _) = listener.accept().expect("a client is there");
-    // Who closes first keeps the address in TIME-WAIT (RFC 9293 section 3.6.1).
-    drop(server);
-    drop(listener);
-    drop(client);
+    let socket = TcpSocket::new_v4().expect("the system has a socket");
+    socket.set_reuseaddr(true).expect("a socket can share its address");
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("the system has a free port");
+    let address = socket.local_addr().expect("a bound socket has an address");
+    // Kept: nobody closes what it is now.
+    let _held = socket.into_raw_fd();
     address.port()
 }

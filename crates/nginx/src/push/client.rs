@@ -178,7 +178,7 @@ async fn exchange(
     Err(PushError::Refused { request: request.to_owned(), status: parts.status, reason })
 }
 
-/// Fields of answers the ConfigMap can change; the body is ours, if it is a whole line: by its length, which is a field,
+/// Fields of answers the ConfigMap can change; the body is ours, if it is a whole line: its length is a field, by which
 /// it may have been cut.
 fn generation(headers: &HeaderMap, body: &[u8]) -> Option<u64> {
     let line = std::str::from_utf8(body).ok().and_then(|body| body.strip_suffix('\n'));

@@ -14,8 +14,8 @@ const SECRET: &str = "auth-tls-secret";
 impl Host<'_> {
     /// The strictest demand of the host's owner, the oldest among equals. A path whose Ingress asks for another one
     /// keeps it besides. Where the host asks for none, the paths of another namespace's Ingress that does are closed,
-    /// unless it keeps nobody out; where the host asks, those that keep nobody out are closed, since it is another one's
-    /// word that would vouch for their clients. What stands beside such a path in its namespace would have its demand,
+    /// unless it keeps nobody out; where the host asks, those that keep nobody out are closed, since another one's word
+    /// would vouch for their clients. What stands beside such a path in its namespace would have its demand,
     /// were the host its own, and is closed, too.
     pub(super) fn client_certificate(&mut self, drafts: &Drafts) -> Option<ClientCertificate> {
         let allowed = self.ground.permissions.cross_namespace;

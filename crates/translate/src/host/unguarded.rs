@@ -40,8 +40,8 @@ impl Host<'_> {
         }
     }
 
-    /// The Ingresses that are not taken and of which one's `server-snippet` may have counted, with a guard: those before
-    /// the first that is taken. One that may guard all of the host, or one of each namespace.
+    /// The Ingresses that are not taken and of which one's `server-snippet` may have counted, with a guard: what stands
+    /// before the first that is taken. One that may guard all of the host, or one of each namespace.
     fn lost_snippets<'d>(&self, drafts: &'d Drafts) -> Vec<&'d Arc<Draft>> {
         let allowed = self.ground.permissions.cross_namespace;
         let all = heard_or_not(self.name, drafts, allowed, Item::ServerSnippet).filter(has_word);
@@ -95,8 +95,8 @@ impl Host<'_> {
     }
 
     /// Closes what namespaces that are not heard may guard of their own on the host by a `server-snippet`. Which one
-    /// that is, is nginx's choice among those of a namespace: the first that is taken, and whatever mistakes hide before
-    /// it. Returns the Ingresses that have them.
+    /// that is, is nginx's choice among those of a namespace: the first that is taken and what mistakes hide before it.
+    /// Returns the Ingresses that have them.
     pub(super) fn unheard_snippets(&mut self, drafts: &Drafts) -> BTreeSet<ObjectKey> {
         let allowed = self.ground.permissions.cross_namespace;
         let mut closing = BTreeMap::new();
