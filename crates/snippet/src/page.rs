@@ -79,7 +79,8 @@ has a note of that and says \"served identically\".
   location and the like), every location answers 503 until it is mended.
 - In a `server-snippet` of an Ingress `rewrite` and `location` are such words as well, but for what its own namespace has of the host: that answers 503
   while the text is not understood, not heard ([tenancy.md](tenancy.md)), or its Ingress not taken on a Pod that knows no valid version. In texts
-  of the ConfigMap, and where nginx refuses the text (`--engine=nginx`), they close nothing.
+  of the ConfigMap they close nothing, nor where nginx refuses the text (`--engine=nginx`), unless it is left out for a location that the ConfigMap
+  has, too.
 - `location-snippet` stands before `configuration-snippet`, `server-snippet` of an Ingress before that of the ConfigMap. Of the
   Ingresses of a host the oldest of the host's owner that has a `server-snippet` counts ([tenancy.md](tenancy.md)).
 - So a condition in `location-snippet` does not see what `configuration-snippet` sets, as it does in nginx: let it ask for variables of

@@ -1,8 +1,11 @@
 //! A Configuration without what is left out.
 
 use super::{Instead, LeftOut, RULES, SETTINGS, text};
-use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET};
-use model::policy::{ClientCertificate, Policy, guard};
+use crate::conf::{
+    ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, HOST, Owner, SERVER_SNIPPET,
+    has_location_of_all,
+};
+use model::policy::{ClientCertificate, Policy, guard, guard_of_host};
 use model::{Backend, Configuration, Global, Location, Server};
 use std::sync::Arc;
 
@@ -49,7 +52,7 @@ pub(crate) fn without(
     for (name, server) in &configuration.servers {
         if Owner::of_host(server, HOST).is_some_and(|host| left_out.contains_key(&host)) {
             next.servers.remove(name);
-        } else if let Some(server) = server_without(server, left_out, unguarded) {
+        } else if let Some(server) = server_without(configuration, server, left_out, unguarded) {
             next.servers.insert(name.clone(), Arc::new(server));
         }
     }
@@ -58,14 +61,30 @@ pub(crate) fn without(
 
 /// A server without what is left out; none if that is nothing. `unguarded`: why rules for all are missing. Whoever is
 /// not exempt from them is closed.
-fn server_without(server: &Server, left_out: &LeftOut, unguarded: Option<&str>) -> Option<Server> {
+fn server_without(
+    configuration: &Configuration,
+    server: &Server,
+    left_out: &LeftOut,
+    unguarded: Option<&str>,
+) -> Option<Server> {
     let whole = whole_without(server, left_out);
     let lost = Owner::of_host(server, SERVER_SNIPPET).and_then(|owner| left_out.get(&owner));
     let raw = server.raw.as_deref();
     // What the host loses may have kept people out of all of it.
     let guards = raw.is_some_and(|raw| guard(SERVER_SNIPPET, &raw.text).is_some());
+    // What it led away was out of reach in its own namespace. A mistake in it is its author's; a location that the
+    // ConfigMap has now, too, is none.
+    let leads = raw.filter(|raw| {
+        lost.is_some()
+            && guard_of_host(&raw.text).is_some()
+            && has_location_of_all(configuration, server)
+    });
+    let namespace = leads.map(|raw| &raw.origin.namespace);
     let loses = |location: &Location| {
-        guards || raw.is_some_and(|raw| location.origin.as_ref() == Some(&raw.origin))
+        let whose = location.origin.as_ref();
+        guards
+            || raw.is_some_and(|raw| whose == Some(&raw.origin))
+            || whose.is_some_and(|whose| Some(&whose.namespace) == namespace)
     };
     let exempt = |location: &Location| {
         let raw = location.policy.raw.as_ref();

@@ -23,7 +23,7 @@ mod word;
 
 pub use environment::Environment;
 pub(crate) use fingerprint::fingerprint;
-pub(crate) use location::{Had, had_by_texts, with_location_of_all};
+pub(crate) use location::{Had, had_by_texts, has_location_of_all, with_location_of_all};
 pub(crate) use policy::global::{entry as entry_of_name, names as table_of_names};
 pub(crate) use policy::limits::taken as taken_by_limits;
 pub use quote::quote;

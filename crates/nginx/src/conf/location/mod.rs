@@ -8,7 +8,7 @@ mod texts;
 pub(super) use at::{At, Beside};
 pub(super) use names::Name;
 pub(super) use texts::of_all;
-pub(crate) use texts::{Had, had_by_texts, with_location_of_all};
+pub(crate) use texts::{Had, had_by_texts, has_location_of_all, with_location_of_all};
 
 use super::policy::{self, client_certificate};
 use super::tree::{lua, put, words};

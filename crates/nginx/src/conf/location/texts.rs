@@ -59,6 +59,11 @@ pub(crate) fn with_location_of_all(configuration: &Configuration) -> Vec<&Server
     servers.filter(|server| !of_host(server).is_disjoint(&of_all)).collect()
 }
 
+/// Whether a host's own text has such a location.
+pub(crate) fn has_location_of_all(configuration: &Configuration, server: &Server) -> bool {
+    server.raw.is_some() && !of_host(server).is_disjoint(&of_all(configuration))
+}
+
 /// The locations of a host's own text.
 pub(super) fn of_host(server: &Server) -> HashSet<Name> {
     server.raw.iter().flat_map(|raw| locations(&raw.text)).collect()

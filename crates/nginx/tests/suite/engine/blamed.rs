@@ -293,12 +293,21 @@ async fn a_location_that_hosts_texts_have_keeps_the_text_of_the_config_map_out_o
         all = edit(all, host, |server| {
             let origin = server.locations[0].origin.clone().expect("of an Ingress");
             // Nothing of it guards the host.
-            let text = "location = /metrics { more_set_headers \"X: own\"; }".to_owned().into();
+            let text = "location = /metrics { more_set_headers \"X: own\"; }\n\
+                rewrite ^/admin https://login.test/ redirect;";
+            let text = text.to_owned().into();
             owners.push(origin.name.to_string());
             server.raw = Some(Arc::new(RawServer { origin, text }));
         });
     }
     let all = with_paths(all, "b.test", &[("/c", PathKind::Prefix)]);
+    // Of the namespace whose text leads away.
+    let all = edit(all, "b.test", |server| {
+        let origin = Arc::new(Origin::new(Kind::Ingress, "demo", "beside"));
+        let location = Location::clone(&server.locations[0]);
+        let (path, origin) = ("/admin/x".to_owned(), Some(origin));
+        server.locations.push(Arc::new(Location { path, origin, ..location }));
+    });
     let text = "location = /metrics { deny all; } location ~ /\\.git { deny all; }";
     let next = with(all.clone(), |raw| raw.server = Some(text.to_owned().into()));
     for is_change in [true, false] {
@@ -316,9 +325,11 @@ async fn a_location_that_hosts_texts_have_keeps_the_text_of_the_config_map_out_o
         let served = [("a.test", "/"), ("b.test", "/"), ("b.test", "/c"), ("c.test", "/")];
         let served = served.map(|(host, path)| status(host, path));
         assert_eq!(served, [Some(200), Some(503), Some(200), Some(503)], "a change: {is_change}");
+        assert_eq!(status("b.test", "/admin/x"), Some(503), "it was led away");
         // Without it the hosts have theirs again.
         assert!(apply(&engine, &all).await.is_empty());
         assert_eq!((status("c.test", "/"), status("c.test", "/metrics")), (Some(200), Some(404)));
+        assert_eq!(status("b.test", "/admin/x"), Some(302));
         engine.drain(PATIENCE).await;
     }
 }
