@@ -187,12 +187,14 @@ impl Registry {
         if let Some((to, _)) = heard().find(|(to, _)| self.redirects_to(to)) {
             return Some(Holder::Redirect(to.clone()));
         }
-        // What is only kept is no stranger's, whoever is allowed to be heard.
+        // What is only kept is no stranger's, whoever is heard: it is of who asks for it, and of the owner
+        // of the host that it would lead to.
         let kept = heard().next();
         let keeper = kept.and_then(|(_, asker)| asker).map(|asker| &asker.ingress.namespace);
+        let owner = kept.and_then(|(to, _)| self.wishes.get(to)?.owner.as_ref());
         let is_own = |(_, asker): &(&ServerName, Option<&Asker>)| {
             let own = asker.map(|asker| &asker.ingress.namespace);
-            kept.is_none() || own.is_some() && own == keeper
+            kept.is_none() || own.is_some() && (own == keeper || own == owner)
         };
         let alias = aliases().filter(is_heard).filter(is_own).map(|(of, _)| of).min();
         let alias = alias.map(|of| Holder::Alias(of.clone()));

@@ -23,7 +23,7 @@ pub(super) struct Denial {
     until: Option<Moment>,
     /// Whose turn to be tried was the last one.
     last: Arc<str>,
-    /// Of which one was written last: while its row lasts, nobody else's turn ends it.
+    /// Of which one was written last: while one after the other is, nobody else's turn ends its row.
     goes_on: Option<Arc<str>>,
 }
 
@@ -75,7 +75,7 @@ impl Denial {
             return false;
         }
         suspect.good = 0;
-        self.goes_on.take_if(|namespace| **namespace == *key.namespace);
+        self.lets_others(key);
         self.until.replace(now + PAUSE).is_none()
     }
 
@@ -106,9 +106,15 @@ impl Denial {
 
     /// One that was tried says nothing of the others: it has changed, or is gone. The next one is tried at once.
     pub(super) fn nothing_learnt(&mut self, key: &ObjectKey, now: Moment) {
+        self.lets_others(key);
         if self.waits(key) {
             self.until = Some(now);
         }
+    }
+
+    /// One was not written, for whatever reason: the others have their turns again.
+    pub(super) fn lets_others(&mut self, key: &ObjectKey) {
+        self.goes_on.take_if(|namespace| **namespace == *key.namespace);
     }
 
     /// Whether an object waits: it is held then. One that was never forbidden is tried before those that were.
@@ -265,6 +271,35 @@ mod tests {
         assert_eq!(free, (ROW..ROW * 2).map(|one| key("b", one)).collect());
         assert!(now.until(later) <= PAUSE * 2 && tried <= ROW + 2, "{tried}");
         assert!(!denial.holds(&key("b", 0), true) && denial.holds(&key("a", 0), false));
+    }
+
+    #[test]
+    fn whose_others_are_not_written_keeps_nobody_from_a_turn() {
+        let now = Moment::now();
+        let mut denial = waiting(ROW * 2, now);
+        for number in 0..ROW * 2 {
+            denial.forbidden(&key("b", number), now);
+            denial.holds(&key("b", number), false);
+        }
+        let (mut later, mut first) = (now, None);
+        for turn in 0.. {
+            later = later + denial.wait(later).expect("they wait");
+            let next = denial.release(later).expect("its turn");
+            denial.tries(&next, later);
+            if &*next.namespace == "b" {
+                assert!(turn < 4, "{turn} turns of a");
+                break;
+            }
+            // One is, and what comes behind it is not, in two ways by turns.
+            if first.get_or_insert_with(|| next.clone()) == &next {
+                denial.written(&next, later);
+            } else if turn % 2 == 0 {
+                denial.nothing_learnt(&next, later);
+            } else {
+                denial.lets_others(&next);
+            }
+            denial.holds(&next, false);
+        }
     }
 
     #[test]

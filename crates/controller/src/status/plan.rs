@@ -244,7 +244,10 @@ impl Plan {
                 self.denial.nothing_learnt(&key, now);
                 false
             }
-            _ => false,
+            _ => {
+                self.denial.lets_others(&key);
+                false
+            }
         };
         self.note(key, outcome, now);
         is_news

@@ -43,14 +43,20 @@ pub(super) fn of_ingress(
     ["configuration-snippet", "server-snippet"].into_iter().filter_map(said).collect()
 }
 
-/// The first directive that answers. Locations have guards of their own.
+/// The first directive that answers, and does not turn away. Locations have guards of their own.
 fn first(directives: &[Directive]) -> Option<&Directive> {
     directives.iter().find_map(|directive| match (directive.name(), &directive.block) {
         ("if", Some(Block::Directives(inner))) => first(inner),
-        ("return", _) => Some(directive),
+        ("return", _) if !turns_away(directive) => Some(directive),
         ("rewrite", _) if redirects(directive) => Some(directive),
         _ => None,
     })
+}
+
+/// Whether who is answered by it is kept out by it.
+fn turns_away(answer: &Directive) -> bool {
+    let status = answer.arguments().first().and_then(|status| status.text.parse::<u16>().ok());
+    status.is_some_and(|status| status >= 400)
 }
 
 fn redirects(rewrite: &Directive) -> bool {

@@ -27,7 +27,7 @@ impl Host<'_> {
         let unheard = unheard(self.name, drafts, allowed, Item::ClientCertificate).filter(asks);
         let keeps_out =
             |draft: &Arc<Draft>| draft.root.0.client_certificate.as_ref().is_some_and(keeps_out);
-        let nobody_asks = counts.is_none();
+        let nobody_asks = !counts.as_ref().is_some_and(asks_clients);
         // Whether it is closed.
         let unheard: Vec<(&ObjectKey, bool)> = unheard
             .map(|draft| (&draft.ingress.meta.key, keeps_out(draft) == nobody_asks))
@@ -109,6 +109,14 @@ pub(super) fn keeps_out(asked: &ClientCertificate) -> bool {
         ClientCertificate::Verified(verification) => {
             verification.demand >= ClientDemand::Optional || verification.subject.is_some()
         }
+    }
+}
+
+/// Whether clients are asked for a certificate at all.
+pub(super) fn asks_clients(asked: &ClientCertificate) -> bool {
+    match asked {
+        ClientCertificate::Closed(_) => true,
+        ClientCertificate::Verified(verification) => verification.demand != ClientDemand::Off,
     }
 }
 

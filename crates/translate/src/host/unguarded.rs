@@ -3,7 +3,7 @@
 //! which is not heard: else whoever has an older Ingress would open that by adding a path to the host.
 
 use super::owners::unheard_or_not;
-use super::tls::{keeps_out, strictness};
+use super::tls::{asks_clients, keeps_out, strictness};
 use super::{Host, heard, heard_or_not};
 use crate::ingress::{Draft, Drafts, Standing, origin};
 use crate::tenancy::{Item, remedy};
@@ -124,19 +124,20 @@ impl Host<'_> {
     ) {
         let allowed = self.ground.permissions.cross_namespace;
         let item = Item::ClientCertificate;
+        let host_asks = counts.is_some_and(asks_clients);
         for (namespace, of) in unheard_or_not(self.name, drafts, allowed, item) {
             let taken = of.iter().filter(|draft| is_taken(draft) && asked(draft).is_some());
             // Of those as strict the oldest.
             let says = taken.rev().max_by_key(|draft| asked(draft).map(strictness)).copied();
             let guards = |draft: &&Arc<Draft>| {
-                draft.host_guards.certificate || counts.is_some() && draft.host_guards.asks
+                draft.host_guards.certificate || host_asks && draft.host_guards.asks
             };
             if let Some(lost) = self.lost_beside(says, of.iter().copied().filter(guards)) {
                 self.close_own(namespace, lost, (SECRET, item), |_| true);
             }
-            let demand = says.and_then(|says| asked(says)).filter(|demand| {
-                counts != Some(*demand) && (counts.is_some() || keeps_out(demand))
-            });
+            let demand = says.and_then(|says| asked(says));
+            let demand =
+                demand.filter(|demand| counts != Some(*demand) && (host_asks || keeps_out(demand)));
             if let Some((says, demand)) = says.zip(demand) {
                 let lacks = |at: &Location| at.policy.client_certificate.as_ref() != Some(demand);
                 self.close_own(namespace, says, (SECRET, item), lacks);

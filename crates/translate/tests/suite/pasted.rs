@@ -136,6 +136,11 @@ fn what_answers_before_guards_is_noted() {
           out by nobody"
         ]
     );
+    let bots = "if ($http_user_agent ~ bot) { return 403; }";
+    assert_eq!(notes(&[list, ("configuration-snippet", bots)]).len(), 0, "it keeps out more");
+    let both = format!("{bots}\nreturn 200 open;");
+    let told = notes(&[list, ("configuration-snippet", both.as_str())]);
+    assert!(told.len() == 1 && told[0].starts_with("line 2, column 1: return "), "{told:?}");
     let rewrite = "rewrite ^/a /b redirect;";
     assert_eq!(notes(&[list, ("server-snippet", rewrite)]).len(), 1);
     assert_eq!(notes(&[("configuration-snippet", early)]).len(), 0, "there is no guard");

@@ -171,6 +171,12 @@ fn a_demand_that_lets_everybody_in_closes_nothing() {
         (&[how("optional_no_ca")], &[theirs], ["503", "503"]),
         (&[how("optional_no_ca")], &[theirs, how("optional")], ["503", "503"]),
         (&[how("optional_no_ca"), BAD], &[theirs], ["503", "503"]),
+        // Nor does anybody vouch where the owner asks nobody, either.
+        (&[how("off")], &[theirs, how("off")], ["app", "beside"]),
+        (&[how("optional_no_ca")], &[theirs, how("off")], ["app", "beside"]),
+        (&[how("optional_no_ca"), BAD], &[theirs, how("off")], ["503", "beside"]),
+        (&[how("optional")], &[theirs, how("off")], ["503", "503"]),
+        (&[how("on")], &[theirs, how("off")], ["503", "503"]),
         (&[how("on")], &[theirs], ["app!", "503"]),
         // Whom nobody asks has no subject.
         (&[how("off"), subject], &[], ["503", "503"]),

@@ -179,6 +179,12 @@ fn a_name_that_is_redirected_is_kept_by_who_is_not_served() {
         assert_eq!(names(&found, "evil.test"), "", "{}", found.problems);
         assert_eq!(names(&found, HOST), names_of_host, "{}", found.problems);
     }
+    // Nor does a stranger's mistake take it from the owner of the host.
+    let own = made("v", "own", "/", 500, &[]);
+    let two = elsewhere(made("v", "two", "/", 100, &[alias]), "two.test");
+    let thief = made("x", "thief", "/t", 10, &[www, BAD]);
+    let found = with(&[("allow-cross-namespace", "all")], &[&own, &two, &thief]);
+    assert_eq!(names(&found, "two.test"), "www.shop.test", "{}", found.problems);
     // Whose alias another namespace's is, nobody is told.
     let older = elsewhere(made("x", "older", "/", 900, &[alias]), "older.test");
     let own = of("v", "own", &["/", "/1"], 500, &[www]);
