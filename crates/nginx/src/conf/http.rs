@@ -2,6 +2,7 @@
 
 use super::tree::{lua, put, words};
 use super::{Block, Scope, Word, policy, server, templates, upstream, variables};
+use crate::push::text_of_http;
 use model::ServerName;
 
 /// Everything under `http`.
@@ -133,8 +134,7 @@ fn unguarded(scope: &Scope<'_>, server: &mut Block) {
     if policy::raw::wants_modsecurity(configuration) {
         put!(server, "modsecurity", false);
     }
-    let raw = configuration.global.raw.as_deref();
-    let Some(text) = raw.and_then(|raw| raw.http.as_ref()) else { return };
+    let Some(text) = text_of_http(configuration) else { return };
     put!(server, "satisfy", "all");
     put!(server, "allow", "all");
     put!(server, "auth_basic", false);
@@ -148,9 +148,12 @@ fn unguarded(scope: &Scope<'_>, server: &mut Block) {
     if text.contains("auth_request") {
         put!(server, "auth_request", false);
     }
-    // It would write into what the socket says.
+    // They would write into what the socket says. Who has something to replace has nothing of what stands above.
     if text.contains("sub_filter") {
-        put!(server, "sub_filter_types", "text/html");
+        put!(server, "sub_filter", "\n\n", "\n\n");
+    }
+    if text.contains("charset") {
+        put!(server, "charset", false);
     }
     // Older modules do not have it.
     if text.contains("server_rewrite_by_lua") {

@@ -429,7 +429,9 @@ impl Inner {
         self.unless_stopping()?;
         self.pusher.forget().await;
         state.lacks = self.settle(state, accepted).await?.problems;
-        self.swap(master, written).await
+        self.swap(master, written).await?;
+        state.counts_at_socket = push::text_of_http(accepted).cloned();
+        Ok(())
     }
 
     /// Lua gets what a Configuration says, and what workers that leave still need.

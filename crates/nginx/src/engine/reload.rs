@@ -7,7 +7,7 @@ use crate::conf::Written;
 use crate::leaving;
 use crate::plan::Plan;
 use crate::process::{self, Worker};
-use crate::push::Wish;
+use crate::push::{Wish, text_of_http};
 use crate::refusals::Refusals;
 use model::Configuration;
 use rustix::process::Signal;
@@ -63,7 +63,14 @@ impl Inner {
         let both = state.leaving.and(accepted);
         let resolved = self.names.resolved(&both);
         let wish = Wish { now: accepted, all: &both, resolved: &resolved };
-        self.pusher.extend(wish, self.general(accepted)).await?;
+        if let Err(error) = self.pusher.extend(wish, self.general(accepted)).await {
+            if !swaps || text_of_http(accepted) == state.counts_at_socket.as_ref() {
+                return Err(error.into());
+            }
+            // What counts at the socket may be what keeps it from hearing, and is another text from now on: new workers
+            // are told what is new as soon as they are there.
+            tracing::warn!(%error, "nginx hears nothing and is reloaded, as its http-snippet is another one now");
+        }
         if swaps {
             self.wait_for_turn(state.reloaded).await?;
             let swapped = self.swap(master, written).await;
@@ -71,7 +78,7 @@ impl Inner {
                 // nginx has not read it, so Lua goes back to what runs.
                 drop(self.settle(state, &state.running).await);
             }
-            self.note_swap(state, &workers, &swapped);
+            self.note_swap(state, &workers, accepted, &swapped);
             swapped?;
         }
         state.lacks = self.settle(state, accepted).await?.problems;
@@ -79,9 +86,18 @@ impl Inner {
     }
 
     /// What is known after a swap: if nginx has not taken it, its workers stay, and so does what they run with.
-    fn note_swap(&self, state: &mut State, workers: &[Worker], swapped: &Result<(), Failure>) {
+    fn note_swap(
+        &self,
+        state: &mut State,
+        workers: &[Worker],
+        configuration: &Configuration,
+        swapped: &Result<(), Failure>,
+    ) {
         match swapped {
-            Ok(()) => state.reloaded = Some(Instant::now()),
+            Ok(()) => {
+                state.reloaded = Some(Instant::now());
+                state.counts_at_socket = text_of_http(configuration).cloned();
+            }
             Err(Failure::Unread { .. }) => {
                 state.leaving.stay(&leaving::staying(workers));
                 let has_run = state.has_run();
@@ -106,7 +122,7 @@ impl Inner {
         state.leaving.add(&workers, state.running.clone(), &state.written);
         self.wait_for_turn(state.reloaded).await?;
         let swapped = self.swap(master, written).await;
-        self.note_swap(state, &workers, &swapped);
+        self.note_swap(state, &workers, configuration, &swapped);
         swapped?;
         (state.running, state.written) = (configuration.clone(), written.clone());
         Ok(())

@@ -4,7 +4,7 @@ use crate::blame::{self, LeftOut, Verdicts};
 use crate::conf::{Owner, Written};
 use crate::leaving::Leaving;
 use crate::plan::Plan;
-use model::{Configuration, Global, Problem};
+use model::{Configuration, Global, Problem, Secret};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) written: Written,
     /// What workers of earlier reloads still serve.
     pub(super) leaving: Leaving,
+    /// The ConfigMap's `http-snippet` that its workers have read: it counts at the socket by which they are told.
+    pub(super) counts_at_socket: Option<Secret<String>>,
     /// When nginx was reloaded last.
     pub(super) reloaded: Option<Instant>,
     /// What has to be done in any case, as an attempt at it failed halfway.

@@ -16,6 +16,7 @@ mod servers;
 pub(crate) use client::get;
 pub use client::{Control, PushError};
 pub use general::{General, Metrics};
+pub(crate) use pusher::text_of_http;
 pub use pusher::{Pusher, Told, Wish};
 pub(crate) use room::{Excess, Item, ROUTES, ZONES};
 pub use route::route_key;

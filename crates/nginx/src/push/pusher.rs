@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 const GENERAL: &str = "/configuration/general";
 const GENERATION: &str = "/configuration/generation";
@@ -29,7 +30,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const GONE: usize = 2000;
 /// How often a piece of one namespace that nginx refuses is halved at most; then all of it is left out.
 const LOOKS: usize = 40;
-/// The first pause before another attempt, the longest, and how long all of them take together.
+/// The first pause before another attempt, the longest, and how long after the first attempt there is another one.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -139,10 +140,15 @@ impl Wanted {
             certificates: servers.certificates,
             hosts: servers.hosts,
             general,
-            under: now.global.raw.as_deref().and_then(|raw| raw.http.clone()),
+            under: text_of_http(now).cloned(),
             problems,
         }
     }
+}
+
+/// What the ConfigMap says for all of `http`.
+pub(crate) fn text_of_http(configuration: &Configuration) -> Option<&Secret<String>> {
+    configuration.global.raw.as_deref().and_then(|raw| raw.http.as_ref())
 }
 
 /// What is there and no longer wanted.
@@ -232,9 +238,8 @@ impl Pusher {
             .with_max_delay(LONGEST_PAUSE)
             .with_factor(1.5)
             .without_max_times()
-            .with_total_delay(Some(PATIENCE))
             .with_jitter();
-        let mut pauses = pauses.build();
+        let (mut pauses, began) = (pauses.build(), Instant::now());
         loop {
             let error = match self.attempt(&mut has, &wanted, surplus).await {
                 Ok(told) => return Ok(told),
@@ -244,7 +249,9 @@ impl Pusher {
                 return Err(error);
             }
             has.doubt();
-            let Some(pause) = pauses.next() else { return Err(error) };
+            // An attempt may take a while itself.
+            let pause = pauses.next().filter(|pause| began.elapsed() + *pause < PATIENCE);
+            let Some(pause) = pause else { return Err(error) };
             if !error.is_conflict() {
                 tracing::debug!(%error, ?pause, "a push to nginx is tried again");
             }

@@ -3,7 +3,7 @@
 use crate::engine::bed::{PATIENCE, apply, backend, configuration, folder, free_port, get, start};
 use engine::Engine;
 use model::policy::{ModSecurity, RawGlobal};
-use model::{Configuration, Global, Kind, Origin};
+use model::{Changes, Configuration, Global, Kind, Origin};
 use std::sync::Arc;
 
 fn with(mut next: Configuration, raw: RawGlobal) -> Configuration {
@@ -45,6 +45,10 @@ async fn what_guards_all_of_http_lets_the_controller_in() {
         "limit_rate 1;",
         "sub_filter_types *; sub_filter_once off; sub_filter 1 2; sub_filter 3 three; sub_filter 5 8;\n\
          sub_filter 7 9; sub_filter 0 zero;",
+        "more_set_headers \"Content-Type: text/html\"; sub_filter_once off; sub_filter 1 2; sub_filter 2 3;\n\
+         sub_filter 3 4; sub_filter 5 8; sub_filter 7 9; sub_filter 0 zero;",
+        "charset_map a b { 31 32; 32 33; 33 34; 35 38; 37 39; 30 31; } source_charset a; charset b;\n\
+         more_set_headers \"Content-Type: text/html\";",
         "more_set_headers \"Content-Length: 1\";",
     ] {
         let next = |to| with(configuration(&hosts(to)), of_http(text));
@@ -60,6 +64,22 @@ async fn what_guards_all_of_http_lets_the_controller_in() {
     }
     assert!(apply(&engine, &configuration(&hosts(two))).await.is_empty());
     assert_eq!(get(port, "a.test"), ok("two"));
+    engine.drain(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_keeps_the_controller_out_is_gone_once_it_is_taken_away() {
+    let (folder, port, one, two) = (folder(), free_port(), backend("one"), backend("two"));
+    let engine = start(&folder, port);
+    let hosts = |to| configuration(&[("a.test", to, None)]);
+    // Answers that are longer than they are never end.
+    let deaf = |to| with(hosts(to), of_http("more_set_headers \"Content-Length: 100\";"));
+    assert!(apply(&engine, &deaf(one)).await.is_empty());
+    let error = engine.apply(&deaf(two), &Changes::default()).await.expect_err("it is not heard");
+    assert!(error.to_string().contains("was not answered"), "{error}");
+    assert!(apply(&engine, &hosts(two)).await.is_empty());
+    assert_eq!(get(port, "a.test"), Some((200, "two".to_owned())));
+    assert_eq!(engine.starts(), 1);
     engine.drain(PATIENCE).await;
 }
 
