@@ -49,6 +49,13 @@ async fn a_route_tells_allowed_origins_what_its_filter_says_and_others_nothing()
         assert_eq!(value(&answer, "access-control-allow-origin"), expected);
         assert_eq!(value(&answer, "access-control-allow-methods"), "");
     }
+    // A preflight is led to no backend, and so fails for none; who may not read the answer learns nothing of the 500.
+    assert_eq!(said(&preflight("/gone", one).await), told(one, "PUT", "", ""));
+    for (origin, expected) in [(one, one), ("https://evil.example", "")] {
+        let answer = bed.send("GET", "a.test", "/gone", &[("Origin", origin)]).await;
+        assert_eq!(answer.status, 500);
+        assert_eq!(value(&answer, "access-control-allow-origin"), expected);
+    }
     // Who asks for nothing of the kind is no browser that asks before it sends.
     let plain = bed.send("OPTIONS", "a.test", "/listed", &[("Origin", one)]).await;
     assert_eq!((plain.status, plain.pod.as_str()), (200, "a"));

@@ -222,6 +222,6 @@ pub(super) fn show(exchange: &mut Exchange, response: &mut Response) {
 }
 
 /// Enters the named location that the request is at.
-pub(super) fn enter(exchange: &Exchange) -> Result<(), Stop> {
+pub(super) fn enter(exchange: &mut Exchange) -> Result<(), Stop> {
     find_location::may_stay(exchange)
 }

@@ -1,6 +1,6 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::{Stop, client_certificate, program, redirects, routes};
+use super::{Stop, client_certificate, cors, program, redirects, route_filters, routes};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Generation, Site};
@@ -162,7 +162,7 @@ fn find(exchange: &Exchange, site: &Site) -> Result<Found, Stop> {
 }
 
 /// Asks what a location asks of who was led there by its name.
-pub(super) fn may_stay(exchange: &Exchange) -> Result<(), Stop> {
+pub(super) fn may_stay(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = &exchange.place else { return Ok(()) };
     client_certificate::of_host(exchange, &place.site, Found::Location { index: place.index() })?;
     client_certificate::of_location(exchange, place.spot())?;
@@ -197,18 +197,32 @@ fn enter(exchange: &mut Exchange, site: &Arc<Site>, found: Found) -> Result<(), 
 }
 
 /// Whether a location has the request at all.
-fn stays(exchange: &Exchange) -> Result<(), Stop> {
+fn stays(exchange: &mut Exchange) -> Result<(), Stop> {
     fits(exchange)?;
     leads(exchange)
 }
 
 /// Whether it leads anywhere.
-fn leads(exchange: &Exchange) -> Result<(), Stop> {
+fn leads(exchange: &mut Exchange) -> Result<(), Stop> {
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
-        Backend::Broken(reason) => Err(Error::Broken(reason.clone()).into()),
+        Backend::Broken(reason) => {
+            let reason = reason.clone();
+            Err(broken(exchange, reason))
+        }
         // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
         Backend::NotFound | Backend::Upstream(_) => Ok(()),
+    }
+}
+
+/// Where a route leads nowhere, a preflight is answered all the same: it would be led to no backend. Others hear that
+/// their origin is allowed, or a page would not learn of the 500.
+#[cold]
+fn broken(exchange: &mut Exchange, reason: String) -> Stop {
+    let preflight = route_filters::is_of_gateway(exchange).then(|| cors::preflight(exchange));
+    match preflight {
+        Some(Err(answered)) => answered,
+        Some(Ok(())) | None => Error::Broken(reason).into(),
     }
 }
 
