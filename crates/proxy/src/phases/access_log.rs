@@ -101,10 +101,12 @@ pub(crate) fn is_logged(exchange: &Exchange) -> bool {
         && variables::is_loggable(exchange).unwrap_or_else(|| is_loggable(exchange))
 }
 
-/// Whether it is for no log, whatever `$loggable` says.
+/// Whether it is for no log, whatever `$loggable` says. Pages of an error backend have a location of their own in
+/// ingress-nginx, whose log is on.
 fn is_off(exchange: &Exchange, global: &Global) -> bool {
+    let is_page = || exchange.onward.paged.is_some();
     if exchange.place.as_ref().is_some_and(|place| !place.spot().location.policy.logging.access) {
-        return true;
+        return !is_page();
     }
     let unclaimed = match &exchange.place {
         Some(place) => {
@@ -116,7 +118,7 @@ fn is_off(exchange: &Exchange, global: &Global) -> bool {
         None if exchange.log.status == 200 => return true,
         None => false,
     };
-    unclaimed && !global.default_backend_access_log
+    unclaimed && !global.default_backend_access_log && !is_page()
 }
 
 /// `$loggable`, where no snippet makes it: unless `skip-access-log-urls` has the path.

@@ -261,6 +261,8 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BodyBytesSent => number(log.body_sent, out),
         V::BytesSent => number(log.sent, out),
         V::Host => out.push_str(&exchange.host),
+        // What is no request has none, and no method.
+        V::ServerProtocol if request.method.as_str() == "-" => out.push('-'),
         V::ServerProtocol => out.push_str(request.version.as_str()),
         V::Http2 => out.push_str(if request.version == wire::Version::Http2 { "h2" } else { "" }),
         V::Pipe => out.push('.'),

@@ -107,6 +107,44 @@ async fn a_line_says_what_nginx_would_say() {
 }
 
 #[tokio::test]
+async fn a_line_about_what_is_no_request_tells_of_no_method() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let format = "$request_method $server_protocol $request_uri $host $status";
+    let native = start(&configuration(upstream().await, global(file(&path), format))).await;
+    talk(&native, b"\x16\x03\x01\x00\x05hello\r\n\r\n").await;
+    talk(&native, b"TRACE /t HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    get(&native, "/", "").await;
+    let wanted = ["- - - _ 400", "TRACE HTTP/1.1 /t a.test 405", "GET HTTP/1.1 / a.test 200"];
+    assert_eq!(lines(native, &path).await, wanted);
+}
+
+#[tokio::test]
+async fn pages_of_an_error_backend_have_a_line_though_their_location_has_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let endpoint = upstream().await;
+    let mut next = configuration(endpoint, global(file(&path), "$request_uri $status"));
+    let errors = Errors {
+        statuses: BTreeSet::from([200]),
+        intercept: true,
+        backend: Some(UpstreamId::new(bed::MAIN)),
+        of_all: false,
+    };
+    let logging = Logging { access: false, ..Logging::default() };
+    let policy = Policy { logging, errors: Some(errors), ..Policy::default() };
+    let backend = Backend::Upstream(UpstreamId::new(bed::MAIN));
+    let paged = bed::location("/paged", backend, Arc::new(policy));
+    let server = Arc::make_mut(&mut next.servers[&ServerName::new("a.test")]);
+    server.locations.push(Arc::new(paged));
+    let native = start(&next).await;
+    for target in ["/quiet", "/paged", "/"] {
+        get(&native, target, "").await;
+    }
+    assert_eq!(lines(native, &path).await, ["/paged 200", "/ 200"]);
+}
+
+#[tokio::test]
 async fn bytes_that_are_no_text_are_escaped_as_they_came_and_head_is_told_the_length_of_pages() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");

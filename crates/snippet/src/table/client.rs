@@ -43,7 +43,7 @@ pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "lingering_timeout", HSL, 1, 1, no_effect(), "Connections are closed so that answers arrive.";
     "resolver", HSL, 1, MANY, no_effect(), "Names are resolved as the Pod's resolv.conf says.";
     "resolver_timeout", HSL, 1, 1, no_effect(), "Names are resolved as the Pod's resolv.conf says.";
-    "msie_padding", HSL, 1, 1, no_effect(), "For browsers that are gone.";
+    "msie_padding", HSL, 1, 1, no_effect(), "Pages of errors have no padding.";
     "msie_refresh", HSL, 1, 1, no_effect(), "For browsers that are gone.";
     "open_file_cache", HSL, 1, 2, no_effect(), "There are no files.";
     "open_file_cache_valid", HSL, 1, 1, no_effect(), "There are no files.";

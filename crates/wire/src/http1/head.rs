@@ -176,11 +176,12 @@ fn finished(
 }
 
 /// What a head says that is refused, as far as it can be read: the access log tells it. Nobody is to be asked for it.
+/// Where there is no line of a request its method is `-`, as nginx's variables say of it.
 pub fn read_refused(head: &Bytes, limits: Limits) -> Request {
     let end = head.iter().position(|byte| b"\r\n".contains(byte)).unwrap_or(head.len());
     let line = head.slice(..end);
     let mut request = Request {
-        method: Method::GET,
+        method: Method::from_bytes(b"-").unwrap_or_default(),
         target: Bytes::new(),
         line: Some(line.clone()),
         version: Version::Http11,
@@ -189,7 +190,7 @@ pub fn read_refused(head: &Bytes, limits: Limits) -> Request {
         body: Body::empty(),
         head_size: head.len(),
     };
-    let Ok((method, target, version)) = request_line(&line) else { return request };
+    let Ok((method, target, version)) = parts_of_line(&line) else { return request };
     (request.method, request.version) = (method, version);
     if let Some(newline) = memchr::memchr(b'\n', head) {
         let bounds = Bounds { count: limits.count, line: limits.line };
@@ -205,8 +206,17 @@ pub fn read_refused(head: &Bytes, limits: Limits) -> Request {
     request
 }
 
-/// `method SP target SP version`, with exactly these two spaces (RFC 9112 section 3).
+/// The line of a request that may be answered.
 fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
+    let parts = parts_of_line(line)?;
+    if parts.0 == Method::CONNECT || parts.0 == Method::TRACE {
+        return Err(BadRequest(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    Ok(parts)
+}
+
+/// `method SP target SP version`, with exactly these two spaces (RFC 9112 section 3).
+fn parts_of_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
     let mut parts = line.split(|&byte| byte == b' ');
     let (Some(method), Some(target), Some(version), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
@@ -235,11 +245,7 @@ fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
         }
         _ => return Err(BAD),
     };
-    let method = Method::from_bytes(method).map_err(|_| BAD)?;
-    if method == Method::CONNECT || method == Method::TRACE {
-        return Err(BadRequest(StatusCode::METHOD_NOT_ALLOWED));
-    }
-    Ok((method, target, version))
+    Ok((Method::from_bytes(method).map_err(|_| BAD)?, target, version))
 }
 
 /// A target up to its fragment, which no target has (RFC 9112 section 3.2): nobody sees one here, where nginx matches
