@@ -1,5 +1,5 @@
-//! What nginx would read twice in one place, of snippets and of ingress-nginx's template: it calls it a duplicate and takes
-//! no configuration with it, whereas here the snippet's counts.
+//! What nginx would read twice in one place, of snippets and of ingress-nginx's template. It calls that a duplicate and
+//! takes no configuration with it, whereas here the snippet's counts.
 
 mod around;
 mod template;
