@@ -42,7 +42,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use twice::{counts, is_about};
+use twice::{Hosts, counts, is_about};
 
 /// An Ingress that is not ours and was not looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -114,6 +114,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let everywhere = config_map::needed_everywhere(&objects);
     let mistakes = config_map::mistakes(&objects, &everywhere);
     let closed = Closed::among(&translation.configuration, mistakes, snapshot, options);
+    let hosts = Hosts::among(&ours, snapshot, options);
     let checker = Checker {
         snapshot,
         options,
@@ -128,7 +129,8 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         otherwise: heard_there::of_all(snapshot, options),
         databases: databases::of_all(snapshot, &translation, options),
         empty: empty_here::of_all(snapshot, options),
-        pasted: twice::pasted(&objects, snapshot, options),
+        pasted: twice::pasted(&objects, &hosts, snapshot, options),
+        hosts,
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -334,6 +336,8 @@ struct Checker<'a> {
     empty: Vec<Remark>,
     /// What they say in vain, or twice in nginx.
     pasted: Vec<Remark>,
+    /// Whose annotations count for the servers of hosts there.
+    hosts: Hosts<'a>,
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -394,7 +398,7 @@ impl Checker<'_> {
         differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
         differences.extend(databases::of_ingress(ingress, self.translation, self.options));
         differences.extend(empty_here::of_ingress(ingress, self.options));
-        let twice = twice::of_ingress(ingress, self.snapshot, self.options, counts);
+        let twice = twice::of_ingress(ingress, &self.hosts, self.snapshot, self.options, counts);
         // That nginx takes nothing with it goes before what it would do with it.
         for told in [&mut reasons, &mut notes] {
             told.retain(|it| !twice.iter().any(|other| is_about(it, other)));

@@ -35,6 +35,7 @@ mod redirects;
 mod refused_routes;
 mod rejected;
 mod routes;
+mod said_twice;
 mod sentences;
 mod sets;
 mod shut;

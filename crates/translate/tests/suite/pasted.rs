@@ -5,21 +5,21 @@ use translate::{Check, Finding, Standing};
 
 const ONE: &str = "nginx.ingress.kubernetes.io";
 
-fn with(name: &str, annotations: &[(&str, &str)]) -> String {
+pub(crate) fn with(name: &str, annotations: &[(&str, &str)]) -> String {
     let all = annotations.iter().map(|(name, text)| format!("{ONE}/{name}: {text:?}"));
     ingress(name, &all.collect::<Vec<_>>().join(", "), &format!("{name}.test"), "/")
 }
 
-fn found(annotations: &[(&str, &str)]) -> Finding {
+pub(crate) fn found(annotations: &[(&str, &str)]) -> Finding {
     of(&checked_with(ALLOWED, &[with("one", annotations)]), "one").clone()
 }
 
-fn reasons(finding: &Finding) -> Vec<&str> {
+pub(crate) fn reasons(finding: &Finding) -> Vec<&str> {
     finding.reasons.iter().map(|reason| reason.message.as_str()).collect()
 }
 
 const HEEDED: &str = "has no effect here, and nginx heeds it";
-const TWICE: &str = "its nginx takes no configuration with it";
+pub(crate) const TWICE: &str = "its nginx takes no configuration with it";
 
 #[test]
 fn what_nginx_heeds_and_is_not_heeded_here_is_a_difference_with_its_line() {
