@@ -4,7 +4,7 @@ use crate::bed::{MAIN, answering, configuration, named, put_route, put_upstream,
 use crate::http2::{client, in_time, send, status};
 use crate::serve::NOTHING;
 use http::{Method, StatusCode};
-use model::policy::Policy;
+use model::policy::{Body, Policy};
 use model::{RouteKey, ServerName, UpstreamId, ValueMatch};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,28 @@ async fn blanks_around_a_value_of_http2_go_no_further() {
     assert_eq!(status(answer).await, StatusCode::OK);
     let head = in_time(seen.recv()).await.expect("a request");
     assert!(head.contains("\r\nx-a: a b\r\n"), "{head:?}");
+}
+
+#[tokio::test]
+async fn a_length_that_is_none_in_64_bits_with_a_sign_reaches_no_upstream() {
+    let (address, mut seen) = answering(NOTHING).await;
+    let body = Body { max_size: None, request_buffering: false, ..Body::default() };
+    let policy = Policy { body, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    for (length, is_told) in [("9223372036854775807", true), ("9223372036854775808", false)] {
+        let mut client = client(&native).await;
+        let (answer, body) = send(&mut client, Method::POST, &[("content-length", length)], false);
+        assert_eq!(status(answer).await, StatusCode::OK);
+        let head = in_time(seen.recv()).await.expect("a request");
+        let told = format!("\r\nContent-Length: {length}\r\n").to_lowercase();
+        assert_eq!(head.to_lowercase().contains(&told), is_told, "{head}");
+        assert!(is_told || head.contains("chunked"), "{head}");
+        drop(body);
+        let head = format!("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {length}\r\n\r\n");
+        if !is_told {
+            assert!(talk(&native, head.as_bytes()).await.starts_with("HTTP/1.1 400 "));
+        }
+    }
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ pub(super) fn request_framing<'a>(
     Err(BadRequest(StatusCode::NOT_IMPLEMENTED))
 }
 
-/// The one Content-Length: digits only, once, within 64 bits (RFC 9110 section 8.6).
+/// The one Content-Length: digits only, once, within bounds (RFC 9110 section 8.6).
 fn content_length<'a>(mut lengths: impl Iterator<Item = &'a [u8]>) -> Result<Option<u64>, ()> {
     let Some(length) = lengths.next() else { return Ok(None) };
     if lengths.next().is_some() {
@@ -61,14 +61,15 @@ fn content_length<'a>(mut lengths: impl Iterator<Item = &'a [u8]>) -> Result<Opt
     number(length).map(Some).ok_or(())
 }
 
-/// A number of digits only, within 64 bits.
+/// A number of digits only, within 64 bits with a sign: who counts in those as nginx does may take more for less than
+/// nothing, and a body for another message.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let digit =
-        |number: u64, byte: &u8| number.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
-    digits.iter().try_fold(0, digit)
+        |number: i64, byte: &u8| number.checked_mul(10)?.checked_add(i64::from(byte - b'0'));
+    digits.iter().try_fold(0, digit).map(i64::cast_unsigned)
 }
 
 /// Cuts a body out of the bytes of a connection.
@@ -143,6 +144,20 @@ fn take(buffer: &mut BytesMut, at_most: u64) -> Bytes {
 mod tests {
     use super::{BadRequest, request_framing};
     use crate::{Headers, Version};
+
+    #[test]
+    fn a_length_that_is_none_in_64_bits_with_a_sign_is_refused() {
+        for (length, is_taken) in [
+            ("9223372036854775807", true),
+            ("9223372036854775808", false),
+            ("18446744073709551615", false),
+            ("18446744073709551616", false),
+        ] {
+            let lengths = [length.as_bytes()].into_iter();
+            let framing = request_framing(std::iter::empty(), lengths, Version::Http11);
+            assert_eq!(framing.is_ok(), is_taken, "{length}");
+        }
+    }
 
     #[test]
     fn codings_that_nobody_knows_are_told_from_those_that_may_hide_something() {

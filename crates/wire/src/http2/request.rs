@@ -93,7 +93,9 @@ fn judged(
     if head.method == Method::TRACE {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    let length = headers.text("content-length").and_then(|text| text.parse().ok());
+    // The library takes digits only. What is no length in 64 bits with a sign is not passed on.
+    let length = headers.text("content-length").and_then(|text| text.parse::<i64>().ok());
+    let length = length.map(i64::cast_unsigned);
     let empty = stream.is_end();
     if expects_continue(&headers)? && !empty {
         stream.expects_continue();
