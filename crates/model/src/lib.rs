@@ -76,7 +76,7 @@ pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, StreamShare, Transport};
 pub use telemetry::{Batches, Collector, OtlpProtocol, Propagator, Ratio, Sampler, Telemetry};
 pub use template::{BadTemplate, Part, Template, Variable};
-pub use text::{SINGLE_BYTES, beginning, single_byte, unescaped};
+pub use text::{beginning, bytes_of_text, single_byte, text_of_bytes, unescaped};
 pub use tuning::{Hashes, Tuning};
 pub use upstream::{Endpoints, Upstream};
 pub use url::Url;

@@ -1,6 +1,6 @@
 //! The one meaning of a path: decoded once, slashes merged, dot segments resolved; and its way back onto the wire.
 
-use model::{SINGLE_BYTES, single_byte};
+pub use model::{bytes_of_text as bytes, text_of_bytes as text};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -88,30 +88,6 @@ impl Canonical<'_> {
     pub fn text(&self) -> Cow<'_, str> {
         text(&self.path)
     }
-}
-
-/// A piece of a path as text. Bytes that are no UTF-8 become characters of a private area; [`bytes`] turns text made of
-/// this one (captures, rewrites) back into bytes, so nothing is lost.
-pub fn text(path: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(path) {
-        Ok(text) if !text.contains(stands_for_byte) => Cow::Borrowed(text),
-        _ => Cow::Owned(text_of(path)),
-    }
-}
-
-/// The bytes that text from [`text`], or made of it, means.
-pub fn bytes(text: &str) -> Cow<'_, [u8]> {
-    if !text.contains(stands_for_byte) {
-        return Cow::Borrowed(text.as_bytes());
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    for character in text.chars() {
-        match single_byte(character) {
-            Some(byte) => bytes.push(byte),
-            None => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    Cow::Owned(bytes)
 }
 
 /// Writes a canonical path for the wire, escaping what nginx escapes when it forwards a changed URI: controls, space,
@@ -231,29 +207,6 @@ impl Resolver {
         self.resolve()?;
         Ok(Canonical { path: Cow::Owned(self.path), dotted: self.dotted, merged: self.merged })
     }
-}
-
-fn stands_for_byte(character: char) -> bool {
-    u32::from(character) >= SINGLE_BYTES
-}
-
-fn text_of(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len() + 16);
-    let stand_in = |byte: &u8| {
-        char::from_u32(SINGLE_BYTES + u32::from(*byte) - 0x80).expect("within plane 16")
-    };
-    for chunk in path.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            if stands_for_byte(character) {
-                text.extend(character.encode_utf8(&mut [0; 4]).as_bytes().iter().map(stand_in));
-            } else {
-                text.push(character);
-            }
-        }
-        // Bytes below 0x80 are UTF-8, so these are all above.
-        text.extend(chunk.invalid().iter().map(stand_in));
-    }
-    text
 }
 
 #[cfg(test)]

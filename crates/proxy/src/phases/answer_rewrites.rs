@@ -35,7 +35,7 @@ fn of_snippets(exchange: &mut Exchange, place: &Place, headers: &mut Headers) ->
             return None;
         }
         let value = on_machine(exchange, |machine| rewrites.value(machine, field));
-        let value = value.map_err(|error| failed = Err(error)).ok()?.flatten()?.into_bytes();
+        let value = value.map_err(|error| failed = Err(error)).ok()?.flatten()?;
         Some(if field.is("location") {
             redirects::absolute(exchange, policy.relative_redirects, value)
         } else {

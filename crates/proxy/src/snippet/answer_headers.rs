@@ -315,16 +315,26 @@ impl More {
 
     fn suits(&self, response: &Response) -> bool {
         let status = self.statuses.is_empty() || self.statuses.contains(&response.status.as_u16());
-        status && is_of(&self.types, response.headers.get("content-type"))
+        status && is_of(&self.types, response.headers.get("content-type"), <[u8]>::eq)
     }
 }
 
-/// Whether content is of one of these types, in lower case; any if there are none.
-pub(super) fn is_of(types: &[String], content_type: Option<&[u8]>) -> bool {
-    let media = content_type.map_or(&b""[..], |value| {
-        value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
-    });
-    types.is_empty() || types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media))
+/// Whether content is of one of these types, in lower case; any if there are none. nginx takes a charset off, and no
+/// other parameter (ngx_http_upstream_copy_content_type).
+pub(super) fn is_of(
+    types: &[String],
+    content_type: Option<&[u8]>,
+    is: impl Fn(&[u8], &[u8]) -> bool,
+) -> bool {
+    const CHARSET: &[u8] = b"charset=";
+    let value = content_type.unwrap_or_default();
+    let is_charset = |parameter: &[u8]| {
+        let name = parameter.trim_ascii_start().get(..CHARSET.len());
+        name.is_some_and(|name| name.eq_ignore_ascii_case(CHARSET))
+    };
+    let ends = |at: &usize| value[*at] == b';' && is_charset(&value[at + 1..]);
+    let media = &value[..(0..value.len()).find(ends).unwrap_or(value.len())];
+    types.is_empty() || types.iter().any(|known| is(known.as_bytes(), media))
 }
 
 #[cfg(test)]
@@ -394,19 +404,35 @@ mod tests {
         let text = "more_set_headers -s '404 500' 'X-S: 1'; more_set_headers -t text/html 'X-T: 1';
             more_set_headers -a 'Set-Cookie: b=2'; more_clear_headers 'X-Hidden-*' -s 404 Etag;";
         let given = [
-            ("Content-Type", "Text/HTML; charset=utf-8"),
+            ("Content-Type", "text/html; charset=utf-8"),
             ("X-Hidden-One", "1"),
             ("Set-Cookie", "a=1"),
             ("ETag", "x"),
         ];
         let request = Fixed::default();
         let of_404 = ["X-S: 1", "X-T: 1", "Set-Cookie: b=2"];
-        let first = "Content-Type: Text/HTML; charset=utf-8";
+        let first = "Content-Type: text/html; charset=utf-8";
         let got = said(text, &request, answer(404, &given));
         assert_eq!(got, [&[first, "Set-Cookie: a=1"], &of_404[..]].concat());
         let got = said(text, &request, answer(200, &given));
         let kept = [first, "X-Hidden-One: 1", "Set-Cookie: a=1", "ETag: x"];
         assert_eq!(got, [&kept, &of_404[1..]].concat());
+    }
+
+    #[test]
+    fn a_type_is_what_stands_before_its_charset_as_it_is_written() {
+        for (given, is_it) in [
+            ("text/html", true),
+            ("text/html;  Charset=x; a=b", true),
+            ("text/html; a=b", false),
+            ("text/html; a=b; charset=x", false),
+            ("text/html ; charset=x", false),
+            ("Text/HTML", false),
+        ] {
+            let text = "more_set_headers -t text/html 'X-T: 1';";
+            let got = said(text, &Fixed::default(), answer(200, &[("Content-Type", given)]));
+            assert_eq!(got.len() == 2, is_it, "{given}: {got:?}");
+        }
     }
 
     #[test]

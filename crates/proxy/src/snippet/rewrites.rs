@@ -5,6 +5,7 @@ use model::policy::{AnswerRewrites, RedirectRewrite, Replaced as OfPolicy, Repla
 use model::snippet::{
     Answers, CookieFlags, Piece, ProxyRedirect, Regex, Replaced, Replacement, Template,
 };
+use model::{bytes_of_text, text_of_bytes};
 use snippet::run::{Exceeded, Machine, Request};
 use wire::Field;
 
@@ -42,13 +43,22 @@ impl Rewrites {
         })
     }
 
-    /// What a field says instead; none if it stays. What is no text stays.
+    /// What a field says instead; none if it stays.
     pub(crate) fn value<R: Request>(
         &self,
         machine: &mut Machine<'_, R>,
         field: &Field<'_>,
+    ) -> Result<Option<Vec<u8>>, Exceeded> {
+        let text = self.text(machine, field, &text_of_bytes(field.value))?;
+        Ok(text.map(|text| bytes_of_text(&text).into_owned()))
+    }
+
+    fn text<R: Request>(
+        &self,
+        machine: &mut Machine<'_, R>,
+        field: &Field<'_>,
+        value: &str,
     ) -> Result<Option<String>, Exceeded> {
-        let Ok(value) = std::str::from_utf8(field.value) else { return Ok(None) };
         if field.is("location") {
             return self.redirect(machine, value);
         }
@@ -95,15 +105,11 @@ impl Rewrites {
         value: &str,
     ) -> Result<Option<String>, Exceeded> {
         let mut parts = value.split(';').map(str::trim_ascii);
-        let Some((pair, (name, _))) =
-            parts.next().and_then(|pair| Some((pair, pair.split_once('=')?)))
-        else {
-            return Ok(None);
-        };
+        let Some((name, own)) = parts.next().and_then(halves) else { return Ok(None) };
         let mut changed = false;
         let mut attributes = Vec::new();
         for part in parts {
-            let (key, value) = match part.split_once('=') {
+            let (key, value) = match halves(part) {
                 Some((key, value)) => (key, Some(value.to_owned())),
                 None => (part, None),
             };
@@ -135,8 +141,14 @@ impl Rewrites {
             }
             break;
         }
-        Ok(changed.then(|| whole(pair, &attributes)))
+        Ok(changed.then(|| whole((name, own), &attributes)))
     }
+}
+
+/// What stands before and behind `=`, without blanks around it (ngx_http_proxy_parse_cookie).
+fn halves(part: &str) -> Option<(&str, &str)> {
+    let (key, value) = part.split_once('=')?;
+    Some((key.trim_ascii(), value.trim_ascii()))
 }
 
 /// An attribute of a cookie.
@@ -147,8 +159,8 @@ struct Attribute {
 }
 
 /// A cookie with its attributes.
-fn whole(pair: &str, attributes: &[Attribute]) -> String {
-    let mut text = pair.to_owned();
+fn whole((name, value): (&str, &str), attributes: &[Attribute]) -> String {
+    let mut text = format!("{name}={value}");
     for attribute in attributes {
         text.push_str("; ");
         text.push_str(&attribute.key);
@@ -312,7 +324,8 @@ mod tests {
         let request = Fixed::of(&[("host", "a.test"), ("scheme", "https")]);
         let request = Fixed { path: "/x\r\ny".to_owned(), ..request };
         let value = with_machine(&request, |machine| rewrites.value(machine, &field));
-        value.expect("within bounds")
+        let value = value.expect("within bounds");
+        value.map(|value| String::from_utf8(value).expect("it is text"))
     }
 
     fn is(value: &str) -> Option<String> {
@@ -387,6 +400,33 @@ mod tests {
         let made = said("proxy_cookie_flags ~ httponly;", "Set-Cookie", given.leak());
         let made = made.expect("it is changed");
         assert!(made.ends_with("; HttpOnly") && made.len() > 600_000, "{}", made.len());
+    }
+
+    #[test]
+    fn blanks_around_the_signs_of_a_cookie_are_nothing() {
+        let text = "proxy_cookie_flags sid secure; proxy_cookie_path /old /new; proxy_cookie_domain up.test a.test;";
+        assert_eq!(said(text, "Set-Cookie", "sid = 2; Max-Age=1"), is("sid=2; Max-Age=1; Secure"));
+        let given = "b=4; Path = /old; Domain = up.test";
+        assert_eq!(said(text, "Set-Cookie", given), is("b=4; Path=/new; Domain=a.test"));
+    }
+
+    #[test]
+    fn fields_that_are_no_text_are_rewritten_and_keep_their_bytes() {
+        let text = "proxy_cookie_flags ~\\xf6 secure; proxy_redirect http://up.test/ /;";
+        let rewrites = Rewrites::new(&location(text).settings.answers, &AnswerRewrites::default());
+        let rewrites = rewrites.expect("it says something");
+        let request = Fixed::of(&[("host", "a.test")]);
+        let all: [(&str, &[u8], &[u8]); 2] = [
+            ("Set-Cookie", b"J\xf6rg=1; Path=/", b"J\xf6rg=1; Path=/; Secure"),
+            ("Location", b"http://up.test/caf\xe9", b"/caf\xe9"),
+        ];
+        for (name, given, made) in all {
+            let mut headers = Headers::default();
+            headers.add(name, given);
+            let field = headers.iter().next().expect("it was just added");
+            let value = with_machine(&request, |machine| rewrites.value(machine, &field));
+            assert_eq!(value.expect("within bounds").as_deref(), Some(made), "{name}");
+        }
     }
 
     #[test]

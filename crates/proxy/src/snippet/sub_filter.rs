@@ -60,7 +60,7 @@ impl Filter {
         let typed = response.headers.get("content-type");
         // `*` takes those without a type, too (ngx_http_test_content_type).
         let is_typed = self.types.is_empty() || typed.is_some();
-        !encoded && !empty && is_typed && is_of(&self.types, typed)
+        !encoded && !empty && is_typed && is_of(&self.types, typed, <[u8]>::eq_ignore_ascii_case)
     }
 
     /// What is looked for, and what stands instead; none if there is nothing to look for.

@@ -903,6 +903,35 @@ async fn the_log_names_the_ingress_that_the_request_met_last() {
 }
 
 #[tokio::test]
+async fn expressions_see_the_bytes_of_a_path_and_may_part_those_of_a_character() {
+    let guards = [
+        ("/dots", "if ($uri ~ \"\\xc0[\\xae\\xaf]\") { return 403; }"),
+        ("/high", "if ($uri ~ \"[\\xc0\\xc1\\xf5-\\xff]\") { return 403; }"),
+        ("/table", "if ($bad) { return 403; }"),
+        ("/parted", "rewrite \"^/parted/(..)(.*)$\" /$1/$2 break;"),
+    ];
+    let named = "if ($uri ~ \"^/caf.{1,2}/secret\") { return 403; }";
+    let host = Host::of("", named).http("map $uri $bad { default 0; \"~\\xc0[\\xae\\xaf]\" 1; }");
+    let host = guards
+        .into_iter()
+        .fold(host, |host, (path, text)| host.path(path, text, Policy::default()));
+    let native = host.serve().await;
+    for (path, expected) in [
+        ("/dots/%c0%ae%c0%ae/b", "403 page"),
+        ("/dots/%c3%a4", "200 main: GET /dots/%c3%a4"),
+        ("/high/a%ff", "403 page"),
+        ("/caf%E9/secret", "403 page"),
+        ("/caf%C3%A9/secret", "403 page"),
+        ("/table/a%c0%afb", "403 page"),
+        ("/parted/x%C3%A4.jpg", "200 main: GET /x%C3/%A4.jpg"),
+        ("/parted/x%C3%B6.jpg", "200 main: GET /x%C3/%B6.jpg"),
+        ("/parted/%E4%F6", "200 main: GET /%E4%F6/"),
+    ] {
+        assert_eq!(told(&native, path).await, expected, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn no_variable_ends_a_request_line_wherever_it_stands() {
     let native = Host::of("", "rewrite ^/(?!in)(.*) /in?q=$uri last;");
     let native = native.serve().await;

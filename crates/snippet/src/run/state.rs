@@ -4,7 +4,7 @@ use super::Owner;
 use crate::Position;
 use crate::typed::{Name, Regex};
 use crate::variables::SET_BY_LOCATIONS;
-use model::{Spent, Steps};
+use model::{Spent, Steps, bytes_of_text, text_of_bytes};
 use std::sync::Arc;
 
 /// Steps of all programs of one request: directives, pieces of text, keys and expressions of maps that are tried.
@@ -231,16 +231,17 @@ impl State {
         self.searches <= SEARCHES
     }
 
-    /// Whether `text` matches; the groups are kept, those with names as variables. What came before stays if not.
+    /// Whether `text` matches, as bytes; the groups are kept, those with names as variables. What came before stays if
+    /// not.
     pub fn matches(&mut self, regex: &Regex, text: &str) -> Result<bool, Exceeded> {
         self.step()?;
         self.steps_of(text.len())?;
-        let found = regex.pattern.captures(text.as_bytes(), &self.steps_of_patterns);
+        let bytes = bytes_of_text(text);
+        let found = regex.pattern.captures(&bytes, &self.steps_of_patterns);
         let Some(found) = found.map_err(|Spent| Exceeded)? else { return Ok(false) };
         let group = |group: usize| {
-            // A pattern matches bytes, and may part those of a character.
-            let bytes = found.get(group).copied().flatten().unwrap_or_default();
-            String::from_utf8_lossy(bytes).into_owned()
+            // It may part the bytes of a character.
+            text_of_bytes(found.get(group).copied().flatten().unwrap_or_default()).into_owned()
         };
         self.captures = (0..found.len().min(10)).map(group).collect();
         for (number, name) in &regex.names {
