@@ -54,6 +54,26 @@ async fn calls_go_by_service_and_method_in_the_order_of_the_specification() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_expression_goes_before_a_service_only_where_it_has_more_characters() {
+    let (bed, _upstreams) = start().await;
+    for (method, rule) in [
+        // Nine characters each: the older route has it.
+        ("/shop.Cart/Take", "service"),
+        ("/shop.Bar/GetAAAAAAAAA", "nine"),
+        ("/shop.Bar/Get", "nine"),
+        ("/shop.Pie/Take", "twelve"),
+        ("/other.Cart/Say", "two"),
+        // One without a service has no characters of it, however long its method is.
+        ("/other.Cart/Call", "two"),
+    ] {
+        let answer = bed.call("c.test", method, &[]).await;
+        let found = (answer.status, one(&answer, "grpc-status"), one(&answer, "x-rule"));
+        assert_eq!(found, (Some(200), "0".to_owned(), rule.to_owned()), "{method}: {answer:?}");
+    }
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_that_nobody_has_are_told_so_as_grpc_tells_it() {
     let (bed, _upstreams) = start().await;
     for (host, method, status) in [

@@ -19,7 +19,8 @@ pub struct RouteHost {
     /// Whose handshakes do not get it, though the host is above theirs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_shown_to: Option<Arc<Others>>,
-    /// The rules, in the order in which they are asked among those of the same path.
+    /// The rules, in the order in which they are asked among those of the same path; those for calls of gRPC in the
+    /// order in which they are asked, whatever their paths.
     pub rules: Vec<Rule>,
     /// Numbers of rules from which on a rule is asked only where none before has the request, whatever their paths:
     /// those of routes that name the host less specially than the ones before. Nearly always none.

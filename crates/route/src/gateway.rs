@@ -3,6 +3,7 @@
 use crate::path::canonical;
 use crate::routes::Names;
 use model::{Alias, Location, PathKind, RuleMatch, Server, ServerName, fixed_start};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -176,9 +177,17 @@ impl ByPath {
     }
 }
 
-/// The rules of a host by their paths.
+/// The rules of a host by their paths, without those for calls of gRPC.
 #[derive(Debug)]
-pub struct RulePaths {
+pub struct RulePaths(Tables);
+
+/// The rules of a host for calls of gRPC. Of an expression, too, it counts how much is written, so that their order is
+/// one of their own: that in which they stand.
+#[derive(Debug)]
+pub struct CallPaths(Tables);
+
+#[derive(Debug)]
+struct Tables {
     exact: ByPath,
     /// Those with an expression, whatever the path is.
     patterns: Box<[u32]>,
@@ -191,11 +200,56 @@ pub struct RulePaths {
 impl RulePaths {
     /// Those of rules, whose order is kept among those of the same path.
     pub fn compile<'r>(rules: impl Iterator<Item = &'r RuleMatch>) -> Self {
+        let rules = (0..).zip(rules).filter(|(_, rule)| rule.grpc.is_none());
+        // Of expressions the longer one is asked first.
+        Self(Tables::compile(rules, |rule| Reverse(rule.path.len())))
+    }
+
+    /// The numbers of the rules whose path a canonical path fits, in the order in which they are asked. Whether an
+    /// expression matches is for whoever asks the rule.
+    pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = usize> {
+        let Self(tables) = self;
+        let exact = tables.exact.get(path).iter();
+        let all = exact.chain(&tables.patterns).chain(tables.below(path));
+        all.map(|index| *index as usize)
+    }
+}
+
+impl CallPaths {
+    /// Those of rules, which stand in the order in which they are asked; nothing if none is for calls.
+    pub fn compile<'r>(rules: impl Iterator<Item = &'r RuleMatch>) -> Option<Self> {
+        let mut rules = (0..).zip(rules).filter(|(_, rule)| rule.grpc.is_some()).peekable();
+        rules.peek()?;
+        Some(Self(Tables::compile(rules, |_| ())))
+    }
+
+    /// The numbers of the rules whose path a canonical path fits, in the order in which they stand. Whether an
+    /// expression matches is for whoever asks the rule.
+    pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = usize> {
+        let Self(tables) = self;
+        // A longer service stands first, and of one service a longer method: both lists are in order.
+        let mut written = tables.exact.get(path).iter().chain(tables.below(path)).peekable();
+        let mut patterns = tables.patterns.iter().peekable();
+        std::iter::from_fn(move || match (written.peek(), patterns.peek()) {
+            (Some(one), Some(pattern)) if pattern < one => patterns.next(),
+            (Some(_), _) => written.next(),
+            (None, _) => patterns.next(),
+        })
+        .map(|index| *index as usize)
+    }
+}
+
+impl Tables {
+    /// Those of rules by their numbers; expressions stand in this order, then in that of their numbers.
+    fn compile<'r, O: Ord>(
+        rules: impl Iterator<Item = (u32, &'r RuleMatch)>,
+        order: impl Fn(&RuleMatch) -> O,
+    ) -> Self {
         let (mut exact, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
         let (mut patterns, mut longest) = (Vec::new(), 0);
-        for (index, rule) in (0..).zip(rules) {
+        for (index, rule) in rules {
             if rule.pattern.is_some() {
-                patterns.push((std::cmp::Reverse(rule.path.len()), index));
+                patterns.push((order(rule), index));
                 continue;
             }
             let Ok(canonical) = canonical(rule.path.as_bytes()) else { continue };
@@ -208,24 +262,20 @@ impl RulePaths {
                 prefixes.entry(path.into()).or_insert_with(Vec::new).push(index);
             }
         }
-        // Of expressions the longer one is asked first.
-        patterns.sort_by_key(|(longer, _)| *longer);
+        patterns.sort();
         let patterns = patterns.into_iter().map(|(_, index)| index).collect();
         Self { exact: ByPath::of(exact), patterns, prefixes: ByPath::of(prefixes), longest }
     }
 
-    /// The numbers of the rules whose path a canonical path fits, in the order in which they are asked. Whether an
-    /// expression matches is for whoever asks the rule.
-    pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = usize> {
-        let exact = self.exact.get(path);
+    /// The rules of the prefixes of a canonical path, from the longest one on.
+    fn below<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a u32> {
         let whole = path.strip_suffix(b"/").unwrap_or(path);
         let ends = std::iter::once(whole.len());
         let slashes = whole.iter().enumerate().rev();
         let ends = ends.chain(slashes.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at));
         // What is longer than any prefix is not worth its hash.
         let below = ends.filter(|end| *end <= self.longest);
-        let below = below.flat_map(|end| self.prefixes.get(&whole[..end]));
-        exact.iter().chain(&self.patterns).chain(below).map(|index| *index as usize)
+        below.flat_map(|end| self.prefixes.get(&whole[..end]))
     }
 }
 
@@ -233,7 +283,7 @@ impl RulePaths {
 mod tests {
     use super::*;
     use model::PathKind::{Exact, Prefix};
-    use model::{Pattern, Scheme};
+    use model::{GrpcMatch, Pattern, Scheme};
 
     fn hosts(table: &RouteTable<&'static str>, host: &str) -> Vec<&'static str> {
         table.find(host).map(|found| **found).collect()
@@ -256,22 +306,25 @@ mod tests {
         assert_eq!(before.len(), 4, "a copy stays as it was");
     }
 
-    fn found(paths: &[(PathKind, &str)], path: &str) -> Vec<usize> {
-        let rules: Vec<RuleMatch> = paths
+    fn rules(paths: &[(PathKind, &str)], grpc: Option<&GrpcMatch>) -> Vec<RuleMatch> {
+        paths
             .iter()
             .map(|(kind, path)| RuleMatch {
                 scheme: Scheme::Http,
                 kind: *kind,
                 path: (*path).to_owned(),
                 pattern: path.contains('(').then(|| Pattern::new(path, false).expect("a pattern")),
-                grpc: None,
+                grpc: grpc.cloned(),
                 method: None,
                 headers: Vec::new(),
                 query: Vec::new(),
             })
-            .collect();
+            .collect()
+    }
+
+    fn found(paths: &[(PathKind, &str)], path: &str) -> Vec<usize> {
         let canonical = canonical(path.as_bytes()).expect("a path");
-        RulePaths::compile(rules.iter()).find(&canonical.path).collect()
+        RulePaths::compile(rules(paths, None).iter()).find(&canonical.path).collect()
     }
 
     #[test]
@@ -288,6 +341,30 @@ mod tests {
         let paths =
             [(Prefix, "/v"), (Exact, "(a)"), (Exact, "/v"), (Exact, "(long)"), (Exact, "(b)")];
         assert_eq!(found(&paths, "/v"), [2, 3, 1, 4, 0], "expressions stand between");
+    }
+
+    #[test]
+    fn rules_for_calls_are_asked_as_they_stand_whether_written_or_expressions() {
+        let mut all = rules(&[(Prefix, "/"), (Exact, "/shop.Cart/Add")], None);
+        let calls = [
+            (Exact, "(shop.Cart+)/Add"),
+            (Exact, "/shop.Cart/Add"),
+            (Prefix, "/shop.Cart"),
+            (Exact, "(shop).*"),
+            (Prefix, "/"),
+            (Exact, "(.*)/Add"),
+            (Prefix, "/"),
+        ];
+        let paths = CallPaths::compile(all.iter());
+        assert!(paths.is_none(), "none is for calls: {paths:?}");
+        all.extend(rules(&calls, Some(&GrpcMatch::default())));
+        let paths = CallPaths::compile(all.iter()).expect("some are for calls");
+        let found = |path: &'static [u8]| paths.find(path).collect::<Vec<_>>();
+        assert_eq!(found(b"/shop.Cart/Add"), [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(found(b"/shop.Cart/Take"), [2, 4, 5, 6, 7, 8]);
+        assert_eq!(found(b"/other.Cart/Add"), [2, 5, 6, 7, 8]);
+        let others: Vec<usize> = RulePaths::compile(all.iter()).find(b"/shop.Cart/Add").collect();
+        assert_eq!(others, [1, 0], "those that are not for calls are apart");
     }
 
     #[test]

@@ -10,6 +10,6 @@ mod locations;
 pub mod path;
 mod routes;
 
-pub use gateway::{Rank, RouteTable, RulePaths};
+pub use gateway::{CallPaths, Rank, RouteTable, RulePaths};
 pub use locations::{Found, Locations, Own};
 pub use routes::Routes;

@@ -150,8 +150,7 @@ impl Compiler {
             server: Arc::new(Server { locations, ..bare }),
             snippet: None,
         };
-        let paths = routed::paths(host);
-        let has_grpc = host.rules.iter().any(|rule| rule.matches.grpc.is_some());
-        Routed { host: host.clone(), site: Arc::new(site), has_grpc, paths }
+        let (paths, calls) = (routed::paths(host), routed::calls(host));
+        Routed { host: host.clone(), site: Arc::new(site), paths, calls }
     }
 }

@@ -3,7 +3,7 @@
 use super::Site;
 use crate::exchange::Exchange;
 use model::{Others, RouteHost, Rule, RuleMatch, Scheme, Spent, Steps, ValueMatch};
-use route::RulePaths;
+use route::{CallPaths, RulePaths};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -17,21 +17,32 @@ pub(crate) struct Routed {
     pub(crate) host: Arc<RouteHost>,
     /// Its locations, each a share of a rule.
     pub(crate) site: Arc<Site>,
-    /// Whether some of its rules are for calls of gRPC.
-    pub(crate) has_grpc: bool,
     /// Which rules come into question for a path, by tiers, each with the number of its first rule.
     pub(crate) paths: Vec<(usize, RulePaths)>,
+    /// The same for calls of gRPC; without the tiers that have no rule for them.
+    pub(crate) calls: Vec<(usize, CallPaths)>,
+}
+
+/// What rules of a host ask for, tier by tier, each with the number of its first rule.
+fn tiers(
+    host: &RouteHost,
+) -> impl Iterator<Item = (usize, impl Iterator<Item = &RuleMatch> + Clone)> {
+    let starts = [0].into_iter().chain(host.tiers.iter().copied());
+    let ends = host.tiers.iter().copied().chain([host.rules.len()]);
+    starts.zip(ends).map(|(start, end)| {
+        let rules = host.rules.get(start..end).unwrap_or_default();
+        (start, rules.iter().map(|rule| &*rule.matches))
+    })
 }
 
 /// The rules of a host by their paths, tier by tier.
 pub(crate) fn paths(host: &RouteHost) -> Vec<(usize, RulePaths)> {
-    let starts = [0].into_iter().chain(host.tiers.iter().copied());
-    let ends = host.tiers.iter().copied().chain([host.rules.len()]);
-    let tier = |(start, end): (usize, usize)| {
-        let rules = host.rules.get(start..end).unwrap_or_default();
-        (start, RulePaths::compile(rules.iter().map(|rule| &*rule.matches)))
-    };
-    starts.zip(ends).map(tier).collect()
+    tiers(host).map(|(start, rules)| (start, RulePaths::compile(rules))).collect()
+}
+
+/// Those for calls of gRPC.
+pub(crate) fn calls(host: &RouteHost) -> Vec<(usize, CallPaths)> {
+    tiers(host).filter_map(|(start, rules)| Some((start, CallPaths::compile(rules)?))).collect()
 }
 
 impl Routed {
@@ -43,24 +54,28 @@ impl Routed {
         path: &[u8],
         mut may_have: impl FnMut(&Rule) -> bool,
     ) -> Result<Option<&Rule>, Spent> {
-        if self.has_grpc && asked.exchange.request.is_grpc() {
-            let of_grpc = |rule: &Rule| rule.matches.grpc.is_some() && may_have(rule);
-            let found = self.first(asked, path, of_grpc)?;
+        if !self.calls.is_empty() && asked.exchange.request.is_grpc() {
+            let tiers = self.calls.iter();
+            let calls = tiers.flat_map(|(start, calls)| calls.find(path).map(move |at| start + at));
+            let found = self.first(asked, path, calls, &mut may_have)?;
             if found.is_some() {
                 return Ok(found);
             }
         }
-        self.first(asked, path, |rule| rule.matches.grpc.is_none() && may_have(rule))
+        let tiers = self.paths.iter();
+        let paths = tiers.flat_map(|(start, paths)| paths.find(path).map(move |at| start + at));
+        self.first(asked, path, paths, may_have)
     }
 
+    /// The first of these rules that a request with this path meets.
     fn first(
         &self,
         asked: &Asked<'_>,
         path: &[u8],
+        rules: impl Iterator<Item = usize>,
         mut may_have: impl FnMut(&Rule) -> bool,
     ) -> Result<Option<&Rule>, Spent> {
-        let tiers = self.paths.iter();
-        for index in tiers.flat_map(|(start, paths)| paths.find(path).map(move |at| start + at)) {
+        for index in rules {
             let rule = &self.host.rules[index];
             if !asked.is_anothers(rule) && may_have(rule) && asked.meets(&rule.matches, path)? {
                 return Ok(Some(rule));

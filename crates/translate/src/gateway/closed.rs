@@ -7,7 +7,7 @@ use super::rules::{DraftRule, PLACES, leading};
 use super::texts;
 use super::weights::closed_places;
 use model::{Backend, Location, RuleMatch};
-use objects::gateway::{HttpRoute, RouteFilter, RouteRule};
+use objects::gateway::{HttpRoute, RouteFilter, RouteMatch, RouteRule};
 use std::sync::Arc;
 
 /// Whether somebody is asked before some requests of a rule pass.
@@ -23,9 +23,13 @@ pub(super) fn place(route: &HttpRoute, matches: &RuleMatch, why: String) -> Arc<
 }
 
 /// A match that leads nowhere.
-pub(super) fn rule(route: &HttpRoute, matches: RuleMatch, why: String) -> DraftRule {
+pub(super) fn rule(
+    route: &HttpRoute,
+    (found, matches): (&RouteMatch, RuleMatch),
+    why: String,
+) -> DraftRule {
     let place = place(route, &matches, why);
-    DraftRule::new(matches, vec![(1, place)])
+    DraftRule::new((found, matches), vec![(1, place)])
 }
 
 /// The matches of a route that can be read, each leading nowhere, and what those with an expression that Fairway does
@@ -43,7 +47,7 @@ pub(super) fn rules(route: &HttpRoute, reason: &str) -> Vec<DraftRule> {
             let may_guard = route.unread.is_some() || of.unread.is_some() || is_guarded(of);
             may_guard.then(|| expressions.at_least(found).ok())?
         })?;
-        Some(rule(route, matches, why.clone()))
+        Some(rule(route, (found, matches), why.clone()))
     });
     read.collect()
 }

@@ -11,7 +11,7 @@ pub(super) struct Group<'a> {
     pub(super) namespace: &'a str,
     /// Its listeners.
     pub(super) listeners: &'a [Listener],
-    /// Whether each of them could be served, for all that it says itself.
+    /// Whether each of them could be served, for all that it says itself. One that cannot takes its port from nobody.
     pub(super) usable: Vec<bool>,
 }
 
@@ -39,12 +39,12 @@ pub(super) fn conflicts(groups: &[Group<'_>], number: impl Fn(u16) -> u16) -> Ve
     let mut taken = Taken::default();
     for (place, group) in groups.iter().enumerate() {
         let port = |listener: &Listener| (number(listener.port), listener.protocol == "UDP");
-        let lost =
-            group.listeners.iter().map(|one| taken.conflict(port(one), one, group.namespace));
+        let all = || group.listeners.iter().zip(group.usable.iter().copied());
+        let lost = all().map(|one| taken.conflict(port(one.0), one, group.namespace));
         let lost: Vec<_> = lost.collect();
         let first = found.len();
-        for (index, own) in group.listeners.iter().enumerate() {
-            let others = group.listeners.iter().zip(&lost).enumerate();
+        for (index, own) in all().enumerate() {
+            let others = all().zip(&lost).enumerate();
             // Whoever lost already is in nobody's way.
             let others = others.filter(|(other, (_, lost))| *other != index && lost.is_none());
             let others = others.map(|(_, (other, _))| other);
@@ -54,7 +54,7 @@ pub(super) fn conflicts(groups: &[Group<'_>], number: impl Fn(u16) -> u16) -> Ve
         for (index, listener) in group.listeners.iter().enumerate() {
             let (conflict, keeps) = found[first + index];
             // What a Gateway says of itself is never anybody else's to say.
-            if place == 0 || keeps && conflict != Some("ProtocolConflict") {
+            if keeps && (place == 0 || conflict != Some("ProtocolConflict")) {
                 taken.protocols.entry(port(listener)).or_default().insert(&listener.protocol);
             }
             if place == 0 || keeps {
@@ -67,15 +67,19 @@ pub(super) fn conflicts(groups: &[Group<'_>], number: impl Fn(u16) -> u16) -> Ve
 
 /// Whether others of the same object want the same port in another way, or the same name there.
 fn within<'a>(
-    own: &Listener,
-    others: impl Iterator<Item = &'a Listener> + Clone,
+    (own, usable): (&Listener, bool),
+    others: impl Iterator<Item = (&'a Listener, bool)> + Clone,
     port: impl Fn(&Listener) -> Port,
 ) -> Option<&'static str> {
-    let mut others = others.filter(|other| port(other) == port(own));
-    if others.clone().any(|other| other.protocol != own.protocol) {
+    let mut others = others.filter(|(other, _)| port(other) == port(own));
+    // A protocol that is not supported anyway makes no conflict: the one that is gets the port.
+    let mut served = others.clone().filter(|(_, other_usable)| usable && *other_usable);
+    if served.any(|(other, _)| other.protocol != own.protocol) {
         return Some("ProtocolConflict");
     }
-    others.any(|other| name(other) == name(own)).then_some("HostnameConflict")
+    others
+        .any(|(other, _)| other.protocol == own.protocol && name(other) == name(own))
+        .then_some("HostnameConflict")
 }
 
 fn name(listener: &Listener) -> String {
@@ -91,9 +95,14 @@ impl<'a> Taken<'a> {
         self.names.insert((port, protocol, name));
     }
 
-    fn conflict(&self, port: Port, own: &'a Listener, namespace: &str) -> Option<&'static str> {
+    fn conflict(
+        &self,
+        port: Port,
+        (own, usable): (&'a Listener, bool),
+        namespace: &str,
+    ) -> Option<&'static str> {
         let mut protocols = self.protocols.get(&port).into_iter().flatten();
-        if protocols.any(|protocol| **protocol != *own.protocol) {
+        if usable && protocols.any(|protocol| **protocol != *own.protocol) {
             return Some("ProtocolConflict");
         }
         let (name, protocol) = (name(own), &*own.protocol);
@@ -173,7 +182,12 @@ mod tests {
             "a Gateway's port is its own"
         );
         let unknown: &[_] = &[("NONE", 80, "")];
-        assert_eq!(told(&[("g", &[]), ("x", unknown), ("y", &[("HTTP", 80, "")])]), "--");
+        let wanted: &[_] = &[("HTTP", 80, "")];
+        assert_eq!(told(&[("g", &[]), ("x", unknown), ("y", wanted)]), "--");
+        let beside: &[_] = &[("NONE", 80, ""), ("HTTP", 80, "")];
+        let named: &[_] = &[("NONE", 80, "a.test")];
+        assert_eq!(told(&[("g", beside), ("x", named), ("y", wanted)]), "---H");
+        assert_eq!(told(&[("g", unknown), ("x", &beside[1..]), ("y", wanted)]), "--H");
     }
 
     #[test]

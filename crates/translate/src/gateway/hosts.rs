@@ -16,8 +16,9 @@ use std::sync::Arc;
 /// Makes a host of the routes that have a part in it; none if no route answers for it. First stand the rules of routes
 /// that name the host more specially, though the listener makes it the same; last, closed, those of HTTPRoutes without
 /// a part, so that nobody comes past their guards by a wider host. Of these, rules of the same path stand in the order
-/// in which they are asked: of gRPC those with a longer method; those with a method, with more headers, with more query
-/// parameters; then the older route, the lesser name, the earlier rule.
+/// in which they are asked, and those for calls of gRPC whatever their paths: those with a longer service, with a
+/// longer method of gRPC; those with a method, with more headers, with more query parameters; then the older route, the
+/// lesser name, the earlier rule.
 pub(super) fn host<'a>(
     key: &RouteKey,
     routes: impl Iterator<Item = &'a Attached>,
@@ -58,7 +59,7 @@ pub(super) fn host<'a>(
         return None;
     }
     all.sort_by_cached_key(|((attached, _, tier), index, scheme, ..)| {
-        let special = Reverse(special(&attached.draft.rules[*index].matches));
+        let special = Reverse(special(&attached.draft.rules[*index]));
         let (kind, meta) = (attached.route.kind, &attached.route.meta);
         (*tier, special, meta.created, InText(meta.key.clone()), kind, *index, *scheme)
     });
@@ -83,11 +84,10 @@ pub(super) fn host<'a>(
     Some(made)
 }
 
-/// How special what a rule asks for besides a path is.
-fn special(matches: &RuleMatch) -> (usize, bool, usize, usize) {
-    let RuleMatch { method, headers, query, grpc, .. } = matches;
-    let called = grpc.as_ref().and_then(|called| called.method.as_ref());
-    (called.map_or(0, String::len), method.is_some(), headers.len(), query.len())
+/// How special the call is that a rule asks for, and then what it asks for besides a path.
+fn special(rule: &DraftRule) -> ((u32, u32), bool, usize, usize) {
+    let RuleMatch { method, headers, query, .. } = &*rule.matches;
+    (rule.called, method.is_some(), headers.len(), query.len())
 }
 
 /// The hosts that a route has at neither of two listeners.

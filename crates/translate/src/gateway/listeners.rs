@@ -135,17 +135,14 @@ impl State {
         certified: Certified<'_>,
         files: &mut AuthorityFiles,
     ) -> Self {
-        let own = Group {
-            namespace: &gateway.meta.key.namespace,
-            listeners: &gateway.listeners,
-            usable: vec![true; gateway.listeners.len()],
-        };
-        let added = sets.iter().map(|set| Group {
-            namespace: &set.object.meta.key.namespace,
-            listeners: set.added(),
-            usable: set.added().iter().map(|one| is_meant(one, options)).collect(),
+        let own = (&gateway.meta.key, &gateway.listeners[..]);
+        let added = sets.iter().map(|set| (&set.object.meta.key, set.added()));
+        let all = [own].into_iter().chain(added).map(|(key, listeners)| Group {
+            namespace: &key.namespace,
+            listeners,
+            usable: listeners.iter().map(|one| is_meant(one, options)).collect(),
         });
-        let groups: Vec<Group<'_>> = [own].into_iter().chain(added).collect();
+        let groups: Vec<Group<'_>> = all.collect();
         let found = conflicts(&groups, |port| socket(port, options));
         let mut listeners = Vec::with_capacity(found.len());
         for (place, group) in groups.iter().enumerate() {

@@ -25,5 +25,16 @@ pub(super) fn path_of(found: &RouteMatch) -> (PathKind, Cow<'_, str>) {
     }
 }
 
+/// Characters of the service and of the method that a match is for, as they are written; where none is, there are none.
+/// The more of them, the earlier it is asked.
+pub(super) fn characters(found: &RouteMatch) -> (u32, u32) {
+    let PathMatch::Method(called) = &found.path else { return (0, 0) };
+    let of = |part: &Option<String>| {
+        let count = part.as_ref().map_or(0, |text| text.chars().count());
+        u32::try_from(count).unwrap_or(u32::MAX)
+    };
+    (of(&called.service), of(&called.method))
+}
+
 /// An expression for any service or method.
 pub(super) const ANY: &str = "[^/]+";

@@ -4,7 +4,7 @@ use super::backend_tls::Policies;
 use super::backends::{Port, Wanted, port_of, upstream_id};
 use super::expressions::Expressions;
 use super::few::{Few, Set};
-use super::paths::path_of;
+use super::paths::{characters, path_of};
 use super::status::Sentence;
 use super::weights::places;
 use super::{closed, filters, guards, sessions, status, texts, times};
@@ -51,6 +51,8 @@ pub(super) struct Draft {
 pub(super) struct DraftRule {
     /// Which requests, in clear.
     pub(super) matches: Arc<RuleMatch>,
+    /// Characters of the service and the method of gRPC.
+    pub(super) called: (u32, u32),
     /// The same ones over TLS, once a listener has asked for them.
     secure: OnceLock<Arc<RuleMatch>>,
     /// Weights and places.
@@ -58,9 +60,13 @@ pub(super) struct DraftRule {
 }
 
 impl DraftRule {
-    /// A match with where it leads.
-    pub(super) fn new(matches: RuleMatch, shares: Vec<(u32, Arc<Location>)>) -> Self {
-        Self { matches: Arc::new(matches), secure: OnceLock::new(), shares }
+    /// A match, as it was written and as it was read, with where it leads.
+    pub(super) fn new(
+        (found, matches): (&RouteMatch, RuleMatch),
+        shares: Vec<(u32, Arc<Location>)>,
+    ) -> Self {
+        let (called, secure) = (characters(found), OnceLock::new());
+        Self { matches: Arc::new(matches), called, secure, shares }
     }
 
     /// Which requests of a scheme.
@@ -276,7 +282,7 @@ impl Reader<'_> {
                 self.close_rule("UnsupportedValue", format!("{at}.filters: {message}"));
             }
             let shares = ways.iter().map(|(weight, way)| (*weight, of(way, found))).collect();
-            self.draft.rules.push(DraftRule::new(matches, shares));
+            self.draft.rules.push(DraftRule::new((found, matches), shares));
         }
         true
     }
@@ -314,7 +320,7 @@ impl Reader<'_> {
             Err(Refused::Invalid(_)) => self.leave_out(&told),
             Ok(matches) if matches.pattern.is_some() || !is_expression => {
                 self.leave_out(&format!("{told}; what it may match answers 500"));
-                self.draft.rules.push(closed::rule(self.route, matches, told));
+                self.draft.rules.push(closed::rule(self.route, (found, matches), told));
             }
             Ok(_) | Err(Refused::TooLarge(_)) => self.refuse("UnsupportedValue", told),
         }

@@ -95,3 +95,111 @@ fn a_listener_that_is_not_served_stands_closed_beside_those_that_are() {
     assert_eq!(doors(&made.configuration, 443), closed);
     assert_eq!(made.configuration, translate(&whole, &options).configuration);
 }
+
+/// A Gateway with these listeners, a ListenerSet of another namespace, and a route at each of them.
+fn with_set(listeners: &str, of_set: &str) -> Snapshot {
+    let (certificate, tls_key) = certificate(&["s.test"]);
+    let data = [("tls.crt", certificate.as_str()), ("tls.key", tls_key.as_str())];
+    let mut snapshot = of_gateways(&format!(
+        "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{namespace: shop, name: web}}
+spec: {{gatewayClassName: fairway, allowedListeners: {{namespaces: {{from: All}}}}, listeners: [{listeners}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {{namespace: other, name: set}}
+spec: {{parentRef: {{name: web, namespace: shop}}, listeners: [{of_set}]}}
+"
+    ));
+    for namespace in ["shop", "other"] {
+        put_secret(&mut snapshot, secret(namespace, "tls", &data));
+    }
+    snapshot
+}
+
+/// Of a Gateway and its set: whether the Gateway is accepted and why, then of each listener the reason of `Accepted`,
+/// and that of `Conflicted` where it holds.
+fn told(listeners: &[&str], of_set: &[&str], options: &Options) -> String {
+    let made = translate(&with_set(&listeners.join(", "), &of_set.join(", ")), options);
+    let (gateway, set) = (&made.statuses.gateways[&key("shop", "web")], key("other", "set"));
+    let of_gateway = gateway.conditions.iter().find(|one| one.kind == "Accepted").expect("told");
+    let all = gateway.listeners.iter().chain(&made.statuses.sets[&set].listeners);
+    let of_listeners = all.map(|listener| {
+        let of = |kind| listener.conditions.iter().find(|one| one.kind == kind).expect("told");
+        let conflict = Some(of("Conflicted")).filter(|one| one.holds);
+        let conflict = conflict.map_or(String::new(), |one| format!(" {}", one.reason));
+        format!("{} {}{conflict}", listener.name, of("Accepted").reason)
+    });
+    let of_gateway = format!("{} {}", of_gateway.holds, of_gateway.reason);
+    [of_gateway].into_iter().chain(of_listeners).collect::<Vec<_>>().join(", ")
+}
+
+const HTTP: &str = "{name: http, protocol: HTTP, port: 80}";
+const HTTPS: &str = "{name: https, protocol: HTTPS, port: 443, hostname: s.test, tls: {certificateRefs: [{name: tls}]}}";
+const TCP: &str = "{name: tcp, protocol: TCP, port: 80}";
+const PASSED: &str =
+    "{name: passed, protocol: TLS, port: 443, hostname: p.test, tls: {mode: Passthrough}}";
+
+/// Options with which each Gateway has an address of its own.
+fn apart() -> Options {
+    let gateway_addresses = vec!["192.0.2.0/30".parse().expect("addresses")];
+    Options { gateway_addresses, ..Options::default() }
+}
+
+#[test]
+fn what_cannot_be_served_anyway_takes_its_port_from_nobody() {
+    const UNKNOWN: &str = "{name: foo, protocol: example.com/foo, port: 80}";
+    const ELSEWHERE: &str = "{name: port, protocol: HTTP, port: 443}";
+    let unknown = "true ListenersNotValid, http Accepted, foo UnsupportedProtocol, https Accepted";
+    assert_eq!(told(&[HTTP, UNKNOWN], &[HTTPS], &apart()), unknown);
+    let shared = Options::default();
+    for (listeners, of_set, wanted) in [
+        (&[HTTP, UNKNOWN][..], &[HTTPS][..], unknown),
+        (
+            &[HTTP, TCP],
+            &[HTTPS],
+            "true ListenersNotValid, http Accepted, tcp PortUnavailable, https Accepted",
+        ),
+        (
+            &[HTTPS, PASSED],
+            &[HTTP],
+            "true ListenersNotValid, https Accepted, passed PortUnavailable, http Accepted",
+        ),
+        (
+            &[HTTPS, ELSEWHERE],
+            &[HTTP],
+            "true ListenersNotValid, https Accepted, port PortUnavailable, http Accepted",
+        ),
+        // What a Gateway could not have is no set's loss, nor the other way round.
+        (
+            &[HTTP, PASSED],
+            &[HTTPS],
+            "true ListenersNotValid, http Accepted, passed PortUnavailable, https Accepted",
+        ),
+        (
+            &[HTTP],
+            &[HTTPS, PASSED],
+            "true Accepted, http Accepted, https Accepted, passed PortUnavailable",
+        ),
+        (&[HTTP], &[TCP], "true Accepted, http Accepted, tcp PortUnavailable"),
+    ] {
+        assert_eq!(told(listeners, of_set, &shared), wanted, "{listeners:?} and {of_set:?}");
+    }
+}
+
+#[test]
+fn listeners_that_could_each_be_served_are_in_one_anothers_way() {
+    let both = "false ListenersNotValid, http ProtocolConflict ProtocolConflict, \
+                tcp ProtocolConflict ProtocolConflict, https Accepted";
+    assert_eq!(told(&[HTTP, TCP], &[HTTPS], &apart()), both);
+    let later =
+        "true Accepted, http Accepted, passed Accepted, https ProtocolConflict ProtocolConflict";
+    assert_eq!(told(&[HTTP, PASSED], &[HTTPS], &apart()), later);
+    // Two of one name are not told apart by a port that cannot be had.
+    let twice = ["a", "b"].map(|name| format!("{{name: {name}, protocol: HTTP, port: 81}}"));
+    let names = "false ListenersNotValid, a PortUnavailable HostnameConflict, \
+                 b PortUnavailable HostnameConflict, http Accepted";
+    assert_eq!(told(&twice.each_ref().map(String::as_str), &[HTTP], &Options::default()), names);
+}
